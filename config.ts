@@ -1,20 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { TemporalSettings } from './clients/temporal/trouble.ts'
-import { agent, agentProblems } from './config/agent.ts'
-import { mesh, meshProblems } from './config/mesh.ts'
-import { oidc, oidcProblems } from './config/oidc.ts'
+import { agent, agentProblems, type Given, processes } from './config/agent.ts'
 import { platform, platformProblems } from './config/platform.ts'
-import type { Given } from './config/process.ts'
-import { processes } from './config/process.ts'
-import { slack, slackProblems } from './config/slack.ts'
+import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './config/sign-in.ts'
 import { temporal, temporalProblems, temporalSettings } from './config/temporal.ts'
 
 export { givenDefaults } from './config/agent.ts'
-export { deviceUrlVariable, type MeshSettings, meshSettings } from './config/mesh.ts'
-export { oidcSettings } from './config/oidc.ts'
 export { proxmoxSettings } from './config/platform.ts'
-export { slackSettings } from './config/slack.ts'
+export { deviceUrlVariable, type MeshSettings, meshSettings, oidcSettings, slackSettings } from './config/sign-in.ts'
 
 export { temporalSettings }
 

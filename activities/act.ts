@@ -2,10 +2,9 @@ import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
 import { proposedCall } from '../db/calls.ts'
-import { type Db, isTransient } from '../db/connect.ts'
+import { type Db, databaseTime, isTransient } from '../db/connect.ts'
 import { eventOfCall, eventsOf } from '../db/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
-import { databaseTime } from '../db/time.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
 import type { CallPlace } from '../domain/step-key.ts'
@@ -17,9 +16,8 @@ import { ProposalError } from '../tools/placement.ts'
 import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
 import { endEarly } from './end-early.ts'
-import { RetryLater } from './failure.ts'
+import { patienceMs, RetryLater, retryWhileAway, withHeartbeat } from './failure.ts'
 import { assertOwnRun } from './own-run.ts'
-import { patienceMs, retryWhileAway, withHeartbeat } from './patience.ts'
 import { type EffectiveCall, rule } from './rule.ts'
 import { send } from './send.ts'
 import { toolContext, verifyWrite } from './verify.ts'
@@ -47,7 +45,7 @@ export function actActivities(deps: ActDeps) {
       })
     },
 
-    /** Waits for what a write promised to become true, and records what became of it: `domain/verification.ts`. */
+    /** Waits for what a write promised to become true, and records what became of it: `domain/envelope.ts`. */
     async verify(place: CallPlace): Promise<Act> {
       const signal = cancellationSignal()
       return await withHeartbeat(async () => {

@@ -17,10 +17,9 @@ import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
-import { NonRetryable } from './failure.ts'
+import { NonRetryable, patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './failure.ts'
 import { gatherContext } from './gather-context.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
-import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './patience.ts'
 import { escalationReason } from './reason.ts'
 
 type ContextDeps = {

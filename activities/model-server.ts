@@ -19,7 +19,7 @@ import {
   type SlotHolder,
   takeSlot,
 } from '../db/model-servers.ts'
-import { plainShape } from '../domain/request-shape.ts'
+import { plainShape } from '../domain/chat.ts'
 import type { Run } from '../domain/step-key.ts'
 import { NonRetryable, RetryLater } from './failure.ts'
 

@@ -7,8 +7,7 @@ import { claimIncident, incidentState, lockIncident, toIncident } from '../db/in
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
 import { agentActor, type ConfigInForce, type IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
-import { type Run, stepKey } from '../domain/step-key.ts'
-import { investigationId, parseInvestigationId } from '../domain/workflow-id.ts'
+import { investigationId, parseInvestigationId, type Run, stepKey } from '../domain/step-key.ts'
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
 export function ownWorkflowId(): string {

@@ -6,7 +6,7 @@ import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/ev
 import { type Run, stepKey } from '../domain/step-key.ts'
 import { bodiesToCheck } from '../safety/claims/rows.ts'
 import { fold, type State } from '../safety/fold.ts'
-import { byteBudget, loopLimit } from '../safety/limits.ts'
+import { byteBudget, loopLimit } from '../safety/ruling.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 
 const sentence: Record<EscalationCode, string> = {

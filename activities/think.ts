@@ -6,16 +6,15 @@ import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/ev
 import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
 import { fold } from '../safety/fold.ts'
-import { type Budgets, nearBudget, spentBudget } from '../safety/limits.ts'
 import { isSecretive } from '../safety/redact.ts'
+import { type Budgets, nearBudget, spentBudget } from '../safety/ruling.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought, Waited } from '../workflows/outcome.ts'
 import { type Answered, type AskDeps, askModel } from './ask-model.ts'
 import { conclude } from './conclude.ts'
-import { NonRetryable, RetryLater } from './failure.ts'
+import { NonRetryable, RetryLater, withHeartbeat } from './failure.ts'
 import { type Slots, type Turned, waitForSlot, withSlot } from './model-server.ts'
 import { assertOwnRun } from './own-run.ts'
-import { withHeartbeat } from './patience.ts'
 
 /** `slots`: how many ask at once over all workers; without it nobody waits. */
 type ThinkDeps = AskDeps & { slots?: Slots }

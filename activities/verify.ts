@@ -4,15 +4,15 @@ import { type Db, isTransient } from '../db/connect.ts'
 import { countEvents, eventOfCall, eventsOf } from '../db/events.ts'
 import { releaseLeases } from '../db/leases.ts'
 import { noteWait, type WaitedFor } from '../db/waits.ts'
+import type { VerificationOutcome } from '../domain/envelope.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { formatVerification } from '../domain/format-approval.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { type CallPlace, type Run, stepKey } from '../domain/step-key.ts'
 import type { CorePort, Observation, ToolContext } from '../domain/tool.ts'
-import type { VerificationOutcome } from '../domain/verification.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './patience.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './failure.ts'
 
 type VerifyDeps = { db: Db; core: CorePort }
 

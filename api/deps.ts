@@ -1,10 +1,17 @@
+import { getConnInfo } from '@hono/node-server/conninfo'
+import type { Context as HonoContext, MiddlewareHandler } from 'hono'
+import type { ZodError } from 'zod'
 import type { Oidc } from '../clients/oidc.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { EventKind, IncidentEvent } from '../domain/event.ts'
+import type { Principal } from '../domain/operator.ts'
+import { siblingKey } from '../domain/step-key.ts'
 import type { EffectDeps } from '../effects/effect.ts'
 import type { Runs } from '../effects/runs.ts'
 import type { SlackClient } from '../slack/client.ts'
 import type { SourceStates } from '../sources/ask.ts'
 import type { Metrics } from './http/metrics.ts'
+import { Problem } from './http/problem.ts'
 
 /** What the routes are built over: what a write needs, and what HTTP, people and Temporal need besides. */
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
@@ -24,4 +31,50 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   sources: SourceStates
   /** Aborted when the process has to stop: it is not ready any more, and streams end. */
   closing: AbortSignal
+}
+
+/** What the middlewares set for the routes behind them. */
+export type Env = {
+  Variables: {
+    requestId: string
+    principal: Principal
+    /** The request carries a browser's session cookie, not a token. */
+    browser: boolean
+    /** The row that announced an agent's write; null for everything else. */
+    judged: IncidentEvent<'tool_started'> | null
+  }
+}
+export type Context = HonoContext<Env>
+export type Middleware = MiddlewareHandler<Env>
+export type Hook = (
+  result: { target: string } & ({ success: true; data: unknown } | { success: false; error: ZodError }),
+  c: Context,
+) => Response | undefined
+
+/** The address at the other end of the socket. Headers that claim another one are ignored: anybody can send them. */
+export function getCallerAddress(c: Context): string {
+  // A test that calls the app directly has no socket.
+  if (!(c.env as { incoming?: unknown } | undefined)?.incoming) return 'unknown'
+  return getConnInfo(c).remote.address ?? 'unknown'
+}
+
+/** The origins of this server: the one that the request names, and `PUBLIC_URL` where a proxy ends TLS. */
+export function getOwnOrigins(c: Context, publicUrl: string | null): string[] {
+  const asked = new URL(c.req.url).origin
+  return publicUrl ? [asked, new URL(publicUrl).origin] : [asked]
+}
+
+/** The person behind a request, as rows name them. Refuses machines. */
+export function requirePerson(
+  principal: Principal,
+  actor: string,
+): { operatorId: string; actor: string; name: string } {
+  const { operatorId, name } = principal
+  if (operatorId === null) throw new Problem(403, 'NOT_A_PERSON', 'Only a person can do this.')
+  return { operatorId, actor, name }
+}
+
+/** The step key of a row that follows from an announced call: its place, with another kind. Null for people. */
+export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
+  return siblingKey(judged?.stepKey ?? null, kind)
 }

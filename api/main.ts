@@ -16,7 +16,7 @@ import {
 import { connect } from '../db/connect.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { openMesh, watchMesh } from '../effects/devices/mesh.ts'
-import { JobsFileError, readJobsFile } from '../effects/jobs/declared.ts'
+import { JobsFileError, readJobsFile } from '../effects/jobs/jobs.ts'
 import { choosePlatform } from '../effects/platform.ts'
 import { temporalRuns } from '../effects/runs.ts'
 import { startWatchdog } from '../effects/watchdog.ts'

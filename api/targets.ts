@@ -1,6 +1,5 @@
 import { withAdvisoryLock } from '../db/leases.ts'
-import { listSources } from '../db/sources.ts'
-import { declareTargets } from '../db/targets.ts'
+import { declareTargets, listSources } from '../db/sources.ts'
 import type { Source } from '../domain/source.ts'
 import { SourceError } from '../sources/kind.ts'
 import { listTargets } from '../sources/read.ts'

@@ -1,16 +1,14 @@
-import { history, prompt } from './history.ts'
 import { house } from './house.ts'
+import { history, prompt, queue, turn } from './investigation.ts'
 import { judge } from './judge.ts'
 import { load } from './load.ts'
 import { benchLogTemplates } from './log-templates.ts'
 import { mesh } from './mesh.ts'
 import { placement } from './placement.ts'
-import { queue } from './queue.ts'
 import { benchRegistry } from './registry.ts'
 import { benchSources } from './sources.ts'
 import { storm } from './storm.ts'
 import { stream } from './stream.ts'
-import { turn } from './turn.ts'
 import { waitingBench } from './waiting.ts'
 
 const benches: Record<string, () => Promise<void>> = {

@@ -1,5 +1,7 @@
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createCoreClient } from '../clients/core.ts'
 import { connect, type Db } from '../db/connect.ts'
 import { claimIncident } from '../db/incidents.ts'
@@ -17,7 +19,24 @@ import { scriptedPlatform } from '../test/api/scripted-platform.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { tools } from '../tools/registry.ts'
 import { startApi } from './api-process.ts'
-import { startAgent } from './mesh-agent.ts'
+
+const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
+
+/** The agent as a separate process over a state directory that holds its manifest and root key, once it listens. */
+export async function startAgent(state: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
+  const args = ['mesh', 'agent', '--state', state, '--listen', listen]
+  const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const url = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    child.stderr.on('data', (chunk) => {
+      said += chunk
+      const found = /Listening on (\S+):/.exec(said)?.[1]
+      if (found) resolve(found)
+    })
+    child.once('exit', (code) => reject(new Error(`the agent ended with ${code}: ${said}`)))
+  })
+  return { child, url }
+}
 
 const on = 'node-osl-1'
 

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CapabilityAnswer } from '../domain/mesh.ts'
 import { signed, writePublicKey } from '../mesh/sign.ts'
-import { startAgent } from './mesh-agent.ts'
-import { wholePath } from './mesh-path.ts'
+import { startAgent, wholePath } from './mesh-path.ts'
 import { median, percentile, report } from './report.ts'
 
 const rounds = Number(process.env.MESH_CALLS ?? 500)

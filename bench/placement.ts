@@ -1,14 +1,165 @@
-import { startEngine } from '../placement/bound/engine.ts'
-import { random } from '../placement/cluster/budget.ts'
-import { buildInstance, buildModel } from '../placement/cluster/instance.ts'
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { assignmentModel } from '../placement/bound/assignment.ts'
+import { type EngineName, startEngine } from '../placement/bound/engine.ts'
+import { random } from '../placement/cluster/capacity.ts'
+import { buildInstance, buildModel, type Instance } from '../placement/cluster/instance.ts'
+import { toPlan } from '../placement/plan.ts'
+import { improve } from '../placement/search/improve.ts'
+import { countMigrations, type Incumbent } from '../placement/search/incumbent.ts'
 import { explainInfeasibility } from '../placement/search/infeasibility.ts'
+import { assessSurvivability } from '../placement/search/rebalance.ts'
 import { search } from '../placement/search/search.ts'
-import { assessSurvivability } from '../placement/search/survivability.ts'
-import { generate } from './placement/clusters.ts'
-import { compare } from './placement/compare.ts'
-import { beyond, families } from './placement/families.ts'
-import { small } from './placement/small.ts'
+import { solve } from '../placement/solve.ts'
+import { verifyPlan } from '../placement/verify.ts'
+import { fewestMigrations } from '../test/placement/problems.ts'
+import { type Family, generate, nameOf, tiny } from './placement/clusters.ts'
+import { beyond, families, loads } from './placement/families.ts'
 import { report } from './report.ts'
+
+const limitMs = 10_000
+const python = process.env.PYTHON ?? 'python3'
+
+/**
+ * The one large model of every VM and host, as others solve it, beside the stages: the fewest migrations to any end places within
+ * the same ten seconds. Only the last column can be carried out: the others know no order.
+ */
+async function compare(): Promise<void> {
+  const hasCpSat = spawnSync(python, ['-c', 'import ortools']).status === 0
+  console.log(
+    `\nplacement: fewest migrations found (* proved), seconds; ${hasCpSat ? 'CP-SAT with 2 workers' : `no OR-Tools in ${python}`}`,
+  )
+  console.log(
+    ['instance'.padEnd(18), 'GLPK', 'HiGHS', 'CP-SAT', 'stages, in an order'].map((each) => each.padEnd(14)).join(''),
+  )
+  for (const [hosts, vms, racks] of [
+    [10, 100, null],
+    [20, 300, null],
+    [20, 300, 5],
+    [50, 1_000, null],
+    [100, 2_000, null],
+  ] as const) {
+    for (const load of loads) {
+      const family: Family = { hosts, vms, racks, load, seed: 1 }
+      const problem = generate(family)
+      const { instance } = buildInstance(problem, buildModel(problem))
+      const cells = [await whole(instance, 'glpk'), await whole(instance, 'highs'), hasCpSat ? cpSat(instance) : '-']
+      const began = performance.now()
+      const plan = await solve(problem, { timeoutMs: limitMs })
+      const isProved = plan.state === 'planned' && plan.migrations === plan.lowerBound
+      const bound = isProved ? '*' : ` [${plan.lowerBound}]`
+      cells.push(`${plan.state === 'planned' ? plan.migrations : plan.state}${bound} ${seconds(began)}`)
+      console.log([nameOf(family).padEnd(18), ...cells].map((each) => each.padEnd(14)).join(''))
+    }
+  }
+}
+
+async function whole(instance: Instance, name: EngineName): Promise<string> {
+  const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
+  const engine = startEngine(name)
+  const began = performance.now()
+  const built = assignmentModel(instance, movers, movers.length)
+  const answer = built ? await engine.solve(built.model, limitMs) : ({ status: 'infeasible' } as const)
+  engine.stop()
+  if (answer.status !== 'optimal' && answer.status !== 'feasible')
+    return `${answer.status === 'unknown' ? 'none' : answer.status} ${seconds(began)}`
+  const stayed = built!.columns.filter(
+    ([vm, host], column) => answer.values[column] === 1 && instance.movable[vm] && instance.home[vm] === host,
+  )
+  return `${movers.length - stayed.length}${answer.status === 'optimal' ? '*' : ''} ${seconds(began)}`
+}
+
+function cpSat(instance: Instance): string {
+  const began = performance.now()
+  const script = fileURLToPath(new URL('./placement/cp_sat.py', import.meta.url))
+  const { stdout } = spawnSync(python, [script], { input: JSON.stringify(instance), encoding: 'utf8', maxBuffer: 1e8 })
+  const { status, migrations } = JSON.parse(stdout || '{"status":"failed"}') as { status: string; migrations?: number }
+  if (migrations === undefined) return `${status === 'UNKNOWN' ? 'none' : status} ${seconds(began)}`
+  return `${migrations}${status === 'OPTIMAL' ? '*' : ''} ${seconds(began)}`
+}
+
+function seconds(beganMs: number): string {
+  return ((performance.now() - beganMs) / 1_000).toFixed(1)
+}
+
+/** Random small clusters against trying everything: the whole pipeline, and the search alone, which is what large ones have. */
+async function small(): Promise<void> {
+  const cases = Number(process.env.CASES ?? 10_000)
+  const engine = startEngine('glpk')
+  const count = {
+    solvable: 0,
+    needMoves: 0,
+    minimal: 0,
+    searched: 0,
+    searchedWithMoves: 0,
+    violations: 0,
+    wrongClaims: 0,
+    plans: 0,
+  }
+  for (let seed = 1; seed <= cases; seed += 1) {
+    const problem = tiny(seed)
+    const { instance, names } = buildInstance(problem, buildModel(problem))
+    if (instance.evacuees.length === 0) continue
+    const fewest = fewestMigrations(problem)
+    const check = (known: Incumbent) => {
+      const plan = toPlan(problem, instance, names, known)
+      if (!plan) return
+      count.plans += 1
+      if (!verifyPlan(problem, plan).ok) count.violations += 1
+    }
+    const deadlineMs = performance.now() + 10_000
+    const known = await improve(instance, engine, { deadlineMs, random: random(seed), report: () => {} })
+    check(known)
+    if (known.isInfeasible !== (fewest === null) || (fewest !== null && known.lowerBound > fewest))
+      count.wrongClaims += 1
+    if (fewest === null) continue
+    count.solvable += 1
+    if (fewest > 0) count.needMoves += 1
+    if (known.unplaced.length === 0 && countMigrations(instance, known.moves) === fewest) count.minimal += 1
+
+    const alone = searchAlone(instance, seed)
+    check(alone)
+    if (alone.unplaced.length > 0 || countMigrations(instance, alone.moves) !== fewest) continue
+    count.searched += 1
+    if (fewest > 0) count.searchedWithMoves += 1
+  }
+  engine.stop()
+  report('placement small', {
+    clusters: cases,
+    'with a VM down': count.plans,
+    'solvable by trying everything': count.solvable,
+    'of these needing migrations': count.needMoves,
+    'solved with the fewest (%)': Number(((100 * count.minimal) / count.solvable).toFixed(2)),
+    'by the search alone (%)': Number(((100 * count.searched) / count.solvable).toFixed(2)),
+    'by the search alone, where migrations are needed (%)': Number(
+      ((100 * count.searchedWithMoves) / count.needMoves).toFixed(2),
+    ),
+    'plans replayed that break a rule in some interleaving': count.violations,
+    'claims that trying everything contradicts': count.wrongClaims,
+  })
+}
+
+/** The search without bound and engine, which is all that large clusters have. */
+function searchAlone(instance: Instance, seed: number): Incumbent {
+  const next = random(seed)
+  const until = performance.now() + 100
+  let best: Incumbent = {
+    moves: [],
+    unplaced: instance.evacuees,
+    lowerBound: 0,
+    provenBy: 'trivial',
+    certificate: null,
+    isInfeasible: false,
+  }
+  for (let run = 0; run < 300 && performance.now() < until; run += 1) {
+    const maxMigrations = best.unplaced.length === 0 ? countMigrations(instance, best.moves) - 1 : 10
+    if (maxMigrations < 0) break
+    const noise = run === 0 ? 0 : 0.3 + 0.7 * next()
+    const found = search(instance, { random: next, noise, maxMigrations, deadlineMs: until })
+    if (found.unplaced.length === 0) best = { ...best, ...found }
+  }
+  return best
+}
 
 /**
  * `PARTS=families,small,compare,others,beyond` (all of them without it), `ENGINE=highs`, `SEEDS`, `CASES`, and `PYTHON` for one that has

@@ -1,7 +1,6 @@
 import OpenAI from 'openai'
 import type { ChatCompletionCreateParamsNonStreaming } from 'openai/resources/chat/completions'
-import type { ChatAnswer, ChatMessage, ChatTool } from '../domain/chat.ts'
-import { plainShape, type RequestShape } from '../domain/request-shape.ts'
+import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape, type RequestShape } from '../domain/chat.ts'
 import type { AddressPolicy } from './address.ts'
 import { errorInBody, type ReadAnswer, readAnswer } from './chat/answer.ts'
 import { answerTokens, requestBody } from './chat/body.ts'

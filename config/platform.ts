@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import type { ProxmoxOptions } from '../clients/proxmox/client.ts'
 import { engineNames } from '../placement/bound/engine.ts'
-import type { Given } from './process.ts'
-import { certificatesIn, isReadable, url } from './process.ts'
+import { certificatesIn, type Given, isReadable, url } from './agent.ts'
 
 /** Whatever runs the hosts, and how plans are made for them. */
 export const platform = z.object({

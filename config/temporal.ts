@@ -3,8 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
 import type { TemporalSettings } from '../clients/temporal/trouble.ts'
-import type { Given } from './process.ts'
-import { certificatesIn, flag, url } from './process.ts'
+import { certificatesIn, flag, type Given, url } from './agent.ts'
 
 /** Temporal, by the variables that its own command line and every SDK read. */
 export const temporal = z.object({

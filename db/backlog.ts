@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import { admittedTypes, waitsForLeader } from '../domain/admission.ts'
 import type { QueuePlace, QueueReason, Severity } from '../domain/incident.ts'
-import type { Db } from './connect.ts'
+import { type Db, onceNow } from './connect.ts'
 import { groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from './settings.ts'
-import { onceNow } from './time.ts'
 
 /** What waits for whom, now. */
 export async function backlogOf(db: Db) {

@@ -1,15 +1,20 @@
 import { sql } from 'kysely'
-import type { ResourceRule } from '../domain/alert-resource-rules.ts'
-import type { Change, NearChange, StoredChange } from '../domain/change.ts'
-import { type ChangeRules, changeNamesToLookUp, chooseChangeResources } from '../domain/change-resource.ts'
+import {
+  type Change,
+  type ChangeRules,
+  changeNamesToLookUp,
+  chooseChangeResources,
+  type NearChange,
+  type StoredChange,
+} from '../domain/change.ts'
+import { newId } from '../domain/digest.ts'
+import type { ResourceRule } from '../domain/explained-alert.ts'
 import { truncate } from '../domain/format.ts'
-import { newId } from '../domain/id.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, onceNow, type Trx } from './connect.ts'
 import { findByNames } from './registry.ts'
 import { readSettings } from './settings.ts'
-import { onceNow } from './time.ts'
 
 /** What became of a change: one entry for each resource it is about. Of a repeat it is what was stored the first time. */
 export type TakenChange = {

@@ -14,7 +14,7 @@ import { cancelledSeconds } from '../domain/lifecycle.ts'
 import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { eventsOf } from './events.ts'
 import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
@@ -22,7 +22,6 @@ import { releaseLeases } from './leases.ts'
 import { alertCounts } from './lifecycle/view.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
-import { now } from './time.ts'
 
 export type Closing =
   | {

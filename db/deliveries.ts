@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
-import { newId } from '../domain/id.ts'
+import { newId } from '../domain/digest.ts'
 import type { AskedApproval, Notification } from '../domain/notification.ts'
 import type { ResourceKind } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { destinations, type Trigger } from './destinations.ts'
 import type { IncidentRow } from './tables.ts'
-import { now } from './time.ts'
 
 export const maximumAttempts = 3
 /** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */

@@ -3,8 +3,7 @@ import type { Device, DeviceTerms, Executable, Guests } from '../domain/device.t
 import { sha256 } from '../domain/digest.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../domain/mesh.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import type { Db, Trx } from './connect.ts'
-import { inSeconds, now } from './time.ts'
+import { type Db, inSeconds, now, type Trx } from './connect.ts'
 
 /** A device with the manifest that it was given last. */
 export type DeviceRow = Device & { manifest: Manifest | null }

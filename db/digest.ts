@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { lockIncident } from './incidents.ts'
 import { readSettings } from './settings.ts'
-import { now } from './time.ts'
 
 const listed = 50
 

@@ -3,9 +3,8 @@ import type { IncidentEvent } from '../domain/event.ts'
 import type { JobNote } from '../domain/job.ts'
 import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow, VmBefore } from '../domain/platform.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { releaseAfterEffect } from './leases.ts'
-import { now } from './time.ts'
 
 export type Effect = {
   key: string

@@ -1,15 +1,14 @@
 import { sql } from 'kysely'
 import type { Alert } from '../domain/alert.ts'
+import { newId } from '../domain/digest.ts'
 import { systemActor } from '../domain/event.ts'
-import { newId } from '../domain/id.ts'
 import { incidentActions, incidentTypeOf, runningStatuses } from '../domain/incident.ts'
 import { append, IncidentNotFoundError } from './append.ts'
 import { closeIncident } from './closing.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, inSeconds, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { announceCritical, lockIncident } from './incidents.ts'
 import type { ExpectationRow } from './tables.ts'
-import { inSeconds, now } from './time.ts'
 
 /** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */
 export type ExpectationSubject =

@@ -1,7 +1,6 @@
 import type { Alert } from '../domain/alert.ts'
 import type { AlertResource } from '../domain/alert-resource.ts'
-import type { ResourceRule } from '../domain/alert-resource-rules.ts'
-import type { ExplainedAlert } from '../domain/explained-alert.ts'
+import type { ExplainedAlert, ResourceRule } from '../domain/explained-alert.ts'
 import { formatResourceSearch } from '../domain/format.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import { resourceKey } from '../domain/resource.ts'

@@ -1,12 +1,11 @@
 import type { StandingGrant } from '../domain/approval.ts'
-import { newId } from '../domain/id.ts'
+import { newId } from '../domain/digest.ts'
 import type { Policy } from '../domain/policy.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { append } from './append.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, inSeconds, now, type Trx } from './connect.ts'
 import { refusalToDecide } from './operators.ts'
 import type { ApprovalRow } from './tables.ts'
-import { inSeconds, now } from './time.ts'
 
 /** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
 export async function grant(

@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import { type Alert, allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../domain/alert.ts'
 import { done, type Ingested } from './alerts.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, databaseTime, now, type Trx } from './connect.ts'
 import { readSettings } from './settings.ts'
 import { takeAlert } from './take-alert.ts'
-import { databaseTime, now } from './time.ts'
 
 /** Which alerts are heartbeats, by their names. */
 export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {

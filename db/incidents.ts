@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { newId } from '../domain/id.ts'
+import { newId } from '../domain/digest.ts'
 import {
   type Incident,
   type IncidentAction,
@@ -8,13 +8,12 @@ import {
   incidentActions,
   type Severity,
 } from '../domain/incident.ts'
-import { idIn } from '../domain/pasted-id.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import { idIn } from '../domain/step-key.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import type { IncidentRow } from './tables.ts'
-import { now } from './time.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
 export class NotAllowedError extends Error {

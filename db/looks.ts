@@ -1,12 +1,11 @@
 import { type EventMetadata, systemActor } from '../domain/event.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { append } from './append.ts'
-import type { Db } from './connect.ts'
+import { type Db, inSeconds, now } from './connect.ts'
 import { settleExpected } from './expectations.ts'
 import { lockIncident } from './incidents.ts'
 import { scheduleCheck } from './lifecycle/carry-out.ts'
 import type { ExpectationRow, IncidentRow } from './tables.ts'
-import { inSeconds, now } from './time.ts'
 
 /** A look at the world that somebody has to take, outside any transaction. */
 export type WantedLook = {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
+import { isMassEnd, massEndLimit } from '../domain/alert.ts'
 import { systemActor } from '../domain/event.ts'
-import { isMassEnd, massEndLimit } from '../domain/occurrence.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from './events.ts'
-import { now } from './time.ts'
 
 /** Values of a label from outside that have a series of their name; later ones are `other`. */
 export const namedValues = 50

@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
+import { plainShape, type RequestShape, requestShape } from '../domain/chat.ts'
 import type { Severity } from '../domain/incident.ts'
-import { plainShape, type RequestShape, requestShape } from '../domain/request-shape.ts'
-import type { Db, Trx } from './connect.ts'
-import { now, onceNow } from './time.ts'
+import { type Db, now, onceNow, type Trx } from './connect.ts'
 
 /** A model at a server's address, without credentials. */
 export type ModelKey = { server: string; model: string }

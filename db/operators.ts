@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import { sha256 } from '../domain/digest.ts'
-import { newId } from '../domain/id.ts'
+import { newId, sha256 } from '../domain/digest.ts'
 import { type Decider, mayDecide, type PersonRole } from '../domain/operator.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../domain/sign-in.ts'
 import type { Risk } from '../domain/tool.ts'
-import type { Db, Trx } from './connect.ts'
-import { now } from './time.ts'
+import { type Db, now, type Trx } from './connect.ts'
 
 export type OperatorRow = {
   id: string

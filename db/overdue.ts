@@ -3,11 +3,10 @@ import { systemActor } from '../domain/event.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'
 import { closeIncident } from './closing.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, onceNow, type Trx } from './connect.ts'
 import { eventsOf } from './events.ts'
 import { lockIncident } from './incidents.ts'
 import { releaseLeases } from './leases.ts'
-import { onceNow } from './time.ts'
 
 /** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
 const answerable = sql<boolean>`(

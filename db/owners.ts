@@ -2,12 +2,11 @@ import { sql } from 'kysely'
 import { systemActor } from '../domain/event.ts'
 import { append, IncidentNotFoundError } from './append.ts'
 import { closeIncident, type Person } from './closing.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { lockIncident, NotAllowedError } from './incidents.ts'
 import type { SettingsReader } from './settings.ts'
 import type { IncidentRow } from './tables.ts'
-import { now } from './time.ts'
 
 /**
  * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end first, so that a write

@@ -1,18 +1,17 @@
+import { actionByKeys, keyReader, type NamingFacts } from '../domain/approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
 import type { Policy } from '../domain/policy.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
-import { actionByKeys, keyReader, type NamingFacts } from '../domain/same-action.ts'
 import type { Risk } from '../domain/tool.ts'
 import { denialsOfTool, deniedDigests, usableApproval as usable } from './approvals/find.ts'
-import type { Trx } from './connect.ts'
+import { databaseTime, type Trx } from './connect.ts'
 import { usableGrants } from './grants.ts'
 import { neighboursOf } from './inventory.ts'
 import { leasesOfOthers } from './leases.ts'
 import { alertCounts } from './lifecycle/view.ts'
 import { leaseKeyByName } from './registry.ts'
 import type { SettingsReader } from './settings.ts'
-import { databaseTime } from './time.ts'
 
 /**
  * Everything the judge weighs besides the log, read in the transaction that will write its ruling. Throws when a store cannot

@@ -1,14 +1,18 @@
 import { sql } from 'kysely'
-import { admittedTypes, type LeadingType, type WaitingType } from '../domain/admission.ts'
+import {
+  admittedTypes,
+  type InvestigateFilter,
+  keptReasonOf,
+  type LeadingType,
+  type WaitingType,
+} from '../domain/admission.ts'
+import { newId } from '../domain/digest.ts'
 import { type NewEvent, systemActor } from '../domain/event.ts'
-import { newId } from '../domain/id.ts'
 import type { IncidentStatus, Severity } from '../domain/incident.ts'
-import { type InvestigateFilter, keptReasonOf } from '../domain/investigate-filter.ts'
 import { append } from './append.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import { lockIncident } from './incidents.ts'
 import { readSettings } from './settings.ts'
-import { now } from './time.ts'
 
 /** What is urgent comes first. */
 export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`

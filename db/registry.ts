@@ -3,12 +3,9 @@ import type { KnownResource } from '../domain/alert-resource.ts'
 import { sha256 } from '../domain/digest.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import { type Declared, type RegistrySource, refuseWithoutAuthority, toMatchedNames } from '../domain/registry.ts'
-import type { ResourceRef } from '../domain/resource.ts'
-import { resourceKey } from '../domain/resource.ts'
-import { keysOfGroups } from '../domain/same-as.ts'
+import { keysOfGroups, type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import type { Db, Trx } from './connect.ts'
-import { databaseTime, now } from './time.ts'
+import { type Db, databaseTime, now, type Trx } from './connect.ts'
 
 /** Rows of a source whose list did not change are marked as seen this often at most. */
 const touchAfterSeconds = 3_600

@@ -4,12 +4,11 @@ import type { EscalationReport } from '../domain/escalation.ts'
 import type { EventMetadata } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { listApprovals } from './approvals/find.ts'
-import { countAttempt, type Limit } from './attempts.ts'
 import { recordAudit, recordSecurityEvent } from './audit.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, now, type Trx } from './connect.ts'
 import type { DueDelivery } from './deliveries.ts'
 import { incidentById } from './incidents.ts'
-import { now } from './time.ts'
+import { countAttempt, type Limit } from './sessions.ts'
 
 /** How long one call may hold the channel: its own 10 s and room for the rows. */
 const leaseSeconds = 30

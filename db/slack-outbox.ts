@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import { newId } from '../domain/digest.ts'
 import type { EventKind, NewEvent } from '../domain/event.ts'
-import { newId } from '../domain/id.ts'
 import type { Trx } from './connect.ts'
 import type { OutboxDestination } from './destinations.ts'
 

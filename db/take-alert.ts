@@ -1,5 +1,5 @@
-import type { Alert } from '../domain/alert.ts'
-import type { ResourceRule } from '../domain/alert-resource-rules.ts'
+import { type Alert, endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../domain/alert.ts'
+import type { ResourceRule } from '../domain/explained-alert.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import {
   attemptsPerDay,
@@ -8,7 +8,6 @@ import {
   type LifecycleDecision,
   nextCheckMs,
 } from '../domain/lifecycle.ts'
-import { endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../domain/occurrence.ts'
 import {
   appendAlert,
   countSight,
@@ -21,7 +20,7 @@ import {
   touch,
 } from './alerts.ts'
 import { append } from './append.ts'
-import type { Trx } from './connect.ts'
+import { databaseTime, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { awaitExpectedLook } from './expectations.ts'
 import { announceCritical, lockIncident, openIncident } from './incidents.ts'
@@ -39,7 +38,6 @@ import { noteMassEnd } from './mass-end.ts'
 import { keepIfNotInvestigated } from './queue.ts'
 import { readSettings } from './settings.ts'
 import type { AlertRow, IncidentRow } from './tables.ts'
-import { databaseTime, now } from './time.ts'
 
 /** Takes one alert in. The caller holds the lock of its fingerprint (`take-body.ts`) and has cleansed it. */
 export async function takeAlert(trx: Trx, alert: Alert): Promise<Ingested> {

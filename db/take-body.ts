@@ -1,14 +1,12 @@
 import { sql } from 'kysely'
-import type { Alert } from '../domain/alert.ts'
-import { isNewOccurrence } from '../domain/occurrence.ts'
+import { type Alert, isNewOccurrence } from '../domain/alert.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { done, type Ingested, openAll, touchAll } from './alerts.ts'
-import { type Db, isRefusedValue, type Trx } from './connect.ts'
+import { type Db, databaseTime, isRefusedValue, type Trx } from './connect.ts'
 import { expectationsInForce } from './expectations.ts'
 import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
 import type { AlertRow } from './tables.ts'
 import { onlyCounts, seenAt, storedOccurrence, takeAlert } from './take-alert.ts'
-import { databaseTime } from './time.ts'
 
 /**
  * Alerts that one transaction takes. Each holds a lock, and PostgreSQL has room for some thousands of them: a body of Alertmanager

@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import { sha256 } from '../domain/digest.ts'
-import { newId } from '../domain/id.ts'
+import { newId, sha256 } from '../domain/digest.ts'
 import type { PersonRole, Principal, Role } from '../domain/operator.ts'
 import { recordAudit } from './audit.ts'
-import type { Db } from './connect.ts'
+import { type Db, inSeconds, now } from './connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './sessions.ts'
-import { inSeconds, now } from './time.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */
 function newToken(): string {

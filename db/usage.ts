@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from './connect.ts'
-import { onceNow } from './time.ts'
+import { type Db, onceNow } from './connect.ts'
 
 export type Usage = {
   models: {

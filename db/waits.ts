@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from './connect.ts'
-import { now, onceNow } from './time.ts'
+import { type Db, now, onceNow } from './connect.ts'
 
 /** Longer than one try and the longest pause after it: a note that is older belongs to a worker that is gone. */
 const freshSeconds = 45

@@ -36,3 +36,62 @@ export function admittedTypes(
 export function waitsForLeader(member: Severity, leader: Severity): boolean {
   return member !== 'critical' || leader === 'critical'
 }
+
+/** Which incidents are investigated unasked: every condition must hold. No condition: all. Null: none. */
+export type InvestigateFilter = Condition[] | null
+
+type Condition =
+  | { kind: 'severity'; atLeast: Severity }
+  | { kind: 'label'; name: string; value: string; isWanted: boolean }
+
+const order: Severity[] = ['info', 'warning', 'critical']
+const limit = 20
+const usage = 'use all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab'
+
+/** Reads the text of the setting `agent.investigate`. Refuses what it does not understand, and says what it takes. */
+export function parseInvestigateFilter(
+  text: string,
+): { ok: true; filter: InvestigateFilter } | { ok: false; reason: string } {
+  const trimmed = text.trim()
+  if (trimmed === 'all') return { ok: true, filter: [] }
+  if (trimmed === 'none') return { ok: true, filter: null }
+  const parts = trimmed.split(',').map((part) => part.trim())
+  if (parts.length > limit) return { ok: false, reason: `at most ${limit} conditions are taken; ${usage}` }
+  const filter: Condition[] = []
+  for (const part of parts) {
+    const condition = parseCondition(part)
+    if (condition === null)
+      return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} is not a condition: ${usage}` }
+    filter.push(condition)
+  }
+  return { ok: true, filter }
+}
+
+function parseCondition(part: string): Condition | null {
+  const severity = /^severity\s*(>=|=)\s*(info|warning|critical)$/.exec(part)
+  if (severity?.[1] === '>=') return { kind: 'severity', atLeast: severity[2] as Severity }
+  if (severity) return { kind: 'label', name: 'severity', value: severity[2] as string, isWanted: true }
+  const label = /^([A-Za-z_][A-Za-z0-9_.-]{0,99})\s*(!?=)\s*([^\s,=!<>][^,]{0,199})$/.exec(part)
+  if (!label) return null
+  return { kind: 'label', name: label[1] as string, value: (label[3] as string).trim(), isWanted: label[2] === '=' }
+}
+
+/** Why the filter leaves an incident to people, naming the condition; null when it is investigated. */
+export function keptReasonOf(
+  filter: InvestigateFilter,
+  incident: { severity: Severity; labels: Record<string, string> },
+): string | null {
+  if (filter === null) return 'agent.investigate is none for incidents of this type'
+  for (const condition of filter) {
+    if (condition.kind === 'severity') {
+      if (order.indexOf(incident.severity) >= order.indexOf(condition.atLeast)) continue
+      return `agent.investigate asks for severity ${condition.atLeast} or above, and this is ${incident.severity}`
+    }
+    const { name, value, isWanted } = condition
+    // Of an incident the severity is ours, whatever word the alert used for it.
+    const actual = name === 'severity' ? incident.severity : incident.labels[name]
+    if ((actual === value) === isWanted) continue
+    return `agent.investigate asks for ${name}${isWanted ? '=' : '!='}${value}, and this has ${actual === undefined ? `no ${name}` : `${name}=${actual.slice(0, 100)}`}`
+  }
+  return null
+}

@@ -1,6 +1,5 @@
-import type { ResourceRule } from './alert-resource-rules.ts'
-import type { InventoryKind } from './kinds.ts'
-import { kinds, machineKinds } from './kinds.ts'
+import type { ResourceRule } from './explained-alert.ts'
+import { type InventoryKind, kinds, machineKinds } from './kinds.ts'
 import { type ResourceRef, resourceKey } from './resource.ts'
 
 /**

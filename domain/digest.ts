@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import canonicalize from 'canonicalize'
 
 /** SHA-256 of text or bytes, in lower-case hex. */
@@ -43,4 +43,18 @@ export function actionDigest(tool: string, identity: Record<string, unknown>): s
     ([key, value]) => key !== 'reason' && value !== null && value !== undefined,
   )
   return digestOf({ tool, identity: cleanJson(Object.fromEntries(kept)) })
+}
+
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
+
+/**
+ * A sortable, opaque identifier: `inc_01k…`, 48 bits of milliseconds and 80 bits of chance in Crockford's base 32 (the
+ * ULID layout, lower case). Sorting by id is sorting by creation to the millisecond; nothing else may be read from it.
+ */
+export function newId(prefix: string, nowMs = Date.now()): string {
+  let time = ''
+  for (let rest = nowMs, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) time = alphabet[rest % 32] + time
+  let chance = ''
+  for (const byte of randomBytes(16)) chance += alphabet[byte % 32]
+  return `${prefix}_${time}${chance}`
 }

@@ -1,11 +1,11 @@
 import type { AlertResource } from './alert-resource.ts'
 import type { TokenUsage } from './chat.ts'
+import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
 import type { StoredClaim, Unshown } from './stored-claim.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
-import type { VerificationOutcome } from './verification.ts'
 
 /** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
 

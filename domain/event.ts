@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import type { VerificationOutcome } from './envelope.ts'
 import type { EventMetadata } from './event-metadata.ts'
 import type { Effect } from './tool.ts'
-import type { VerificationOutcome } from './verification.ts'
 
 export type {
   BodyRef,

@@ -1,6 +1,6 @@
 import type { Approval } from './approval.ts'
+import type { Proof, VerificationOutcome } from './envelope.ts'
 import { formatMinute, withSpaces } from './format.ts'
-import type { Proof, VerificationOutcome } from './verification.ts'
 
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
 export type Consequences = { approve: string; deny: string; wait: string }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { inventoryKinds } from './kinds.ts'
+import { canonicalOrder, type InventoryKind, inventoryKinds, kinds, type Step } from './kinds.ts'
 
 /** What the inventory knows, each with a descriptor in `domain/kinds.ts`. */
 export const inventoryKind = z.enum(inventoryKinds)
@@ -37,4 +37,61 @@ export function differenceOf(stored: ResourceState, now: ResourceState, isSameRe
     if (before !== after) return `${name} was ${String(before)} and is ${String(after)}`
   }
   return null
+}
+
+/** The one key of each thing that `same_as` gives several names: that of the kind which stands first, then the first by its text. */
+export function keysOfGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
+  const parent = new Map<string, string>()
+  const find = (key: string): string => {
+    let root = key
+    while (parent.get(root) !== undefined && parent.get(root) !== root) root = parent.get(root) as string
+    parent.set(key, root)
+    return root
+  }
+  for (const { left, right } of pairs) {
+    const [first, second] = [find(left), find(right)]
+    if (first === second) continue
+    const isFirst = rankOf(first) < rankOf(second) || (rankOf(first) === rankOf(second) && first < second)
+    parent.set(isFirst ? second : first, isFirst ? first : second)
+  }
+  return new Map([...parent.keys()].map((key) => [key, find(key)]))
+}
+
+const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
+
+/** The registry as the vicinity reads it. Both answers come from sources with authority alone. */
+export type RelationReader = {
+  otherNames(ref: ResourceRef): Promise<readonly ResourceRef[]>
+  /** All that one step along a relation leads to. */
+  stepFrom(from: readonly ResourceRef[], step: Step): Promise<readonly ResourceRef[]>
+}
+
+/**
+ * What belongs together with a resource: its other names, and where the paths of its kind's descriptor lead from any of them. A
+ * reversible write there runs unasked.
+ */
+export async function nearOf(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
+  if (ref.kind === 'incident' || ref.kind === 'proposal') return []
+  const same = await reader.otherNames(ref)
+  const near: ResourceRef[] = [...same]
+  for (const start of [ref, ...same]) {
+    if (start.kind === 'incident' || start.kind === 'proposal') continue
+    for (const path of kinds[start.kind].near) near.push(...(await walk(start, path, reader)))
+  }
+  const byKey = new Map(near.map((each) => [resourceKey(each), each]))
+  byKey.delete(resourceKey(ref))
+  return [...byKey.values()]
+}
+
+async function walk(
+  start: ResourceRef,
+  path: readonly Step[],
+  { stepFrom }: RelationReader,
+): Promise<readonly ResourceRef[]> {
+  let at: readonly ResourceRef[] = [start]
+  for (const step of path) {
+    if (at.length === 0) return []
+    at = await stepFrom(at, step)
+  }
+  return at
 }

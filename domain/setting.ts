@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { parseResourceRules } from './alert-resource-rules.ts'
+import { parseInvestigateFilter } from './admission.ts'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
-import { parseInvestigateFilter } from './investigate-filter.ts'
+import { parseResourceRules } from './explained-alert.ts'
 import { webhookTemplates } from './notification.ts'
 
 /**

@@ -47,3 +47,34 @@ export function parseCallId(id: string): { turn: number; call: number } | null {
   const [, turn, call] = /^c(\d+)_(\d+)$/.exec(id) ?? []
   return turn === undefined ? null : { turn: Number(turn), call: Number(call) }
 }
+
+/** Names at Temporal. They are stored in rows and histories, and people type them: none may change. */
+
+/** Where workflows and most activities are polled for; requests to a model have a queue beside it (`llmTaskQueue`). */
+export const defaultTaskQueue = 'nightshift'
+
+export const llmTaskQueue = (taskQueue: string): string => `${taskQueue}-llm`
+
+/** The Schedule that starts `ProcessIncidentQueue`. */
+export const queueScheduleId = 'process-incident-queue'
+
+export const investigationId = ({ incidentId, attempt }: Run): string => `investigate:${incidentId}:${attempt}`
+
+/** Incident and attempt of an investigation's id; null for any other text. */
+export function parseInvestigationId(id: string): Run | null {
+  const [, incidentId, attempt] = /^investigate:([^:]+):(\d+)$/.exec(id) ?? []
+  return incidentId === undefined ? null : { incidentId, attempt: Number(attempt) }
+}
+
+/** The workflow that runs the incidents of one type: a leader and its followers. */
+export const groupWorkflowId = (type: string): string => `group:${type}`
+
+/** The id of an incident or an approval in a text that was pasted: by itself, or inside an address or a sentence. Null without one. */
+export function idIn(text: string | null | undefined): string | null {
+  return /(?<![0-9a-z])(?:inc|apr)_[0-9a-z]{26}(?![0-9a-z])/.exec(text ?? '')?.[0] ?? null
+}
+
+/** Where the page shows it. */
+export function pathOfId(id: string): string {
+  return id.startsWith('apr_') ? `/approvals/${id}` : `/incidents/${id}`
+}

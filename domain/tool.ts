@@ -1,8 +1,8 @@
 import type { z } from 'zod'
+import type { Proof } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './resource.ts'
 import type { QueryVerdict } from './source.ts'
-import type { Proof } from './verification.ts'
 
 /**
  * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own

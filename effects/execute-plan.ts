@@ -1,6 +1,6 @@
 import type { PlatformClient } from '../clients/platform.ts'
+import { storeProposal } from '../db/calls.ts'
 import { cancelAsked, notePlanOfEffect } from '../db/effects.ts'
-import { storeProposal } from '../db/proposals.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { solve } from '../placement/solve.ts'
 import {

@@ -1,10 +1,9 @@
 import { type Client, ScheduleNotFoundError, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
-import { defaultTaskQueue, investigationId, queueScheduleId } from '../domain/workflow-id.ts'
+import { defaultTaskQueue, investigationId, queueScheduleId } from '../domain/step-key.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import { alertResolved, cancelInvestigation, decided } from '../workflows/messages.ts'
-import { searchAttributeNames } from '../workflows/search-attributes.ts'
+import { alertResolved, cancelInvestigation, decided, searchAttributeNames } from '../workflows/messages.ts'
 
 const signals = { decided, alertResolved, cancelInvestigation }
 export type RunSignal = keyof typeof signals

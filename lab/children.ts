@@ -5,9 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { Account } from './account.ts'
-import { killGroup, processStart } from './process.ts'
-import { writeWhole } from './write-whole.ts'
+import { type Account, killGroup, processStart, writeWhole } from './process.ts'
 
 export type Child = { id: string; pid: number; port: number }
 

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { manifest } from '../domain/mesh.ts'
 import { aptOptionsOf } from './packages.ts'
-import { processState } from './process.ts'
+import { processState, writeWhole } from './process.ts'
 import { type Lab, nodeDirectory, writeForNode } from './state.ts'
-import { writeWhole } from './write-whole.ts'
 
 /** A node of the lab as a device of the mesh. */
 export type LabDevice = {

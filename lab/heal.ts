@@ -1,6 +1,6 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { endBackups } from './backup.ts'
+import { endBackups } from './disk.ts'
 import { startHost, startNode } from './lab.ts'
 import { runawayOn, squatterOn } from './look.ts'
 import { isMetricFault } from './metric-fault-names.ts'

@@ -1,14 +1,87 @@
-import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { webcrypto, X509Certificate } from 'node:crypto'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { stringify } from 'yaml'
-import { ensureCertificate } from './certificate.ts'
 import { databaseNode, startDatabase } from './database.ts'
 import { rules } from './monitoring-rules.ts'
-import type { Lab } from './state.ts'
+import { certificateFile } from './node/program.ts'
+import { writeWhole } from './process.ts'
+import { type Lab, nodeDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
-import { startTraffic, webNodes } from './traffic.ts'
-import { writeWhole } from './write-whole.ts'
+
+const hourMs = 3_600_000
+const usualHours = 90 * 24
+
+export const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), certificateFile)
+
+/** Puts a certificate for a node's name in place, signed by itself, that ends in so many hours. */
+export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHours): Promise<void> {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+  const keys = await webcrypto.subtle.generateKey(algorithm, false, ['sign', 'verify'])
+  // Loaded here, for few labs ever issue one; x509 needs the first to be there.
+  await import('reflect-metadata')
+  const { X509CertificateGenerator } = await import('@peculiar/x509')
+  const certificate = await X509CertificateGenerator.createSelfSigned(
+    {
+      name: `CN=${node.id}.${node.region}.lab.internal`,
+      notBefore: new Date(Date.now() - hourMs),
+      notAfter: new Date(Date.now() + hours * hourMs),
+      signingAlgorithm: algorithm,
+      keys,
+    },
+    webcrypto,
+  )
+  writeForNode(lab, certificatePath(lab, node), `${certificate.toString('pem')}\n`)
+}
+
+/** The same where there is none. */
+export async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
+  if (!existsSync(certificatePath(lab, node))) await issueCertificate(lab, node)
+}
+
+/** When the certificate of a node ends (milliseconds); 0 where it cannot be read. */
+export function certificateEndMs(lab: Lab, node: NodePlan): number {
+  try {
+    return Date.parse(new X509Certificate(readFileSync(certificatePath(lab, node))).validTo)
+  } catch {
+    return 0
+  }
+}
+
+const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
+
+/** Requests for each web node and tenant, so that there is something to count: half of them search. */
+const everyMs = 250
+/** Requests that a noisy tenant sends in addition in each round. */
+const noisyRequests = 20
+
+/** Runs until the lab ends. `onRound` is called before each round. */
+function startTraffic(lab: Lab, onRound: () => void): void {
+  setInterval(() => {
+    onRound()
+    for (const { id, shard } of webNodes(lab)) {
+      const port = lab.children.get(id)?.port
+      if (port === undefined) continue
+      const tenants = lab.topology.shards.find((each) => each.id === shard)?.tenants ?? []
+      for (const tenant of tenants) for (const path of ['/', '/search?q=a']) request(port, path, tenant)
+      const noisy = lab.faults.find((each) => each.fault === 'noisy_neighbour' && each.on === id)
+      const tenant = tenants.at(-1)
+      if (noisy && tenant) for (let n = 0; n < noisyRequests; n++) request(port, '/', tenant)
+    }
+  }, everyMs).unref()
+}
+
+/** What comes back is of no interest; a node that is down answers nothing. */
+function request(port: number, path: string, host: string): void {
+  const sent = get({ host: '127.0.0.1', port, path, agent: false, headers: { host }, timeout: 2_000 }, (answer) => {
+    answer.resume()
+    answer.on('error', () => undefined)
+  })
+  sent.on('timeout', () => sent.destroy())
+  sent.on('error', () => undefined)
+}
 
 /** A real Prometheus and Alertmanager that watch the web nodes. */
 export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string }

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { livesOf } from './app-log.ts'
-import { isBackedUp, notBackedUp } from './backup.ts'
-import { lostBelow } from './disk.ts'
+import { isBackedUp, lostBelow, notBackedUp } from './disk.ts'
 import { tenantData } from './faults.ts'
 import { fullFraction, type Look, lookAt, type NodeLook, squatterOn, usedBytes } from './look.ts'
 import { isMetricFault } from './metric-fault-names.ts'

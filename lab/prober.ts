@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import {
+  type Condition,
   fingerprintOf,
   neverEnded,
   type WebhookAlert,
   type WebhookBody,
   webhookBody,
   withoutEnds,
-} from './alertmanager.ts'
-import type { Condition } from './conditions.ts'
-import { writeWhole } from './write-whole.ts'
+} from './conditions.ts'
+import { writeWhole } from './process.ts'
 
 /** A sender without ends says once more what still is wrong after so many looks. */
 const repeatAfterLooks = 20

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 
 export type ProcessState = 'running' | 'stopped' | 'gone'
 
@@ -58,4 +58,31 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
   const { stdout } = spawnSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], { encoding: 'utf8' })
   const [state, ...start] = stdout.trim().split(/\s+/)
   return state ? { state, start: start.join(' '), cpuTicks: 0 } : null
+}
+
+export type Account = { uid: number; gid: number }
+
+/** Whom nodes run as: `nobody` where the start is root, otherwise the user who started it (null). */
+export function nodeAccount(): Account | null {
+  if (process.getuid?.() !== 0) return null
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((each) => each.startsWith('nobody:'))
+  if (!line) throw new Error('the lab was started as root and /etc/passwd has no user "nobody" to run its nodes as')
+  const [, , uid, gid] = line.split(':')
+  // macOS writes -2.
+  return { uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }
+}
+
+/** Replaces a file as one step: a reader, and a start after a crash, sees the old text or the new one. */
+export function writeWhole(file: string, text: string): void {
+  const fresh = `${file}.new`
+  const fd = openSync(fresh, 'w', 0o600)
+  try {
+    writeSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(fresh, file)
 }

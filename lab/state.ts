@@ -1,13 +1,12 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Account } from './account.ts'
 import type { Children } from './children.ts'
 import type { Database } from './database.ts'
 import { metricFaults } from './metric-fault-names.ts'
 import type { Monitoring } from './monitoring.ts'
+import { type Account, writeWhole } from './process.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
-import { writeWhole } from './write-whole.ts'
 
 export const faultName = z.enum([
   'replication_lag',

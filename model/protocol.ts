@@ -1,7 +1,6 @@
 import type { ChatAnswer } from '../domain/chat.ts'
 import { type Claim, claim, mostClaims } from '../domain/claim.ts'
-import { type Block, findBlocks, isObject, readJson } from './json.ts'
-import { withoutThoughts } from './thoughts.ts'
+import { type Block, findBlocks, isObject, readJson, withoutThoughts } from './json.ts'
 import { quote } from './transcript.ts'
 
 type Protocol = 'native' | 'json'

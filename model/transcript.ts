@@ -1,9 +1,9 @@
 import type { ChatMessage } from '../domain/chat.ts'
 import { refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
-import { fence, inertJson, withoutTemplateTokens } from '../domain/fence.ts'
+import { fence, inertJson, withoutTemplateTokens } from '../domain/inert-text.ts'
 import type { Envelope } from '../domain/tool.ts'
-import { withoutThoughts } from './thoughts.ts'
+import { withoutThoughts } from './json.ts'
 
 /** One thing said, before it is known how much of it fits. */
 type Entry =

@@ -2,14 +2,12 @@
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
 import { type Engine, type EngineName, lazyEngine, startEngine } from './bound/engine.ts'
-import { random, wasCut } from './cluster/budget.ts'
+import { random, wasCut } from './cluster/capacity.ts'
 import type { Instance } from './cluster/instance.ts'
-import { improve } from './search/improve.ts'
+import { improve, refine } from './search/improve.ts'
 import { type Incumbent, isBetter } from './search/incumbent.ts'
 import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
-import { rebalance } from './search/rebalance.ts'
-import { refine } from './search/refine.ts'
-import { assessSurvivability, type FailureOutcome } from './search/survivability.ts'
+import { assessSurvivability, type FailureOutcome, rebalance } from './search/rebalance.ts'
 
 export type PlanRequest = {
   instance: Instance

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { fence, inertJson } from '../domain/fence.ts'
+import { fence, inertJson } from '../domain/inert-text.ts'
 
 export type Prompts = {
   system: string

@@ -1,7 +1,7 @@
+import type { VerificationOutcome } from '../domain/envelope.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
-import type { VerificationOutcome } from '../domain/verification.ts'
 import { emptyResolved, type ResolvedNames, remember, shift } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }

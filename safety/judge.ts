@@ -5,12 +5,12 @@ import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from 
 import { impactFacts } from './command/impact.ts'
 import { terminalRule } from './ending.ts'
 import { phaseOf, type State } from './fold.ts'
-import { loopRule } from './limits.ts'
 import { type ResolvedCall, resolveArguments } from './resolve-arguments.ts'
 import {
   type Call,
   firstAnswer,
   type Judging,
+  loopRule,
   type Policy,
   type PolicyRule,
   quote,

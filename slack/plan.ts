@@ -4,9 +4,9 @@ import type { Incident } from '../domain/incident.ts'
 import type { Notification } from '../domain/notification.ts'
 import { renderCard } from './card.ts'
 import type { SlackMethod } from './client.ts'
+import { buttonValue, type IncidentPress, incidentButton } from './interaction.ts'
 import { renderNotification, type SlackMessage } from './notification.ts'
 import { renderRoot } from './root.ts'
-import { buttonValue, type IncidentPress, incidentButton } from './signature.ts'
 
 type Place = { channel: string; ts: string }
 

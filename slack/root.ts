@@ -4,6 +4,7 @@ import { capitalize, formatMinute } from '../domain/format.ts'
 import { listDecisions } from '../domain/format-approval.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../domain/incident.ts'
 import { statusWords } from '../domain/status-words.ts'
+import type { IncidentPress } from './interaction.ts'
 import {
   actions,
   context,
@@ -14,7 +15,6 @@ import {
   section,
   slackMessage,
 } from './notification.ts'
-import type { IncidentPress } from './signature.ts'
 import { plainText, slackLimits } from './text.ts'
 
 const maxApprovals = 5

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import type { QueryVerdict } from '../domain/source.ts'
-import type { ListedTarget } from '../domain/target.ts'
+import type { ListedTarget, QueryVerdict } from '../domain/source.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
 export type Ask = (request: SourceRequest) => Promise<unknown>

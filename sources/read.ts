@@ -1,5 +1,4 @@
-import type { Source } from '../domain/source.ts'
-import type { ListedTarget } from '../domain/target.ts'
+import type { ListedTarget, Source } from '../domain/source.ts'
 import { askerOf, type SourceStates } from './ask.ts'
 import { type ReadContext, SourceError, type SourceTool, type ToolReading } from './kind.ts'
 import { kindsOfTool, sourceKinds, sourceTools } from './kinds.ts'

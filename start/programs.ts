@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { nodeAccount } from '../lab/account.ts'
 import { labClient } from '../lab/client.ts'
+import { nodeAccount } from '../lab/process.ts'
 import { enrolLab } from './enrol-lab.ts'
 import {
   basics,

@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client'
 import { connectionOptions, orTrouble, type TemporalSettings } from '../clients/temporal/trouble.ts'
-import { queueScheduleId } from '../domain/workflow-id.ts'
+import { queueScheduleId } from '../domain/step-key.ts'
 import {
   ensureSearchAttributes,
   keepSchedule,

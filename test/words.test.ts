@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { findWords, folksyWords, foreignReferences } from '../bench/house-words.ts'
+import { findWords, folksyWords, foreignReferences } from '../bench/house.ts'
 
 const code = readdirSync('.', { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !/^(\.|node_modules$|test$|coverage$|docs$)/.test(entry.name))

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { proof } from '../domain/envelope.ts'
 import { jobName, runJobTool } from '../domain/job.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'
 import { inventoryKind, resourceRef } from '../domain/resource.ts'
 import { risks, type ToolContext } from '../domain/tool.ts'
-import { proof } from '../domain/verification.ts'
 import { defineTool, reason, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 

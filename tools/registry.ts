@@ -1,13 +1,11 @@
 import { z } from 'zod'
 import type { InventoryKind } from '../domain/kinds.ts'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
-import type { Offering } from '../mesh/registry.ts'
-import { isDeviceTool } from '../mesh/registry.ts'
+import { isDeviceTool, type Offering } from '../mesh/registry.ts'
 import { kindsOfTool, toolsOfKinds } from '../sources/kinds.ts'
-import { recentChanges } from './changes.ts'
-import { defineTool } from './define.ts'
+import { activeAlerts, canReach, currentVmHost, defineTool, liveLink, nodeHealth } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
-import { getHost, listHosts } from './hosts.ts'
+import { getHost, listHosts, recentChanges } from './hosts.ts'
 import {
   addIncidentEvent,
   escalateIncident,
@@ -19,7 +17,6 @@ import {
 import { runJob } from './jobs.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
-import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
 import { readResult, sourceTools } from './sources.ts'
 import { vmRestart, vmStart, vmStop } from './vms.ts'
 

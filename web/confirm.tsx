@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, type RefObject, useRef } from 'react'
-import { Failed } from './states.tsx'
+import { Failed } from './page-frame.tsx'
 
 type Props = {
   button: string

@@ -1,8 +1,8 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import type { Page } from './api.ts'
+import { QueryState } from './page-frame.tsx'
 import { Link, type Place, withSearch } from './router.tsx'
-import { QueryState } from './states.tsx'
 
 export type Column<T> = {
   /** Empty: a column of buttons or pictures, which needs no heading. */

@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
+import { queryClient, streaming } from './api.ts'
 import { kinds } from './marks.tsx'
-import { queryClient, streaming } from './query-client.ts'
 
 type Listener = (event: IncidentEvent) => void
 /** `opening`: never connected yet. */

@@ -1,3 +1,11 @@
+import { StrictMode, useEffect, useState } from 'react'
+import { LiveProvider } from './live.tsx'
+import { Failed, Heading, Loading, Nothing } from './page-frame.tsx'
+import { go, Link, usePlace } from './router.tsx'
+import { findRoute } from './routes.tsx'
+import { missing, type Session, useSession } from './session.ts'
+import { applyTheme, Shell } from './shell.tsx'
+import { SignInPage } from './sign-in.tsx'
 import './style/theme.css'
 import './style/base.css'
 import './style/shell.css'
@@ -6,11 +14,68 @@ import './style/timeline.css'
 import './style/card.css'
 import './style/device.css'
 import { QueryClientProvider } from '@tanstack/react-query'
-import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { App } from './app.tsx'
-import { queryClient } from './query-client.ts'
-import { applyTheme } from './switches.tsx'
+import { queryClient } from './api.ts'
+
+function App() {
+  const session = useSession()
+  const { pathname, search, hash } = usePlace()
+  const signedIn = Boolean(session.data)
+  const code = hash.startsWith('code=') ? hash.slice('code='.length) : null
+  const [cameByCode] = useState(code !== null)
+  useEffect(() => {
+    if (signedIn && pathname === '/sign-in' && code === null) go(ownPath(search.get('to')), { replace: true })
+  }, [signedIn, pathname, search, code])
+
+  // Once used, the code leaves the address: what the page has to say about it must not go with it while the session is asked.
+  if (code !== null || (cameByCode && session.isPending)) return <SignInPage code={code} />
+  if (session.isPending) return <Loading what="Nightshift" />
+  // Once signed in, the page stays while the server is away: its stream reconnects and asks again.
+  if (session.error && session.data === undefined)
+    return <Failed error={session.error} again={() => void session.refetch()} />
+  if (!session.data) return <SignInPage code={null} />
+  return (
+    <LiveProvider>
+      <Shell session={session.data}>
+        <CurrentPage pathname={pathname} session={session.data} />
+      </Shell>
+    </LiveProvider>
+  )
+}
+
+function CurrentPage({ pathname, session }: { pathname: string; session: Session }) {
+  if (/^\/sign-in(\/[^/]*)?\/?$/.test(pathname)) return <Loading what="Nightshift" />
+  const found = findRoute(pathname)
+  if (!found) return <NoSuchPage />
+  const { title, permission, advice, Page, DetailPage } = found.route
+  if (found.id && DetailPage) return <DetailPage id={found.id} key={found.id} />
+  const refused = permission && missing(session, permission)
+  if (!refused) return <Page title={title} />
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <p className="said">{[refused, advice].filter(Boolean).join(' ')}</p>
+    </>
+  )
+}
+
+function NoSuchPage() {
+  return (
+    <>
+      <Heading title="No such page" />
+      <Nothing title="There is nothing at this address.">
+        <Link href="/incidents">Go to the incidents</Link>
+      </Nothing>
+    </>
+  )
+}
+
+/** Where to go after signing in: a path of this page and nothing else. */
+function ownPath(to: string | null): string {
+  return to && /^\/(?![/\\])/.test(to) ? to : '/incidents'
+}
 
 applyTheme()
 createRoot(document.getElementById('page') as HTMLElement).render(

@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Permission, PersonRole, Role } from '../domain/operator.ts'
-import { ApiProblem, ask } from './api.ts'
+import { ApiProblem, ask, queryClient } from './api.ts'
 import { forgetDrafts } from './draft.ts'
-import { queryClient } from './query-client.ts'
 
 export type Session = { name: string; role: Role; permissions: Permission[] }
 

@@ -1,10 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { ask } from './api.ts'
-import { Brand } from './heading.tsx'
+import { Brand, Failed } from './page-frame.tsx'
 import { go } from './router.tsx'
 import { signIn } from './session.ts'
-import { Failed } from './states.tsx'
 
 /** By a token, or by the code of the address that `npm start` printed. */
 export function SignInPage({ code }: { code: string | null }) {

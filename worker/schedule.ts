@@ -8,8 +8,8 @@ import {
   ScheduleOverlapPolicy,
 } from '@temporalio/client'
 import proto from '@temporalio/proto'
-import { queueScheduleId } from '../domain/workflow-id.ts'
-import { searchAttributeNames } from '../workflows/search-attributes.ts'
+import { queueScheduleId } from '../domain/step-key.ts'
+import { searchAttributeNames } from '../workflows/messages.ts'
 
 export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean }
 

@@ -1,4 +1,3 @@
 /** What the worker registers. */
-export { InvestigateIncidentGroup } from './group.ts'
+export { InvestigateIncidentGroup, ProcessIncidentQueue } from './group.ts'
 export { InvestigateIncident } from './investigate.ts'
-export { ProcessIncidentQueue } from './queue.ts'

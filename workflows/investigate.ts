@@ -3,8 +3,7 @@ import { allHandlersFinished, CancellationScope, condition, patched, setCurrentD
 import { createDecisionQueue, createInterruptions } from './decision-queue.ts'
 import { freshProgress, type Limits, type Progress, runLoop } from './loop.ts'
 import type { LoopEnd } from './outcome.ts'
-import { context, rows, showInTemporal } from './proxies.ts'
-import type { InvestigationInput, Run } from './run.ts'
+import { context, type InvestigationInput, type Run, rows, showInTemporal } from './run.ts'
 import { listen } from './signals.ts'
 import { buildPorts, signalGroup } from './steps.ts'
 

@@ -68,3 +68,6 @@ function tokenTexts(sent: unknown): string[] {
 export function boundMessage(message: DecideMessage): DecideMessage {
   return parseDecision('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
 }
+
+/** What operators filter investigations by in Temporal's own UI; all are keywords. A namespace without one of them fails every run. */
+export const searchAttributeNames = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']

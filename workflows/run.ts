@@ -1,4 +1,16 @@
-import type { CancellationScope } from '@temporalio/workflow'
+import { defineSearchAttributeKey } from '@temporalio/common'
+import {
+  ActivityCancellationType,
+  type CancellationScope,
+  proxyActivities,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { ActActivities } from '../activities/act.ts'
+import type { ApprovalActivities } from '../activities/approvals.ts'
+import type { ContextActivities } from '../activities/context.ts'
+import type { ThinkActivities } from '../activities/think.ts'
+import { llmTaskQueue } from '../domain/step-key.ts'
 import type { DecisionQueue, Interruptions } from './decision-queue.ts'
 import type { Progress } from './loop.ts'
 import type { Pending } from './messages.ts'
@@ -32,4 +44,68 @@ export type Run = {
   /** The scope in which the model is asked or waited for; null between. */
   thinking: CancellationScope | null
   stop: { isAsked: boolean; isLooking: boolean; checks: number }
+}
+
+/** Short statements on the rows of the run. */
+export const rows = proxyActivities<ContextActivities & ApprovalActivities>({
+  startToCloseTimeout: '10s',
+  scheduleToCloseTimeout: '6h',
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry: { initialInterval: '500ms', maximumInterval: '10s' },
+})
+
+/** Assembles what is known. The activity retries while the database is away, and knows what no retry helps. */
+export const context = proxyActivities<ContextActivities>({
+  startToCloseTimeout: '660s',
+  scheduleToCloseTimeout: '660s',
+  heartbeatTimeout: '10s',
+  retry: { initialInterval: '1s', maximumInterval: '10s' },
+})
+
+/** Acts on the world and looks at it. */
+export const world = proxyActivities<ActActivities>({
+  startToCloseTimeout: '3h',
+  scheduleToCloseTimeout: '1h',
+  heartbeatTimeout: '15s',
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry: { initialInterval: '500ms', maximumInterval: '10s' },
+})
+
+const models = () =>
+  proxyActivities<ThinkActivities>({
+    // A separate queue: rate limits hold only where activities are not dispatched eagerly.
+    taskQueue: llmTaskQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: '330s',
+    scheduleToCloseTimeout: '15m',
+    heartbeatTimeout: '20s',
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+  })
+
+/** Asks the model for one turn. */
+export async function think(incidentId: string, attempt: number, turn: number) {
+  const input = { incidentId, attempt, turn, mayWait: true }
+  return await models().think.executeWithOptions({ summary: `turn ${turn}` }, [input])
+}
+
+/** Waits for a place at the model. The wait takes no time from the answer. */
+export async function awaitSlot(incidentId: string, attempt: number, turn: number) {
+  const options = { startToCloseTimeout: '1m' as const, scheduleToCloseTimeout: '10m' as const }
+  return await models().awaitSlot.executeWithOptions({ ...options, summary: `turn ${turn}: wait` }, [
+    { incidentId, attempt },
+  ])
+}
+
+const keys = {
+  status: defineSearchAttributeKey('Status', 'KEYWORD'),
+  role: defineSearchAttributeKey('Role', 'KEYWORD'),
+  incidentType: defineSearchAttributeKey('IncidentType', 'KEYWORD'),
+  severity: defineSearchAttributeKey('Severity', 'KEYWORD'),
+  target: defineSearchAttributeKey('Target', 'KEYWORD'),
+}
+
+/** Says in Temporal's own pages what this run is about; all are keywords. */
+export function showInTemporal(attributes: Partial<Record<keyof typeof keys, string | null>>): void {
+  const named = Object.entries(attributes) as [keyof typeof keys, string | null][]
+  upsertSearchAttributes(named.map(([name, value]) => ({ key: keys[name], value })))
 }

@@ -14,8 +14,7 @@ import {
   pendingApproval,
 } from './messages.ts'
 import type { Interruption } from './outcome.ts'
-import { rows } from './proxies.ts'
-import type { Run } from './run.ts'
+import { type Run, rows } from './run.ts'
 
 /** Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call whether it is still wanted. */
 const thinkOn = 'think-on'

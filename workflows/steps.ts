@@ -13,8 +13,7 @@ import type { InvestigateIncident } from './investigate.ts'
 import type { Limits, Ports, Progress } from './loop.ts'
 import { type ChildReport, report } from './messages.ts'
 import type { Act, DecisionStatus } from './outcome.ts'
-import { awaitSlot, rows, showInTemporal, think, world } from './proxies.ts'
-import type { Run } from './run.ts'
+import { awaitSlot, type Run, rows, showInTemporal, think, world } from './run.ts'
 import { finishesAnswers } from './signals.ts'
 
 /** A run over its limit of signals reads its row this often. */

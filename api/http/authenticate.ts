@@ -1,12 +1,11 @@
 import { isIPv6 } from 'node:net'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
-import { countAttempt, type Limit } from '../../db/attempts.ts'
 import { recordAudit } from '../../db/audit.ts'
 import type { Db } from '../../db/connect.ts'
-import { principalOfSession } from '../../db/sessions.ts'
+import { countAttempt, type Limit, principalOfSession } from '../../db/sessions.ts'
 import { principalOf } from '../../db/tokens.ts'
 import type { Principal } from '../../domain/operator.ts'
-import { type Context, getCallerAddress, getOwnOrigins, type Middleware } from './context.ts'
+import { type Context, getCallerAddress, getOwnOrigins, type Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 
 /**

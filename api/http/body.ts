@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { InvalidProblemError } from '../../placement/check.ts'
 import { decodeUtf8 } from '../../placement/problem-file.ts'
-import type { Context } from './context.ts'
+import type { Context } from '../deps.ts'
 import { Problem } from './problem.ts'
 
 /** Deeper than anything that an operation takes, and far from what exhausts a stack. */

@@ -7,7 +7,7 @@ import { typeOfApproval, typeOfIncident } from '../../db/operators.ts'
 import { actionDigest, sha256 } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/operator.ts'
-import type { Context, Middleware } from './context.ts'
+import type { Context, Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 
 /** Refuses a principal without the permission. Every endpoint names one. */

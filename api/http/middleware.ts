@@ -5,7 +5,7 @@ import { routePath } from 'hono/route'
 import { TrieRouter } from 'hono/router/trie-router'
 import type { Logger } from 'pino'
 import { isDataFlaw } from '../../db/connect.ts'
-import type { Context, Env, Middleware } from './context.ts'
+import type { Context, Env, Middleware } from '../deps.ts'
 import type { Metrics } from './metrics.ts'
 import { answerProblem, Problem } from './problem.ts'
 

@@ -3,7 +3,7 @@ import { IncidentNotFoundError, StaleRunError } from '../../db/append.ts'
 import { isDataFlaw, isTransient } from '../../db/connect.ts'
 import { NotAllowedError } from '../../db/incidents.ts'
 import { EffectRefused, type RefusalKind } from '../../effects/effect.ts'
-import type { Context, Hook } from './context.ts'
+import type { Context, Hook } from '../deps.ts'
 
 /** A refusal as RFC 9457 has it: thrown anywhere below a route, and answered as it is. */
 export class Problem extends Error {

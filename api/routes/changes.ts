@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { beganAt, changesNear, hasChanges, listChanges } from '../../db/changes.ts'
+import { databaseTime } from '../../db/connect.ts'
 import { showResource } from '../../db/registry-view.ts'
-import { databaseTime } from '../../db/time.ts'
 import { changeSources, nearChange, type StoredChange, storedChange, summarizeChange } from '../../domain/change.ts'
 import { parseResourceKey } from '../../domain/registry.ts'
 import { inventoryKind, resourceKey } from '../../domain/resource.ts'

@@ -2,8 +2,7 @@ import type { Hono } from 'hono'
 import { ping } from '../../db/connect.ts'
 import type { QueueState } from '../../effects/runs.ts'
 import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
-import type { ApiDeps } from '../deps.ts'
-import type { Env } from '../http/context.ts'
+import type { ApiDeps, Env } from '../deps.ts'
 
 const howToMigrate = 'apply the migrations with "nightshift start", or in a production with "node start/prepare.ts"'
 

@@ -2,9 +2,9 @@ import { z } from '@hono/zod-openapi'
 import { append, IncidentNotFoundError } from '../../db/append.ts'
 import { foundByRuling } from '../../db/calls.ts'
 import { type Closing, closeIncident, firingAgainst, type Person } from '../../db/closing.ts'
+import { investigateAgain } from '../../db/idempotency.ts'
 import { incidentById, lockIncident, NotAllowedError } from '../../db/incidents.ts'
 import { giveBack, handOver, takeIncident } from '../../db/owners.ts'
-import { investigateAgain } from '../../db/requests.ts'
 import { claim, marked, mostClaims } from '../../domain/claim.ts'
 import { plainWords } from '../../domain/escalation.ts'
 import {
@@ -15,9 +15,8 @@ import {
   resolveOutcome,
   runningStatuses,
 } from '../../domain/incident.ts'
-import type { ApiDeps } from '../deps.ts'
+import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { moment } from '../http/body.ts'
-import { requirePerson, toRowKey } from '../http/context.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'

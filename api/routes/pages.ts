@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { sha256 } from '../../domain/digest.ts'
-import type { Context, Env } from '../http/context.ts'
+import type { Context, Env } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 
 /** Nothing from elsewhere, nothing inline: text that slipped into a page could load and run nothing. */

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { activeAlerts } from '../../db/alerts-of-resource.ts'
 import { findResources } from '../../db/inventory.ts'
+import { activeAlerts } from '../../db/registry-view.ts'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
 import type { Health } from '../../domain/platform.ts'
 import {

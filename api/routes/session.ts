@@ -4,7 +4,7 @@ import { recordAudit } from '../../db/audit.ts'
 import { endSession, mintSignInCode, openSession, principalOfSession, redeemSignInCode } from '../../db/sessions.ts'
 import { principalOf } from '../../db/tokens.ts'
 import { type Principal, permissionsOf, type Session } from '../../domain/operator.ts'
-import type { ApiDeps } from '../deps.ts'
+import { type ApiDeps, type Context, type Env, getCallerAddress } from '../deps.ts'
 import {
   afterFailure,
   dropSessionCookie,
@@ -14,7 +14,6 @@ import {
   signedIn,
 } from '../http/authenticate.ts'
 import { jsonBody } from '../http/body.ts'
-import { type Context, type Env, getCallerAddress } from '../http/context.ts'
 import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
 

@@ -9,12 +9,17 @@ import { formatMinute } from '../../domain/format.ts'
 import { listDecisions } from '../../domain/format-approval.ts'
 import type { Principal } from '../../domain/operator.ts'
 import type { SlackClient } from '../../slack/client.ts'
-import type { Denial, denialMetadata, Press, SlackSpot } from '../../slack/interaction.ts'
-import { approvalOfButton, isButtonOf } from '../../slack/signature.ts'
+import {
+  approvalOfButton,
+  type Denial,
+  type denialMetadata,
+  isButtonOf,
+  type Press,
+  type SlackSpot,
+} from '../../slack/interaction.ts'
 import { fallbackText, isLink, plainText, slackLimits } from '../../slack/text.ts'
-import type { ApiDeps } from '../deps.ts'
+import { type ApiDeps, type Context, getCallerAddress } from '../deps.ts'
 import { failedAuthentications, limitDecisions, networkOf } from '../http/authenticate.ts'
-import { type Context, getCallerAddress } from '../http/context.ts'
 import { Problem } from '../http/problem.ts'
 import { wake } from './approvals.ts'
 

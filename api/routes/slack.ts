@@ -8,10 +8,16 @@ import { takeSlackRequest } from '../../db/slack-channel.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { permissions } from '../../domain/operator.ts'
 import type { SlackClient } from '../../slack/client.ts'
-import { type Interaction, type OwnerPress, readInteraction } from '../../slack/interaction.ts'
-import { approvalOfButton, incidentOfButton, isIncidentButton, judgeSignature } from '../../slack/signature.ts'
-import type { ApiDeps } from '../deps.ts'
-import type { Context, Env } from '../http/context.ts'
+import {
+  approvalOfButton,
+  type Interaction,
+  incidentOfButton,
+  isIncidentButton,
+  judgeSignature,
+  type OwnerPress,
+  readInteraction,
+} from '../../slack/interaction.ts'
+import type { ApiDeps, Context, Env } from '../deps.ts'
 import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
 import { takeForPerson } from './incident-endings.ts'

@@ -10,6 +10,9 @@ import { formatTable } from '../ui/table.ts'
 import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
 import {
+  addDiffCommand,
+  addExportCommand,
+  addImportCommand,
   describeSource,
   formatValue,
   getEffectiveSetting,
@@ -17,8 +20,7 @@ import {
   listEffectiveSettings,
   listStoredSettings,
   toSettingPath,
-} from './settings.ts'
-import { addDiffCommand, addExportCommand, addImportCommand } from './transfer.ts'
+} from './transfer.ts'
 
 export function addConfigCommand(program: Command): void {
   const parent = program

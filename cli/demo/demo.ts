@@ -15,7 +15,7 @@ import {
 import { commandLine } from '../connection.ts'
 import { CommandFailed } from '../errors.ts'
 import { describeEnding } from '../incidents/card.ts'
-import { formatVerdict } from '../lab/oracle.ts'
+import { formatVerdict } from '../lab/scenario.ts'
 import { formatMoment } from '../ui/format.ts'
 import { paint, print } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'

@@ -6,8 +6,7 @@ import { formatTable } from '../ui/table.ts'
 import { print, printJson, printNote } from '../ui/terminal.ts'
 import { inert } from '../ui/text.ts'
 import { faultGuide, type ScenarioName, scenarioNames } from './endings.ts'
-import { addOracleCommand, connectLab } from './oracle.ts'
-import { playScenario } from './scenario.ts'
+import { addOracleCommand, connectLab, playScenario } from './scenario.ts'
 
 type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 

@@ -1,5 +1,4 @@
-import type { ChatMessage, ChatTool } from '../../domain/chat.ts'
-import type { RequestShape } from '../../domain/request-shape.ts'
+import type { ChatMessage, ChatTool, RequestShape } from '../../domain/chat.ts'
 
 type Asked = { model: string; messages: ChatMessage[]; tools?: ChatTool[]; temperature: number; maxTokens: number }
 

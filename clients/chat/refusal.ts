@@ -1,4 +1,4 @@
-import { plainShape, type RequestShape } from '../../domain/request-shape.ts'
+import { plainShape, type RequestShape } from '../../domain/chat.ts'
 
 /** What a server said when it refused a request, read from whichever form of error body it has. */
 export type Refusal = {

@@ -7,9 +7,8 @@ import { createProxmoxApi, type Form, type Path, type ProxmoxApi, type ProxmoxAp
 import { readCluster } from './cluster.ts'
 import { guestFacts } from './facts.ts'
 import { inventoryOf, readRules } from './inventory.ts'
-import { type Operation, planMigration, planStart } from './operation.ts'
+import { type Operation, planMigration, planPower, planStart } from './operation.ts'
 import { type Journal, lostAfterSeconds, readOutcome, taskFromList } from './outcome.ts'
-import { planPower } from './power.ts'
 import { isSilence, upid } from './task.ts'
 
 export type ProxmoxOptions = ProxmoxApiOptions & {

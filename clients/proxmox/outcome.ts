@@ -3,8 +3,7 @@ import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { numberOf } from './name.ts'
-import { errorRemedy } from './operation.ts'
-import { isAsWanted } from './power.ts'
+import { errorRemedy, isAsWanted } from './operation.ts'
 import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
 
 /** What was sent, kept by its key. Survives the process that wrote it. */

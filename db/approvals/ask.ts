@@ -1,16 +1,15 @@
 import { sql } from 'kysely'
 import { extendableSeconds, extensionSeconds } from '../../domain/approval.ts'
-import { newId } from '../../domain/id.ts'
+import { newId } from '../../domain/digest.ts'
 import type { AskedApproval } from '../../domain/notification.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
 import { recordAudit } from '../audit.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, now, type Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
 import { refusalToDecide } from '../operators.ts'
-import { now } from '../time.ts'
 
 type ApprovalRequest = {
   incidentId: string

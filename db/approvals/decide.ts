@@ -1,15 +1,20 @@
 import { sql } from 'kysely'
-import type { ApprovalStatus, Decision, DecisionOutcome, DenialCategory, GrantWish } from '../../domain/approval.ts'
-import { useBySeconds } from '../../domain/approval.ts'
+import {
+  type ApprovalStatus,
+  type Decision,
+  type DecisionOutcome,
+  type DenialCategory,
+  type GrantWish,
+  useBySeconds,
+} from '../../domain/approval.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import { append } from '../append.ts'
 import { recordAudit, recordSecurityEvent } from '../audit.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, inSeconds, now, type Trx } from '../connect.ts'
 import { grant } from '../grants.ts'
 import { refusalToDecide } from '../operators.ts'
 import type { ApprovalRow } from '../tables.ts'
-import { inSeconds, now } from '../time.ts'
 import { countVotes, expirePending, isOwnRun } from './settle.ts'
 import { findToken, type StoredToken, spend } from './tokens.ts'
 

@@ -2,9 +2,8 @@ import { sql } from 'kysely'
 import type { Approval, ApprovalStatus, Decision, DenialCategory } from '../../domain/approval.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, now, type Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
-import { now } from '../time.ts'
 import { countVotes } from './settle.ts'
 
 /** The pending approval of the very same action for another incident: joined, not asked again. */

@@ -2,10 +2,9 @@ import { sql } from 'kysely'
 import type { ApprovalStatus } from '../../domain/approval.ts'
 import { systemActor } from '../../domain/event.ts'
 import { append } from '../append.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, now, type Trx } from '../connect.ts'
 import { refusalToDecide } from '../operators.ts'
 import type { ApprovalRow } from '../tables.ts'
-import { now } from '../time.ts'
 
 /** Expires one that is late, by the database's clock and in one statement: false when it was settled before. */
 export async function expirePending(

@@ -4,9 +4,8 @@ import type { ApprovalStatus, Decision } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts'
 import { recordSecurityEvent } from '../audit.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, now, type Trx } from '../connect.ts'
 import { refusalToDecide, typeOfApproval } from '../operators.ts'
-import { now } from '../time.ts'
 
 type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }

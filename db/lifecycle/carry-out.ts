@@ -9,7 +9,7 @@ import {
 } from '../../domain/lifecycle.ts'
 import { append } from '../append.ts'
 import { closeIncident, reopenIncident } from '../closing.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, now, onceNow, type Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
 import { settleExpected } from '../expectations.ts'
 import { lockIncident } from '../incidents.ts'
@@ -18,7 +18,6 @@ import { lapseOwner } from '../owners.ts'
 import { keepIfNotInvestigated } from '../queue.ts'
 import { readSettings } from '../settings.ts'
 import type { Database, IncidentRow } from '../tables.ts'
-import { now, onceNow } from '../time.ts'
 import { attemptStories, lifecycleRules, lifecycleView } from './view.ts'
 
 /** What is left to do outside the transaction. */

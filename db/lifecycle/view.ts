@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import type { EventMetadata } from '../../domain/event.ts'
 import type { AlertCounts, LifecycleRules, LifecycleView, Look } from '../../domain/lifecycle.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, databaseTime, type Trx } from '../connect.ts'
 import type { SettingsReader } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
-import { databaseTime } from '../time.ts'
 
 /** The times in force for incidents of one type. */
 export function lifecycleRules(settings: SettingsReader, type: string): LifecycleRules {

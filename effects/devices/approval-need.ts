@@ -1,7 +1,7 @@
 import type { DeviceRow } from '../../db/devices.ts'
+import type { Proof } from '../../domain/envelope.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { Risk } from '../../domain/tool.ts'
-import type { Proof } from '../../domain/verification.ts'
 import { specOf } from '../../mesh/registry.ts'
 import { heldAt, isInside, type Postcondition, type Probe, plainRoot } from '../../mesh/specs/spec.ts'
 import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'

@@ -3,8 +3,7 @@ import { createHttpJobs } from '../../clients/jobs/http-job.ts'
 import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/jobs/remote.ts'
 import { createRundeckJobs } from '../../clients/jobs/rundeck.ts'
 import type { JobOutcome, JobStep } from '../../domain/job.ts'
-import { runCommand } from './command.ts'
-import { type Credentials, NoCredential, openCredentials, readCa } from './credentials.ts'
+import { type Credentials, NoCredential, openCredentials, readCa, runCommand } from './command.ts'
 
 type StepRun = {
   /** With the words of its resource filled in. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Conversation } from './conversation.ts'
-import type { Decision } from './decision.ts'
+import type { Decision } from './facts.ts'
 import type { Mood } from './moods.ts'
 
 export const modelName = 'runbook-rules'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { verificationOutcomes } from '../../domain/verification.ts'
+import { verificationOutcomes } from '../../domain/envelope.ts'
 
 /** The chat-completions request, as far as a rule table reads it. What it does not know it ignores. */
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })

@@ -1,6 +1,5 @@
 import { type Conversation, ruleOf, type Step } from './conversation.ts'
-import { type Call, call, type Decision, escalate, type Handover } from './decision.ts'
-import { done, object, subject, text } from './facts.ts'
+import { type Call, call, type Decision, done, escalate, type Handover, object, subject, text } from './facts.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
 import { endRunaway, freePort, installMissing, takenAddress } from './playbooks/device.ts'
 import { clearHost } from './playbooks/host.ts'

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Conversation } from './conversation.ts'
-import { type Call, call, type Decision, escalate } from './decision.ts'
-import { subject } from './facts.ts'
+import { type Call, call, type Decision, escalate, subject } from './facts.ts'
 
 /** Ways in which a model misbehaves, each asked for by name: `runbook-rules:<mood>` or `POST /control/mood`. */
 export const mood = z.enum([

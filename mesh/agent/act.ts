@@ -2,9 +2,8 @@ import type { CapabilityAnswer, CapabilityRequest, Manifest, MeshErrorCode } fro
 import { startTicksOf } from './agent-processes.ts'
 import type { World } from './agent-state.ts'
 import { type CapabilityContext, failed, type Outcome } from './capability.ts'
-import type { Ruling } from './guard.ts'
-import { grantEndMs } from './guard.ts'
-import { CapabilityError } from './outcome.ts'
+import { grantEndMs, type Ruling } from './guard.ts'
+import { CapabilityError } from './operation.ts'
 import { type Preconditions, whyUnmet as whyUnmetNow } from './preconditions.ts'
 import { runProgram } from './run.ts'
 

@@ -10,12 +10,11 @@ import {
   unavailable,
   verificationContext,
 } from './agent-state.ts'
-import { type Ruling, rule } from './guard.ts'
+import { loadParsers, type Ruling, rule } from './guard.ts'
 import type { Journal } from './journal.ts'
 import type { KeyRecord } from './journal-index.ts'
 import type { TrustedManifest } from './manifest.ts'
 import { type Operation, operation } from './operation.ts'
-import { loadParsers } from './verdict.ts'
 import { requestIdIn, verifyCall } from './verify-request.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { stripText } from '../../safety/strip.ts'
-import { CapabilityError } from './outcome.ts'
+import { CapabilityError } from './operation.ts'
 
 /**
  * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be

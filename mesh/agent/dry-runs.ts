@@ -1,4 +1,4 @@
-import { argvVerdict } from './verdict.ts'
+import { argvVerdict } from './guard.ts'
 
 /**
  * What is looked at, or tried by the program's own switch, before a command that writes. Data, one

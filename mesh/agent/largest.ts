@@ -1,7 +1,7 @@
 import type { BigIntStats, Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { stripText } from '../../safety/strip.ts'
-import { CapabilityError, errnoOf } from './outcome.ts'
+import { CapabilityError, errnoOf } from './operation.ts'
 import { isSecret } from './roots.ts'
 import { assertDirectory, entry, type OpenEntry, within } from './walk.ts'
 

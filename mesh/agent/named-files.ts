@@ -4,9 +4,9 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { heldAt, isInside } from '../specs/spec.ts'
 import type { CapabilityContext } from './capability.ts'
+import { argvVerdict } from './guard.ts'
 import { userNames } from './process-facts.ts'
 import { path as searchPath } from './run.ts'
-import { argvVerdict } from './verdict.ts'
 
 type ProbeContext = Pick<CapabilityContext, 'run' | 'hidden'>
 

@@ -3,7 +3,7 @@ import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256 } from '../../domain/digest.ts'
-import { CapabilityError, errnoOf } from './outcome.ts'
+import { CapabilityError, errnoOf } from './operation.ts'
 import { type OpenEntry, within } from './walk.ts'
 
 /**

@@ -3,10 +3,9 @@ import type { Manifest } from '../../domain/mesh.ts'
 import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
 import { readWhole } from './content.ts'
-import { CapabilityError } from './outcome.ts'
+import { CapabilityError } from './operation.ts'
 import { isInstalled, systemPath } from './programs.ts'
-import type { Place } from './roots.ts'
-import { missingProc, missingWritableRoot } from './roots.ts'
+import { missingProc, missingWritableRoot, type Place } from './roots.ts'
 import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type { RootRead } from '../../safety/command/verdict.ts'
+import type { RootRead } from '../../safety/command/analysis.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
-import { CapabilityError } from './outcome.ts'
+import { CapabilityError } from './operation.ts'
 import { find } from './programs.ts'
 
 /**

@@ -6,7 +6,7 @@ import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
 import { heldAt, isInside, plainRoot } from '../specs/spec.ts'
 import type { Weight } from './capability.ts'
-import { CapabilityError } from './outcome.ts'
+import { CapabilityError } from './operation.ts'
 
 /** A plain absolute path inside one of the manifest's roots, judged by the text alone. */
 export type Place = { path: string; segments: readonly string[]; writable: boolean }

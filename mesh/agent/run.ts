@@ -6,7 +6,7 @@ import { stripText } from '../../safety/strip.ts'
 import { markerName, members, terminate } from './agent-processes.ts'
 import type { RunOptions, RunResult } from './capability.ts'
 import type { Confinement } from './confine.ts'
-import { CapabilityError } from './outcome.ts'
+import { CapabilityError } from './operation.ts'
 import { find, homeOf, search } from './programs.ts'
 
 export type Runner = {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunResult } from './capability.ts'
-import { CapabilityError } from './outcome.ts'
+import { CapabilityError } from './operation.ts'
 import { find, isRoot, whyNotDone } from './programs.ts'
 
 /** How this machine's service manager is spoken to: the words before the verb. `isUsers`: the manager of the agent's own user. */

@@ -1,6 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
-import { CapabilityError, errnoOf } from './outcome.ts'
+import { CapabilityError, errnoOf } from './operation.ts'
 import type { Place } from './roots.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { noteCut } from '../cluster/budget.ts'
+import { noteCut } from '../cluster/capacity.ts'
 
 export const engineNames = ['glpk', 'highs'] as const
 export type EngineName = (typeof engineNames)[number]

@@ -1,5 +1,4 @@
-import { isUp } from '../cluster/budget.ts'
-import { buildCapacityState, type CapacityState } from '../cluster/capacity.ts'
+import { buildCapacityState, type CapacityState, isUp } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
 import type { Move } from './search.ts'
 

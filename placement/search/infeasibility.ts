@@ -1,7 +1,6 @@
 import { assignmentModel } from '../bound/assignment.ts'
 import type { Engine } from '../bound/engine.ts'
-import { isUp, type Work } from '../cluster/budget.ts'
-import { buildCapacityState } from '../cluster/capacity.ts'
+import { buildCapacityState, isUp, type Work } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { exhaust, isSmall } from './exhaust.ts'
 import { countMigrations } from './incumbent.ts'

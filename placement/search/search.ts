@@ -1,5 +1,4 @@
-import { isUp, type Work } from '../cluster/budget.ts'
-import { buildCapacityState, type CapacityState } from '../cluster/capacity.ts'
+import { buildCapacityState, type CapacityState, isUp, type Work } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
 
 export type Move = { vm: number; from: number; to: number }

@@ -2,7 +2,7 @@ import { assignmentModel, readAssignment } from '../bound/assignment.ts'
 import type { Engine, SolveAnswer } from '../bound/engine.ts'
 import { type Bound, buildMaster, likelyMovers, lowerBound } from '../bound/lower-bound.ts'
 import type { Certificate } from '../certificate.ts'
-import { isUp, type Work } from '../cluster/budget.ts'
+import { isUp, type Work } from '../cluster/capacity.ts'
 import { buildSizeClasses, type SizeClasses } from '../cluster/size-classes.ts'
 import { exhaust } from './exhaust.ts'
 import {
@@ -17,9 +17,8 @@ import {
   remainingMs,
   type SearchState,
 } from './incumbent.ts'
-import { startWithoutMigrations } from './leave-down.ts'
+import { orderMoves, startWithoutMigrations } from './leave-down.ts'
 import { search } from './search.ts'
-import { orderMoves } from './sequence.ts'
 
 /** The stages of `improve`. Each reads the incumbent and replaces it by what it finds or proves. */
 

@@ -1,7 +1,7 @@
 import type { Claim } from '../../domain/claim.ts'
+import { holdsName, type Name } from './actions.ts'
 import { foldText } from './document.ts'
-import { holdsName, type Name } from './names.ts'
-import { type Problem, problem, said } from './problems.ts'
+import { type Problem, problem, said } from './quote.ts'
 import type { Evidence, Part } from './rows.ts'
 import type { Clause } from './text.ts'
 

@@ -4,7 +4,7 @@ import type { State } from '../fold.ts'
 import { quote, type Rule, refuse } from '../ruling.ts'
 import { findUnsupportedClaim } from '../unsupported-claim.ts'
 import { checkClaims } from './check.ts'
-import type { Problem } from './problems.ts'
+import type { Problem } from './quote.ts'
 import { type Bodies, evidenceOf } from './rows.ts'
 import { checkText } from './text.ts'
 

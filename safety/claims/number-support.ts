@@ -1,11 +1,9 @@
+import { holdsName } from './actions.ts'
 import { isComputed } from './compute.ts'
 import { keyWords, says } from './measure.ts'
-import { holdsName } from './names.ts'
 import { type Figure, figuresIn, momentsIn, type Value, valuesAt } from './numbers.ts'
-import { type Problem, problem, said } from './problems.ts'
-import type { Place } from './quote.ts'
-import { showsAt } from './state-support.ts'
-import { statesIn } from './states.ts'
+import { type Place, type Problem, problem, said } from './quote.ts'
+import { showsAt, statesIn } from './states.ts'
 import type { Clause } from './text.ts'
 
 /** The first number of a clause that these quotes do not give: directly, counted, or worked out. */

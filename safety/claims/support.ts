@@ -1,10 +1,9 @@
-import { holdsName, type Name } from './names.ts'
+import { holdsName, type Name } from './actions.ts'
 import { numbersProblem } from './number-support.ts'
 import { holdsMoment } from './numbers.ts'
-import { type Problem, problem, said } from './problems.ts'
-import type { Place } from './quote.ts'
+import { type Place, type Problem, problem, said } from './quote.ts'
 import type { Evidence } from './rows.ts'
-import { statesProblem } from './state-support.ts'
+import { statesProblem } from './states.ts'
 import type { Clause } from './text.ts'
 
 /** Do these places, quoted by the claim, show the states, numbers and times of a clause? The first that they do not. */

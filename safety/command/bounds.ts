@@ -1,6 +1,6 @@
+import type { Bound } from './analysis.ts'
 import { hasOption, type Reading, type Value } from './options.ts'
 import type { Word } from './parse.ts'
-import type { Bound } from './verdict.ts'
 
 /** Whether a command ends by itself, apart from what it does; and the form of it that ends. */
 

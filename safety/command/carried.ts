@@ -1,5 +1,5 @@
 import type { Word } from './parse.ts'
-import { quote } from './shells.ts'
+import { quote } from './unwrapped.ts'
 
 /**
  * Texts for a shell that ride inside a word of a program with a separate escape: `vim -c '!…'`, `psql -c '\! …'`, `tar

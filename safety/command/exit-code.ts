@@ -1,7 +1,7 @@
 import type { CommandField } from '../../domain/tool.ts'
 import { parse, type Word } from './parse.ts'
-import { shells } from './shells.ts'
 import { unwrap } from './unwrap.ts'
+import { shells } from './unwrapped.ts'
 
 /** Programs that end with the exit code of the one command they run. */
 const passing = new Set([

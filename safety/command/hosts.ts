@@ -1,4 +1,4 @@
-import { harmlessPaths } from './harmless-paths.ts'
+import { harmlessPaths } from './path-index.ts'
 
 /** What leaves this machine in a name or an address: only to a host that was looked up. */
 

@@ -1,5 +1,12 @@
 import type { CommandField } from '../../domain/tool.ts'
-import type { CommandAnalysis, ExecutionContext, Termination } from './analysis.ts'
+import {
+  type CommandAnalysis,
+  type CommandVerdict,
+  decide,
+  type ExecutionContext,
+  newWork,
+  type Termination,
+} from './analysis.ts'
 import { hiddenCharacter } from './characters.ts'
 import { noConstants } from './constants.ts'
 import { besideFinding, sightsOf } from './observe.ts'
@@ -7,10 +14,8 @@ import type { Word } from './parse.ts'
 import { rootReadsAt, setRootReadApart } from './root-read.ts'
 import { judgeScript } from './script.ts'
 import { findWorstImpact, judgeWords } from './simple.ts'
-import { type CommandVerdict, decide } from './verdict.ts'
-import { newWork } from './work.ts'
 
-export type { CommandCode, CommandVerdict } from './verdict.ts'
+export type { CommandCode, CommandVerdict } from './analysis.ts'
 
 export type CommandContext = {
   /** Host names and addresses that were looked up, in lower case. */

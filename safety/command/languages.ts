@@ -1,8 +1,7 @@
 import { inspectSql } from '../sql/inspect.ts'
-import { inspectAwk } from './awk.ts'
+import { inspectAwk, inspectSed } from './awk.ts'
 import { inspectContainerTemplate, inspectKubernetesOutput } from './fields.ts'
 import type { Language } from './grammar.ts'
-import { inspectSed } from './sed.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
 type Inspect = (text: string) => string | null

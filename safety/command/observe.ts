@@ -1,8 +1,8 @@
+import type { Finding } from './analysis.ts'
 import type { Reading } from './options.ts'
 import type { Word } from './parse.ts'
 import { normalise } from './paths.ts'
 import { type Condition, hasNarrowerRows, type Rule, type Surroundings, surroundingsOf } from './surroundings.ts'
-import type { Finding } from './verdict.ts'
 
 /** A program of a text, as far as what it obeys and reaches goes. */
 export type ProgramObservation = { name: string; reach: Surroundings['reach']; obeys: boolean }

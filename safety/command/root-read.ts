@@ -1,7 +1,6 @@
-import type { CommandAnalysis } from './analysis.ts'
+import type { CommandAnalysis, RootRead } from './analysis.ts'
 import type { Simple, Tree, Word } from './parse.ts'
 import type { Unwrapped } from './unwrapped.ts'
-import type { RootRead } from './verdict.ts'
 
 /**
  * `sudo -n` and a command that the manifest of a device names word for word. The executor runs it by itself, without a shell and outside of

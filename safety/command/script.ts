@@ -1,11 +1,17 @@
-import { type CommandAnalysis, type ExecutionContext, isAffordable, isInert, type Termination } from './analysis.ts'
+import {
+  type CommandAnalysis,
+  type ExecutionContext,
+  type Finding,
+  isAffordable,
+  isInert,
+  type Termination,
+} from './analysis.ts'
 import { forbiddenRedirection } from './blocklist.ts'
 import { classifyOutput } from './find.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { firstOfPipe, setRootReadApart } from './root-read.ts'
-import { quote } from './shells.ts'
 import { judgeWords } from './simple.ts'
-import type { Finding } from './verdict.ts'
+import { quote } from './unwrapped.ts'
 
 /** One text for a shell, at the top or inside a wrapper. */
 export function judgeScript(text: string, analysis: CommandAnalysis, context: ExecutionContext): Termination {

@@ -1,5 +1,6 @@
 import {
   type CommandAnalysis,
+  type CommandCode,
   type ExecutionContext,
   ends,
   isAffordable,
@@ -17,11 +18,9 @@ import { enter, observe } from './observe.ts'
 import { compile, read } from './options.ts'
 import type { Word } from './parse.ts'
 import { rootReadOf } from './root-read.ts'
-import { quote, shell } from './shells.ts'
 import { unwrap } from './unwrap.ts'
-import type { Inner, Unwrapped } from './unwrapped.ts'
+import { type Inner, quote, shell, type Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
-import type { CommandCode } from './verdict.ts'
 
 const programs = compile({ ...shell, ...grammars })
 const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/

@@ -1,4 +1,20 @@
-import { byProgram } from './surroundings/index.ts'
+import { administrators } from './surroundings/administrators.ts'
+import { clients } from './surroundings/clients.ts'
+import { clouds, clusters } from './surroundings/clusters.ts'
+import { git } from './surroundings/git.ts'
+import { plain } from './surroundings/plain.ts'
+import { tools } from './surroundings/tools.ts'
+
+/** By the program's base name; by two words where a sub-command obeys something else. */
+export const byProgram: ReadonlyMap<string, Surroundings> = new Map([
+  ...plain,
+  ...administrators,
+  ...clients,
+  ...clouds,
+  ...clusters,
+  ...git,
+  ...tools,
+])
 
 /** What a program obeys besides its words: files of the place, of its user's home, and what the machine's other parts say. */
 export type Surroundings = {

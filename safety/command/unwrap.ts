@@ -1,7 +1,6 @@
 import { unwrapFind } from './find.ts'
 import type { Word } from './parse.ts'
-import { inputRunners, shells } from './shells.ts'
-import { asks, empty, script, type Unwrapped } from './unwrapped.ts'
+import { asks, empty, inputRunners, script, shells, type Unwrapped } from './unwrapped.ts'
 import { compile, table, unwrapByTable } from './wrapper.ts'
 import { type InputKind, unwrapXargs, withArguments } from './xargs.ts'
 

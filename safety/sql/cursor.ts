@@ -1,4 +1,123 @@
-import { Problem, type Token } from './tokens.ts'
+/** One token of a MySQL or SQLite text. `text` of a name or string is without its quotes; `word` is upper case. */
+export type Token = {
+  kind: 'word' | 'name' | 'string' | 'number' | 'sign' | 'end'
+  text: string
+  word: string
+  /** The first token of its line: where a client looks for its own commands. */
+  opensLine: boolean
+}
+
+/** What a dialect's scanner knows; every other character or combination is a problem. */
+export type Scanner = {
+  /** Longest first. */
+  signs: readonly string[]
+  /** Opening quotes of names, with what closes them. */
+  nameQuotes: Readonly<Record<string, string>>
+  stringQuotes: string
+  /** `#` to the end of the line. */
+  hashComments: boolean
+  /** `--` needs a blank behind it. */
+  dashNeedsBlank: boolean
+  /** `@@name` reads a variable of the server. */
+  serverVariables: boolean
+  /** `\g` and `\G` end a statement. */
+  backslashEnds: boolean
+}
+
+export class Problem extends Error {}
+
+/**
+ * Splits a text into tokens, or throws a Problem that names what it did not know. Literals with a backslash and comments
+ * with a quote, a semicolon or a hint are refused: there servers, modes and clients differ on where they end.
+ */
+export function tokenise(text: string, scanner: Scanner): Token[] {
+  const tokens: Token[] = []
+  let at = 0
+  let opensLine = true
+  const push = (kind: Token['kind'], value: string, length: number) => {
+    tokens.push({ kind, text: value, word: kind === 'word' ? value.toUpperCase() : '', opensLine })
+    at += length
+    opensLine = false
+  }
+  while (at < text.length) {
+    const rest = text.slice(at, at + 2)
+    const char = text[at]!
+    if (char === '\n') {
+      opensLine = true
+      at++
+    } else if (char === ' ' || char === '\t') at++
+    else if (rest === '--' || (char === '#' && scanner.hashComments)) at = skipLine(text, at, scanner)
+    else if (rest === '/*') at = skipBlock(text, at)
+    else if (scanner.nameQuotes[char]) {
+      const [value, length] = quoted(text, at, scanner.nameQuotes[char])
+      push('name', value, length)
+    } else if (scanner.stringQuotes.includes(char)) {
+      const [value, length] = quoted(text, at, char)
+      push('string', value, length)
+    } else if (/[0-9]/.test(char) || /^\.[0-9]/.test(rest)) push('number', ...number(text, at))
+    else if (/[A-Za-z_]/.test(char)) {
+      const word = matchAt(/[A-Za-z0-9_$]+/y, text, at)
+      push('word', word, word.length)
+    } else if (rest === '@@' && scanner.serverVariables) push('sign', '@@', 2)
+    else if (char === '\\' && scanner.backslashEnds && /^\\[gG]$/.test(rest)) push('sign', ';', 2)
+    else {
+      const sign = scanner.signs.find((candidate) => text.startsWith(candidate, at))
+      if (!sign) throw new Problem(`character ${JSON.stringify(char)}`)
+      push('sign', sign, sign.length)
+    }
+  }
+  tokens.push({ kind: 'end', text: 'the end', word: '', opensLine: false })
+  return tokens
+}
+
+/** What a comment may not hold: each is read as code by some client or mode. */
+const oddInComment = /['"`;\\]|\/\*/
+
+function skipLine(text: string, at: number, scanner: Scanner): number {
+  if (text[at] === '-' && scanner.dashNeedsBlank && !/^--(?:[ \t\n]|$)/.test(text.slice(at, at + 3))) {
+    throw new Problem('-- without a blank')
+  }
+  const newline = text.indexOf('\n', at)
+  const end = newline < 0 ? text.length : newline
+  if (oddInComment.test(text.slice(at, end))) throw new Problem('a comment with a quote, `;`, `\\` or `/*`')
+  return end
+}
+
+function skipBlock(text: string, at: number): number {
+  const end = text.indexOf('*/', at + 2)
+  if (end < 0) throw new Problem('a comment without an end')
+  const body = text.slice(at + 2, end)
+  if (/^(?:M?!|\+)/.test(body)) throw new Problem(`comment /*${body.slice(0, 2)}`)
+  if (oddInComment.test(body)) throw new Problem('a comment with a quote, `;`, `\\` or `/*`')
+  return end + 2
+}
+
+function quoted(text: string, at: number, close: string): [value: string, length: number] {
+  let end = at + 1
+  for (;;) {
+    end = text.indexOf(close, end)
+    if (end < 0) throw new Problem(`${text[at]} without an end`)
+    // Brackets know no doubling; a doubled quote is one.
+    if (close === ']' || text[end + 1] !== close) break
+    end += 2
+  }
+  const raw = text.slice(at + 1, end)
+  if (raw.includes('\\')) throw new Problem('a backslash')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the ASCII range
+  if (close !== "'" && close !== '"' && /[^\x00-\x7f]/.test(raw)) throw new Problem('a name that is not ASCII')
+  return [close === ']' ? raw : raw.replaceAll(close + close, close), end + 1 - at]
+}
+
+function number(text: string, at: number): [value: string, length: number] {
+  const value = matchAt(/0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/y, text, at)
+  if (/[A-Za-z0-9_$.]/.test(text.charAt(at + value.length))) throw new Problem(`number ${value.slice(0, 40)}`)
+  return [value, value.length]
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string {
+  pattern.lastIndex = at
+  return pattern.exec(text)![0]
+}
 
 /** What a dialect allows inside a SELECT; the grammar itself is common. Words are upper case, names lower case. */
 type SelectWords = {

@@ -1,5 +1,4 @@
-import type { Cursor } from './cursor.ts'
-import { Problem } from './tokens.ts'
+import { type Cursor, Problem } from './cursor.ts'
 
 const binarySigns = new Set('+ - * / % = == <=> <> != < <= > >= || && | & << >> ^ -> ->>'.split(' '))
 const unarySigns = new Set(['-', '+', '~', '!'])

@@ -1,4 +1,4 @@
-import { Cursor, readStatements } from './cursor.ts'
+import { Cursor, Problem, readStatements, type Scanner, tokenise } from './cursor.ts'
 import { expression, table } from './expression.ts'
 import type { SqlFinding } from './inspect.ts'
 import {
@@ -13,7 +13,6 @@ import {
   types,
 } from './mysql-words.ts'
 import { query } from './query.ts'
-import { Problem, type Scanner, tokenise } from './tokens.ts'
 
 const scanner: Scanner = {
   signs: '->> <=> -> << >> <> != <= >= || && ( ) , . ; * + - / % = < > | & ^ ~ !'.split(' '),

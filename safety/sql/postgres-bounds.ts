@@ -1,4 +1,87 @@
-import { functionColumns } from './postgres-words.ts'
+/** Splits a table of words; a list in a string is read and compared more easily than one word a line. */
+const words = (text: string) => new Set(text.trim().split(/\s+/))
+
+/**
+ * Functions of PostgreSQL 18 (chapter 9 of its manual and the functions behind the pg_stat views) that read, compute
+ * and change nothing, not even the session. Words that are grammar (COALESCE) are nodes, not functions.
+ */
+export const readFunctions = words(`
+  count sum avg min max stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
+  regr_intercept regr_r2 bool_and bool_or every bit_and bit_or bit_xor array_agg string_agg json_agg jsonb_agg
+  json_object_agg jsonb_object_agg percentile_cont percentile_disc mode any_value
+  row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
+  abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 power mod div gcd lcm random pi
+  width_bucket degrees radians sin cos tan
+  length char_length character_length octet_length bit_length lower upper initcap concat concat_ws format left right
+  substr substring btrim ltrim rtrim lpad rpad replace translate position strpos split_part reverse overlay
+  starts_with ascii chr md5 sha224 sha256 sha384 sha512 encode decode to_hex quote_ident quote_literal quote_nullable
+  regexp_match regexp_matches regexp_replace regexp_count regexp_instr regexp_like regexp_substr
+  regexp_split_to_array regexp_split_to_table string_to_array string_to_table similar_to_escape like_escape
+  is_normalized normalize to_char to_number to_date to_timestamp
+  now age date_trunc date_part date_bin extract timezone make_date make_time make_timestamp make_timestamptz
+  make_interval clock_timestamp statement_timestamp transaction_timestamp timeofday isfinite justify_days
+  justify_hours justify_interval overlaps
+    num_nonnulls num_nulls
+  to_json to_jsonb row_to_json array_to_json json_build_object jsonb_build_object json_build_array jsonb_build_array
+  json_object jsonb_object json_array_length jsonb_array_length json_extract_path json_extract_path_text
+  jsonb_extract_path jsonb_extract_path_text json_typeof jsonb_typeof jsonb_pretty json_strip_nulls jsonb_strip_nulls
+  jsonb_set jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_path_exists jsonb_path_match
+  json_each json_each_text jsonb_each jsonb_each_text json_object_keys jsonb_object_keys json_array_elements
+  json_array_elements_text jsonb_array_elements jsonb_array_elements_text
+  unnest generate_series generate_subscripts array_length array_position array_positions array_to_string array_lower
+  array_upper array_ndims array_dims array_append array_prepend array_cat array_remove cardinality
+  lower_inc upper_inc isempty host hostmask netmask masklen family text abbrev broadcast network
+  version current_database current_schema current_schemas current_query inet_client_addr
+  inet_client_port inet_server_addr inet_server_port pg_backend_pid pg_postmaster_start_time pg_conf_load_time
+  pg_is_in_recovery pg_is_wal_replay_paused pg_get_wal_replay_pause_state pg_last_wal_receive_lsn
+  pg_last_wal_replay_lsn pg_last_xact_replay_timestamp pg_current_wal_lsn pg_current_wal_insert_lsn
+  pg_current_wal_flush_lsn pg_wal_lsn_diff pg_walfile_name pg_walfile_name_offset pg_current_snapshot
+  pg_snapshot_xmin pg_snapshot_xmax pg_xact_status pg_current_xact_id_if_assigned txid_current_if_assigned
+  txid_current_snapshot txid_snapshot_xmin txid_snapshot_xmax mxid_age pg_last_committed_xact
+  pg_xact_commit_timestamp pg_blocking_pids pg_safe_snapshot_blocking_pids
+  pg_size_pretty pg_size_bytes pg_database_size pg_tablespace_size pg_relation_size pg_table_size pg_indexes_size
+  pg_total_relation_size pg_column_size pg_column_compression pg_relation_filenode pg_relation_filepath
+  pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_functiondef pg_get_triggerdef pg_get_ruledef pg_get_expr
+  pg_get_userbyid pg_get_serial_sequence pg_get_partkeydef pg_get_statisticsobjdef pg_get_function_arguments
+  pg_get_function_identity_arguments pg_get_function_result pg_get_keywords pg_get_replica_identity_index
+  pg_partition_tree pg_partition_ancestors pg_partition_root pg_tablespace_location pg_tablespace_databases
+  pg_typeof format_type to_regclass to_regtype to_regproc to_regnamespace to_regrole obj_description col_description
+  shobj_description pg_describe_object pg_encoding_to_char pg_client_encoding pg_table_is_visible pg_type_is_visible
+  pg_function_is_visible has_table_privilege has_database_privilege has_schema_privilege has_column_privilege
+  has_any_column_privilege has_function_privilege has_sequence_privilege has_tablespace_privilege pg_has_role
+  row_security_active pg_index_column_has_property pg_index_has_property pg_indexam_has_property
+  pg_lock_status pg_show_all_settings pg_prepared_xact pg_timezone_names
+  current_setting
+`)
+
+/** Settings that may hold a password or the command that prints one. */
+export const secretSettings = words(
+  'primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command recovery_end_command',
+)
+
+/** Relations that hold password hashes, keys, connection strings, or the files that decide who gets in. */
+export const secretRelations = words(`
+  pg_authid pg_shadow pg_user_mapping pg_user_mappings _pg_user_mappings user_mapping_options user_mappings
+  pg_subscription pg_foreign_server pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers
+  pg_hba_file_rules pg_ident_file_mappings pg_file_settings pg_largeobject pg_largeobject_metadata
+  pg_stat_wal_receiver pg_backend_memory_contexts
+`)
+
+/** Operators of pg_catalog; the same symbol under another schema is a user's function. */
+export const operators = words(`
+  + - * / % ^ = <> != < > <= >= || ~ ~* !~ !~* ~~ ~~* !~~ !~~* ~<~ & | # << >> <<= >>= && @> <@ -> ->> #> #>> ? ?| ?&
+  @? @@ -|- |/ ||/ @ ^@ AND OR NOT BETWEEN SYMMETRIC IN IS LIKE
+`)
+
+/** Types of pg_catalog whose input functions only read text. A domain or a type of an extension may run code. */
+export const types = words(`
+  bool int2 int4 int8 float4 float8 numeric text varchar bpchar char name bytea date time timetz timestamp timestamptz
+  interval json jsonb uuid inet cidr macaddr bit varbit oid regclass regproc regprocedure regtype regrole regnamespace
+  regoper regoperator pg_lsn xid xid8 cid tid money int4range int8range numrange tsrange tstzrange daterange
+`)
+
+/** Columns of functions in FROM that a query may name through their alias without declaring them. */
+export const functionColumns = words('key value ordinality word catcode catdesc name abbrev utc_offset is_dst')
 
 /**
  * How many rows a statement can make of nothing. A role may not set `temp_file_limit` for itself (only a superuser may), so a query that

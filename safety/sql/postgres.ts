@@ -1,6 +1,18 @@
 import type { SqlFinding } from './inspect.ts'
-import { checkBounds, type FunctionColumns, functionColumnsOf, mayCall, Refused, strings } from './postgres-bounds.ts'
-import { functionColumns, operators, readFunctions, secretRelations, secretSettings, types } from './postgres-words.ts'
+import {
+  checkBounds,
+  type FunctionColumns,
+  functionColumns,
+  functionColumnsOf,
+  mayCall,
+  operators,
+  Refused,
+  readFunctions,
+  secretRelations,
+  secretSettings,
+  strings,
+  types,
+} from './postgres-bounds.ts'
 
 let parseSync: ((text: string) => unknown) | null = null
 

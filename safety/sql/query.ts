@@ -1,6 +1,5 @@
-import type { Cursor } from './cursor.ts'
+import { type Cursor, Problem } from './cursor.ts'
 import { expression, expressions, ordered, table, windowAndClose } from './expression.ts'
-import { Problem } from './tokens.ts'
 
 const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
 

@@ -10,8 +10,7 @@ import {
   type ToolReading,
 } from '../kind.ts'
 import { isCovered, readPath, readPattern, writePath } from './paths.ts'
-import { selectPart } from './select.ts'
-import { cut, fitValue, isTooDeep, printLines } from './summary.ts'
+import { cut, fitValue, isTooDeep, printLines, selectPart } from './summary.ts'
 
 /** Pages of one server: GET of the paths that an admin declared when the source was added, and of nothing else. */
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { type Ask, SourceError, type SourceKind } from '../kind.ts'
-import { type LogQuery, mostLines } from '../logs/query.ts'
-import { type Range, searchLogs } from '../logs/tool.ts'
+import { type LogQuery, mostLines, type Range, searchLogs } from '../logs/logs.ts'
 
 /** Loki's HTTP API (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL. */
 

@@ -1,8 +1,48 @@
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { z } from 'zod'
-import type { Ask } from '../kind.ts'
-import { readData } from './answer.ts'
+import { type ListedTarget, mostTargets } from '../../domain/source.ts'
+import { type Ask, type Page, SourceError } from '../kind.ts'
+
+/** The envelope of every answer of Prometheus' HTTP API. */
+const envelope = z.looseObject({ status: z.string(), data: z.unknown(), error: z.string().optional() })
+
+/** What is in it. Throws SourceError where the server refused, or where it is another API. */
+export function readData(answer: unknown): unknown {
+  const parsed = envelope.safeParse(answer)
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered something that is not of the Prometheus API')
+  if (parsed.data.status !== 'success')
+    throw new SourceError('REJECTED', (parsed.data.error ?? 'it refused the query').slice(0, 300))
+  return parsed.data.data
+}
+
+/** With what discovery said of each, a target takes a kilobyte or so. */
+const mostBytes = 64_000_000
+
+const listed = z.looseObject({ activeTargets: z.array(z.unknown()) })
+const target = z.looseObject({ labels: z.record(z.string(), z.string()) })
+
+/**
+ * What the server scrapes now (`/api/v1/targets`). Null: it scrapes nothing itself, as Mimir and Thanos Query do, or has just begun and does not know yet.
+ * Throws SourceError.
+ */
+export async function listTargets(ask: Ask): Promise<ListedTarget[] | null> {
+  const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', mostBytes })) as Page
+  if (page.status === 404 || page.status === 405) return null
+  if (page.status !== 200 || !('json' in page))
+    throw new SourceError('BAD_ANSWER', `it answered ${page.status} instead of its targets`)
+  const parsed = listed.safeParse(readData(page.json))
+  if (!parsed.success)
+    throw new SourceError('BAD_ANSWER', 'it answered targets in a shape that is not of the Prometheus API')
+  const { activeTargets } = parsed.data
+  if (activeTargets.length > mostTargets)
+    throw new SourceError('TOO_LARGE', `it lists ${activeTargets.length} targets, ${mostTargets} at most are taken`)
+  const targets = activeTargets.flatMap((each) => {
+    const read = target.safeParse(each)
+    return read.success ? [{ labels: read.data.labels }] : []
+  })
+  return targets.length === 0 ? null : targets
+}
 
 /** What an alert computes: its rule, the number it is held against, and how it stands. */
 export type FiringRule = {

@@ -1,11 +1,9 @@
 import { z } from 'zod'
 import { parseDuration } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
-import { readData } from './answer.ts'
 import { chooseStep, judgePromql, listFixedLabels } from './judge.ts'
-import { findRule } from './rule.ts'
+import { findRule, listTargets, readData } from './rule.ts'
 import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
-import { listTargets } from './targets.ts'
 
 /**
  * Servers that speak Prometheus' HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus, VictoriaMetrics,

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { type Ask, SourceError, type SourceKind } from '../kind.ts'
-import { type LogQuery, mostLines, quotePattern } from '../logs/query.ts'
-import { type Range, searchLogs } from '../logs/tool.ts'
+import { type LogQuery, mostLines, quotePattern, type Range, searchLogs } from '../logs/logs.ts'
 
 /** VictoriaLogs' HTTP API (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL. */
 

@@ -1,113 +1,169 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
+import { append } from '../../db/append.ts'
 import { eventsOf } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
+import { agentActor } from '../../domain/event.ts'
 import { claimedIncident } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
 import { seenNominal } from '../support/events.ts'
 import { announced } from './announced.ts'
 import { useApi } from './api.ts'
 
-const api = useApi()
+describe('judge', () => {
+  const api = useApi()
 
-const finding = { action: 'investigated', detail: 'the replica stopped' }
-
-test('an agent cannot record, resolve or escalate anything that no run announced, and its attempt is on the incident', async () => {
-  const id = await claimedIncident(api.db)
-  const doors = [
-    { path: `/incidents/${id}/events`, body: finding },
-    { path: `/incidents/${id}/escalate`, body: { reason: 'because' } },
-    {
-      path: `/incidents/${id}/resolve`,
-      body: { resolution: 'all good', outcome: 'repaired', claims: [seenNominal(1)] },
-    },
-    { path: '/capability-gaps', body: { incident_id: id, category: 'remediation', description: 'none' } },
-    {
-      path: '/placement/proposals',
-      body: { intent: 'recover', host_ids: ['h'], use_rack_constraints: true, incident_id: id },
-    },
-    { path: '/shards/db-osl-1/converge', body: { reason: 'because' } },
-    { path: '/placement/proposals/prp_x/execute', body: { reason: 'because' } },
-  ]
-  for (const { path, body } of doors) {
-    for (const key of [undefined, `${id}.1:1:tool_started:0`]) {
-      const answer = await api.post(path, { body, key, as: api.tokens.agent })
-      expect([path, answer.status, answer.body.code]).toEqual([path, 403, 'UNJUDGED'])
-    }
-  }
-  expect(await incidentById(api.db, id)).toMatchObject({ status: 'investigating' })
-  const marked = (await eventsOf(api.db, id)).filter((event) => event.kind === 'security_event')
-  expect(marked.length).toBeGreaterThanOrEqual(7)
-  expect(marked[0]).toMatchObject({ metadata: { code: 'UNJUDGED', subject: 'agent' } })
-})
-
-test('an announced finding is recorded, once however often it is sent', async () => {
-  const id = await claimedIncident(api.db)
-  const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
-  const first = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
-  expect(first.status).toBe(201)
-  expect(first.body).toMatchObject({
-    actor: 'agent:incident-investigator',
-    action: 'investigated',
-    detail: finding.detail,
+  test('what would happen if: a command, with nothing done', async () => {
+    const read = await api.post('/judge', { body: { command: 'df -h' }, as: api.tokens.viewer })
+    expect([read.status, read.body]).toMatchObject([200, { verdict: 'run', effect: 'read' }])
+    const forbidden = await api.post('/judge', { body: { command: 'mkfs.ext4 /dev/sda1' } })
+    expect(forbidden.body).toMatchObject({ verdict: 'refuse', effect: 'forbidden' })
   })
-  const again = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
-  expect(again.body).toEqual(first.body)
-  expect(again.headers.get('idempotency-replayed')).toBe('true')
-  expect((await eventsOf(api.db, id)).filter((event) => event.kind === 'commented')).toHaveLength(1)
+
+  test('what would happen if: a call in the state of a real incident, which gets no row by it', async () => {
+    const id = await claimedIncident(api.db)
+    const asked = { tool: 'converge_shard', args: { id: 'db-osl-1', reason: 'it lags' }, incident_id: id }
+    expect((await api.post('/judge', { body: asked })).body).toMatchObject({
+      verdict: 'refuse',
+      code: 'STRICT_RESOLUTION',
+    })
+    const rows = await api.db.selectFrom('incidentEvent').select('kind').where('incidentId', '=', id).execute()
+    expect(rows.map(({ kind }) => kind)).not.toContain('call_judged')
+    expect((await api.post('/judge', { body: { ...asked, incident_id: 'inc_none' } })).status).toBe(404)
+    expect((await api.post('/judge', { body: { tool: 'x' } })).status).toBe(422)
+  })
+
+  test('the agent itself may not ask', async () => {
+    expect((await api.post('/judge', { body: { command: 'df' }, as: api.tokens.agent })).status).toBe(403)
+  })
+
+  test('a refusal that was stored is counted at the next scrape, once', async () => {
+    const scrape = async () => (await api.api.app.request('/metrics')).text()
+    await scrape()
+    const id = await claimedIncident(api.db)
+    await api.db.transaction().execute((trx) =>
+      append(trx, id, 1, {
+        kind: 'call_judged',
+        actor: agentActor,
+        detail: '',
+        metadata: {
+          ...{ callId: 'c1_0', tool: 'converge_shard', arguments: {}, verdict: 'refuse', code: 'STRICT_RESOLUTION' },
+          ...{ reason: '', hint: null, phase: 'RESOLVING', effect: 'write', risk: 'low', targets: [] },
+          ...{ actionDigest: '', policyVersion: '2', foldedSeq: 1, approvalId: null },
+        },
+      }),
+    )
+    const line = 'nightshift_strict_resolution_block_total{tool="converge_shard",code="STRICT_RESOLUTION"} 1'
+    await eventually('it to be counted', async () => (await scrape()).includes(line))
+    expect(await scrape()).toContain(
+      'nightshift_auto_recovery_attempt_total{code="STRICT_RESOLUTION",tool="converge_shard"} 1',
+    )
+  })
 })
 
-test('an announcement covers exactly its action: other words, another incident, another tool are refused', async () => {
-  const id = await claimedIncident(api.db)
-  const other = await claimedIncident(api.db)
-  const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
-  const tries = [
-    api.post(`/incidents/${id}/events`, { body: { ...finding, detail: 'other' }, key, as: api.tokens.agent }),
-    api.post(`/incidents/${other}/events`, { body: finding, key, as: api.tokens.agent }),
-    api.post(`/incidents/${id}/escalate`, { body: { reason: 'because' }, key, as: api.tokens.agent }),
-  ]
-  for (const answer of await Promise.all(tries)) expect(answer.status).toBe(403)
-})
+describe('judged', () => {
+  const api = useApi()
 
-test('an announcement of a superseded attempt is worth nothing', async () => {
-  const id = await claimedIncident(api.db)
-  const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
-  await api.db.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
-  expect((await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })).status).toBe(403)
-})
+  const finding = { action: 'investigated', detail: 'the replica stopped' }
 
-test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s is a conflict', async (outcome) => {
-  const id = await claimedIncident(api.db)
-  const body = { resolution: 'All is well', outcome, claims: [seenNominal(1)] }
-  const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
-  const answer = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
-  expect([answer.status, answer.body.code]).toEqual([409, 'STILL_FIRING'])
-  expect((await api.get(`/incidents/${id}`)).body.status).toBe('investigating')
-})
+  test('an agent cannot record, resolve or escalate anything that no run announced, and its attempt is on the incident', async () => {
+    const id = await claimedIncident(api.db)
+    const doors = [
+      { path: `/incidents/${id}/events`, body: finding },
+      { path: `/incidents/${id}/escalate`, body: { reason: 'because' } },
+      {
+        path: `/incidents/${id}/resolve`,
+        body: { resolution: 'all good', outcome: 'repaired', claims: [seenNominal(1)] },
+      },
+      { path: '/capability-gaps', body: { incident_id: id, category: 'remediation', description: 'none' } },
+      {
+        path: '/placement/proposals',
+        body: { intent: 'recover', host_ids: ['h'], use_rack_constraints: true, incident_id: id },
+      },
+      { path: '/shards/db-osl-1/converge', body: { reason: 'because' } },
+      { path: '/placement/proposals/prp_x/execute', body: { reason: 'because' } },
+    ]
+    for (const { path, body } of doors) {
+      for (const key of [undefined, `${id}.1:1:tool_started:0`]) {
+        const answer = await api.post(path, { body, key, as: api.tokens.agent })
+        expect([path, answer.status, answer.body.code]).toEqual([path, 403, 'UNJUDGED'])
+      }
+    }
+    expect(await incidentById(api.db, id)).toMatchObject({ status: 'investigating' })
+    const marked = (await eventsOf(api.db, id)).filter((event) => event.kind === 'security_event')
+    expect(marked.length).toBeGreaterThanOrEqual(7)
+    expect(marked[0]).toMatchObject({ metadata: { code: 'UNJUDGED', subject: 'agent' } })
+  })
 
-test('an announced resolution closes the incident, and sent again it is answered the same', async () => {
-  const id = await claimedIncident(api.db)
-  await api.db.updateTable('alert').set({ status: 'resolved' }).where('incidentId', '=', id).execute()
-  const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [seenNominal(1)] }
-  const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
-  const first = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
-  expect(first.body).toMatchObject({ status: 'resolved', resolution: body.resolution })
-  expect((await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })).body).toEqual(first.body)
-  expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ kind: 'resolved', metadata: { claims: body.claims } })
-})
+  test('an announced finding is recorded, once however often it is sent', async () => {
+    const id = await claimedIncident(api.db)
+    const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
+    const first = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
+    expect(first.status).toBe(201)
+    expect(first.body).toMatchObject({
+      actor: 'agent:incident-investigator',
+      action: 'investigated',
+      detail: finding.detail,
+    })
+    const again = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
+    expect(again.body).toEqual(first.body)
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect((await eventsOf(api.db, id)).filter((event) => event.kind === 'commented')).toHaveLength(1)
+  })
 
-test('an announced escalation may say why in any words', async () => {
-  const id = await claimedIncident(api.db)
-  const key = await announced(api.db, id, 'escalate_incident', { id })
-  const body = { reason: 'the disk is broken' }
-  const answer = await api.post(`/incidents/${id}/escalate`, { body, key, as: api.tokens.agent })
-  expect(answer.body).toMatchObject({ status: 'escalated', resolution: body.reason })
-})
+  test('an announcement covers exactly its action: other words, another incident, another tool are refused', async () => {
+    const id = await claimedIncident(api.db)
+    const other = await claimedIncident(api.db)
+    const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
+    const tries = [
+      api.post(`/incidents/${id}/events`, { body: { ...finding, detail: 'other' }, key, as: api.tokens.agent }),
+      api.post(`/incidents/${other}/events`, { body: finding, key, as: api.tokens.agent }),
+      api.post(`/incidents/${id}/escalate`, { body: { reason: 'because' }, key, as: api.tokens.agent }),
+    ]
+    for (const answer of await Promise.all(tries)) expect(answer.status).toBe(403)
+  })
 
-test('an announced capability gap is listed', async () => {
-  const id = await claimedIncident(api.db)
-  const body = { incident_id: id, category: 'remediation', description: 'nothing restarts a service' }
-  const key = await announced(api.db, id, 'report_capability_gap', body)
-  expect((await api.post('/capability-gaps', { body, key, as: api.tokens.agent })).status).toBe(201)
-  const gaps = await api.get('/capability-gaps?category=remediation')
-  expect(gaps.body.items).toMatchObject([{ incidentId: id, description: body.description }])
-  expect((await api.get('/capability-gaps?category=notification')).body.items).toEqual([])
+  test('an announcement of a superseded attempt is worth nothing', async () => {
+    const id = await claimedIncident(api.db)
+    const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
+    await api.db.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
+    expect((await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })).status).toBe(403)
+  })
+
+  test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s is a conflict', async (outcome) => {
+    const id = await claimedIncident(api.db)
+    const body = { resolution: 'All is well', outcome, claims: [seenNominal(1)] }
+    const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
+    const answer = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
+    expect([answer.status, answer.body.code]).toEqual([409, 'STILL_FIRING'])
+    expect((await api.get(`/incidents/${id}`)).body.status).toBe('investigating')
+  })
+
+  test('an announced resolution closes the incident, and sent again it is answered the same', async () => {
+    const id = await claimedIncident(api.db)
+    await api.db.updateTable('alert').set({ status: 'resolved' }).where('incidentId', '=', id).execute()
+    const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [seenNominal(1)] }
+    const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
+    const first = await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
+    expect(first.body).toMatchObject({ status: 'resolved', resolution: body.resolution })
+    expect((await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })).body).toEqual(first.body)
+    expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ kind: 'resolved', metadata: { claims: body.claims } })
+  })
+
+  test('an announced escalation may say why in any words', async () => {
+    const id = await claimedIncident(api.db)
+    const key = await announced(api.db, id, 'escalate_incident', { id })
+    const body = { reason: 'the disk is broken' }
+    const answer = await api.post(`/incidents/${id}/escalate`, { body, key, as: api.tokens.agent })
+    expect(answer.body).toMatchObject({ status: 'escalated', resolution: body.reason })
+  })
+
+  test('an announced capability gap is listed', async () => {
+    const id = await claimedIncident(api.db)
+    const body = { incident_id: id, category: 'remediation', description: 'nothing restarts a service' }
+    const key = await announced(api.db, id, 'report_capability_gap', body)
+    expect((await api.post('/capability-gaps', { body, key, as: api.tokens.agent })).status).toBe(201)
+    const gaps = await api.get('/capability-gaps?category=remediation')
+    expect(gaps.body.items).toMatchObject([{ incidentId: id, description: body.description }])
+    expect((await api.get('/capability-gaps?category=notification')).body.items).toEqual([])
+  })
 })

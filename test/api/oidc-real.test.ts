@@ -4,7 +4,7 @@ import { serve } from '@hono/node-server'
 import { afterAll, beforeAll, beforeEach, expect, jest, test } from '@jest/globals'
 import { createApi } from '../../api/app.ts'
 import { createOidc } from '../../clients/oidc.ts'
-import { freePort } from '../support/port.ts'
+import { freePort } from '../support/directory.ts'
 import {
   type Forger,
   type RealOidc,

@@ -10,7 +10,7 @@ import { agentActor } from '../../domain/event.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
-import { freePort } from '../support/port.ts'
+import { freePort } from '../support/directory.ts'
 import type { Spine } from '../support/spine.ts'
 import { launch, signedIn, type Watched } from './browser.ts'
 

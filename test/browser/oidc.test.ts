@@ -7,7 +7,7 @@ import { createApi } from '../../api/app.ts'
 import { createOidc } from '../../clients/oidc.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
 import { useDatabase } from '../support/database.ts'
-import { freePort } from '../support/port.ts'
+import { freePort } from '../support/directory.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
 import { launch } from './browser.ts'
 

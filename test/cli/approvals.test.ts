@@ -4,9 +4,8 @@ import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
-import { runAtTerminal, runCli, startCli } from './run-cli.ts'
-import { useServedApi } from './served-api.ts'
+import { eventually } from '../support/directory.ts'
+import { runAtTerminal, runCli, startCli, useServedApi } from './run-cli.ts'
 
 const api = useServedApi()
 const run = (command: string) => runCli(command.split(' '), api.as('approver'))

@@ -7,9 +7,7 @@ import { append } from '../../db/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { harmfulIn, hostile, hostileToo } from './harmful.ts'
-import { emptyDir } from './run-cli.ts'
-import { useServedApi } from './served-api.ts'
+import { emptyDir, harmfulIn, hostile, hostileToo, useServedApi } from './run-cli.ts'
 
 // What is stored is cleansed. Here the server itself is the stranger: an old one, a wrong one, or somebody between.
 const api = useServedApi()

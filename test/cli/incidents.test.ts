@@ -6,10 +6,8 @@ import { type Closing, closeIncident } from '../../db/closing.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
-import { harmfulIn, hostile } from './harmful.ts'
-import { emptyDir, runAtTerminal, runCli, startCli, tokenFile } from './run-cli.ts'
-import { useServedApi } from './served-api.ts'
+import { eventually } from '../support/directory.ts'
+import { emptyDir, harmfulIn, hostile, runAtTerminal, runCli, startCli, tokenFile, useServedApi } from './run-cli.ts'
 
 const api = useServedApi()
 const run = (command: string, env = api.as('admin')) => runCli(command.split(' '), env)

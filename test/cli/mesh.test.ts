@@ -8,11 +8,8 @@ import { syncInventory } from '../../db/inventory.ts'
 import { callDevice } from '../../mesh/client.ts'
 import { issueRequest } from '../../mesh/issue.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { temporaryDirectory } from '../support/directory.ts'
-import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/port.ts'
-import { runCli } from './run-cli.ts'
-import { useServedApi } from './served-api.ts'
+import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
+import { runCli, useServedApi } from './run-cli.ts'
 
 const api = useServedApi()
 const dir = temporaryDirectory()

@@ -12,8 +12,7 @@ import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import { announced, asked, consumed } from '../api/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
-import { runCli } from './run-cli.ts'
-import { useServedApi } from './served-api.ts'
+import { runCli, useServedApi } from './run-cli.ts'
 
 const api = useServedApi()
 const verify = (...args: string[]) => runCli(['verify', '--all', ...args], api.as('operator'))

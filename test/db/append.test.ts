@@ -4,7 +4,7 @@ import { append, StaleRunError } from '../../db/append.ts'
 import { bodyText, eventsOf, storeBody, streamAfter, streamEnd, verifyChain } from '../../db/events.ts'
 import type { NewEvent } from '../../domain/event.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 
 const database = useDatabase()
 

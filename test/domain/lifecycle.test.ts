@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { endsOccurrence, isMassEnd, isNewOccurrence } from '../../domain/alert.ts'
 import { incidentStatus, resolveOutcome } from '../../domain/incident.ts'
 import {
   attemptsPerDay,
@@ -10,7 +11,6 @@ import {
   type Look,
   nextCheckMs,
 } from '../../domain/lifecycle.ts'
-import { endsOccurrence, isMassEnd, isNewOccurrence } from '../../domain/occurrence.ts'
 
 const now = Date.parse('2026-11-22T03:00:00Z')
 const ago = (seconds: number) => now - seconds * 1000

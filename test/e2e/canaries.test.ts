@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 import { spoken } from '../support/history.ts'
 import { type Said, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'

@@ -6,9 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from '@jest/globals'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
-import { temporaryDirectory } from '../support/directory.ts'
-import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/port.ts'
+import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 const nightshift = join(rootDir, 'bin/nightshift.js')

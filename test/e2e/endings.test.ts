@@ -1,157 +1,221 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
+import type { FaultName } from '../../lab/state.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-let model: ScriptedModel
-let spine: Spine
-let lines: ((request: ChatRequest) => Line | Promise<Line>)[] = []
-let raised = 0
+describe('endings', () => {
+  let model: ScriptedModel
+  let spine: Spine
+  let lines: ((request: ChatRequest) => Line | Promise<Line>)[] = []
+  let raised = 0
 
-beforeAll(async () => {
-  model = await scriptedModel((_turn, request) => {
-    const line = lines.length > 1 ? lines.shift() : lines[0]
-    return line?.(request) ?? ''
+  beforeAll(async () => {
+    model = await scriptedModel((_turn, request) => {
+      const line = lines.length > 1 ? lines.shift() : lines[0]
+      return line?.(request) ?? ''
+    })
+    spine = await startSpine({
+      parts: ['api', 'worker'],
+      environment: { LLM_BASE_URL: model.url, LLM_MODEL: 'scripted', WATCHDOG_INTERVAL_SECONDS: '0.5' },
+    })
+  }, 300_000)
+  afterAll(async () => {
+    await spine?.stop()
+    await model?.stop()
   })
-  spine = await startSpine({
-    parts: ['api', 'worker'],
-    environment: { LLM_BASE_URL: model.url, LLM_MODEL: 'scripted', WATCHDOG_INTERVAL_SECONDS: '0.5' },
+  beforeEach(async () => {
+    model.requests.length = 0
+    await sql`delete from platform_config`.execute(spine.db)
+    await sql`insert into platform_config (key, value) values ('alert.quiet', '4')`.execute(spine.db)
   })
-}, 300_000)
-afterAll(async () => {
-  await spine?.stop()
-  await model?.stop()
-})
-beforeEach(async () => {
-  model.requests.length = 0
-  await sql`delete from platform_config`.execute(spine.db)
-  await sql`insert into platform_config (key, value) values ('alert.quiet', '4')`.execute(spine.db)
-})
 
-const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
-const idOf = (request: ChatRequest) => /inc_[0-9a-z]{26}/.exec(JSON.stringify(request.messages))?.[0] ?? ''
-const look = () => [{ tool: 'find_resource', arguments: { text: 'backup' } }]
-const resolve = (outcome: string) => (request: ChatRequest) => [
-  {
-    tool: 'resolve_incident',
-    arguments: {
-      ...{ id: idOf(request), resolution: 'Nothing was found.', outcome },
-      claims: [{ kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] }],
+  const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
+  const idOf = (request: ChatRequest) => /inc_[0-9a-z]{26}/.exec(JSON.stringify(request.messages))?.[0] ?? ''
+  const look = () => [{ tool: 'find_resource', arguments: { text: 'backup' } }]
+  const resolve = (outcome: string) => (request: ChatRequest) => [
+    {
+      tool: 'resolve_incident',
+      arguments: {
+        ...{ id: idOf(request), resolution: 'Nothing was found.', outcome },
+        claims: [{ kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] }],
+      },
     },
-  },
-]
-const handOver = (request: ChatRequest) => [
-  {
-    tool: 'escalate_incident',
-    arguments: {
-      ...{ id: idOf(request), reason: 'Nothing was found and the alert fires on.', category: 'no_fault_found' },
-      next_step: 'Look at the alert rule.',
-    },
-  },
-]
-
-async function alert(name: string, status: 'firing' | 'resolved'): Promise<void> {
-  const body = {
-    version: '4',
-    status,
-    alerts: [
-      { status, labels: { alertname: name, severity: 'warning' }, annotations: { summary: `${name} happened` } },
-    ],
-  }
-  await spine.post('/ingest/alertmanager', body, { token: spine.tokens.ingest })
-}
-
-/** A type of its own, so that no test waits for the group of another. */
-function aName(): string {
-  raised += 1
-  return `ending_${raised}`
-}
-
-const closed = (name: string) => spine.incident(name, 'resolved|escalated', 60_000)
-const codes = (events: IncidentEvent[]) =>
-  events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
-
-test('a model that ends a firing incident after one look as no fault is refused, and people get it', async () => {
-  const name = aName()
-  lines = [look, resolve('no_fault'), handOver]
-  await alert(name, 'firing')
-  const incident = await closed(name)
-  const events = await spine.events(incident.id)
-  expect(codes(events)).toEqual(['READ', 'STILL_FIRING', 'TERMINAL'])
-  expect(incident).toMatchObject({ status: 'escalated', category: 'no_fault_found', alerts: { firing: 1 } })
-  const escalated = events.find(({ kind }) => kind === 'escalated')
-  expect(escalated?.kind === 'escalated' && escalated.metadata.report).toMatchObject({
-    name: `${name} happened`,
-    nextStep: 'Look at the alert rule.',
-    changed: [],
-  })
-})
-
-/** The model looks, and says that it is over only after its alert ended: the ending is kept. */
-async function keptEnding(name: string, quietSeconds: number): Promise<Incident> {
-  await sql`update platform_config set value = ${String(quietSeconds)} where key = 'alert.quiet'`.execute(spine.db)
-  const over = Promise.withResolvers<void>()
-  lines = [
-    look,
-    async (request) => {
-      await over.promise
-      return resolve('self_resolved')(request)
-    },
-    handOver,
   ]
-  await alert(name, 'firing')
-  await spine.until('its second turn', async () => model.requests.length === 2)
-  await alert(name, 'resolved')
-  over.resolve()
-  return await spine.until('the ending to be kept', async () => {
-    const incident = (await spine.incidents(`?type=${name}`))[0]
-    const events = incident ? await spine.events(incident.id) : []
-    return events.some((event) => event.kind === 'noted' && event.metadata.code === 'ending_kept') && incident
+  const handOver = (request: ChatRequest) => [
+    {
+      tool: 'escalate_incident',
+      arguments: {
+        ...{ id: idOf(request), reason: 'Nothing was found and the alert fires on.', category: 'no_fault_found' },
+        next_step: 'Look at the alert rule.',
+      },
+    },
+  ]
+
+  async function alert(name: string, status: 'firing' | 'resolved'): Promise<void> {
+    const body = {
+      version: '4',
+      status,
+      alerts: [
+        { status, labels: { alertname: name, severity: 'warning' }, annotations: { summary: `${name} happened` } },
+      ],
+    }
+    await spine.post('/ingest/alertmanager', body, { token: spine.tokens.ingest })
+  }
+
+  /** A type of its own, so that no test waits for the group of another. */
+  function aName(): string {
+    raised += 1
+    return `ending_${raised}`
+  }
+
+  const closed = (name: string) => spine.incident(name, 'resolved|escalated', 60_000)
+  const codes = (events: IncidentEvent[]) =>
+    events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
+
+  test('a model that ends a firing incident after one look as no fault is refused, and people get it', async () => {
+    const name = aName()
+    lines = [look, resolve('no_fault'), handOver]
+    await alert(name, 'firing')
+    const incident = await closed(name)
+    const events = await spine.events(incident.id)
+    expect(codes(events)).toEqual(['READ', 'STILL_FIRING', 'TERMINAL'])
+    expect(incident).toMatchObject({ status: 'escalated', category: 'no_fault_found', alerts: { firing: 1 } })
+    const escalated = events.find(({ kind }) => kind === 'escalated')
+    expect(escalated?.kind === 'escalated' && escalated.metadata.report).toMatchObject({
+      name: `${name} happened`,
+      nextStep: 'Look at the alert rule.',
+      changed: [],
+    })
   })
-}
 
-test('an ending that comes a moment after the alert ended is kept, and closes in its own words when it stays quiet', async () => {
-  const name = aName()
-  const { id, status } = await keptEnding(name, 4)
-  expect(status).toBe('investigating')
-  const incident = await closed(name)
-  expect(incident).toMatchObject({ id, status: 'resolved', outcome: 'self_resolved', resolution: 'Nothing was found.' })
-  expect(codes(await spine.events(id))).toEqual(['READ', 'TERMINAL'])
-  expect(model.requests).toHaveLength(2)
-})
+  /** The model looks, and says that it is over only after its alert ended: the ending is kept. */
+  async function keptEnding(name: string, quietSeconds: number): Promise<Incident> {
+    await sql`update platform_config set value = ${String(quietSeconds)} where key = 'alert.quiet'`.execute(spine.db)
+    const over = Promise.withResolvers<void>()
+    lines = [
+      look,
+      async (request) => {
+        await over.promise
+        return resolve('self_resolved')(request)
+      },
+      handOver,
+    ]
+    await alert(name, 'firing')
+    await spine.until('its second turn', async () => model.requests.length === 2)
+    await alert(name, 'resolved')
+    over.resolve()
+    return await spine.until('the ending to be kept', async () => {
+      const incident = (await spine.incidents(`?type=${name}`))[0]
+      const events = incident ? await spine.events(incident.id) : []
+      return events.some((event) => event.kind === 'noted' && event.metadata.code === 'ending_kept') && incident
+    })
+  }
 
-test('a kept ending whose alert fires again is refused, and the run goes on with what fires', async () => {
-  const name = aName()
-  const { id } = await keptEnding(name, 3)
-  await alert(name, 'firing')
-  const incident = await closed(name)
-  expect(incident).toMatchObject({ id, status: 'escalated', category: 'no_fault_found' })
-  expect(codes(await spine.events(id))).toEqual(['READ', 'STILL_FIRING', 'TERMINAL'])
-})
-
-test('a person who takes a running incident ends its attempt, and it is theirs', async () => {
-  const name = aName()
-  // A model that never answers: what it would have said is not awaited.
-  lines = [() => new Promise<Line>(() => {})]
-  await alert(name, 'firing')
-  const { id } = await spine.incident(name, 'investigating')
-  await spine.until('the model to be asked', async () => model.requests.length > 0)
-  await spine.post(`/incidents/${id}/take`, {})
-  const taken = await spine.until('the hand-over', async () => {
-    const incident = await spine.get<Incident>(`/incidents/${id}`)
-    return incident.status === 'escalated' && incident
+  test('an ending that comes a moment after the alert ended is kept, and closes in its own words when it stays quiet', async () => {
+    const name = aName()
+    const { id, status } = await keptEnding(name, 4)
+    expect(status).toBe('investigating')
+    const incident = await closed(name)
+    expect(incident).toMatchObject({
+      id,
+      status: 'resolved',
+      outcome: 'self_resolved',
+      resolution: 'Nothing was found.',
+    })
+    expect(codes(await spine.events(id))).toEqual(['READ', 'TERMINAL'])
+    expect(model.requests).toHaveLength(2)
   })
-  expect(taken).toMatchObject({ owner: { name: 'admin' }, attempt: 1 })
-  await alert(name, 'resolved')
-  await alert(name, 'firing')
-  expect(await spine.get<Incident>(`/incidents/${id}`)).toMatchObject({ status: 'escalated', attempt: 1, reopened: 0 })
-  const given = await spine.post(`/incidents/${id}/give-back`, {})
-  expect(given.body).toMatchObject({ status: 'escalated', owner: null })
+
+  test('a kept ending whose alert fires again is refused, and the run goes on with what fires', async () => {
+    const name = aName()
+    const { id } = await keptEnding(name, 3)
+    await alert(name, 'firing')
+    const incident = await closed(name)
+    expect(incident).toMatchObject({ id, status: 'escalated', category: 'no_fault_found' })
+    expect(codes(await spine.events(id))).toEqual(['READ', 'STILL_FIRING', 'TERMINAL'])
+  })
+
+  test('a person who takes a running incident ends its attempt, and it is theirs', async () => {
+    const name = aName()
+    // A model that never answers: what it would have said is not awaited.
+    lines = [() => new Promise<Line>(() => {})]
+    await alert(name, 'firing')
+    const { id } = await spine.incident(name, 'investigating')
+    await spine.until('the model to be asked', async () => model.requests.length > 0)
+    await spine.post(`/incidents/${id}/take`, {})
+    const taken = await spine.until('the hand-over', async () => {
+      const incident = await spine.get<Incident>(`/incidents/${id}`)
+      return incident.status === 'escalated' && incident
+    })
+    expect(taken).toMatchObject({ owner: { name: 'admin' }, attempt: 1 })
+    await alert(name, 'resolved')
+    await alert(name, 'firing')
+    expect(await spine.get<Incident>(`/incidents/${id}`)).toMatchObject({
+      status: 'escalated',
+      attempt: 1,
+      reopened: 0,
+    })
+    const given = await spine.post(`/incidents/${id}/give-back`, {})
+    expect(given.body).toMatchObject({ status: 'escalated', owner: null })
+  })
+
+  test('what is stored of all this holds against the log', async () => {
+    expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+    expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+  })
 })
 
-test('what is stored of all this holds against the log', async () => {
-  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
-  expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
+describe('honest', () => {
+  let spine: Spine
+
+  beforeAll(async () => {
+    spine = await startSpine({
+      parts: ['lab', 'runbook', 'api', 'worker'],
+      environment: { AGENT_MAX_CONCURRENT: '10', LAB_WEB_SHARDS: '4' },
+    })
+  }, 300_000)
+  afterAll(async () => {
+    await spine?.stop()
+  })
+
+  const scenarios: { fault: FaultName; target: string; type: string; ends: 'resolved' | 'escalated' }[] = [
+    { fault: 'replication_lag', target: 'db-osl-1', type: 'replication_lag', ends: 'resolved' },
+    { fault: 'disk_pressure', target: 'web-osl-1', type: 'disk_pressure', ends: 'resolved' },
+    { fault: 'service_down', target: 'web-ams-1', type: 'service_down', ends: 'resolved' },
+    { fault: 'config_drift', target: 'web-osl-2', type: 'config_drift', ends: 'resolved' },
+    { fault: 'host_down', target: 'host-osl-1', type: 'host_down', ends: 'escalated' },
+  ]
+
+  test('an honest run of every lab scenario is never refused, never corrected, and asks about no look', async () => {
+    for (const { fault, target } of scenarios) await spine.lab.break(fault, target)
+    const approval = await spine.pendingApproval()
+    expect(approval.tool).toBe('execute_migration')
+    const { body } = await spine.post(
+      `/approvals/${approval.id}/token`,
+      { decision: 'approve' },
+      { token: spine.tokens.approver },
+    )
+    await spine.post(
+      `/approvals/${approval.id}/decision`,
+      { decision: 'approve', token: body.token },
+      { token: spine.tokens.approver },
+    )
+    const nagged: string[] = []
+    for (const { fault, target, type, ends } of scenarios) {
+      const incident = await spine.incident(type, ends)
+      // Started elsewhere, its VMs are well again; the host itself is as dead as before.
+      if (type === 'host_down') expect(incident.category).toBe('mitigated')
+      for (const event of await spine.events(incident.id)) {
+        if (event.kind === 'correction_sent') nagged.push(`${type}: ${event.metadata.code}`)
+        if (event.kind !== 'call_judged') continue
+        const { verdict, code, effect, tool } = event.metadata
+        if (verdict === 'refuse' || (verdict === 'ask' && effect !== 'write')) nagged.push(`${type}: ${tool} ${code}`)
+      }
+      expect([fault, await spine.lab.oracle(fault as never, target)]).toMatchObject([fault, { healthy: true }])
+    }
+    expect(nagged).toEqual([])
+  }, 300_000)
 })

@@ -1,9 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type Asked, type ModelHost, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
-import { ollama } from '../support/model-hosts/ollama.ts'
-import { openAi } from '../support/model-hosts/openai.ts'
-import { vllm } from '../support/model-hosts/vllm.ts'
+import { openAi } from '../support/model-hosts/hosted.ts'
+import { ollama, vllm } from '../support/model-hosts/local.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine

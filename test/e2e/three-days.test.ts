@@ -19,7 +19,7 @@ import { readPrompts } from '../../prompts/render.ts'
 import { useApi } from '../api/api.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
 import { moveClock, openedIncident } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 import { useTemporal } from '../support/temporal.ts'
 
 const threeDaysMs = 3 * 86_400_000

@@ -9,7 +9,7 @@ import { withdrawPending } from '../../db/approvals/settle.ts'
 import { closeIncident } from '../../db/closing.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 
 const database = useDatabase()
 const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`

@@ -4,11 +4,10 @@ import { effectByKey, notePlanOfEffect } from '../../db/effects.ts'
 import { eventsOf } from '../../db/events.ts'
 import type { PlanStep } from '../../domain/placement.ts'
 import { announced, asked, consumed } from '../api/announced.ts'
-import { useApi } from '../api/api.ts'
+import { twoWaves, useApi } from '../api/api.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { twoWaves } from '../api/two-waves.ts'
 import { claimedIncident } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))

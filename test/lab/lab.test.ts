@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { describeMissing, missingServers } from '../../lab/monitoring.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 import { controlToken, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
 
 const directory = labDirectory()

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { HostState } from '../../domain/platform.ts'
-import { fingerprintOf, webhookBody } from '../../lab/alertmanager.ts'
-import { type Condition, conditionsIn } from '../../lab/conditions.ts'
+import { type Condition, conditionsIn, fingerprintOf, webhookBody } from '../../lab/conditions.ts'
 import { healthOf, type NodeLook } from '../../lab/look.ts'
 import { afterLook, type Memory } from '../../lab/prober.ts'
 

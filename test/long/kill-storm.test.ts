@@ -8,9 +8,9 @@ import { migrateToLatest } from '../../migrations/migrate.ts'
 import { giveBack } from '../../start/port.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { ownTemporal } from '../support/own-temporal.ts'
 import { shardPlatform } from '../support/shard-platform.ts'
 import { type PartName, type Spine, startSpine } from '../support/spine.ts'
+import { ownTemporal } from '../support/temporal-proxy.ts'
 
 /** How long things are killed for: `KILL_STORM_SECONDS=600` for the ten minutes that a release has to stand. */
 const stormSeconds = Number(process.env.KILL_STORM_SECONDS ?? 45)

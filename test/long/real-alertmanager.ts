@@ -2,8 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { temporaryDirectory } from '../support/directory.ts'
-import { freePort } from '../support/port.ts'
+import { freePort, temporaryDirectory } from '../support/directory.ts'
 
 export type RealAlertmanager = {
   url: string

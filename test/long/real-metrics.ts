@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { temporaryDirectory } from '../support/directory.ts'
-import { freePort } from '../support/port.ts'
+import { freePort, temporaryDirectory } from '../support/directory.ts'
 
 /** Servers that Debian packages: `prometheus`, `prometheus-node-exporter`, `victoria-metrics`. */
 export type Metrics = { url: string; instance: string; stop(): Promise<void> }

@@ -1,8 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryDirectory } from '../support/directory.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../support/directory.ts'
 
 const program = '/lib/systemd/systemd'
 

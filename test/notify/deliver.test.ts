@@ -1,112 +1,248 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { closeConnections } from '../../clients/http.ts'
-import type { Destination } from '../../domain/notification.ts'
+import type { Destination, Notification } from '../../domain/notification.ts'
 import { deliver } from '../../notify/deliver.ts'
+import { renderGeneric } from '../../notify/generic.ts'
+import { renderSlack } from '../../slack/notification.ts'
 import { type LocalServer, startLocalServer } from '../clients/local-server.ts'
-import { notification } from './notifications.ts'
+import { hostileTitles, notification } from './notifications.ts'
 
-let server: LocalServer
-beforeAll(async () => {
-  server = await startLocalServer()
-})
-afterAll(async () => {
-  await closeConnections()
-  await server.close()
-})
-
-const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-const send = (more: Partial<Destination> = {}, timeoutMs = 5_000) =>
-  deliver({ template: 'generic', url: `${server.url}/hook/SECRET`, secret: null, ...more }, notification(), {
-    deliveryId: 'msg_1',
-    now: new Date(),
-    timeoutMs,
+describe('deliver', () => {
+  let server: LocalServer
+  beforeAll(async () => {
+    server = await startLocalServer()
   })
-const answer = (status: number, body = '', headers: Record<string, string> = {}) =>
-  server.play((response) => response.writeHead(status, headers).end(body))
-
-test('a notification arrives signed, and the receiver can check it', async () => {
-  answer(200, 'ok')
-  expect(await send({ secret })).toEqual({ outcome: 'sent', status: 200, responseSnippet: 'ok' })
-  const { body, headers, method } = server.seen.at(-1)!
-  expect(method).toBe('POST')
-  expect(new Webhook(secret).verify(body, headers)).toMatchObject({ type: 'incident.critical' })
-})
-
-test('a notification arrives at Slack as blocks', async () => {
-  answer(200, 'ok')
-  expect(await send({ template: 'slack' })).toMatchObject({ outcome: 'sent' })
-  expect(JSON.parse(server.seen.at(-1)!.body).blocks[0].type).toBe('header')
-})
-
-test.each([
-  [204, 'sent'],
-  [408, 'retry'],
-  [429, 'retry'],
-  [500, 'retry'],
-  [503, 'retry'],
-  [400, 'drop'],
-  [401, 'drop'],
-  [404, 'drop'],
-  [410, 'drop'],
-])('a receiver that answers %i: %s', async (status, outcome) => {
-  answer(status)
-  expect(await send()).toMatchObject({ outcome, status })
-})
-
-test('a receiver that asks for patience is given it', async () => {
-  answer(429, 'slow down', { 'retry-after': '30' })
-  expect(await send()).toEqual({
-    outcome: 'retry',
-    status: 429,
-    reason: 'the receiver answered 429',
-    afterMs: 30_000,
-    responseSnippet: 'slow down',
+  afterAll(async () => {
+    await closeConnections()
+    await server.close()
   })
-})
 
-test('a redirect is dropped and not followed', async () => {
-  answer(302, '', { location: `${server.url}/elsewhere` })
-  const before = server.seen.length
-  expect(await send()).toMatchObject({ outcome: 'drop', status: 302, reason: expect.stringContaining('redirect') })
-  expect(server.seen.length).toBe(before + 1)
-})
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+  const send = (more: Partial<Destination> = {}, timeoutMs = 5_000) =>
+    deliver({ template: 'generic', url: `${server.url}/hook/SECRET`, secret: null, ...more }, notification(), {
+      deliveryId: 'msg_1',
+      now: new Date(),
+      timeoutMs,
+    })
+  const answer = (status: number, body = '', headers: Record<string, string> = {}) =>
+    server.play((response) => response.writeHead(status, headers).end(body))
 
-test('a receiver that hangs, breaks off or is not there is tried again', async () => {
-  server.play(() => {})
-  expect(await send({}, 100)).toMatchObject({
-    outcome: 'retry',
-    status: null,
-    reason: expect.stringContaining('in time'),
+  test('a notification arrives signed, and the receiver can check it', async () => {
+    answer(200, 'ok')
+    expect(await send({ secret })).toEqual({ outcome: 'sent', status: 200, responseSnippet: 'ok' })
+    const { body, headers, method } = server.seen.at(-1)!
+    expect(method).toBe('POST')
+    expect(new Webhook(secret).verify(body, headers)).toMatchObject({ type: 'incident.critical' })
   })
-  server.play((response) => response.destroy())
-  expect(await send()).toMatchObject({ outcome: 'retry', status: null })
-  expect(await send({ url: 'http://127.0.0.1:1/' })).toMatchObject({ outcome: 'retry', status: null })
-})
 
-test('a receiver that answers with a flood has still received it', async () => {
-  answer(200, 'x'.repeat(1_000_000))
-  const outcome = await send()
-  expect(outcome).toMatchObject({ outcome: 'sent' })
-  expect(outcome.responseSnippet!.length).toBeLessThanOrEqual(500)
-})
+  test('a notification arrives at Slack as blocks', async () => {
+    answer(200, 'ok')
+    expect(await send({ template: 'slack' })).toMatchObject({ outcome: 'sent' })
+    expect(JSON.parse(server.seen.at(-1)!.body).blocks[0].type).toBe('header')
+  })
 
-test.each(['http://169.254.169.254/', 'http://[fd00:ec2::254]/', 'http://0.0.0.0/', 'file:///etc/passwd', 'nonsense'])(
-  'nothing is sent to %s, now or later',
-  async (url) => {
+  test.each([
+    [204, 'sent'],
+    [408, 'retry'],
+    [429, 'retry'],
+    [500, 'retry'],
+    [503, 'retry'],
+    [400, 'drop'],
+    [401, 'drop'],
+    [404, 'drop'],
+    [410, 'drop'],
+  ])('a receiver that answers %i: %s', async (status, outcome) => {
+    answer(status)
+    expect(await send()).toMatchObject({ outcome, status })
+  })
+
+  test('a receiver that asks for patience is given it', async () => {
+    answer(429, 'slow down', { 'retry-after': '30' })
+    expect(await send()).toEqual({
+      outcome: 'retry',
+      status: 429,
+      reason: 'the receiver answered 429',
+      afterMs: 30_000,
+      responseSnippet: 'slow down',
+    })
+  })
+
+  test('a redirect is dropped and not followed', async () => {
+    answer(302, '', { location: `${server.url}/elsewhere` })
+    const before = server.seen.length
+    expect(await send()).toMatchObject({ outcome: 'drop', status: 302, reason: expect.stringContaining('redirect') })
+    expect(server.seen.length).toBe(before + 1)
+  })
+
+  test('a receiver that hangs, breaks off or is not there is tried again', async () => {
+    server.play(() => {})
+    expect(await send({}, 100)).toMatchObject({
+      outcome: 'retry',
+      status: null,
+      reason: expect.stringContaining('in time'),
+    })
+    server.play((response) => response.destroy())
+    expect(await send()).toMatchObject({ outcome: 'retry', status: null })
+    expect(await send({ url: 'http://127.0.0.1:1/' })).toMatchObject({ outcome: 'retry', status: null })
+  })
+
+  test('a receiver that answers with a flood has still received it', async () => {
+    answer(200, 'x'.repeat(1_000_000))
+    const outcome = await send()
+    expect(outcome).toMatchObject({ outcome: 'sent' })
+    expect(outcome.responseSnippet!.length).toBeLessThanOrEqual(500)
+  })
+
+  test.each([
+    'http://169.254.169.254/',
+    'http://[fd00:ec2::254]/',
+    'http://0.0.0.0/',
+    'file:///etc/passwd',
+    'nonsense',
+  ])('nothing is sent to %s, now or later', async (url) => {
     expect(await send({ url })).toMatchObject({ outcome: 'drop', status: null })
-  },
-)
+  })
 
-test.each(['whsec_', 'whsec_not base64!', 'password'])('with the secret %j nothing goes out unsigned', async (bad) => {
-  const before = server.seen.length
-  expect(await send({ secret: bad })).toMatchObject({ outcome: 'drop', reason: expect.stringContaining('secret') })
-  expect(server.seen.length).toBe(before)
+  test.each(['whsec_', 'whsec_not base64!', 'password'])(
+    'with the secret %j nothing goes out unsigned',
+    async (bad) => {
+      const before = server.seen.length
+      expect(await send({ secret: bad })).toMatchObject({ outcome: 'drop', reason: expect.stringContaining('secret') })
+      expect(server.seen.length).toBe(before)
+    },
+  )
+
+  test('no outcome tells the address, which may be the credential', async () => {
+    answer(404, 'Cannot POST /hook/SECRET')
+    expect(JSON.stringify(await send())).not.toContain('SECRET')
+    server.play(() => {})
+    expect(JSON.stringify(await send({}, 50))).not.toContain('SECRET')
+  })
 })
 
-test('no outcome tells the address, which may be the credential', async () => {
-  answer(404, 'Cannot POST /hook/SECRET')
-  expect(JSON.stringify(await send())).not.toContain('SECRET')
-  server.play(() => {})
-  expect(JSON.stringify(await send({}, 50))).not.toContain('SECRET')
+describe('render', () => {
+  const options = { deliveryId: 'msg_1', now: new Date(), secret: null }
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+
+  type Text = { type: string; text: string }
+  type Block = { type: string; text?: Text; fields?: Text[]; elements?: (Text & { url?: string; text: unknown })[] }
+
+  function slack(given: Notification): { text: string; blocks: Block[] } {
+    return JSON.parse(renderSlack(given, options).body)
+  }
+
+  test('a receiver can verify who signed an event', () => {
+    const { headers, body } = renderGeneric(notification({ trigger: 'escalated', reason: 'no one knows' }), {
+      ...options,
+      secret,
+    })
+    expect(new Webhook(secret).verify(body, headers)).toEqual({
+      type: 'incident.escalated',
+      timestamp: '2026-11-21T02:00:00.000Z',
+      data: {
+        incident: notification().incident,
+        reason: 'no one knows',
+        page: true,
+        alertsFiring: 0,
+        url: 'https://nightshift.example/incidents/inc_1',
+        headHash: 'a'.repeat(64),
+      },
+    })
+    expect(() => new Webhook(secret).verify(body.replace('inc_1', 'inc_2'), headers)).toThrow()
+  })
+
+  test('a digest names its incidents, and nobody has to be woken for it', () => {
+    const incidents = [
+      { id: 'inc_2', title: 'Disk full', severity: 'warning', status: 'escalated', since: '2026-11-21' },
+    ]
+    const given = notification({ trigger: 'digest', page: false, alertsFiring: 1, incidents: incidents as never })
+    expect(JSON.parse(renderGeneric(given, options).body)).toMatchObject({
+      type: 'incident.digest',
+      data: { page: false, alertsFiring: 1, incidents },
+    })
+  })
+
+  test('an ending says its word: how it was resolved, or why people have it', () => {
+    const ended = (more: object) => {
+      const given = notification({ trigger: 'escalated' })
+      return JSON.parse(renderGeneric({ ...given, incident: { ...given.incident, ...more } }, options).body).data
+        .incident
+    }
+    expect(ended({ outcome: null, category: 'mitigated' })).toMatchObject({ category: 'mitigated' })
+    expect(ended({ outcome: 'repaired', category: null })).toMatchObject({ outcome: 'repaired' })
+    expect(ended({ outcome: null, category: null })).toEqual(notification().incident)
+  })
+
+  test('without a secret an event has its id and no signature', () => {
+    const { headers, body } = renderGeneric(notification(), options)
+    expect(headers['webhook-id']).toBe('msg_1')
+    expect(headers['webhook-signature']).toBeUndefined()
+    expect(JSON.parse(body).type).toBe('incident.critical')
+  })
+
+  test.each(hostileTitles)('an event with the title %j is one JSON object within 20 kB that verifies', (title) => {
+    const { headers, body } = renderGeneric(notification({ title: title.slice(0, 300), reason: title }), {
+      ...options,
+      secret,
+    })
+    expect(Buffer.byteLength(body)).toBeLessThan(20_000)
+    new Webhook(secret).verify(body, headers)
+  })
+
+  test('Slack shows what happened, to what, and where to click', () => {
+    const { text, blocks } = slack(notification({ trigger: 'escalated', reason: 'the replica does not catch up' }))
+    expect(text).toBe('Escalated: MySQL replication lag exceeded 30s (shard db-osl-1)')
+    expect(blocks.map((block) => block.type)).toEqual(['header', 'section', 'section', 'actions', 'context'])
+    expect(blocks[0]!.text!.text).toBe('Escalated: MySQL replication lag exceeded 30s')
+    expect(blocks[1]!.fields!.map((field) => field.text)).toContain('Resource: shard db-osl-1')
+    expect(blocks[2]!.text!.text).toBe('the replica does not catch up')
+    expect(blocks[3]!.elements![0]!.url).toBe('https://nightshift.example/incidents/inc_1')
+  })
+
+  test('a link that is no web address is no button', () => {
+    for (const url of ['javascript:alert(1)', '', `https://a.example/${'x'.repeat(3_000)}`]) {
+      expect(slack(notification({ url })).blocks.some((block) => block.type === 'actions')).toBe(false)
+    }
+  })
+
+  function inspect(given: Notification): void {
+    const { text, blocks } = slack(given)
+    const texts: Text[] = blocks.flatMap((block) => [
+      ...(block.text ? [block.text] : []),
+      ...(block.fields ?? []),
+      ...(block.elements ?? []).map((one) =>
+        one.type === 'button' ? (one.text as unknown as Text) : (one as unknown as Text),
+      ),
+    ])
+    // Slack's documented limits.
+    expect(blocks.length).toBeLessThanOrEqual(45)
+    expect(blocks[0]!.text!.text.length).toBeLessThanOrEqual(150)
+    for (const block of blocks) {
+      if (block.type === 'section' && block.text) expect(block.text.text.length).toBeLessThanOrEqual(3_000)
+      for (const field of block.fields ?? []) expect(field.text.length).toBeLessThanOrEqual(2_000)
+      expect(block.fields?.length ?? 0).toBeLessThanOrEqual(10)
+    }
+    expect(JSON.stringify(blocks).length).toBeLessThan(12_000)
+    // No element in which Slack reads formatting, and no word it reacts to.
+    for (const one of [...texts, { type: 'plain_text', text }]) {
+      expect(one.type).toBe('plain_text')
+      expect(one.text.length).toBeGreaterThan(0)
+      expect(one.text).not.toMatch(/[<>]/)
+      expect(one.text).not.toMatch(/@(channel|here|everyone|group)/i)
+      expect(one.text).not.toMatch(/&(?!amp;|lt;|gt;)/) // an entity is never cut
+      expect(one.text).not.toMatch(/[\p{Cc}\u202A-\u202E\u2066-\u2069]/u)
+      expect(one.text.isWellFormed()).toBe(true)
+    }
+  }
+
+  test.each(hostileTitles)('Slack shows the title %j inert and within its limits', (title) => {
+    inspect(notification({ title, reason: title }))
+  })
+
+  test('whatever an alert is called, Slack gets a message it takes', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 6_000 })
+    fc.assert(fc.property(text, text, (title, reason) => inspect(notification({ title, reason }))))
+  })
 })

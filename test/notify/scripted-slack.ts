@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { SlackSettings } from '../../slack/client.ts'
-import { signatureOf } from '../../slack/signature.ts'
-import { breaches } from './slack-limits.ts'
+import { signatureOf } from '../../slack/interaction.ts'
+import { breaches } from './notifications.ts'
 
 type Button = { action_id: string; value?: string; url?: string }
 type Block = { type: string; elements?: Button[] }

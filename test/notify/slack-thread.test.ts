@@ -17,7 +17,7 @@ import { startSlack } from '../../slack/send.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { asked } from '../api/announced.ts'
 import { anAlert, claimedIncident, useDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 import { type ScriptedSlack, startScriptedSlack } from './scripted-slack.ts'
 
 const database = useDatabase()

@@ -1,18 +1,16 @@
 import { afterAll, expect, test } from '@jest/globals'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { startEngine } from '../../placement/bound/engine.ts'
-import { random } from '../../placement/cluster/budget.ts'
+import { random } from '../../placement/cluster/capacity.ts'
 import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
-import { findShortage } from '../../placement/cluster/shortage.ts'
+import { findShortage } from '../../placement/cluster/size-classes.ts'
 import { toPlan } from '../../placement/plan.ts'
 import { improve } from '../../placement/search/improve.ts'
 import { compareUnplaced } from '../../placement/search/incumbent.ts'
 import { startWithoutMigrations } from '../../placement/search/leave-down.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
-import { bruteForce } from './brute-force.ts'
-import { odd } from './odd-clusters.ts'
-import { dead, down, host, problem, vm } from './problems.ts'
+import { bruteForce, dead, down, host, odd, problem, vm } from './problems.ts'
 
 const engine = startEngine('glpk')
 afterAll(() => engine.stop())

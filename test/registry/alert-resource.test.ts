@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { chooseResource, type KnownResource, namesToLookUp } from '../../domain/alert-resource.ts'
-import { parseResourceRules } from '../../domain/alert-resource-rules.ts'
+import { parseResourceRules } from '../../domain/explained-alert.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
 import { toMatchedNames } from '../../domain/registry.ts'
 import { resourceKey } from '../../domain/resource.ts'

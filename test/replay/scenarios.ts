@@ -3,9 +3,16 @@ import { stampQueue } from '../../db/queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { approve, cancelInvestigation, decided, deny } from '../../workflows/messages.ts'
 import { openedIncident, type TestDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
-import { scriptedGroup } from '../support/scripted-group.ts'
-import { ask, calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
+import { eventually } from '../support/directory.ts'
+import {
+  ask,
+  calls,
+  hourMs,
+  investigation,
+  type RunScript,
+  scriptedGroup,
+  scriptedRun,
+} from '../support/scripted-run.ts'
 import type { Activities } from '../support/temporal.ts'
 
 type Run = WorkflowHandle<typeof InvestigateIncident>

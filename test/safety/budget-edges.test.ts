@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { ResourceRef } from '../../domain/resource.ts'
 import { fold, type State } from '../../safety/fold.ts'
-import { byteBudget, nearBudget, spentBudget } from '../../safety/limits.ts'
+import { byteBudget, nearBudget, spentBudget } from '../../safety/ruling.ts'
 import { logOf, looked, wrote } from '../support/events.ts'
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }

@@ -8,9 +8,7 @@ import {
   type RegistrySource,
   refuseWithoutAuthority,
 } from '../../domain/registry.ts'
-import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
-import { keysOfGroups } from '../../domain/same-as.ts'
-import { nearOf } from '../../domain/vicinity.ts'
+import { keysOfGroups, nearOf, type ResourceRef, resourceKey } from '../../domain/resource.ts'
 import { hosts, nodes, shards, vms } from './platform.ts'
 import type { SimIncident, World } from './world.ts'
 

@@ -2,9 +2,8 @@ import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../
 import type { ResourceRef } from '../../domain/resource.ts'
 import { cleanse } from '../../safety/cleanse.ts'
 import type { HostileMood } from './propose.ts'
-import { type Random, randomOf } from './random.ts'
 import { honestRegistry, type Said } from './registry.ts'
-import { type Schedule, scheduleOf } from './schedule.ts'
+import { type Random, randomOf, type Schedule, scheduleOf } from './schedule.ts'
 
 /** What a test may switch off to show that it is needed; see gates.ts. */
 export type Gate =

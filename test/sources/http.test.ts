@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { isCovered, readPath, readPattern, writePath } from '../../sources/http/paths.ts'
-import { selectPart } from '../../sources/http/select.ts'
+import { selectPart } from '../../sources/http/summary.ts'
 import { useApi } from '../api/api.ts'
 
 const api = useApi()

@@ -8,8 +8,7 @@ import { startEverything } from '../../start/everything.ts'
 import type { PartEvent } from '../../start/parts.ts'
 import { groupMembers, identityOf } from '../../start/process-table.ts'
 import { readRunFile } from '../../start/run-file.ts'
-import { temporaryDirectory } from '../support/directory.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { freshDatabase, temporalAddress } from '../support/servers.ts'
 
 const rootDir = join(import.meta.dirname, '..', '..')

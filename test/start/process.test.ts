@@ -6,9 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from '../../start/process.ts'
 import { groupMembers, identityOf, openLedger, stopLeftovers } from '../../start/process-table.ts'
 import { takeLock } from '../../start/run-file.ts'
-import { temporaryDirectory } from '../support/directory.ts'
-import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/port.ts'
+import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>
 const running: RunningProcess[] = []

@@ -11,10 +11,9 @@ import { ensureFirstRunTokens, type FirstRunTokens } from '../../db/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
-import { queueScheduleId } from '../../domain/workflow-id.ts'
+import { queueScheduleId } from '../../domain/step-key.ts'
 import { labClient } from '../../lab/client.ts'
-import { temporaryDirectory } from './directory.ts'
-import { freePort } from './port.ts'
+import { freePort, temporaryDirectory } from './directory.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))

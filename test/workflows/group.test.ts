@@ -6,8 +6,8 @@ import { incidentById } from '../../db/incidents.ts'
 import { stampQueue } from '../../db/queue.ts'
 import { wake } from '../../workflows/messages.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Course, type Investigated, scriptedGroup } from '../support/scripted-group.ts'
+import { eventually } from '../support/directory.ts'
+import { type Course, type Investigated, scriptedGroup } from '../support/scripted-run.ts'
 import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 
 const database = useDatabase()

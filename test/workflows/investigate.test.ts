@@ -14,7 +14,7 @@ import {
   pendingApproval,
 } from '../../workflows/messages.ts'
 import type { DecisionStatus } from '../../workflows/outcome.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/directory.ts'
 import { scheduled, spoken } from '../support/history.ts'
 import {
   ask,

@@ -3,10 +3,10 @@ import { beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { queueActivities } from '../../activities/queue.ts'
 import { requestApproval } from '../../db/approvals/ask.ts'
-import type { ProcessIncidentQueue } from '../../workflows/queue.ts'
+import type { ProcessIncidentQueue } from '../../workflows/group.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Course, type Investigated, scriptedGroup } from '../support/scripted-group.ts'
+import { eventually } from '../support/directory.ts'
+import { type Course, type Investigated, scriptedGroup } from '../support/scripted-run.ts'
 import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 
 const database = useDatabase()

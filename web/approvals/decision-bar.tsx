@@ -1,8 +1,14 @@
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
-import { ask } from '../api.ts'
+import { formatApprovalEnd, formatConsequences } from '../../domain/format-approval.ts'
+import type { Surroundings } from '../../domain/incident-detail.ts'
+import { ask, queryClient } from '../api.ts'
+import { Confirm } from '../confirm.tsx'
+import { getRefusal } from '../incident/query.ts'
+import { Inert } from '../inert.tsx'
 import { RiskMark } from '../marks.tsx'
+import { go, Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { invalidateApproval } from './query.ts'
 
@@ -74,5 +80,73 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
         </span>
       )}
     </>
+  )
+}
+
+/** What each answer leads to, before anything else on the card; once it is over, what became of the platform. */
+export function ConsequencesOrEnd({ approval }: { approval: Approval }) {
+  const now = useNow()
+  const left = Date.parse(approval.expiresAt) - now
+  if (approval.status !== 'pending' || left <= 0) return <Over approval={approval} />
+  const { approve, deny, wait } = formatConsequences(approval, formatMoment)
+  const lines: [string, string][] = [
+    ['If you approve', approve],
+    ['If you deny', deny],
+    ['If you do nothing', wait],
+  ]
+  return (
+    <dl className="consequences">
+      {lines.map(([name, text]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd className="wraps">
+            <Inert text={text} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function Over({ approval }: { approval: Approval }) {
+  const { status, expiresAt, incidentId } = approval
+  const isExpired = status === 'expired' || status === 'pending'
+  return (
+    <div className={`said stack tight ${isExpired ? 'wrong' : ''}`} role="status">
+      <p>
+        <strong>{formatApprovalEnd({ status: isExpired ? 'expired' : status })}</strong>{' '}
+        {isExpired && <span className="soft">It could be decided until {formatMoment(expiresAt)}.</span>}
+      </p>
+      {isExpired && <RequestAgain incidentId={incidentId} />}
+    </div>
+  )
+}
+
+/**
+ * Asks for an expired action again. What was approved must be what is true now, so the agent looks again and asks only if the
+ * action is still needed.
+ */
+function RequestAgain({ incidentId }: { incidentId: string }) {
+  const surroundings = useQuery({
+    queryKey: ['surroundings', incidentId],
+    queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${incidentId}/surroundings`, { signal }),
+  })
+  const refused = getRefusal(surroundings.data ?? null, 'investigate')
+  const run = async () => {
+    await ask(`/incidents/${incidentId}/investigate`, { method: 'POST' })
+    await queryClient.invalidateQueries({ queryKey: ['incident', incidentId] })
+    void queryClient.invalidateQueries({ queryKey: ['surroundings', incidentId] })
+    go(`/incidents/${incidentId}`)
+  }
+  return (
+    <div className="row">
+      <Confirm button="Request again" label="this action" title="Request it again" refused={refused} run={run}>
+        <p>
+          The agent investigates again from the start. If the action is still needed, it makes a new dry run and asks
+          again. You cannot approve critical actions of an investigation that you started.
+        </p>
+      </Confirm>
+      <Link href={`/incidents/${incidentId}`}>See the incident</Link>
+    </div>
   )
 }

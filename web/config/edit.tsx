@@ -5,7 +5,7 @@ import { ask } from '../api.ts'
 import { type Line, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
-import { Failed } from '../states.tsx'
+import { Failed } from '../page-frame.tsx'
 import { invalidateSettings, type Setting } from './query.ts'
 
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */

@@ -4,7 +4,7 @@ import type { SettingRevision, StoredSetting } from '../../domain/setting-row.ts
 import { ask, type Page } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Failed } from '../states.tsx'
+import { Failed } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
 import { Change } from './edit.tsx'
 import { invalidateSettings, type Setting } from './query.ts'

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
-import { ask, type Page } from '../api.ts'
-import { queryClient } from '../query-client.ts'
+import { ask, type Page, queryClient } from '../api.ts'
 
 /** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
 export type Setting = {

@@ -1,10 +1,9 @@
 import type { ReactNode } from 'react'
 import type { Incident } from '../../domain/incident.ts'
-import { ask } from '../api.ts'
+import { ask, queryClient } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { forgetDrafts } from '../draft.ts'
 import { TextArea } from '../fields.tsx'
-import { queryClient } from '../query-client.ts'
 
 export type Props = { incident: Incident; refused: string | null }
 type DialogProps = Props & {

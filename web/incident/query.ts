@@ -2,9 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { DetailedIncident, PersonAction, Surroundings } from '../../domain/incident-detail.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type Page, queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
-import { queryClient } from '../query-client.ts'
 
 /** Neither the queue nor the line for the model writes rows: what they come to is asked for while it can change. */
 const askAgainMs = 3_000

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { ask } from '../api.ts'
 import { Inert } from '../inert.tsx'
-import { Failed } from '../states.tsx'
+import { Failed } from '../page-frame.tsx'
 import { Chart, type ChartSeries } from './chart.tsx'
 import { getReading, type Reading } from './rows.ts'
 

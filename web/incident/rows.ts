@@ -1,8 +1,8 @@
+import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event.ts'
 import { truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { Envelope } from '../../domain/tool.ts'
-import type { VerificationOutcome } from '../../domain/verification.ts'
 import { kinds, type Shape, type Tone } from '../marks.tsx'
 
 /** The few numbers of a row that are worth a glance. */

@@ -1,18 +1,82 @@
-import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, type RefObject, useEffect, useRef } from 'react'
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { type FormEvent, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { Incident, IncidentRole, Severity } from '../../domain/incident.ts'
-import { idIn, pathOfId } from '../../domain/pasted-id.ts'
-import { ask } from '../api.ts'
+import type { ListedIncident } from '../../domain/incident-detail.ts'
+import { idIn, pathOfId } from '../../domain/step-key.ts'
+import { ask, type Page, queryClient } from '../api.ts'
 import { useDraft } from '../draft.ts'
 import { Facet, SearchField, toOptions } from '../fields.tsx'
-import { Heading } from '../heading.tsx'
 import { useCursorRow, useKeys } from '../keys.tsx'
+import { useLive } from '../live.tsx'
 import { statuses } from '../marks.tsx'
+import { Failed, Heading, Nothing } from '../page-frame.tsx'
 import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { missing, type Session, useSession } from '../session.ts'
-import { Failed, Nothing } from '../states.tsx'
-import { useIncidents } from './query.ts'
 import { IncidentTable } from './table.tsx'
+
+/** Rows of one incident come in bursts: they are read once. */
+const settleMs = 400
+
+/**
+ * A page of incidents that stays where it is: rows change in place as their incidents do, and what is new above them is
+ * counted, not pushed in.
+ */
+function useIncidents(search: string) {
+  const key = ['incidents', search]
+  const list = useQuery({
+    queryKey: key,
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => ask<Page<ListedIncident>>(`/incidents?${search}`, { signal }),
+  })
+  const [newer, setNewer] = useState(0)
+  const touched = useRef(new Set<string>())
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+  const onFirstPage = !new URLSearchParams(search).has('cursor')
+
+  const settle = useCallback(async () => {
+    const shown = queryClient.getQueryData<Page<ListedIncident>>(['incidents', search])
+    const ids = [...touched.current]
+    touched.current.clear()
+    if (!shown) return
+    const fresh = await ask<Page<ListedIncident>>(`/incidents?${search}`).catch(() => null)
+    if (!fresh) return
+    const known = new Set(shown.items.map(({ id }) => id))
+    if (onFirstPage) setNewer(fresh.items.filter(({ id }) => !known.has(id)).length)
+    const now = new Map(fresh.items.map((incident) => [incident.id, incident]))
+    // One that no longer fits the filter stays in its row, as what it has become.
+    for (const id of ids.filter((each) => known.has(each) && !now.has(each))) {
+      const found = await ask<ListedIncident>(`/incidents/${id}`).catch(() => null)
+      if (found) now.set(id, { ...found, lastEvent: shown.items.find((each) => each.id === id)?.lastEvent ?? null })
+    }
+    queryClient.setQueryData<Page<ListedIncident>>(['incidents', search], (page) =>
+      page ? { ...page, items: page.items.map((item) => now.get(item.id) ?? item) } : page,
+    )
+  }, [search, onFirstPage])
+
+  useLive(({ incidentId, kind, detail, at, seq }) => {
+    queryClient.setQueryData<Page<ListedIncident>>(key, (page) =>
+      page
+        ? {
+            ...page,
+            items: page.items.map((item) =>
+              item.id === incidentId ? { ...item, lastEvent: { kind, detail, at, seq } } : item,
+            ),
+          }
+        : page,
+    )
+    touched.current.add(incidentId)
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => void settle(), settleMs)
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another list has its own count
+  useEffect(() => setNewer(0), [search])
+
+  const showNewer = async () => {
+    setNewer(0)
+    await queryClient.invalidateQueries({ queryKey: key })
+  }
+  return { list, newer, showNewer }
+}
 
 const passedOn = ['status', 'severity', 'type', 'role', 'group', 'q', 'cursor']
 

@@ -5,11 +5,10 @@ import { withSpaces } from '../../domain/format.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { AddressFacet } from '../fields.tsx'
-import { Heading } from '../heading.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
+import { Heading, Nothing } from '../page-frame.tsx'
 import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
-import { Nothing } from '../states.tsx'
 import { formatMoment } from '../time.ts'
 
 /** First parts of the words: the rest is in the row. */

@@ -4,11 +4,10 @@ import type { DeviceCall, ListedDevice } from '../../domain/device.ts'
 import { inertText } from '../../domain/inert-text.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
-import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
+import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
-import { Nothing, QueryState } from '../states.tsx'
 import { formatMoment } from '../time.ts'
 
 /** Machines that investigations can reach into: how each is, what it has, and what was last done on it. */

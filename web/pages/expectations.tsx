@@ -1,13 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Expectation } from '../../domain/alert.ts'
 import { formatSpan } from '../../domain/format.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type Page, queryClient } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
-import { queryClient } from '../query-client.ts'
+import { QueryState } from '../page-frame.tsx'
 import { missing, useSession } from '../session.ts'
-import { QueryState } from '../states.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 const key = ['expectations']

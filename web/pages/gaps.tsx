@@ -3,10 +3,9 @@ import type { CapabilityGap } from '../../domain/status.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { AddressFacet, toOptions } from '../fields.tsx'
-import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
+import { Heading, Nothing } from '../page-frame.tsx'
 import { Link, pickSearch, usePlace } from '../router.tsx'
-import { Nothing } from '../states.tsx'
 import { formatMoment } from '../time.ts'
 
 const categories: CapabilityGap['category'][] = ['investigation', 'remediation', 'notification']

@@ -4,11 +4,10 @@ import { formatSpan } from '../../domain/format.ts'
 import type { Status, StatusPart } from '../../domain/status.ts'
 import { ask } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
-import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark, type Shape, type Tone } from '../marks.tsx'
+import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
-import { QueryState } from '../states.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 /** Is it well, and would it notice the next alert? Asked again every ten seconds. */

@@ -1,11 +1,10 @@
 import { useState } from 'react'
 import type { Operator, PersonRole } from '../../domain/operator.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
-import { ask } from '../api.ts'
+import { ask, queryClient } from '../api.ts'
 import { Confirm } from '../confirm.tsx'
 import { CheckField, ReasonField, SelectField, TextField, toOptions } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
-import { queryClient } from '../query-client.ts'
 import { rolesOfPeople } from '../session.ts'
 
 type Draft = ReturnType<typeof toDraft>

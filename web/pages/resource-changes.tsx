@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import type { NearChange } from '../../domain/change.ts'
 import { ask } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
+import { Failed } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
-import { Failed } from '../states.tsx'
 import { formatMoment } from '../time.ts'
 
 const mostShown = 10

@@ -5,11 +5,10 @@ import type { ListedRelation, ListedResource, ShownResource } from '../../domain
 import { ask, type Page } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
-import { Heading } from '../heading.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
+import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
 import { go, Link, pickSearch, usePlace, withSearch } from '../router.tsx'
-import { Failed, Loading, Nothing } from '../states.tsx'
 import { formatMoment } from '../time.ts'
 import { ResourceChanges } from './resource-changes.tsx'
 

@@ -6,8 +6,8 @@ import { useDraft } from '../draft.ts'
 import { SelectField, TextArea } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
+import { Failed } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
-import { Failed } from '../states.tsx'
 import { ResourceLink } from './resources.tsx'
 
 const dialects = ['alertmanager', 'grafana', 'generic'] as const

@@ -4,10 +4,9 @@ import type { Usage } from '../../domain/status.ts'
 import { ask } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { SelectField } from '../fields.tsx'
-import { Heading } from '../heading.tsx'
 import { Inert } from '../inert.tsx'
+import { Heading, QueryState } from '../page-frame.tsx'
 import { go, usePlace, withSearch } from '../router.tsx'
-import { QueryState } from '../states.tsx'
 
 const periods = [
   ['1', 'one day'],

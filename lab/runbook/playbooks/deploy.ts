@@ -1,7 +1,22 @@
 import { posix } from 'node:path'
 import type { Conversation, Step } from '../conversation.ts'
-import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
-import { absent, after, done, lastVerification, object, type Quote, quoted, subject, text, words } from '../facts.ts'
+import {
+  absent,
+  after,
+  call,
+  type Decision,
+  done,
+  escalate,
+  lastVerification,
+  nothingWrong,
+  object,
+  type Quote,
+  quoted,
+  resolve,
+  subject,
+  text,
+  words,
+} from '../facts.ts'
 
 /** Read the broken file and its version before, ask to write that back, ask to commit it, and look after each. */
 export function undoDeploy(conversation: Conversation): Decision {

@@ -1,16 +1,20 @@
 import type { Conversation, Result, Step } from '../conversation.ts'
-import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
 import {
   absent,
   after,
   type Claim,
+  call,
+  type Decision,
   done,
+  escalate,
   type Facts,
   lastVerification,
+  nothingWrong,
   number,
   object,
   quoted,
   quotedOf,
+  resolve,
   rows,
   subject,
   text,

@@ -1,7 +1,21 @@
 import { posix } from 'node:path'
 import type { Conversation } from '../conversation.ts'
-import { call, type Decision, escalate, resolve } from '../decision.ts'
-import { absent, after, done, type Facts, number, object, quoted, quotedOf, rows, text } from '../facts.ts'
+import {
+  absent,
+  after,
+  call,
+  type Decision,
+  done,
+  escalate,
+  type Facts,
+  number,
+  object,
+  quoted,
+  quotedOf,
+  resolve,
+  rows,
+  text,
+} from '../facts.ts'
 
 /** As log rotation names what it put aside: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. What is being written has none of these. */
 const rotated = /(?:\.\d+|-\d{8})(?:\.(?:gz|xz|zst))?$/

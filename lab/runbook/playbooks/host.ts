@@ -1,6 +1,22 @@
 import { type Conversation, type Result, ruleOf, type Step } from '../conversation.ts'
-import { call, type Decision, escalate, type Handover, nothingWrong, resolve } from '../decision.ts'
-import { after, done, type Facts, lastVerification, object, quoted, quotedOf, rows, subject, text } from '../facts.ts'
+import {
+  after,
+  call,
+  type Decision,
+  done,
+  escalate,
+  type Facts,
+  type Handover,
+  lastVerification,
+  nothingWrong,
+  object,
+  quoted,
+  quotedOf,
+  resolve,
+  rows,
+  subject,
+  text,
+} from '../facts.ts'
 
 /** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
 export type Intent = 'recover' | 'drain'

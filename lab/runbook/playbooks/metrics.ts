@@ -1,15 +1,19 @@
 import { posix } from 'node:path'
 import type { Conversation, Step } from '../conversation.ts'
-import { type Call, call, type Decision, escalate, resolve } from '../decision.ts'
 import {
   after,
+  type Call,
+  call,
+  type Decision,
   done,
+  escalate,
   type Facts,
   lastVerification,
   number,
   object,
   quoted,
   quotedOf,
+  resolve,
   rows,
   subject,
   text,

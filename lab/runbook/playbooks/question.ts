@@ -1,6 +1,5 @@
 import type { Conversation } from '../conversation.ts'
-import { type Call, call, type Decision, escalate } from '../decision.ts'
-import { done, healthIn, object, rows, seqs, text } from '../facts.ts'
+import { type Call, call, type Decision, done, escalate, healthIn, object, rows, seqs, text } from '../facts.ts'
 
 const resourceId = /\b(?:node-)?(?:db|web)-[a-z]+-\d+[a-z]?\b|\bhost-[a-z]+-\d+\b|\bvm-\d+\b|\btenant-\d+\b/
 

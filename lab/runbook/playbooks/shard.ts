@@ -1,16 +1,20 @@
 import { posix } from 'node:path'
 import type { Conversation, Step } from '../conversation.ts'
-import { call, type Decision, escalate, nothingWrong, resolve } from '../decision.ts'
 import {
   after,
+  call,
+  type Decision,
   done,
+  escalate,
   type Facts,
   healthIn,
   lastVerification,
+  nothingWrong,
   number,
   object,
   quoted,
   quotedOf,
+  resolve,
   rows,
   subject,
   text,

@@ -3,7 +3,7 @@ import { stripText } from '../../../safety/strip.ts'
 import { dockerRestartArgs } from '../../specs/docker.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { containerOf, type Engine, engineId, missingEngine, open, requestJson } from '../engine.ts'
-import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
+import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
 
 /** Seconds that the engine gives a container to end by itself. */
 const graceSeconds = 10

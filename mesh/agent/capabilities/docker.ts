@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { quote } from '../../../safety/command/shells.ts'
 import { readEnvironment } from '../../../safety/command/surroundings.ts'
+import { quote } from '../../../safety/command/unwrapped.ts'
 import { redact } from '../../../safety/redact.ts'
 import { stripText } from '../../../safety/strip.ts'
 import { dockerExecArgs, dockerListArgs, dockerLogsArgs } from '../../specs/docker.ts'
@@ -19,10 +19,10 @@ import {
   requestJson,
   word,
 } from '../engine.ts'
-import { CapabilityError, stopped, toOutcome } from '../outcome.ts'
+import { argvVerdict, defaultDirectory, weightOf } from '../guard.ts'
+import { CapabilityError, stopped, toOutcome } from '../operation.ts'
 import { pids, processOf } from '../programs.ts'
 import { collect } from '../run.ts'
-import { argvVerdict, defaultDirectory, weightOf } from '../verdict.ts'
 import { containerRestart } from './container-restart.ts'
 
 /**

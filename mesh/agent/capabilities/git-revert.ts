@@ -5,12 +5,12 @@ import type { z } from 'zod'
 import { gitRevertArgs } from '../../specs/git-history.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { assertWritable, type Checkout, type Commit, commitAt, inIdleCheckout, uncommitted } from '../checkout.ts'
-import { CapabilityError } from '../outcome.ts'
+import { environmentIn, output, reportTree } from '../container-rehearsal.ts'
+import { CapabilityError } from '../operation.ts'
 import { whyNotDone } from '../programs.ts'
 import { inThrowAway } from '../rehearsal.ts'
 import { changed, inCheckout, missingGit, namesIn } from '../repository.ts'
 import { weighWrite } from '../roots.ts'
-import { environmentIn, output, reportTree } from '../tree-rehearsal.ts'
 
 type Args = z.infer<typeof gitRevertArgs>
 

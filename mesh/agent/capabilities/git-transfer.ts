@@ -12,9 +12,9 @@ import {
   type RunResult,
   type Weight,
 } from '../capability.ts'
-import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
+import { type Remote, remoteOf } from '../checkout.ts'
+import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
 import { tail, whyNotDone } from '../programs.ts'
-import { type Remote, remoteOf } from '../remote.ts'
 import {
   askSettings,
   assertOwn,
@@ -28,7 +28,7 @@ import {
 } from '../repository.ts'
 import { type PathRejection, type Place, requirePlace, weighWrite } from '../roots.ts'
 import { beside, entry, type OpenEntry, within } from '../walk.ts'
-import { gitCommit } from './git-commit.ts'
+import { gitCommit } from './git.ts'
 
 /**
  * Pushes one branch to the branch of the same name, never by force:

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { pkgInstallArgs, pkgSearchArgs } from '../../specs/pkg.ts'
+import { pkgInstallArgs, pkgSearchArgs } from '../../specs/host.ts'
 import type { CapabilityContext, DeviceCapability, Outcome, RunOptions } from '../capability.ts'
-import { CapabilityError, toOutcome } from '../outcome.ts'
+import { CapabilityError, toOutcome } from '../operation.ts'
 import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
 /**

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
-import { quote } from '../../../safety/command/shells.ts'
+import { quote } from '../../../safety/command/unwrapped.ts'
 import { evalArgs, execArgs } from '../../specs/shell.ts'
 import { type CapabilityContext, type DeviceCapability, failed, type Outcome, type RunResult } from '../capability.ts'
 import { rehearseArgv, rehearseText } from '../command-rehearsal.ts'
+import { argvVerdict, asRead, defaultDirectory, hereOf, textVerdict, toPreconditions, weightOf } from '../guard.ts'
 import { find } from '../programs.ts'
 import { authorOf, identityOf } from '../repository.ts'
 import { readAsRoot } from '../root-read.ts'
-import { argvVerdict, asRead, defaultDirectory, hereOf, textVerdict, toPreconditions, weightOf } from '../verdict.ts'
 
 type ExecArgs = z.infer<typeof execArgs>
 

@@ -1,12 +1,19 @@
 import { userInfo } from 'node:os'
 import type { z } from 'zod'
-import { sudoersLine } from '../../specs/privilege.ts'
-import { serviceArgs, type ServiceVerb as Verb } from '../../specs/unit.ts'
+import { serviceArgs, sudoersLine, type ServiceVerb as Verb } from '../../specs/unit.ts'
 import type { CapabilityContext, DeviceCapability } from '../capability.ts'
-import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../outcome.ts'
+import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
 import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
-import type { UnitState } from '../systemd.ts'
-import { control, missingSystemd, type Privilege, privilegeOf, type Systemd, showUnits, systemdBy } from '../systemd.ts'
+import {
+  control,
+  missingSystemd,
+  type Privilege,
+  privilegeOf,
+  type Systemd,
+  showUnits,
+  systemdBy,
+  type UnitState,
+} from '../systemd.ts'
 
 type Args = z.infer<typeof serviceArgs>
 

@@ -1,6 +1,5 @@
 import { grammars } from '../grammars/index.ts'
-import type { Rule, Surroundings } from '../surroundings.ts'
-import { byProgram } from './index.ts'
+import { byProgram, type Rule, type Surroundings } from '../surroundings.ts'
 
 const files = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ')
 

@@ -4,7 +4,7 @@ import { PlatformError } from '../../../clients/platform.ts'
 import { createProxmoxClient, type ProxmoxOptions } from '../../../clients/proxmox/client.ts'
 import { resourceId } from '../../../tools/define.ts'
 import { answerJson, startLocalServer } from '../local-server.ts'
-import { memoryJournal } from './journal.ts'
+import { memoryJournal } from './cluster.ts'
 import { aGuest, pathsSeen, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
 
 let pve: ScriptedProxmox

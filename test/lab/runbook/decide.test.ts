@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.ts'
 import { decide } from '../../../lab/runbook/decide.ts'
-import type { Call } from '../../../lab/runbook/decision.ts'
+import type { Call } from '../../../lab/runbook/facts.ts'
 import { type Alert, type Answer, opening, play } from './investigation.ts'
 
 const lag: Alert = {

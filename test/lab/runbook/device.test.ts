@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Call } from '../../../lab/runbook/decision.ts'
+import type { Call } from '../../../lab/runbook/facts.ts'
 import { type Alert, type Answer, play } from './investigation.ts'
 
 const node = 'node-web-osl-1a'

@@ -1,6 +1,6 @@
 import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.ts'
 import { decide } from '../../../lab/runbook/decide.ts'
-import type { Call, Decision } from '../../../lab/runbook/decision.ts'
+import type { Call, Decision } from '../../../lab/runbook/facts.ts'
 
 export type Answer = { data: unknown } | { code: string; message?: string; details?: object }
 export type Alert = {

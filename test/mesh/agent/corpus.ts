@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { type CapabilityRequest, type Manifest, manifest } from '../../../domain/mesh.ts'
-import { allCapabilities } from '../../../mesh/agent/capabilities.ts'
+import { allCapabilities } from '../../../mesh/agent/agent-state.ts'
 import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
 import { type GuardContext, type Ruling, rule } from '../../../mesh/agent/guard.ts'
 import { aManifest, aRequest, keys } from './running.ts'

@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { manifest } from '../../../domain/mesh.ts'
 import { findConfinement } from '../../../mesh/agent/confine.ts'
+import { argvVerdict, asRead } from '../../../mesh/agent/guard.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
-import { argvVerdict, asRead } from '../../../mesh/agent/verdict.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, keys } from './running.ts'
 
 /** What ends an unasked read of a database, where its own text says nothing of an end. */

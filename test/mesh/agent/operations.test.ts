@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { CapabilityAnswer, JournalEntry } from '../../../domain/mesh.ts'
 import { signed } from '../../../mesh/sign.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { aLeave, aManifest, inSeconds, keys, newRequestId, type Running, startAgent } from './running.ts'
 
 const own = keys()

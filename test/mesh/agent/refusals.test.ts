@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { signed, writePublicKey } from '../../../mesh/sign.ts'
 import { runCli } from '../../cli/run-cli.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import {
   aGrant,
   aGranted,

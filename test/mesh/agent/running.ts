@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Capability, CapabilityAnswer, Grant, Manifest, MeshHealth } from '../../../domain/mesh.ts'
 import type { AgentOptions } from '../../../mesh/agent/start.ts'
 import { argsDigest, type SigningKey, signed, writePublicKey } from '../../../mesh/sign.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 
 const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
 

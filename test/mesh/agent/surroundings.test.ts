@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { CapabilityAnswer } from '../../../domain/mesh.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { aLeave, aManifest, keys, type Running, startAgent } from './running.ts'
 
 const own = keys()

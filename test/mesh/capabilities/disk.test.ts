@@ -1,127 +1,246 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { diskUsage } from '../../../mesh/agent/capabilities/disk.ts'
-import type { DeletedFiles } from '../../../mesh/agent/deleted-files.ts'
-import { type FileSystem, mountsIn } from '../../../mesh/agent/file-systems.ts'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { type DeletedFiles, diskUsage, type FileSystem, mountsIn } from '../../../mesh/agent/capabilities/disk.ts'
+import { logReadBy, readLogTime } from '../../../mesh/agent/capabilities/log.ts'
 import { findLargest, type Largest } from '../../../mesh/agent/largest.ts'
 import { parsePlace } from '../../../mesh/agent/roots.ts'
 import { at as walkTo } from '../../../mesh/agent/walk.ts'
+import { deviceLogs } from '../../../mesh/specs/host.ts'
+import { summarizeDeviceLog } from '../../../sources/logs/logs.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { type Device, deviceOf, done, fault } from './device.ts'
 
-let place: ReturnType<typeof temporaryDirectory>
-let root: string
-let device: Device
-let holder: ChildProcess | null = null
+describe('disk', () => {
+  let place: ReturnType<typeof temporaryDirectory>
+  let root: string
+  let device: Device
+  let holder: ChildProcess | null = null
 
-beforeEach(() => {
-  place = temporaryDirectory()
-  root = join(place.path, 'srv')
-  for (const name of ['srv/app/log', 'srv/app/bin', 'srv/.ssh', 'srv/agent', 'outside'])
-    mkdirSync(join(place.path, name), { recursive: true })
-  device = deviceOf(join(root, 'agent'), { roots: [{ path: root, writable: false }] })
+  beforeEach(() => {
+    place = temporaryDirectory()
+    root = join(place.path, 'srv')
+    for (const name of ['srv/app/log', 'srv/app/bin', 'srv/.ssh', 'srv/agent', 'outside'])
+      mkdirSync(join(place.path, name), { recursive: true })
+    device = deviceOf(join(root, 'agent'), { roots: [{ path: root, writable: false }] })
+  })
+  afterEach(() => {
+    holder?.kill('SIGKILL')
+    holder = null
+    place.remove()
+  })
+
+  const at = (name: string) => join(root, name)
+  const kib = (count: number) => Buffer.alloc(count * 1_024, 'x')
+  const usage = async (path?: string) =>
+    (await done(device, diskUsage, path === undefined ? {} : { path })) as {
+      file_systems: FileSystem[]
+      not_asked: unknown[]
+      deleted_but_open: DeletedFiles
+      below: Largest | null
+    }
+
+  test('the file systems are listed with what is left, the fullest first', async () => {
+    const { file_systems, below } = await usage()
+    const root = file_systems.find(({ mount }) => mount === '/')
+    expect(root).toMatchObject({ type: expect.any(String), used_percent: expect.any(Number) })
+    expect(root!.used_bytes).toBeLessThanOrEqual(root!.size_bytes)
+    const fullness = file_systems.map((one) => Math.max(one.used_percent, one.inodes_used_percent ?? 0))
+    expect(fullness).toEqual(fullness.toSorted((a, b) => b - a))
+    expect(file_systems.map(({ type }) => type)).not.toContain('proc')
+    expect(below).toBeNull()
+  })
+
+  test('a device is listed once, layers of containers and images not at all', () => {
+    const mounts = mountsIn(
+      [
+        '22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw',
+        '30 22 8:1 /srv /srv/bound rw - ext4 /dev/sda1 rw',
+        '31 22 0:50 / /var/lib/docker/overlay2/abc/merged rw - overlay overlay rw',
+        '32 22 7:1 / /snap/core/1 ro - squashfs /dev/loop1 ro',
+        '33 22 8:2 / /srv/with\\040space ro - xfs /dev/sdb rw',
+      ].join('\n'),
+    )
+    expect(mounts.map(({ mount, isReadOnly }) => [mount, isReadOnly])).toEqual([
+      ['/', false],
+      ['/srv/with space', true],
+    ])
+  })
+
+  test('what takes the space below a path is found, file and directories above it', async () => {
+    writeFileSync(at('app/log/huge.log'), kib(400))
+    writeFileSync(at('app/bin/app'), kib(40))
+    const { below } = await usage(root)
+    expect(below!.files[0]).toMatchObject({ path: at('app/log/huge.log'), bytes: 400 * 1_024 })
+    expect(below!.directories.slice(0, 3).map(({ path }) => path)).toEqual([at('app'), at('app/log'), at('app/bin')])
+    expect(below!.directories[0]!.bytes).toBeGreaterThanOrEqual(440 * 1_024)
+    expect(below).toMatchObject({ path: root, partial: null, not_counted: [] })
+  })
+
+  test('a file with two names counts once, a link is not followed, and holes take no space', async () => {
+    writeFileSync(at('app/one'), kib(200))
+    linkSync(at('app/one'), at('app/two'))
+    writeFileSync(join(place.path, 'outside/far'), kib(800))
+    symlinkSync(join(place.path, 'outside'), at('app/away'))
+    const { below } = await usage(root)
+    expect(below!.bytes).toBeGreaterThanOrEqual(200 * 1_024)
+    expect(below!.bytes).toBeLessThan(400 * 1_024)
+    expect(JSON.stringify(below)).not.toContain('far')
+  })
+
+  test('what is held for secret and what belongs to the agent is neither entered nor named', async () => {
+    writeFileSync(at('.ssh/id_ed25519'), kib(100))
+    writeFileSync(at('agent/journal'), kib(100))
+    const { below } = await usage(root)
+    expect(JSON.stringify(below)).not.toMatch(/id_ed25519|journal/)
+    expect(below!.left_out.secret).toBe(2)
+  })
+
+  test("paths go by the rules of fs_list: outside the roots and the agent's own are refused", async () => {
+    expect(await fault(device, diskUsage, { path: join(place.path, 'outside') })).toMatchObject({
+      code: 'outside_roots',
+    })
+    expect(await fault(device, diskUsage, { path: at('agent') })).toMatchObject({ code: 'outside_roots' })
+    expect(await fault(device, diskUsage, { path: at('nothing') })).toMatchObject({ code: 'not_found' })
+    expect(diskUsage.weigh({ path: at('.ssh/id_ed25519') }, device.manifest).effect).toBe('write')
+  })
+
+  test('a count that ends early says so, and names what it did not reach', async () => {
+    for (const name of ['a', 'b', 'c']) {
+      mkdirSync(at(name))
+      for (let file = 0; file < 100; file++) writeFileSync(at(`${name}/${file}`), '')
+    }
+    const there = parsePlace(root, device.manifest)
+    if ('code' in there) throw new Error(there.message)
+    const bounds = { entries: 120, milliseconds: 60_000, depth: 10 }
+    const signal = new AbortController().signal
+    const found = await walkTo(there, (held) => findLargest(held, { signal, isOwn: () => false, bounds }))
+    expect(found.partial).toBe('stopped after 120 entries')
+    expect(found.not_counted.length).toBeGreaterThan(0)
+  })
+
+  test('a deleted file that a process holds open is found with its process', async () => {
+    const script = 'exec 3>"$0"; head -c 300000 /dev/zero >&3; rm "$0"; echo on; sleep 60; :'
+    holder = spawn('bash', ['-c', script, at('app/log/gone.log')], { stdio: ['ignore', 'pipe', 'ignore'] })
+    await new Promise((resolve) => holder!.stdout!.once('data', resolve))
+    const { deleted_but_open: deleted } = await usage()
+    const file = deleted.files.find(({ path }) => path === at('app/log/gone.log'))
+    expect(file?.bytes).toBeGreaterThanOrEqual(300_000)
+    expect(file?.processes).toContainEqual(expect.objectContaining({ pid: holder.pid, name: 'bash', fd: 3 }))
+  })
 })
-afterEach(() => {
-  holder?.kill('SIGKILL')
-  holder = null
-  place.remove()
-})
 
-const at = (name: string) => join(root, name)
-const kib = (count: number) => Buffer.alloc(count * 1_024, 'x')
-const usage = async (path?: string) =>
-  (await done(device, diskUsage, path === undefined ? {} : { path })) as {
-    file_systems: FileSystem[]
-    not_asked: unknown[]
-    deleted_but_open: DeletedFiles
-    below: Largest | null
-  }
+describe('log', () => {
+  let place: ReturnType<typeof temporaryDirectory>
+  let device: Device
+  let root: string
 
-test('the file systems are listed with what is left, the fullest first', async () => {
-  const { file_systems, below } = await usage()
-  const root = file_systems.find(({ mount }) => mount === '/')
-  expect(root).toMatchObject({ type: expect.any(String), used_percent: expect.any(Number) })
-  expect(root!.used_bytes).toBeLessThanOrEqual(root!.size_bytes)
-  const fullness = file_systems.map((one) => Math.max(one.used_percent, one.inodes_used_percent ?? 0))
-  expect(fullness).toEqual(fullness.toSorted((a, b) => b - a))
-  expect(file_systems.map(({ type }) => type)).not.toContain('proc')
-  expect(below).toBeNull()
-})
+  beforeEach(() => {
+    place = temporaryDirectory()
+    root = join(place.path, 'log')
+    mkdirSync(root)
+    device = deviceOf(join(place.path, 'state'), { roots: [{ path: root, writable: false }] })
+  })
+  afterEach(() => place.remove())
 
-test('a device is listed once, layers of containers and images not at all', () => {
-  const mounts = mountsIn(
+  type Read = { lines: [number | null, string][]; until_ms: number; more: boolean }
+  const read = async (args: object, journalctl?: string[]) =>
+    (await done(device, logReadBy(journalctl), { ...args })) as unknown as Read
+  const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
+
+  test.each([
+    ['2026-11-23T16:43:06+0000 web-1 shop[7]: no', '2026-11-23T16:43:06.000Z', 'web-1 shop[7]: no'],
+    ['2026-11-23 16:43:06.123456Z no', '2026-11-23T16:43:06.123Z', 'no'],
+    ['[2026-11-23T17:43:06,5+01:00]: no', '2026-11-23T16:43:06.500Z', 'no'],
+    ['2026/11/23 16:43:06 UTC [error] no', '2026-11-23T16:43:06.000Z', '[error] no'],
     [
-      '22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw',
-      '30 22 8:1 /srv /srv/bound rw - ext4 /dev/sda1 rw',
-      '31 22 0:50 / /var/lib/docker/overlay2/abc/merged rw - overlay overlay rw',
-      '32 22 7:1 / /snap/core/1 ro - squashfs /dev/loop1 ro',
-      '33 22 8:2 / /srv/with\\040space ro - xfs /dev/sdb rw',
-    ].join('\n'),
-  )
-  expect(mounts.map(({ mount, isReadOnly }) => [mount, isReadOnly])).toEqual([
-    ['/', false],
-    ['/srv/with space', true],
-  ])
-})
+      '10.0.0.1 - - [23/Nov/2026:16:43:06 +0000] "GET / HTTP/1.1" 500',
+      '2026-11-23T16:43:06.000Z',
+      '10.0.0.1 - - "GET / HTTP/1.1" 500',
+    ],
+  ])('the time of a line is read and left out of it: %s', (line, at, rest) => {
+    const found = readLogTime(line)
+    expect([new Date(found.atMs ?? 0).toISOString(), found.rest]).toEqual([at, rest])
+  })
 
-test('what takes the space below a path is found, file and directories above it', async () => {
-  writeFileSync(at('app/log/huge.log'), kib(400))
-  writeFileSync(at('app/bin/app'), kib(40))
-  const { below } = await usage(root)
-  expect(below!.files[0]).toMatchObject({ path: at('app/log/huge.log'), bytes: 400 * 1_024 })
-  expect(below!.directories.slice(0, 3).map(({ path }) => path)).toEqual([at('app'), at('app/log'), at('app/bin')])
-  expect(below!.directories[0]!.bytes).toBeGreaterThanOrEqual(440 * 1_024)
-  expect(below).toMatchObject({ path: root, partial: null, not_counted: [] })
-})
+  test('syslog tells no year: it is the last one that is not ahead', () => {
+    const nowMs = Date.parse('2026-01-02T00:00:00Z')
+    expect(new Date(readLogTime('Dec 31 23:00:00 web-1 no', nowMs).atMs ?? 0).getFullYear()).toBe(2025)
+    expect(new Date(readLogTime('Jan  1 23:00:00 web-1 no', nowMs).atMs ?? 0).getFullYear()).toBe(2026)
+    for (const line of ['    at main (app.js:1)', '2026-99-99T00:00:00Z no', 'Foo 12 10:00:00 no'])
+      expect(readLogTime(line).atMs).toBeNull()
+  })
 
-test('a file with two names counts once, a link is not followed, and holes take no space', async () => {
-  writeFileSync(at('app/one'), kib(200))
-  linkSync(at('app/one'), at('app/two'))
-  writeFileSync(join(place.path, 'outside/far'), kib(800))
-  symlinkSync(join(place.path, 'outside'), at('app/away'))
-  const { below } = await usage(root)
-  expect(below!.bytes).toBeGreaterThanOrEqual(200 * 1_024)
-  expect(below!.bytes).toBeLessThan(400 * 1_024)
-  expect(JSON.stringify(below)).not.toContain('far')
-})
+  test('a file gives its newest lines of twice the time, and a line of a stack belongs to the one before it', async () => {
+    const lines = [
+      `${minutesAgo(200)} too old`,
+      `${minutesAgo(90)} before`,
+      `${minutesAgo(5)} failed`,
+      '    at main',
+      '',
+    ]
+    writeFileSync(join(root, 'app.log'), lines.join('\n'))
+    const { lines: found, more } = await read({ path: join(root, 'app.log') })
+    expect(found.map(([, text]) => text)).toEqual(['before', 'failed', '    at main'])
+    expect(found[2]?.[0]).toBe(found[1]?.[0])
+    expect(more).toBe(false)
+    expect((await read({ path: join(root, 'app.log'), contains: ['fail'] })).lines).toHaveLength(1)
+  })
 
-test('what is held for secret and what belongs to the agent is neither entered nor named', async () => {
-  writeFileSync(at('.ssh/id_ed25519'), kib(100))
-  writeFileSync(at('agent/journal'), kib(100))
-  const { below } = await usage(root)
-  expect(JSON.stringify(below)).not.toMatch(/id_ed25519|journal/)
-  expect(below!.left_out.secret).toBe(2)
-})
+  test('of a huge file the end is read, as much as an answer may hold, and that there is more is said', async () => {
+    const line = `${minutesAgo(5)} ${'x'.repeat(180)}\n`
+    writeFileSync(join(root, 'big.log'), line.repeat(30_000))
+    const { lines, more } = await read({ path: join(root, 'big.log') })
+    expect(more).toBe(true)
+    expect(lines.length).toBeGreaterThan(500)
+    expect(JSON.stringify(lines).length).toBeLessThan(device.manifest.limits.output_bytes)
+  })
 
-test("paths go by the rules of fs_list: outside the roots and the agent's own are refused", async () => {
-  expect(await fault(device, diskUsage, { path: join(place.path, 'outside') })).toMatchObject({ code: 'outside_roots' })
-  expect(await fault(device, diskUsage, { path: at('agent') })).toMatchObject({ code: 'outside_roots' })
-  expect(await fault(device, diskUsage, { path: at('nothing') })).toMatchObject({ code: 'not_found' })
-  expect(diskUsage.weigh({ path: at('.ssh/id_ed25519') }, device.manifest).effect).toBe('write')
-})
+  test('a file outside of the roots, a link out of them and a secret are no logs', async () => {
+    symlinkSync('/etc/passwd', join(root, 'link.log'))
+    writeFileSync(join(root, 'id_rsa'), 'x')
+    expect(await fault(device, logReadBy(undefined), { path: '/etc/passwd' })).toMatchObject({ code: 'outside_roots' })
+    expect((await fault(device, logReadBy(undefined), { path: join(root, 'link.log') })).code).not.toBe('done')
+    expect(await fault(device, logReadBy(undefined), { path: join(root, 'id_rsa') })).toMatchObject({ code: 'blocked' })
+    for (const bad of [{}, { unit: 'a.service', path: join(root, 'x') }])
+      expect(await fault(device, logReadBy(undefined), bad)).toMatchObject({ code: 'invalid_arguments' })
+  })
 
-test('a count that ends early says so, and names what it did not reach', async () => {
-  for (const name of ['a', 'b', 'c']) {
-    mkdirSync(at(name))
-    for (let file = 0; file < 100; file++) writeFileSync(at(`${name}/${file}`), '')
-  }
-  const there = parsePlace(root, device.manifest)
-  if ('code' in there) throw new Error(there.message)
-  const bounds = { entries: 120, milliseconds: 60_000, depth: 10 }
-  const signal = new AbortController().signal
-  const found = await walkTo(there, (held) => findLargest(held, { signal, isOwn: () => false, bounds }))
-  expect(found.partial).toBe('stopped after 120 entries')
-  expect(found.not_counted.length).toBeGreaterThan(0)
-})
+  test('the journal of a unit is asked for its time, and nothing rides in a name', async () => {
+    const asked = join(root, 'asked')
+    writeFileSync(asked, '')
+    chmodSync(asked, 0o666)
+    const program = join(place.path, 'journalctl')
+    writeFileSync(program, `#!/bin/sh\necho "${minutesAgo(3)} web-1 shop[7]: $*"\n`)
+    chmodSync(program, 0o755)
+    const { lines } = await read({ unit: 'shop.service', since_seconds: 600 }, [program])
+    expect(lines).toHaveLength(1)
+    expect(lines[0]?.[1]).toMatch(/--since=@\d+ --unit=shop\.service$/)
+    expect(deviceLogs.args.safeParse({ unit: '--file=/etc/shadow' }).success).toBe(false)
+    expect(deviceLogs.toArgs({ unit: 'shop' })).toMatchObject({ unit: 'shop.service' })
+    expect(readFileSync(asked, 'utf8')).toBe('')
+  })
 
-test('a deleted file that a process holds open is found with its process', async () => {
-  const script = 'exec 3>"$0"; head -c 300000 /dev/zero >&3; rm "$0"; echo on; sleep 60; :'
-  holder = spawn('bash', ['-c', script, at('app/log/gone.log')], { stdio: ['ignore', 'pipe', 'ignore'] })
-  await new Promise((resolve) => holder!.stdout!.once('data', resolve))
-  const { deleted_but_open: deleted } = await usage()
-  const file = deleted.files.find(({ path }) => path === at('app/log/gone.log'))
-  expect(file?.bytes).toBeGreaterThanOrEqual(300_000)
-  expect(file?.processes).toContainEqual(expect.objectContaining({ pid: holder.pid, name: 'bash', fd: 3 }))
+  test('a model reads templates: what is new since the time before, in 2 kB, and the whole is there', () => {
+    const nowMs = Date.now()
+    const at = (minutes: number, text: string): [number, string] => [nowMs - minutes * 60_000, text]
+    const lines = [
+      ...Array.from({ length: 500 }, (_, n) => at(119 - n / 5, `GET /page/${n} 200`)),
+      ...Array.from({ length: 20 }, (_, n) => at(9 - n / 10, `cannot reach database 10.0.0.${n}: timed out`)),
+    ]
+    const asked = { labels: { unit: 'shop.service' }, contains: [], sinceSeconds: 3_600 }
+    const log = { lines, untilMs: nowMs, isMore: false }
+    const { summary, whole } = summarizeDeviceLog(log, asked, { nowMs, incidentBeganMs: nowMs })
+    const { templates } = summary as { templates: { template: string; count: number; isNew?: boolean }[] }
+    expect(templates[0]).toMatchObject({ template: 'cannot reach database <*>: timed out', count: 20, isNew: true })
+    expect(templates[1]?.isNew).toBeUndefined()
+    expect(JSON.stringify(summary).length).toBeLessThanOrEqual(2_000)
+    expect(whole.split('\n').length).toBeGreaterThan(100)
+    const untimed = { lines: [[null, 'no time here']] as [null, string][], untilMs: nowMs, isMore: false }
+    expect(summarizeDeviceLog(untimed, asked, { nowMs, incidentBeganMs: null }).summary).toMatchObject({
+      lines: 1,
+      notCompared: 'the window before',
+    })
+  })
 })

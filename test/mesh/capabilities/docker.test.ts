@@ -6,8 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { dockerOn } from '../../../mesh/agent/capabilities/docker.ts'
 import { demultiplex } from '../../../mesh/agent/engine.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
 // A scripted engine on a Unix socket, in the shapes of the Engine API (v1.41 and later): we do not own the engine. One that really

@@ -7,7 +7,7 @@ import { procKill, procList } from '../../../mesh/agent/capabilities/proc.ts'
 import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../mesh/agent/process-facts.ts'
 import { readStat } from '../../../mesh/agent/programs.ts'
 import { socketsIn } from '../../../mesh/agent/sockets.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually } from '../../support/directory.ts'
 import { ask, deviceOf, done, fault } from './device.ts'
 
 const device = deviceOf('/nowhere', {})

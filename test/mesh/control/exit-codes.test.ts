@@ -13,9 +13,7 @@ import { whyEndedBadly } from '../../../effects/devices/answers.ts'
 import { specNamed } from '../../../mesh/registry.ts'
 import { scriptedPlatform } from '../../api/scripted-platform.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { useMeshApi } from './mesh-api.ts'
-import { corePort, prepared, ran, toolNamed } from './proposed.ts'
-import { realAgent } from './real-agent.ts'
+import { corePort, prepared, ran, realAgent, toolNamed, useMeshApi } from './mesh-api.ts'
 
 /** What went through: tool registry, core API, signature, the agent's door, guard and journal, the process, and back. */
 const api = useMeshApi()

@@ -5,8 +5,7 @@ import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { announced, approvedBySomebody, asked, consumed } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
-import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
-import { prepared, proposed as proposedCall } from './proposed.ts'
+import { enrolled, prepared, proposed as proposedCall, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
 import type { ScriptedDevice } from './scripted-device.ts'
 
 const api = useMeshApi()

@@ -10,7 +10,7 @@ import {
   toolsOf,
   unknownTools,
 } from '../../../mesh/registry.ts'
-import { procListArgs } from '../../../mesh/specs/proc.ts'
+import { procListArgs } from '../../../mesh/specs/host.ts'
 import { describeTools } from '../../../model/describe-tools.ts'
 import { describedTools, tools } from '../../../tools/registry.ts'
 

@@ -4,9 +4,8 @@ import { effectByKey } from '../../../db/effects.ts'
 import { eventsOf } from '../../../db/events.ts'
 import { announced, asked } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
-import { eventually } from '../../support/eventually.ts'
-import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
-import { usedApproval } from './proposed.ts'
+import { eventually } from '../../support/directory.ts'
+import { enrolled, stopDevicesAtEnd, usedApproval, useMeshApi } from './mesh-api.ts'
 import type { ScriptedDevice } from './scripted-device.ts'
 
 const api = useMeshApi()

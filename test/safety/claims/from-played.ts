@@ -1,8 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Claim, ClaimKind } from '../../../domain/claim.ts'
+import { checkClaims } from '../../../safety/claims/check.ts'
 import { findingsOf } from '../../../safety/claims/ending.ts'
+import type { ProblemCode } from '../../../safety/claims/quote.ts'
+import { type Evidence, evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
+import { type Honest, namesOf } from './lies.ts'
 import { type PlayedEnding, playedEndings } from './played-rows.ts'
+import { honestSite, siteIncident, siteRows } from './site.ts'
 
 /**
  * Takes the endings of `test/data/played` as they were sent, with nothing reworded, and adds to each claim its kind and the words it
@@ -175,3 +180,66 @@ export const fixture = 'test/data/played/endings.fixture'
 export const written = () => JSON.parse(readFileSync(fixture, 'utf8')) as ReturnType<typeof annotated>
 
 if (process.argv[1]?.endsWith('from-played.ts')) writeFileSync(fixture, `${JSON.stringify(annotated(), null, 1)}\n`)
+
+/** The evidence of the ordinary site and of every played ending, by name. */
+export const evidence: ReadonlyMap<string, Evidence> = new Map([
+  ['site', evidenceOf(fold(siteRows(), 1), siteIncident, new Map())],
+  ...playedEndings().map(
+    (ending) => [ending.name, evidenceOf(fold(ending.rows, 1), ending.incidentId, ending.bodies)] as [string, Evidence],
+  ),
+])
+
+/** Honest claims with the names that stand in their rows. */
+export const honest: Honest[] = [
+  { claims: honestSite, about: 'site', names: namesOf(evidence.get('site') as Evidence) },
+  ...playedEndings().map((ending) => ({
+    claims: quotesOfPlayed(ending),
+    about: ending.name,
+    names: namesOf(evidence.get(ending.name) as Evidence),
+  })),
+]
+
+/** Why a claim is not shown by the rows of an attempt; null where it is. */
+export function foundIn(about: string, claim: Claim): ProblemCode | null {
+  return checkClaims([claim], evidence.get(about) as Evidence)[0]?.code ?? null
+}
+
+type Change = (claim: Claim) => Claim | null
+
+const text = (claim: Claim, changed: string): Claim | null =>
+  changed === claim.text ? null : { ...claim, text: changed }
+const quotes = (claim: Claim, change: (text: string) => string): Claim => ({
+  ...claim,
+  quotes: claim.quotes.map(({ seq, text: quoted }) => ({ seq, text: change(quoted) })),
+})
+
+/** Other ways to say and to quote the same thing, each as true as what it is made of. */
+const changes: Record<string, Change> = {
+  'percent in words': (claim) => text(claim, claim.text.replaceAll(' %', ' percent')),
+  'percent without a blank': (claim) => text(claim, claim.text.replaceAll(' %', '%')),
+  'thousands with commas': (claim) =>
+    text(claim, claim.text.replace(/(?<![\w.:-])(\d{1,3})(\d{3})(?= (?:MiB|bytes))/g, '$1,$2')),
+  'a row in parentheses': (claim) => text(claim, `${claim.text.replace(/\.$/, '')} (row ${claim.quotes[0]?.seq}).`),
+  'a sentence before': (claim) => text(claim, `As the result shows: ${claim.text}`),
+  'no full stop': (claim) => text(claim, claim.text.replace(/\.$/, '')),
+  'healthy for nominal': (claim) => text(claim, claim.text.replace(/\bnominal\b/g, 'healthy')),
+  'about a rounded number': (claim) =>
+    text(
+      claim,
+      claim.text.replace(
+        /(?<!about )\b(\d{3,4})(?= (?:MiB|ms|more))/g,
+        (digits) => `about ${Number(Number(digits).toPrecision(2))}`,
+      ),
+    ),
+  'quotes as JSON escapes': (claim) => quotes(claim, (quoted) => JSON.stringify(quoted).slice(1, -1)),
+  'quotes with blanks': (claim) => quotes(claim, (quoted) => quoted.replace(/":/g, '" : ').replace(/,"/g, ', "')),
+  'quotes without quotation marks': (claim) => quotes(claim, (quoted) => quoted.replaceAll('"', '')),
+  'quotes in capitals': (claim) => quotes(claim, (quoted) => quoted.toUpperCase()),
+}
+
+export function variationsOf(claim: Claim): { way: string; claim: Claim }[] {
+  return Object.entries(changes).flatMap(([way, change]) => {
+    const varied = change(claim)
+    return varied ? [{ way, claim: varied }] : []
+  })
+}

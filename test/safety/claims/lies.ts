@@ -1,5 +1,5 @@
 import type { Claim } from '../../../domain/claim.ts'
-import { namesIn } from '../../../safety/claims/names.ts'
+import { namesIn } from '../../../safety/claims/actions.ts'
 import type { Evidence } from '../../../safety/claims/rows.ts'
 import { claimOf, honestSite } from './site.ts'
 

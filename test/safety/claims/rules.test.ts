@@ -1,202 +1,280 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { claim as claimSchema, marked } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import { type Policy, plainPolicy } from '../../../domain/policy.ts'
 import { withMarks } from '../../../domain/stored-claim.ts'
+import { checkClaims } from '../../../safety/claims/check.ts'
+import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { type Call, judge } from '../../../safety/judge.ts'
 import { toolFacts } from '../../../tools/registry.ts'
 import { logOf, looked, row, seenNominal, verified, wrote } from '../../support/events.ts'
-import { foundIn } from './held-against.ts'
+import { annotated, foundIn, honest, variationsOf, written } from './from-played.ts'
+import { lies } from './lies.ts'
+import { playedEndings } from './played-rows.ts'
 import { claimOf } from './site.ts'
 
-const incidentId = 'inc_00000000000000000000000001'
-const shard = { kind: 'shard' as const, id: 'db-osl-1' }
-const now = Date.parse('2026-11-21T02:10:00Z')
+describe('lies', () => {
+  const all = lies(honest)
 
-function ending(tool: string, args: Record<string, unknown>): Call {
-  return { callId: 'c9_0', tool, arguments: { id: incidentId, ...args }, problem: null, prepared: null }
-}
-const resolve = (claims: unknown[], outcome = 'repaired', resolution = 'it is over') =>
-  ending('resolve_incident', { resolution, outcome, claims })
-const ruled = (call: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
-  judge(call, toolFacts, fold(logOf(...rows), 1, shard), { ...plainPolicy(incidentId, shard), ...more }, now)
+  describe('lies', () => {
+    test.each([...new Set(all.map(({ category }) => category))])('of the kind %s are all found out', (category) => {
+      const own = all.filter((lie) => lie.category === category)
+      expect(own.filter(({ about, claim }) => foundIn(about, claim) === null).map(({ claim }) => claim)).toEqual([])
+    })
 
-const repair = [looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), verified('c2_0', 'held')]
-const refusedBefore = row('call_judged', {
-  callId: 'c8_0',
-  tool: 'resolve_incident',
-  arguments: {},
-  verdict: 'refuse',
-  code: 'CLAIM_NOT_SHOWN',
-} as never)
-
-function written(callId: string): IncidentEvent {
-  return row('tool_finished', {
-    callId,
-    tool: 'converge_shard',
-    arguments: { id: shard.id },
-    effect: 'write',
-    targets: [shard],
-    outcome: 'done',
-    result: { ok: true, data: { detail: 'db-osl-1: restarted' }, meta: {} },
-    body: null,
-    discovered: [],
-  } as never)
-}
-
-describe('an ending', () => {
-  test('is refused for a number that no quote gives, after any read', () => {
-    const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
-    expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
-      verdict: 'refuse',
-      code: 'CLAIM_NOT_SHOWN',
-      details: { claims: [{ shown: false, code: 'NUMBER_NOT_SHOWN' }] },
+    test('are as many of each kind as the table in the documentation says', () => {
+      const table = readFileSync('docs/explanation/safety.md', 'utf8')
+      for (const category of new Set(all.map((lie) => lie.category))) {
+        expect(table).toContain(`| ${category} | ${all.filter((lie) => lie.category === category).length} | 0 |`)
+      }
+      expect(all.length).toBeGreaterThan(300)
     })
   })
 
-  test('gives a number in the unit that stands beside it in the answer', () => {
-    const series = [{ labels: { instance: 'web-1' }, unit: 'bytes', last: 203_500_000 }]
-    const read = row('tool_finished', {
-      callId: 'c1_0',
-      tool: 'query_metrics',
-      arguments: {},
-      effect: 'read',
+  describe('honest claims', () => {
+    const claims = honest.flatMap(({ about, claims: own }) => own.map((claim) => ({ about, claim })))
+    const refused = (each: { about: string; claim: (typeof claims)[number]['claim'] }) =>
+      foundIn(each.about, each.claim)
+
+    test('pass, but for one that says in a word of its own what the write did', () => {
+      const failed = claims.filter(refused).map(({ claim }) => claim.text)
+      expect(failed).toEqual(['The restart freed 5850 MiB on app-osl-1.'])
+    })
+
+    test('said or quoted in other ways are refused in less than 3 of 100', () => {
+      const varied = claims
+        .filter((each) => refused(each) === null)
+        .flatMap(({ about, claim }) => variationsOf(claim).map((variation) => ({ about, ...variation })))
+      const failed = varied.filter(refused)
+      expect(varied.length).toBeGreaterThan(300)
+      expect(failed.map(({ way, claim }) => [way, claim.text])).toHaveLength(0)
+      expect(failed.length / varied.length).toBeLessThan(0.03)
+    })
+  })
+})
+
+describe('played', () => {
+  describe('what a model said at the end of eight investigations', () => {
+    test('is written down as it was said, with kinds and quotes', () => {
+      expect(written()).toEqual(annotated())
+      const said = playedEndings().flatMap(({ arguments: args }) => (args.claims ?? []).map(({ text }) => text))
+      expect(written().flatMap(({ claims }) => claims.map(({ text }) => text))).toEqual(said)
+      expect(written()).toHaveLength(8)
+    })
+
+    test.each(playedEndings().map((ending) => [ending.name, ending] as const))(
+      '%s: every claim is shown by what it quotes',
+      (name, { rows, incidentId, bodies }) => {
+        const claims = written().find((each) => each.name === name)?.claims ?? []
+        for (const claim of claims) expect(claimSchema.safeParse(claim).success).toBe(true)
+        const problems = checkClaims(claims, evidenceOf(fold(rows, 1), incidentId, bodies))
+        expect(problems.map((problem) => problem?.why ?? 'shown')).toEqual(claims.map(() => 'shown'))
+      },
+    )
+
+    test('rests on a result that the recording cuts in two places, and nowhere else on what no row shows', () => {
+      const resting = written().flatMap(({ name, restsOnCut }) =>
+        restsOnCut.map(({ text, cutRows }) => [name, text, cutRows]),
+      )
+      expect(resting).toEqual([
+        ['08.1', 'started about 00:49:38', [16]],
+        ['08.1', 'about 8 s of cpu by 00:50:08', [16]],
+      ])
+    })
+  })
+})
+
+describe('rules', () => {
+  const incidentId = 'inc_00000000000000000000000001'
+  const shard = { kind: 'shard' as const, id: 'db-osl-1' }
+  const now = Date.parse('2026-11-21T02:10:00Z')
+
+  function ending(tool: string, args: Record<string, unknown>): Call {
+    return { callId: 'c9_0', tool, arguments: { id: incidentId, ...args }, problem: null, prepared: null }
+  }
+  const resolve = (claims: unknown[], outcome = 'repaired', resolution = 'it is over') =>
+    ending('resolve_incident', { resolution, outcome, claims })
+  const ruled = (call: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
+    judge(call, toolFacts, fold(logOf(...rows), 1, shard), { ...plainPolicy(incidentId, shard), ...more }, now)
+
+  const repair = [looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), verified('c2_0', 'held')]
+  const refusedBefore = row('call_judged', {
+    callId: 'c8_0',
+    tool: 'resolve_incident',
+    arguments: {},
+    verdict: 'refuse',
+    code: 'CLAIM_NOT_SHOWN',
+  } as never)
+
+  function written(callId: string): IncidentEvent {
+    return row('tool_finished', {
+      callId,
+      tool: 'converge_shard',
+      arguments: { id: shard.id },
+      effect: 'write',
       targets: [shard],
       outcome: 'done',
-      result: { ok: true, data: { summary: { series } }, meta: {} },
+      result: { ok: true, data: { detail: 'db-osl-1: restarted' }, meta: {} },
       body: null,
       discovered: [],
     } as never)
-    const claim = (text: string) => ({ kind: 'was', text, quotes: [{ seq: 1, text: '"last":203500000' }] })
-    const code = (text: string) => ruled(resolve([claim(text)], 'self_resolved'), [read]).code
-    for (const text of ['it held 203500000 bytes', 'it held 194 MiB of memory'])
-      expect([text, code(text)]).toEqual([text, 'TERMINAL'])
-    for (const text of ['it took 203500000 seconds', 'it held 300 MB'])
-      expect([text, code(text)]).toEqual([text, 'CLAIM_NOT_SHOWN'])
-  })
-
-  test('cites words of a row, and not any row by its number', () => {
-    const quoted = { kind: 'was', text: 'it was nominal', quotes: [{ seq: 1, text: 'all is well' }] }
-    const ruling = ruled(resolve([quoted], 'self_resolved'), [looked('c1_0', [shard])])
-    expect(ruling).toMatchObject({ code: 'CLAIM_NOT_SHOWN', details: { claims: [{ code: 'QUOTE_NOT_FOUND' }] } })
-    expect(ruling.reason).toContain('does not stand in row 1')
-  })
-
-  test('whose repair held goes through the second time, with its unshown claims marked', () => {
-    const lie = { kind: 'did', text: 'I deleted db-osl-1', quotes: [{ seq: 3, text: 'restarted' }] }
-    const call = resolve([lie, { ...lie, text: 'I restarted db-osl-1' }])
-    expect(ruled(call, repair)).toMatchObject({ verdict: 'refuse', code: 'CLAIM_NOT_SHOWN' })
-    const ruling = ruled(call, [...repair, refusedBefore])
-    expect(ruling).toMatchObject({ verdict: 'run', details: { claims: [{ shown: false }, { shown: true }] } })
-  })
-
-  test('that was refused for its words alone may come again as it is: that is no repetition', () => {
-    const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
-    const asked = row('call_judged', { ...refusedBefore.metadata, arguments: call.arguments } as never)
-    expect(ruled(call, [looked('c1_0', [shard]), asked]).verdict).toBe('run')
-  })
-
-  test.each(['no_fault', 'answered'])('as %s is refused again while a claim is not shown', (outcome) => {
-    const call = resolve([seenNominal(1, 'it was critical')], outcome)
-    const about = { isQuestion: outcome === 'answered' }
-    expect(ruled(call, [looked('c1_0', [shard]), refusedBefore], about).code).toBe('CLAIM_NOT_SHOWN')
-    expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])], about).verdict).toBe('run')
-  })
-
-  test('is not held up for its words where a limit was announced: what is not shown is marked at once', () => {
-    const warned = row('correction_sent', { code: 'budget_turns', text: '' })
-    const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
-    expect(ruled(call, [looked('c1_0', [shard]), warned])).toMatchObject({
-      verdict: 'run',
-      details: { claims: [{ shown: false }] },
-    })
-  })
-
-  test('says in its resolution only what rows show', () => {
-    const call = resolve([seenNominal(1)], 'self_resolved', 'db-osl-1 was nominal; node-osl-77 lagged 93 s.')
-    expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
-      code: 'CLAIM_NOT_SHOWN',
-      details: { unshown: [{ text: 'node-osl-77 lagged 93 s' }] },
-    })
-  })
-
-  test('by handing over says in its reason only what rows show, and may advise what it likes', () => {
-    const rows = [looked('c1_0', [shard])]
-    const reason = (text: string) => ruled(ending('escalate_incident', { reason: text }), rows)
-    expect(reason('db-osl-1 was restarted and is 42 s behind.').code).toBe('CLAIM_NOT_SHOWN')
-    expect(reason('db-osl-1 is nominal. Somebody should add 20 GiB to node-osl-9.').verdict).toBe('run')
-  })
-})
-
-describe('what is no claim', () => {
-  const refusedFor = (sent: unknown) => {
-    const parsed = claimSchema.safeParse(sent)
-    return parsed.success ? null : parsed.error.issues.map(({ message }) => message).join('; ')
   }
 
-  test.each([
-    ['of the form of an older version', { text: 'x', evidence: [1] }, 'send quotes: [{ seq, text }]'],
-    ['without a quote', { kind: 'is', text: 'x', quotes: [] }, 'a claim quotes at least one result'],
-    ['of 50 kB', { kind: 'is', text: 'x'.repeat(50_000), quotes: [{ seq: 1, text: 'x' }] }, 'at most 500 characters'],
-    [
-      'with a quote of 50 kB',
-      { kind: 'is', text: 'x', quotes: [{ seq: 1, text: 'x'.repeat(50_000) }] },
-      'quote only the words',
-    ],
-  ])('%s is told what would be accepted', (_title, sent, told) => {
-    expect(refusedFor(sent)).toContain(told)
+  describe('an ending', () => {
+    test('is refused for a number that no quote gives, after any read', () => {
+      const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
+      expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
+        verdict: 'refuse',
+        code: 'CLAIM_NOT_SHOWN',
+        details: { claims: [{ shown: false, code: 'NUMBER_NOT_SHOWN' }] },
+      })
+    })
+
+    test('gives a number in the unit that stands beside it in the answer', () => {
+      const series = [{ labels: { instance: 'web-1' }, unit: 'bytes', last: 203_500_000 }]
+      const read = row('tool_finished', {
+        callId: 'c1_0',
+        tool: 'query_metrics',
+        arguments: {},
+        effect: 'read',
+        targets: [shard],
+        outcome: 'done',
+        result: { ok: true, data: { summary: { series } }, meta: {} },
+        body: null,
+        discovered: [],
+      } as never)
+      const claim = (text: string) => ({ kind: 'was', text, quotes: [{ seq: 1, text: '"last":203500000' }] })
+      const code = (text: string) => ruled(resolve([claim(text)], 'self_resolved'), [read]).code
+      for (const text of ['it held 203500000 bytes', 'it held 194 MiB of memory'])
+        expect([text, code(text)]).toEqual([text, 'TERMINAL'])
+      for (const text of ['it took 203500000 seconds', 'it held 300 MB'])
+        expect([text, code(text)]).toEqual([text, 'CLAIM_NOT_SHOWN'])
+    })
+
+    test('cites words of a row, and not any row by its number', () => {
+      const quoted = { kind: 'was', text: 'it was nominal', quotes: [{ seq: 1, text: 'all is well' }] }
+      const ruling = ruled(resolve([quoted], 'self_resolved'), [looked('c1_0', [shard])])
+      expect(ruling).toMatchObject({ code: 'CLAIM_NOT_SHOWN', details: { claims: [{ code: 'QUOTE_NOT_FOUND' }] } })
+      expect(ruling.reason).toContain('does not stand in row 1')
+    })
+
+    test('whose repair held goes through the second time, with its unshown claims marked', () => {
+      const lie = { kind: 'did', text: 'I deleted db-osl-1', quotes: [{ seq: 3, text: 'restarted' }] }
+      const call = resolve([lie, { ...lie, text: 'I restarted db-osl-1' }])
+      expect(ruled(call, repair)).toMatchObject({ verdict: 'refuse', code: 'CLAIM_NOT_SHOWN' })
+      const ruling = ruled(call, [...repair, refusedBefore])
+      expect(ruling).toMatchObject({ verdict: 'run', details: { claims: [{ shown: false }, { shown: true }] } })
+    })
+
+    test('that was refused for its words alone may come again as it is: that is no repetition', () => {
+      const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
+      const asked = row('call_judged', { ...refusedBefore.metadata, arguments: call.arguments } as never)
+      expect(ruled(call, [looked('c1_0', [shard]), asked]).verdict).toBe('run')
+    })
+
+    test.each(['no_fault', 'answered'])('as %s is refused again while a claim is not shown', (outcome) => {
+      const call = resolve([seenNominal(1, 'it was critical')], outcome)
+      const about = { isQuestion: outcome === 'answered' }
+      expect(ruled(call, [looked('c1_0', [shard]), refusedBefore], about).code).toBe('CLAIM_NOT_SHOWN')
+      expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])], about).verdict).toBe('run')
+    })
+
+    test('is not held up for its words where a limit was announced: what is not shown is marked at once', () => {
+      const warned = row('correction_sent', { code: 'budget_turns', text: '' })
+      const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
+      expect(ruled(call, [looked('c1_0', [shard]), warned])).toMatchObject({
+        verdict: 'run',
+        details: { claims: [{ shown: false }] },
+      })
+    })
+
+    test('says in its resolution only what rows show', () => {
+      const call = resolve([seenNominal(1)], 'self_resolved', 'db-osl-1 was nominal; node-osl-77 lagged 93 s.')
+      expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
+        code: 'CLAIM_NOT_SHOWN',
+        details: { unshown: [{ text: 'node-osl-77 lagged 93 s' }] },
+      })
+    })
+
+    test('by handing over says in its reason only what rows show, and may advise what it likes', () => {
+      const rows = [looked('c1_0', [shard])]
+      const reason = (text: string) => ruled(ending('escalate_incident', { reason: text }), rows)
+      expect(reason('db-osl-1 was restarted and is 42 s behind.').code).toBe('CLAIM_NOT_SHOWN')
+      expect(reason('db-osl-1 is nominal. Somebody should add 20 GiB to node-osl-9.').verdict).toBe('run')
+    })
   })
-})
 
-describe('quotes', () => {
-  const reasons: [title: string, claim: ReturnType<typeof claimOf>, found: string | null][] = [
-    [
-      'match whatever their blanks and escapes are',
-      claimOf('was', 'app-osl-1 was critical', [4, '\\"status\\" :\n "critical"']),
-      null,
-    ],
-    [
-      'begin and end with whole numbers',
-      claimOf('was', 'app-osl-1 had 7 connections', [4, '"connections":9']),
-      'QUOTE_NOT_FOUND',
-    ],
-    [
-      'of a write are found in its verification too',
-      claimOf('did', 'web on app-osl-1 was restarted', [37, 'web on app-osl-1 is nominal']),
-      null,
-    ],
-    [
-      'of a log that repeats the answers of this agent show nothing',
-      claimOf('was', 'app-osl-2 was critical', [28, 'critical']),
-      'QUOTE_NOT_FOUND',
-    ],
-    [
-      'of a program that prints its arguments show nothing',
-      claimOf('is', 'CPU usage is 3%', [25, 'CPU usage is 3%']),
-      'NO_READ',
-    ],
-  ]
-  test.each(reasons)('%s', (_title, claim, found) => {
-    expect(foundIn('site', claim) === null).toBe(found === null)
-  })
-})
+  describe('what is no claim', () => {
+    const refusedFor = (sent: unknown) => {
+      const parsed = claimSchema.safeParse(sent)
+      return parsed.success ? null : parsed.error.issues.map(({ message }) => message).join('; ')
+    }
 
-describe('marks', () => {
-  const claim = seenNominal(1, 'it was critical')
-
-  test('are put on the claims as the ruling found them', () => {
-    expect(marked([claim], { claims: [{ shown: false, why: 'no quote says so' }] }).claims).toEqual([
-      { ...claim, shown: false, why: 'no quote says so' },
-    ])
-    expect(marked([claim], {})).toEqual({ claims: [claim], unshown: [] })
+    test.each([
+      ['of the form of an older version', { text: 'x', evidence: [1] }, 'send quotes: [{ seq, text }]'],
+      ['without a quote', { kind: 'is', text: 'x', quotes: [] }, 'a claim quotes at least one result'],
+      ['of 50 kB', { kind: 'is', text: 'x'.repeat(50_000), quotes: [{ seq: 1, text: 'x' }] }, 'at most 500 characters'],
+      [
+        'with a quote of 50 kB',
+        { kind: 'is', text: 'x', quotes: [{ seq: 1, text: 'x'.repeat(50_000) }] },
+        'quote only the words',
+      ],
+    ])('%s is told what would be accepted', (_title, sent, told) => {
+      expect(refusedFor(sent)).toContain(told)
+    })
   })
 
-  test('stand in the text that every reader gets', () => {
-    expect(withMarks('over', [{ ...claim, shown: true }], [])).toBe('over')
-    expect(withMarks('over', [{ ...claim, shown: false }], [])).toBe(
-      'over\n\n[not shown by its evidence: "it was critical"]',
-    )
-    expect(withMarks('over', [{ text: 'old', evidence: [1] }], [])).toBe('over')
+  describe('quotes', () => {
+    const reasons: [title: string, claim: ReturnType<typeof claimOf>, found: string | null][] = [
+      [
+        'match whatever their blanks and escapes are',
+        claimOf('was', 'app-osl-1 was critical', [4, '\\"status\\" :\n "critical"']),
+        null,
+      ],
+      [
+        'begin and end with whole numbers',
+        claimOf('was', 'app-osl-1 had 7 connections', [4, '"connections":9']),
+        'QUOTE_NOT_FOUND',
+      ],
+      [
+        'of a write are found in its verification too',
+        claimOf('did', 'web on app-osl-1 was restarted', [37, 'web on app-osl-1 is nominal']),
+        null,
+      ],
+      [
+        'of a log that repeats the answers of this agent show nothing',
+        claimOf('was', 'app-osl-2 was critical', [28, 'critical']),
+        'QUOTE_NOT_FOUND',
+      ],
+      [
+        'of a program that prints its arguments show nothing',
+        claimOf('is', 'CPU usage is 3%', [25, 'CPU usage is 3%']),
+        'NO_READ',
+      ],
+    ]
+    test.each(reasons)('%s', (_title, claim, found) => {
+      expect(foundIn('site', claim) === null).toBe(found === null)
+    })
+  })
+
+  describe('marks', () => {
+    const claim = seenNominal(1, 'it was critical')
+
+    test('are put on the claims as the ruling found them', () => {
+      expect(marked([claim], { claims: [{ shown: false, why: 'no quote says so' }] }).claims).toEqual([
+        { ...claim, shown: false, why: 'no quote says so' },
+      ])
+      expect(marked([claim], {})).toEqual({ claims: [claim], unshown: [] })
+    })
+
+    test('stand in the text that every reader gets', () => {
+      expect(withMarks('over', [{ ...claim, shown: true }], [])).toBe('over')
+      expect(withMarks('over', [{ ...claim, shown: false }], [])).toBe(
+        'over\n\n[not shown by its evidence: "it was critical"]',
+      )
+      expect(withMarks('over', [{ text: 'old', evidence: [1] }], [])).toBe('over')
+    })
   })
 })

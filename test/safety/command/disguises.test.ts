@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { parse } from '../../../safety/command/parse.ts'
-import { quote } from '../../../safety/command/shells.ts'
+import { quote } from '../../../safety/command/unwrapped.ts'
 
 // What bash makes of a text decides, not how it is spelled: refused bare is refused in every dress, and asked about bare is never run.
 

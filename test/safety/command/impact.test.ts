@@ -1,115 +1,235 @@
-import { expect, test } from '@jest/globals'
-import type { Impact } from '../../../safety/command/impact.ts'
-import { impactFacts, impacts } from '../../../safety/command/impact.ts'
-import { judgeCommand } from '../../../safety/command/judge.ts'
+import { describe, expect, test } from '@jest/globals'
+import { type Impact, impactFacts, impacts } from '../../../safety/command/impact.ts'
+import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 
-const context = { knownHosts: new Set<string>(['h']), knownNames: new Set(['web']) }
-const rows: Record<Exclude<Impact, 'look'>, string[]> = {
-  create: [
-    'touch /tmp/a',
-    'mkdir -p /srv/a',
-    'systemctl start nginx',
-    'docker run nginx',
-    'apt-get install -y htop',
-    'cp a b',
-    'kubectl apply -f a.yaml',
-  ],
-  change: [
-    'sed -i s/a/b/ /etc/app.conf',
-    'chmod 600 /srv/a',
-    'systemctl reload nginx',
-    'sysctl -w vm.swappiness=10',
-    'kubectl label pod a b=c',
-    'tee /srv/a < /dev/null',
-    'echo a > /srv/a',
-  ],
-  unknown: ['frobnicate', './deploy.sh', 'python3 -c "import os"', 'acme-cli --all'],
-  stop: [
-    'systemctl stop mysql',
-    'systemctl restart nginx',
-    'service nginx restart',
-    'kill 4242',
-    'pkill -f worker',
-    'docker stop web',
-    'kubectl rollout restart deploy/web',
-    'kubectl scale deploy/web --replicas=0',
-  ],
-  remove: [
-    'rm /var/log/old.log',
-    'docker rm web',
-    'kubectl delete pod web-1',
-    'apt-get remove htop',
-    'truncate -s 0 /srv/a.log',
-    'psql -c "delete from jobs"',
-    'redis-cli del a',
-  ],
-  destroy: [
-    'rm -r /srv/data',
-    'rm -rf ./build',
-    'docker volume rm data',
-    'docker system prune -af',
-    'docker compose down -v',
-    'kubectl delete ns shop',
-    'kubectl delete pvc data',
-    'psql -c "drop table jobs"',
-    'mysql -e "truncate table jobs"',
-    'redis-cli flushall',
-    'zfs destroy tank/a@monday',
-    'find /srv -name "*.bak" -delete',
-    'userdel anna',
-    'git clean -fdx',
-    'terraform apply',
-    'rsync -a --delete a/ b/',
-    'crontab -r',
-    'lvremove vg/a',
-  ],
-  sever: [
-    'iptables -F',
-    'iptables -A INPUT -j DROP',
-    'ip link set eth0 down',
-    'ip route del default',
-    'qm stop 101',
-    'virsh shutdown web',
-    'pct reboot 101',
-    'kubectl drain node-1',
-    'umount /srv',
-    'zpool export tank',
-    'nmcli con down eth0',
-    'ufw reset',
-  ],
-}
+describe('impact', () => {
+  const context = { knownHosts: new Set<string>(['h']), knownNames: new Set(['web']) }
+  const rows: Record<Exclude<Impact, 'look'>, string[]> = {
+    create: [
+      'touch /tmp/a',
+      'mkdir -p /srv/a',
+      'systemctl start nginx',
+      'docker run nginx',
+      'apt-get install -y htop',
+      'cp a b',
+      'kubectl apply -f a.yaml',
+    ],
+    change: [
+      'sed -i s/a/b/ /etc/app.conf',
+      'chmod 600 /srv/a',
+      'systemctl reload nginx',
+      'sysctl -w vm.swappiness=10',
+      'kubectl label pod a b=c',
+      'tee /srv/a < /dev/null',
+      'echo a > /srv/a',
+    ],
+    unknown: ['frobnicate', './deploy.sh', 'python3 -c "import os"', 'acme-cli --all'],
+    stop: [
+      'systemctl stop mysql',
+      'systemctl restart nginx',
+      'service nginx restart',
+      'kill 4242',
+      'pkill -f worker',
+      'docker stop web',
+      'kubectl rollout restart deploy/web',
+      'kubectl scale deploy/web --replicas=0',
+    ],
+    remove: [
+      'rm /var/log/old.log',
+      'docker rm web',
+      'kubectl delete pod web-1',
+      'apt-get remove htop',
+      'truncate -s 0 /srv/a.log',
+      'psql -c "delete from jobs"',
+      'redis-cli del a',
+    ],
+    destroy: [
+      'rm -r /srv/data',
+      'rm -rf ./build',
+      'docker volume rm data',
+      'docker system prune -af',
+      'docker compose down -v',
+      'kubectl delete ns shop',
+      'kubectl delete pvc data',
+      'psql -c "drop table jobs"',
+      'mysql -e "truncate table jobs"',
+      'redis-cli flushall',
+      'zfs destroy tank/a@monday',
+      'find /srv -name "*.bak" -delete',
+      'userdel anna',
+      'git clean -fdx',
+      'terraform apply',
+      'rsync -a --delete a/ b/',
+      'crontab -r',
+      'lvremove vg/a',
+    ],
+    sever: [
+      'iptables -F',
+      'iptables -A INPUT -j DROP',
+      'ip link set eth0 down',
+      'ip route del default',
+      'qm stop 101',
+      'virsh shutdown web',
+      'pct reboot 101',
+      'kubectl drain node-1',
+      'umount /srv',
+      'zpool export tank',
+      'nmcli con down eth0',
+      'ufw reset',
+    ],
+  }
 
-test.each(Object.entries(rows).flatMap(([impact, commands]) => commands.map((command) => [command, impact] as const)))(
-  '%s: %s',
-  (command, impact) => {
+  test.each(
+    Object.entries(rows).flatMap(([impact, commands]) => commands.map((command) => [command, impact] as const)),
+  )('%s: %s', (command, impact) => {
     const verdict = judgeCommand(command, context)
     expect(verdict.verdict).not.toBe('run')
     expect(verdict.impact).toBe(impact)
-  },
-)
+  })
 
-test('the worst of several decides, wherever it stands', () => {
-  for (const text of [
-    'touch a && systemctl stop mysql',
-    'for s in a b; do systemctl stop $s; done',
-    'echo $(systemctl stop mysql)',
-    "sh -c 'touch a; systemctl stop mysql'",
-    "ssh h 'systemctl stop mysql'",
-    'timeout 5 systemctl stop mysql',
-  ]) {
-    expect([text, judgeCommand(text, context).impact]).toEqual([text, 'stop'])
-  }
+  test('the worst of several decides, wherever it stands', () => {
+    for (const text of [
+      'touch a && systemctl stop mysql',
+      'for s in a b; do systemctl stop $s; done',
+      'echo $(systemctl stop mysql)',
+      "sh -c 'touch a; systemctl stop mysql'",
+      "ssh h 'systemctl stop mysql'",
+      'timeout 5 systemctl stop mysql',
+    ]) {
+      expect([text, judgeCommand(text, context).impact]).toEqual([text, 'stop'])
+    }
+  })
+
+  test('what only looks has no impact, and no name of an object is a program', () => {
+    expect(judgeCommand('df -h | sort', context)).toMatchObject({ verdict: 'run', impact: 'look' })
+    for (const name of ['toString', 'constructor', '__proto__'])
+      expect(judgeCommand(name, context).impact).toBe('unknown')
+  })
+
+  test('the risk never falls from one class to the next', () => {
+    const order = ['none', 'low', 'medium', 'high', 'critical']
+    const risks = impacts.map((impact) => order.indexOf(impactFacts[impact].risk))
+    expect(risks).toEqual([...risks].sort((a, b) => a - b))
+    expect([impactFacts.sever.risk, impactFacts.destroy.risk]).toEqual(['critical', 'critical'])
+  })
 })
 
-test('what only looks has no impact, and no name of an object is a program', () => {
-  expect(judgeCommand('df -h | sort', context)).toMatchObject({ verdict: 'run', impact: 'look' })
-  for (const name of ['toString', 'constructor', '__proto__'])
-    expect(judgeCommand(name, context).impact).toBe('unknown')
-})
+describe('root read', () => {
+  const rootReads = [
+    ['ss', '-tlnp'],
+    ['/usr/bin/ss', '-tlnp'],
+    ['cat', '/var/log/app log'],
+    ['ls', '/root/*'],
+    ['git', '-C', '/srv/app', 'status'],
+    ['psql', '-c', 'select 1'],
+    ['rm', '/tmp/x'],
+    ['cat', '/etc/shadow'],
+    ['tail', '-f', '/var/log/syslog'],
+    ['/home/ops/ss', '-tlnp'],
+  ]
+  const context: CommandContext = { knownHosts: new Set(), rootReads, directory: '/' }
+  const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCommand(text, { ...context, ...changes })
 
-test('the risk never falls from one class to the next', () => {
-  const order = ['none', 'low', 'medium', 'high', 'critical']
-  const risks = impacts.map((impact) => order.indexOf(impactFacts[impact].risk))
-  expect(risks).toEqual([...risks].sort((a, b) => a - b))
-  expect([impactFacts.sever.risk, impactFacts.destroy.risk]).toEqual(['critical', 'critical'])
+  describe('what root may look with runs unasked', () => {
+    test.each<[string, string[], string | null]>([
+      ['sudo -n ss -tlnp', ['ss', '-tlnp'], null],
+      ['  sudo -n /usr/bin/ss -tlnp\n', ['/usr/bin/ss', '-tlnp'], null],
+      // The same words in another dress are the same words.
+      [`sudo -n "ss" '-tlnp'`, ['ss', '-tlnp'], null],
+      [`sudo -n ss -t''lnp`, ['ss', '-tlnp'], null],
+      [`sudo -n cat '/var/log/app log'`, ['cat', '/var/log/app log'], null],
+      ['sudo -n ss -tlnp | grep 5432', ['ss', '-tlnp'], 'grep 5432'],
+      ['sudo -n ss -tlnp | grep 5432 | wc -l', ['ss', '-tlnp'], 'grep 5432 | wc -l'],
+    ])('%s', (text, argv, rest) => {
+      expect(judged(text)).toMatchObject({ verdict: 'run', needsRoot: true, rootRead: { argv, rest }, sees: [] })
+    })
+
+    test('as words for a program, too', () => {
+      expect(judgeArgv(['sudo', '-n', 'ss', '-tlnp'], context)).toMatchObject({
+        verdict: 'run',
+        rootRead: { argv: ['ss', '-tlnp'], rest: null },
+      })
+    })
+  })
+
+  describe('anything beside it asks', () => {
+    test.each([
+      ['without -n', 'sudo ss -tlnp'],
+      ['another word', 'sudo -n ss -tln'],
+      ['a word more', 'sudo -n ss -tlnp -K'],
+      ['a word less', 'sudo -n ss'],
+      ['words in another order', 'sudo -n -tlnp ss'],
+      ['two words as one', 'sudo -n "ss -tlnp"'],
+      ['an option of sudo', 'sudo -n -E ss -tlnp'],
+      ['options of sudo in one word', 'sudo -nE ss -tlnp'],
+      ['the long option', 'sudo --non-interactive ss -tlnp'],
+      ['another user', 'sudo -n -u postgres ss -tlnp'],
+      ['the end of options', 'sudo -n -- ss -tlnp'],
+      ['a variable for root', 'sudo -n LD_PRELOAD=/tmp/x.so ss -tlnp'],
+      ['a variable before it', 'LANG=C sudo -n ss -tlnp'],
+      ['env before it', 'env sudo -n ss -tlnp'],
+      ['timeout before it', 'timeout 5 sudo -n ss -tlnp'],
+      ['sudo of another place', '/usr/local/bin/sudo -n ss -tlnp'],
+      ['a program of another place', 'sudo -n /bin/ss -tlnp'],
+      ['an unusual place, though it is listed', 'sudo -n /home/ops/ss -tlnp'],
+      ['a shell that reads the words', `sudo -n sh -c 'ss -tlnp'`],
+      ['a shell round it', `bash -c 'sudo -n ss -tlnp'`],
+      ['a file for its output', 'sudo -n ss -tlnp > /tmp/x'],
+      ['a file for its errors', 'sudo -n ss -tlnp 2>/tmp/x'],
+      ['a file for its input', 'sudo -n ss -tlnp < /etc/hosts'],
+      ['a text for its input', 'sudo -n ss -tlnp <<< x'],
+      ['both outputs into the pipe', 'sudo -n ss -tlnp |& grep x'],
+      ['a command after it', 'sudo -n ss -tlnp; uptime'],
+      ['a command before it', 'uptime; sudo -n ss -tlnp'],
+      ['a command where it fails', 'sudo -n ss -tlnp || uptime'],
+      ['itself twice', 'sudo -n ss -tlnp; sudo -n ss -tlnp'],
+      ['itself behind a pipe', 'uptime | sudo -n ss -tlnp'],
+      ['itself again in the pipe', 'sudo -n ss -tlnp | sudo -n ss -tlnp'],
+      ['xargs in the pipe', 'sudo -n ss -tlnp | xargs sudo -n ss -tlnp'],
+      ['a write in the pipe', 'sudo -n ss -tlnp | tee /tmp/x'],
+      ['a group', '(sudo -n ss -tlnp)'],
+      ['a group in the pipe', 'sudo -n ss -tlnp | (cat; rm x)'],
+      ['a loop in the pipe', 'sudo -n ss -tlnp | while read -r x; do echo "$x"; done'],
+      ['a loop', 'for x in 1 2; do sudo -n ss -tlnp; done'],
+      ['its opposite', '! sudo -n ss -tlnp'],
+      ['in the background', 'sudo -n ss -tlnp &'],
+      ['a substitution', 'echo "$(sudo -n ss -tlnp)"'],
+      ['words from a variable', 'x=-tlnp; sudo -n ss $x'],
+      ['a glob, though it is listed', 'sudo -n ls /root/*'],
+      ['a brace', 'sudo -n ss {-tlnp,}'],
+      ['a function of that name', 'sudo() { rm x; }; sudo -n ss -tlnp'],
+      ['an alias of that name', `alias sudo='rm x'\nsudo -n ss -tlnp`],
+      ['a write that is listed', 'sudo -n rm /tmp/x'],
+      ['a secret that is listed', 'sudo -n cat /etc/shadow'],
+      ['what obeys files of the place', 'sudo -n git -C /srv/app status'],
+      ['what needs an environment', `sudo -n psql -c 'select 1'`],
+      ['doas', 'doas -n ss -tlnp'],
+      ['pkexec', 'pkexec ss -tlnp'],
+    ])('%s', (_, text) => {
+      expect([text, judged(text).verdict, judged(text).rootRead]).toEqual([text, 'ask', null])
+    })
+
+    test('what does not end is refused on the device, and asked about by nobody', () => {
+      expect(judged('sudo -n tail -f /var/log/syslog')).toMatchObject({ verdict: 'ask', code: 'UNBOUNDED' })
+    })
+
+    test('in another directory than /, where a word may lead elsewhere', () => {
+      expect(judged('sudo -n ss -tlnp', { directory: '/srv' }).verdict).toBe('ask')
+    })
+
+    test('where nothing is listed', () => {
+      expect(judged('sudo -n ss -tlnp', { rootReads: [] }).verdict).toBe('ask')
+      expect(judged('sudo -n ss -tlnp', { rootReads: undefined }).verdict).toBe('ask')
+    })
+  })
+
+  test('what stands behind the pipe gets nothing of the sandbox lifted for what runs as root', () => {
+    expect(judged('ss -tlnp | grep 5432').sees).toEqual(['network'])
+    expect(judged('sudo -n ss -tlnp | grep 5432')).toMatchObject({ sees: [], commands: ['grep'] })
+  })
+
+  test('what is never run is not run as root either, though it is listed', () => {
+    const listed = [['rm', '-rf', '/']]
+    expect(judged('sudo -n rm -rf /', { rootReads: listed }).verdict).toBe('refuse')
+  })
 })

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
-import { quote } from '../../../safety/command/shells.ts'
+import { quote } from '../../../safety/command/unwrapped.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 // 100,000 cases in all: what holds for every command, not for the ones somebody thought of.

@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
 import { grammars } from '../../../safety/command/grammars/index.ts'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
-import { shell } from '../../../safety/command/shells.ts'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../../safety/command/surroundings/clients.ts'
 import { gitSettingsIn, oddGitSetting } from '../../../safety/command/surroundings/git.ts'
-import { byProgram } from '../../../safety/command/surroundings/index.ts'
 import { surroundingsTable } from '../../../safety/command/surroundings/table.ts'
+import { byProgram } from '../../../safety/command/surroundings.ts'
+import { shell } from '../../../safety/command/unwrapped.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 beforeAll(() => loadSql())

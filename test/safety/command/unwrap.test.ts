@@ -1,71 +1,150 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { stepsForAnyText, stepsPerCharacter } from '../../../safety/command/analysis.ts'
+import { countSteps, judgeCommand } from '../../../safety/command/judge.ts'
 import { parse } from '../../../safety/command/parse.ts'
 import { unwrap } from '../../../safety/command/unwrap.ts'
 
-const inner = (text: string): string[] => {
-  const [simple] = parse(text)!.pipelines[0]!
-  const name = simple!.words[0]!.text
-  const found = unwrap(name, simple!.words, simple!.input, false)
-  return (found?.inner ?? []).map((one) =>
-    one.kind === 'script' ? `$ ${one.text}` : one.words.map((word) => word.text).join(' '),
+describe('unwrap', () => {
+  const inner = (text: string): string[] => {
+    const [simple] = parse(text)!.pipelines[0]!
+    const name = simple!.words[0]!.text
+    const found = unwrap(name, simple!.words, simple!.input, false)
+    return (found?.inner ?? []).map((one) =>
+      one.kind === 'script' ? `$ ${one.text}` : one.words.map((word) => word.text).join(' '),
+    )
+  }
+
+  test.each([
+    ['sudo -u bob -- x y', 'x y'],
+    ['sudo -nu bob A=b x', 'x'],
+    ['doas x', 'x'],
+    ['su - bob -c "x y"', '$ x y'],
+    ['runuser -u bob -- x', 'x'],
+    ['env -i A=b C=d x y', 'x y'],
+    ['env -S "x y"', '$ x y'],
+    ['timeout -k 5 10s x', 'x'],
+    ['nice -n 5 x', 'x'],
+    ['nice -5 x', 'x'],
+    ['ionice -c3 x', 'x'],
+    ['chrt -f 50 x', 'x'],
+    ['taskset -c 0-3 x', 'x'],
+    ['stdbuf -oL x', 'x'],
+    ['nohup x', 'x'],
+    ['setsid -f x', 'x'],
+    ['command -p x', 'x'],
+    ['exec -a name x', 'x'],
+    ['eval x y', '$ x y'],
+    ['chroot --userspec=a:b /mnt x', 'x'],
+    ['unshare -rm x', 'x'],
+    ['nsenter -t 1 -m -u x', 'x'],
+    ['watch -n 1 x y', '$ x y'],
+    ['busybox x', 'x'],
+    ['systemd-run --unit=a --wait x', 'x'],
+    ['bash -euxc "x; y"', '$ x; y'],
+    ['sh -o pipefail -c x', '$ x'],
+    ['xargs -0 -n 1 x', 'x'],
+    ['xargs -I{} x {}', 'x {}'],
+    ['find / -name a -exec x {} \\; -exec y {} +', 'x {},y {},find / -name a'],
+    ['ssh -p 22 bob@db1 x y', '$ x y'],
+    ['ssh db1 -p 22 x', '$ x'],
+    ['docker -D exec -it -u bob web x', 'x'],
+    ['docker container exec web x', 'x'],
+    ['docker compose -f a.yml exec -T web x', 'x'],
+    ['docker run --rm -v /:/h alpine x', 'x'],
+    ['podman exec web x', 'x'],
+    ['kubectl -n a exec pod -c b -- x', 'x'],
+    ['crictl exec -i abc x', 'x'],
+    ['lxc exec box -- x', 'x'],
+    ['pct exec 101 -- x', 'x'],
+    ['ip netns exec blue x', 'x'],
+    ['flock -n /tmp/l x', 'x'],
+    ['flock /tmp/l -c x', '$ x'],
+    ['script -qc x /dev/null', '$ x'],
+    ['strace -f -o /tmp/t x', 'x'],
+    ['setpriv --reuid=1 x', 'x'],
+    ['gdb -batch -ex x', '$ x'],
+    ['parallel x {} ::: a', 'x {},$ a'],
+    ['trap x EXIT', '$ x'],
+    ['sh <<< x', '$ x'],
+  ])('the command inside is found: %s', (text, expected) => expect(inner(text).join(',')).toBe(expected))
+
+  test.each(['ls x', 'docker ps', 'ip addr', 'kubectl get pods', 'find / -name x', 'command -v x'])(
+    'what runs nothing is no wrapper: %s',
+    (text) => expect(inner(text)).toEqual([]),
   )
-}
+})
 
-test.each([
-  ['sudo -u bob -- x y', 'x y'],
-  ['sudo -nu bob A=b x', 'x'],
-  ['doas x', 'x'],
-  ['su - bob -c "x y"', '$ x y'],
-  ['runuser -u bob -- x', 'x'],
-  ['env -i A=b C=d x y', 'x y'],
-  ['env -S "x y"', '$ x y'],
-  ['timeout -k 5 10s x', 'x'],
-  ['nice -n 5 x', 'x'],
-  ['nice -5 x', 'x'],
-  ['ionice -c3 x', 'x'],
-  ['chrt -f 50 x', 'x'],
-  ['taskset -c 0-3 x', 'x'],
-  ['stdbuf -oL x', 'x'],
-  ['nohup x', 'x'],
-  ['setsid -f x', 'x'],
-  ['command -p x', 'x'],
-  ['exec -a name x', 'x'],
-  ['eval x y', '$ x y'],
-  ['chroot --userspec=a:b /mnt x', 'x'],
-  ['unshare -rm x', 'x'],
-  ['nsenter -t 1 -m -u x', 'x'],
-  ['watch -n 1 x y', '$ x y'],
-  ['busybox x', 'x'],
-  ['systemd-run --unit=a --wait x', 'x'],
-  ['bash -euxc "x; y"', '$ x; y'],
-  ['sh -o pipefail -c x', '$ x'],
-  ['xargs -0 -n 1 x', 'x'],
-  ['xargs -I{} x {}', 'x {}'],
-  ['find / -name a -exec x {} \\; -exec y {} +', 'x {},y {},find / -name a'],
-  ['ssh -p 22 bob@db1 x y', '$ x y'],
-  ['ssh db1 -p 22 x', '$ x'],
-  ['docker -D exec -it -u bob web x', 'x'],
-  ['docker container exec web x', 'x'],
-  ['docker compose -f a.yml exec -T web x', 'x'],
-  ['docker run --rm -v /:/h alpine x', 'x'],
-  ['podman exec web x', 'x'],
-  ['kubectl -n a exec pod -c b -- x', 'x'],
-  ['crictl exec -i abc x', 'x'],
-  ['lxc exec box -- x', 'x'],
-  ['pct exec 101 -- x', 'x'],
-  ['ip netns exec blue x', 'x'],
-  ['flock -n /tmp/l x', 'x'],
-  ['flock /tmp/l -c x', '$ x'],
-  ['script -qc x /dev/null', '$ x'],
-  ['strace -f -o /tmp/t x', 'x'],
-  ['setpriv --reuid=1 x', 'x'],
-  ['gdb -batch -ex x', '$ x'],
-  ['parallel x {} ::: a', 'x {},$ a'],
-  ['trap x EXIT', '$ x'],
-  ['sh <<< x', '$ x'],
-])('the command inside is found: %s', (text, expected) => expect(inner(text).join(',')).toBe(expected))
+describe('work', () => {
+  const context = { knownHosts: new Set(['h']) }
+  const single = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+  const double = (text: string) => `"${text.replace(/["\\$`]/g, '\\$&')}"`
 
-test.each(['ls x', 'docker ps', 'ip addr', 'kubectl get pods', 'find / -name x', 'command -v x'])(
-  'what runs nothing is no wrapper: %s',
-  (text) => expect(inner(text)).toEqual([]),
-)
+  /** Ways in which one text holds another, some of them twice. */
+  const wraps: ((text: string) => string)[] = [
+    (text) => `sh -c ${single(text)}`,
+    (text) => `bash <<< ${single(text)}`,
+    (text) => `sh <<X\n${text}\nX`,
+    (text) => `ruby -e ${single(`system(${double(text)}); \`${text}\``)}`,
+    (text) => `perl -e ${single(`exec(${double(text)})`)} ${single(text)}`,
+    (text) => `python3 -c ${single(`import os; os.system(${double(text)})`)}`,
+    (text) => `echo $(${text})`,
+    (text) => `echo ${text} | sh`,
+    (text) => `find / -exec ${text} \\; -exec ${text} \\;`,
+    (text) => `echo a b c d | xargs ${text}`,
+    (text) => `parallel ${text} ::: a b c`,
+    (text) => `alias a=${single(text)} b=${single(text)}`,
+    (text) => `sudo ssh h ${single(text)}`,
+    (text) => `awk ${single(`BEGIN { system(${double(text)}) }`)}`,
+  ]
+  const nested = fc
+    .tuple(fc.array(fc.nat(wraps.length - 1), { maxLength: 14 }), fc.constantFrom('sh', 'id', 'ls -la /', 'rm -rf /'))
+    .map(([ways, inner]) => {
+      let text: string = inner
+      for (const way of ways) {
+        const wrapped = (wraps[way] as (text: string) => string)(text)
+        if (wrapped.length > 8_000) break
+        text = wrapped
+      }
+      return text
+    })
+
+  describe('judging a text costs little', () => {
+    test('at most 48 steps for each character and twenty thousand for any text, however it nests', () => {
+      fc.assert(
+        fc.property(nested, (text) => {
+          expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
+        }),
+        { numRuns: 400 },
+      )
+      expect([stepsPerCharacter, stepsForAnyText]).toEqual([48, 20_000])
+    })
+
+    test.each([
+      ['an interpreter whose shell reads the text it stands in', `sh <<< 'ruby -e "\`sh\`"'`],
+      ['find in find', `${'find / -exec '.repeat(40)}id {} \\; ${'\\; '.repeat(39)}`],
+      ['xargs in xargs', `echo ${'a '.repeat(40)}| ${'xargs '.repeat(40)}id`],
+      [
+        'shells in here-documents',
+        Array.from({ length: 200 }).reduce((text, _, at) => `sh <<E${at}\n${text}\nE${at}`, 'id') as string,
+      ],
+    ])('%s ends, and does not run unasked', (_what, text) => {
+      expect(['ask', 'refuse']).toContain(judgeCommand(text, context).verdict)
+      expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
+    })
+
+    test('what costs more than that is asked about with the reason, even where all that was seen only looks', () => {
+      const text = `echo ${'a '.repeat(40)}| ${'xargs '.repeat(38)}id`
+      expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask' })
+      const verdict = judgeCommand(`${'find / -exec '.repeat(30)}id {} \\; ${'\\; '.repeat(29)}`, context)
+      expect(verdict).toMatchObject({ verdict: 'ask' })
+    })
+
+    test('honest layers of quoting stay far below it', () => {
+      let text = 'cat /var/log/syslog'
+      for (let layer = 0; layer < 4; layer += 1) text = `sh -c ${single(text)}`
+      expect(judgeCommand(text, context).verdict).toBe('run')
+      expect(countSteps(text, context)).toBeLessThan(stepsForAnyText / 10)
+    })
+  })
+})

@@ -1,0 +1,186 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { eventsOf } from '../db/events.ts'
+import type { IncidentEvent } from '../domain/event.ts'
+import { migrateToLatest } from '../migrations/migrate.ts'
+import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
+import { readPrompts, renderSystemPrompt } from '../prompts/render.ts'
+import { startPostgres } from '../start/postgres.ts'
+import { searchAttributes, startTemporal } from '../start/temporal.ts'
+import { findTemporalCli } from '../start/temporal-cli.ts'
+import { temporaryDirectory } from '../test/support/directory.ts'
+import { startSpine } from '../test/support/spine.ts'
+import { mostAtOnce, spanOf, twentyDisks } from '../test/support/twenty-disks.ts'
+import { describedTools } from '../tools/registry.ts'
+import { median, report } from './report.ts'
+import { type Stage, stage } from './stage.ts'
+
+const turns = 200
+
+/**
+ * What a turn with one tool call costs when model and tool answer at once, against a bare workflow that runs as many no-op
+ * activities on the same server and the same kind of queues. Taken in turn, so that a drifting machine hits both.
+ */
+export async function turn(): Promise<void> {
+  const scene = await stage({
+    maxTurns: turns,
+    model: (turn) => [{ tool: 'get_shard', arguments: { id: `shard-${turn}` } }],
+    core: () => ({ id: 'shard', status: 'nominal' }),
+  })
+  const bare: number[] = []
+  const ours: number[] = []
+  for (let round = 0; round < 2; round += 1) {
+    bare.push(...(await bareTurns(scene, turns / 2)))
+    ours.push(...(await realTurns(scene)))
+  }
+  await scene.stop()
+  const ratio = median(ours) / median(bare)
+  report('turn', {
+    'turns measured': ours.length,
+    'bare turn, median (ms)': Math.round(median(bare) * 10) / 10,
+    'nightshift turn, median (ms)': Math.round(median(ours) * 10) / 10,
+    'ratio (at most 2.0)': Math.round(ratio * 100) / 100,
+  })
+}
+
+async function bareTurns(scene: Stage, count: number): Promise<number[]> {
+  return await scene.client.workflow.execute('BareTurns', {
+    workflowId: `bare-${Math.random()}`,
+    taskQueue: 'bench-bare',
+    args: [count],
+  })
+}
+
+/** From one answer's row to the next: everything a turn does lies between them. */
+async function realTurns(scene: Stage): Promise<number[]> {
+  const { incidentId } = await scene.investigate()
+  const answers = (await eventsOf(scene.db, incidentId)).filter((event) => event.kind === 'model_answered')
+  return answers.slice(1).map((event, index) => Date.parse(event.at) - Date.parse(answers[index]?.at ?? event.at))
+}
+
+/**
+ * Twenty incidents of one type, one of them with another cause: what followers cost against their leader. The model is the
+ * runbook's rule table, so the tokens are synthetic: they show what a hint makes needless, not what a language model would say.
+ */
+export async function queue(): Promise<void> {
+  const dir = temporaryDirectory().path
+  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
+  const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('..', import.meta.url)), env: process.env })
+  const temporal = await startTemporal({
+    cli: cli.path,
+    dir: null,
+    searchAttributes,
+    logFile: join(dir, 'temporal.log'),
+    env: process.env,
+  })
+  await migrateToLatest(postgres.url)
+  const spine = await startSpine({
+    parts: ['lab', 'runbook', 'api'],
+    databaseUrl: postgres.url,
+    temporalAddress: temporal.address,
+    environment: { LAB_WEB_SHARDS: '20' },
+  })
+  const { odd, incidents, logs } = await twentyDisks(spine)
+  await spine.stop()
+  await Promise.all([temporal.stop(), postgres.stop()])
+  rmSync(dir, { recursive: true, force: true })
+
+  const of = (role: string) =>
+    incidents.flatMap((incident, index) => (incident.role === role ? [logs[index] ?? []] : []))
+  const followers = of('follower')
+  const wrong = followers.filter((log, index) => {
+    const incident = incidents.filter((candidate) => candidate.role === 'follower')[index]
+    return incident?.resource?.id === odd && log.some((event) => event.kind === 'hint_confirmed')
+  })
+  const leaderTokens = median(of('leader').map(tokensOf))
+  const followerTokens = median(followers.map(tokensOf))
+  report('queue (synthetic: a rule table, not a language model)', {
+    incidents: incidents.length,
+    'leaders / followers': `${of('leader').length} / ${followers.length}`,
+    'followers at work at once, most': mostAtOnce(followers.map(spanOf)),
+    'tokens of a leader, median': leaderTokens,
+    'tokens of a follower, median': followerTokens,
+    'followers against leaders': Math.round((followerTokens / leaderTokens) * 100) / 100,
+    'hints wrongly adopted (must be 0)': wrong.length,
+    'all twenty, from first claim to last end (s)': Math.round(
+      (Math.max(...logs.map((log) => spanOf(log).to)) - Math.min(...logs.map((log) => spanOf(log).from))) / 1000,
+    ),
+  })
+}
+
+function tokensOf(log: IncidentEvent[]): number {
+  return log.reduce(
+    (sum, event) =>
+      event.kind === 'model_answered'
+        ? sum + event.metadata.usage.promptTokens + event.metadata.usage.completionTokens
+        : sum,
+    0,
+  )
+}
+
+const callsPerTurn = 5
+const rowsOfTurns = 60
+const resultBytes = 20_000
+
+/** 300 tool calls of 20 kB each: what enters Temporal's history, and what goes to the model. */
+export async function history(): Promise<void> {
+  const scene = await stage({
+    maxTurns: rowsOfTurns,
+    model: (turn) =>
+      Array.from({ length: callsPerTurn }, (_, call) => ({
+        tool: 'get_shard',
+        arguments: { id: `s-${turn}-${call}` },
+      })),
+    core: (path) => ({ id: path, status: 'nominal', filler: 'x'.repeat(resultBytes) }),
+  })
+  const { incidentId, workflowId } = await scene.investigate()
+  const sizes: number[] = []
+  for (const run of await runsOf(scene.client, workflowId)) sizes.push(run)
+  const events = await eventsOf(scene.db, incidentId)
+  const calls = events.filter((event) => event.kind === 'tool_finished')
+  const requests = scene.requests.map((request) => request.characters)
+  await scene.stop()
+  report('history', {
+    'tool calls': calls.length,
+    'bytes per result': resultBytes,
+    'workflow runs': sizes.length,
+    'history, all runs (bytes, under 2 MB)': sizes.reduce((sum, size) => sum + size, 0),
+    'history per call (bytes)': Math.round(sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, calls.length)),
+    'largest request to the model (characters)': Math.max(...requests),
+    'last request to the model (characters)': requests.at(-1) ?? 0,
+    'context budget (characters, 3 a token)': 32_768 * 3,
+  })
+}
+
+async function runsOf(client: import('@temporalio/client').Client, workflowId: string): Promise<number[]> {
+  const sizes: number[] = []
+  let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId
+  while (runId) {
+    const description = await client.workflow.getHandle(workflowId, runId).describe()
+    sizes.push(description.historySize ?? 0)
+    const whole = await client.workflow.getHandle(workflowId, runId).fetchHistory()
+    const begin: string | null | undefined =
+      whole.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId
+    runId = begin || undefined
+  }
+  return sizes
+}
+
+/** Bytes of prompt and tool definitions that every first turn sends. */
+export async function prompt(): Promise<void> {
+  const prompts = readPrompts()
+  const described = describedTools(null)
+  const tools = Buffer.byteLength(JSON.stringify(describeTools(described)))
+  const native = Buffer.byteLength(renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '' }))
+  const json = Buffer.byteLength(
+    renderSystemPrompt(prompts, { override: null, protocol: 'json', toolsText: describeToolsAsText(described) }),
+  )
+  report('prompt', {
+    'tools offered': described.length,
+    'system prompt, native (bytes)': native,
+    'tool definitions, native (bytes)': tools,
+    'first turn, native (bytes)': native + tools,
+    'first turn, json (bytes)': json,
+  })
+}

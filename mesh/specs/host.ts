@@ -1,0 +1,213 @@
+import { z } from 'zod'
+import { type DeviceArgs, defineSpec, devicePath, onlyLooks, path, present, same, word } from './spec.ts'
+import { unitName } from './unit.ts'
+
+export const mostLogLines = 2_000
+
+export const logReadArgs = z.strictObject({
+  /** The journal of a service, or a file: one of them. */
+  unit: unitName.optional(),
+  path: devicePath.optional(),
+  /** Lines of twice this time are read, so that what is new shows. */
+  since_seconds: z.number().int().min(60).max(86_400).default(3_600),
+  contains: z.array(z.string().min(1).max(200)).max(5).default([]),
+})
+
+/** Lines as a device answers them: milliseconds since 1970 and a text, oldest first. `null`: the line has no time, nor has one before it. */
+export const readLines = z.looseObject({
+  lines: z.array(z.tuple([z.number().nullable(), z.string()])),
+  /** When the file was written last; of a journal the time of the question. */
+  until_ms: z.number(),
+})
+
+export const deviceLogs = defineSpec({
+  name: 'device_logs',
+  capability: 'log.read',
+  about:
+    'What a service (unit) or a log file (path) on a device says: templates with counts, new ones and errors first.',
+  args: logReadArgs,
+  input: () =>
+    z.strictObject({
+      unit: z
+        .string()
+        .max(256)
+        .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
+        .optional(),
+      path: path.optional(),
+      since_seconds: logReadArgs.shape.since_seconds.removeDefault().optional(),
+      contains: logReadArgs.shape.contains.removeDefault().optional(),
+    }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  readsLog: true,
+  toArgs: ({ unit, ...rest }: DeviceArgs) =>
+    present({
+      ...rest,
+      ...(unit !== undefined && { unit: String(unit).endsWith('.service') ? unit : `${unit}.service` }),
+    }),
+  toOutput: same,
+  summary: ({ unit, path: file }) => `Read the log of ${unit ?? file}`,
+})
+
+export const logSpecs = [deviceLogs]
+
+/** A dash at the end would tell apt to remove the package. */
+const packageName = z
+  .string()
+  .max(200)
+  .regex(/^[a-z0-9][a-z0-9.+-]*[a-z0-9+.](?:=[A-Za-z0-9][A-Za-z0-9.+:~-]*[A-Za-z0-9.+~])?$/, 'is no package name')
+
+/** Words as people search for them: nothing that a pattern language would take for more. */
+export const pkgSearchArgs = z.strictObject({
+  text: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 .+-]{0,99}$/, 'is no search text'),
+  limit: z.number().int().min(1).max(500).default(50),
+})
+
+export const pkgInstallArgs = z.strictObject({ packages: z.array(packageName).min(1).max(20) })
+
+/**
+ * Looser than the device's: how a version is spelled is left to the device, which says what is
+ * wrong.
+ */
+const packageWord = z
+  .string()
+  .max(200)
+  .regex(/^[a-z0-9][a-z0-9.+-]+(=[A-Za-z0-9.+:~-]+)?$/, 'is not the name of a package')
+
+export const pkgSearch = defineSpec({
+  name: 'pkg_search',
+  isRare: true,
+  capability: 'pkg.search',
+  about: 'Search the packages that a device could install.',
+  args: pkgSearchArgs,
+  // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
+  // device says.
+  input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  inside: true,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ text }) => `Search packages for ${text}`,
+})
+
+export const pkgInstall = defineSpec({
+  name: 'pkg_install',
+  isRare: true,
+  capability: 'pkg.install',
+  about: 'Install packages of the operating system on a device.',
+  args: pkgInstallArgs,
+  input: () => pkgInstallArgs.extend({ packages: z.array(packageWord).min(1).max(20) }),
+  effect: 'write',
+  risk: 'high',
+  reversible: false,
+  inside: true,
+  privileged: true,
+  asked: true,
+  streams: true,
+  rehearses: true,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ packages }: { packages: string[] }) => `Install ${packages.join(', ')}`,
+  proof: {
+    promised: 'the packages are installed: installing them again would change nothing',
+    otherwise: 'the package manager cannot be asked there; look at the installed versions yourself afterwards',
+  },
+  promise: ({ packages }: { packages: string[] }) => ({
+    look: () => ({ capability: 'pkg.install', args: { packages }, rehearse: true }),
+    holds({ result }) {
+      if (result === null) return { holds: false, observed: `no package ${packages.join(', ')} is known there` }
+      if (typeof result.would_change !== 'boolean') return null
+      return result.would_change
+        ? { holds: false, observed: `${packages.join(', ')} would still have to be installed` }
+        : { holds: true, observed: `installing ${packages.join(', ')} again would change nothing` }
+    },
+  }),
+})
+
+export const pkgSpecs = [pkgInstall, pkgSearch]
+
+export const procListArgs = z.strictObject({
+  /** Part of the name or of the command line. */
+  name: z.string().min(1).max(200).optional(),
+  /** Who listens or is connected there. An agent older than this argument refuses it. */
+  port: z.number().int().min(1).max(65_535).optional(),
+  limit: z.number().int().min(1).max(1_000).default(50),
+})
+
+export const procKillArgs = z.strictObject({
+  pid: z.number().int().min(1).max(4_194_304),
+  /** As `proc.list` answered it: another process that has the pid by now is left alone. */
+  start_time: z.string().regex(/^\d{1,20}$/, 'is not a start_time of proc_list'),
+  signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
+})
+
+export const procList = defineSpec({
+  name: 'proc_list',
+  capability: 'proc.list',
+  about: 'List processes on a device, by text or by port: pid, start_time, user, name, command line, memory, CPU now.',
+  args: procListArgs,
+  input: () => procListArgs.extend({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  inside: true,
+  toArgs: present,
+  toOutput: same,
+  summary: () => 'List processes',
+})
+
+const processes = z.looseObject({
+  processes: z.array(z.looseObject({ pid: z.number(), start_time: z.coerce.string() })),
+  total: z.number().optional(),
+})
+
+type Kill = { pid: number; start_time: string; signal: 'TERM' | 'KILL' | 'HUP' | 'INT' }
+
+export const procKill = defineSpec({
+  name: 'proc_kill',
+  isRare: true,
+  capability: 'proc.kill',
+  about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
+  args: procKillArgs,
+  // The device refuses process 1 as well, and says why; a model need not ask.
+  input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304) }),
+  effect: 'write',
+  risk: 'high',
+  reversible: false,
+  inside: true,
+  privileged: true,
+  asked: true,
+  rehearses: true,
+  toArgs: present,
+  toOutput: same,
+  summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,
+  proof: {
+    promised: 'the process is gone',
+    otherwise:
+      'the signal asks for something that no list of processes shows; look at what the process does yourself afterwards',
+  },
+  promise({ pid, start_time, signal }) {
+    if (signal === 'HUP') return null
+    return {
+      look: () => ({ capability: 'proc.list', args: { limit: 1_000 } }),
+      holds({ result }) {
+        const found = processes.safeParse(result)
+        if (!found.success) return null
+        const { processes: shown, total } = found.data
+        if (shown.some((each) => each.pid === pid && each.start_time === start_time)) {
+          return { holds: false, observed: `process ${pid} still runs` }
+        }
+        // It may be among those that were left out.
+        return total !== undefined && total > shown.length ? null : { holds: true, observed: 'the process is gone' }
+      },
+    }
+  },
+})
+
+export const procSpecs = [procList, procKill]

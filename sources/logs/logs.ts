@@ -1,0 +1,209 @@
+import { z } from 'zod'
+import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
+import { type Ask, defineSourceTool, fitSummary, type ToolReading } from '../kind.ts'
+import { findTemplates, type LogLine, type Template } from './drain.ts'
+
+/**
+ * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the
+ * query from it, so that no text of a model is a query.
+ */
+export const logQuery = z.strictObject({
+  source: z.string().max(40).optional().describe('which source, where there are several'),
+  labels: z
+    .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label'), z.string().min(1).max(200))
+    .describe('what the lines are about, as { "instance": "web-1" }: one label at least'),
+  contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('texts that each line holds'),
+  excludes: z.array(z.string().min(1).max(200)).max(5).default([]).describe('texts that no line holds'),
+  pattern: z.string().min(1).max(200).optional().describe('a regular expression (RE2)'),
+  window: z.string().max(20).default('1h').describe('how far back, as 30m or 6h'),
+  until: z.iso.datetime().optional().describe('end (RFC 3339, UTC); default now'),
+})
+export type LogQuery = z.output<typeof logQuery>
+
+const mostWindowSeconds = 86_400
+const mostLabels = 6
+/** Lines that are read of a window; the server counts them all. */
+export const mostLines = 2_000
+
+/** May this be asked as it is? Pure. */
+export function judgeLogQuery({ labels, window, pattern }: LogQuery): QueryVerdict {
+  const refuse = (reason: string, bounded: Record<string, string> | null = null) => ({
+    ok: false as const,
+    reason,
+    bounded,
+  })
+  const names = Object.keys(labels)
+  if (names.length === 0)
+    return refuse('it names nothing: give a label of what it is about, as { "instance": "web-1" }')
+  if (names.length > mostLabels) return refuse(`it has ${names.length} labels, ${mostLabels} at most`)
+  const seconds = parseDuration(window)
+  if (seconds === null || seconds <= 0)
+    return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`)
+  if (seconds > mostWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
+  const problem = pattern === undefined ? null : findPatternProblem(pattern)
+  return problem === null ? { ok: true } : refuse(problem)
+}
+
+/** Only the plain part of RE2: no repeat of a repeat, no counted repeat, nothing that some engines lack. */
+function findPatternProblem(pattern: string): string | null {
+  if (/\(\?(?!:)/.test(pattern) || /\\[1-9]/.test(pattern))
+    return 'the pattern uses what RE2 does not have: flags, look-around or back references'
+  if (/\{\d/.test(pattern)) return 'the pattern counts repeats: write + or *'
+  if (/[+*?]\)*[+*]/.test(pattern) || /\([^)]*[+*][^)]*\)[+*]/.test(pattern)) return 'the pattern repeats a repeat'
+  if (/^[.*+?^$()|\s]*$/.test(pattern)) return 'the pattern matches every line'
+  try {
+    new RegExp(pattern, 'u')
+    return null
+  } catch {
+    return 'the pattern is no regular expression'
+  }
+}
+
+/** The window in milliseconds. */
+export function toRange(
+  { window, until }: Pick<LogQuery, 'window' | 'until'>,
+  nowMs: number,
+): { fromMs: number; untilMs: number } {
+  const untilMs = until ? Math.min(Date.parse(until), nowMs) : nowMs
+  return { fromMs: untilMs - (parseDuration(window) ?? 3_600) * 1_000, untilMs }
+}
+
+/** A text as a regular expression that matches it and nothing else (RE2). */
+export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
+
+/** What a window of logs held, and what the same length of time before it held. */
+export type Found = {
+  lines: readonly LogLine[]
+  /** As the server counts them; null where it does not. */
+  total: number | null
+  before: readonly LogLine[] | null
+  /** Labels that lines here have, where nothing was found. */
+  labelNames?: readonly string[]
+}
+
+const error =
+  /\b(?:error|err|fatal|panic|critical|crit|alert|emerg|exception|fail(?:ed|ure)?|denied|refused|timed? ?out)\b/i
+/** A cause begins before its alert does. */
+const leadMs = 15 * 60_000
+const mostTemplateCharacters = 220
+const mostSamples = 3
+const mostSampleCharacters = 300
+
+/** Templates: what is new first, then errors, then what is most frequent; 2 kB at most. The whole is the lines as they came, oldest first. */
+function summarizeLogs(
+  query: LogQuery,
+  found: Found,
+  range: { fromMs: number; untilMs: number },
+  incidentBeganMs: number | null,
+): ToolReading {
+  const isNew = ({ firstMs }: Template) =>
+    found.before !== null && firstMs >= Math.max(range.fromMs, (incidentBeganMs ?? 0) - leadMs)
+  const rank = (template: Template) => (isNew(template) ? 2 : 0) + (error.test(template.sample) ? 1 : 0)
+  const templates = findTemplates([...(found.before ?? []), ...found.lines], range.fromMs)
+    .map((template) => ({ template, rank: rank(template) }))
+    .sort((a, b) => b.rank - a.rank || b.template.count - a.template.count)
+  const items = templates.map(({ template }, at) => ({
+    template: cut(template.text, mostTemplateCharacters),
+    count: template.count,
+    ...(isNew(template) && { isNew: true }),
+    first: toTime(template.firstMs),
+    last: toTime(template.lastMs),
+    ...(at < mostSamples && { sample: cut(template.sample, mostSampleCharacters) }),
+  }))
+  const { labels, contains, excludes, pattern, window } = query
+  const head = {
+    asked: {
+      labels,
+      ...(contains.length > 0 && { contains }),
+      ...(excludes.length > 0 && { excludes }),
+      ...(pattern && { pattern }),
+    },
+    window,
+    until: toTime(range.untilMs),
+    lines: found.total ?? found.lines.length,
+    ...(found.lines.length >= mostLines && { read: found.lines.length }),
+    templatesFound: templates.length,
+    ...(found.before === null && { notCompared: 'the window before' }),
+    ...(found.labelNames && found.lines.length === 0 && { labelsThere: found.labelNames.slice(0, 30) }),
+  }
+  const summary = fitSummary(items, (kept, omitted) => ({
+    ...head,
+    templates: kept,
+    ...(omitted > 0 && { notShown: omitted }),
+  }))
+  const ordered = found.lines.toSorted((a, b) => a.atMs - b.atMs)
+  return {
+    summary,
+    whole: ordered.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`).join('\n'),
+    isEmpty: found.lines.length === 0,
+  }
+}
+
+const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`)
+
+const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+
+/** What a device answered of a log: lines with milliseconds since 1970, or null where a line tells no time. */
+export type DeviceLog = { lines: readonly (readonly [number | null, string])[]; untilMs: number; isMore: boolean }
+
+/**
+ * The same summary as of a source of logs. The time that was asked for is compared with as long before it; lines that tell no time count as
+ * written when the file was, and are compared with nothing.
+ */
+export function summarizeDeviceLog(
+  { lines, untilMs, isMore }: DeviceLog,
+  asked: { labels: Record<string, string>; contains: string[]; sinceSeconds: number },
+  at: { nowMs: number; incidentBeganMs: number | null },
+): ToolReading {
+  const isTimed = lines.some(([atMs]) => atMs !== null)
+  const fromMs = isTimed ? at.nowMs - asked.sinceSeconds * 1_000 : Number.NEGATIVE_INFINITY
+  const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? untilMs, text }))
+  const found = all.filter(({ atMs }) => atMs >= fromMs)
+  // What was cut off at the beginning is missing from the time before.
+  const before = isTimed && !isMore ? all.filter(({ atMs }) => atMs < fromMs) : null
+  const query = {
+    labels: asked.labels,
+    contains: asked.contains,
+    excludes: [],
+    window: formatWindow(asked.sinceSeconds),
+  }
+  const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
+  const total = isMore && found.length >= mostLines ? null : found.length
+  return summarizeLogs(query, { lines: found, total, before }, range, at.incidentBeganMs)
+}
+
+const formatWindow = (seconds: number): string =>
+  seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${Math.round(seconds / 60)}m`
+
+export type Range = { fromMs: number; untilMs: number }
+
+/** How a kind of source is asked: it writes its own query from the question. */
+export type LogReader = {
+  /** The newest lines of a window. */
+  readLines(ask: Ask, query: LogQuery, range: Range): Promise<LogLine[]>
+  /** How many lines the window has. */
+  countLines(ask: Ask, query: LogQuery, range: Range): Promise<number | null>
+  /** Names of labels that lines of the window have. */
+  listLabels(ask: Ask, range: Range): Promise<string[]>
+}
+
+/** `search_logs` of a kind of source. Everything but the lines themselves may be missing, and is said then. */
+export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
+  defineSourceTool({
+    name: 'search_logs',
+    description: 'Search logs: templates with counts, first and last seen, and samples; what is new and errors first.',
+    input: logQuery,
+    judge: judgeLogQuery,
+    labels: ({ labels }) => labels,
+    async read(ask, query, { nowMs, incidentBeganMs }) {
+      const range = toRange(query, nowMs)
+      const earlier = { fromMs: range.fromMs - (range.untilMs - range.fromMs), untilMs: range.fromMs }
+      const [lines, total, before] = await Promise.all([
+        readLines(ask, query, range),
+        countLines(ask, query, range).catch(() => null),
+        readLines(ask, query, earlier).catch(() => null),
+      ])
+      const labelNames = lines.length === 0 ? await listLabels(ask, range).catch(() => []) : undefined
+      return summarizeLogs(query, { lines, total, before, ...(labelNames && { labelNames }) }, range, incidentBeganMs)
+    },
+  })

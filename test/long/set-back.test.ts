@@ -1,0 +1,166 @@
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import pg from 'pg'
+import type { Approval } from '../../domain/approval.ts'
+import { ended, expectNothingTwice } from '../support/after-restore.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { freshDatabase } from '../support/servers.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+import { ownTemporal } from '../support/temporal-proxy.ts'
+
+describe('database set back', () => {
+  // The database comes back as it was earlier, and Temporal knows better. The other way round: `temporal-set-back.test.ts`.
+  const parts = ['lab', 'runbook', 'api', 'worker'] as const
+  const environment = { WATCHDOG_INTERVAL_SECONDS: '1' }
+  let stops: (() => Promise<unknown> | unknown)[] = []
+  afterEach(async () => {
+    for (const stop of stops.reverse()) await stop()
+    stops = []
+  })
+
+  /** Replaces a database by a copy of another; nobody may be connected to either. */
+  async function copyDatabase(url: string, from: string, to: string): Promise<void> {
+    const client = new pg.Client({ connectionString: url.replace(/[^/]*$/, 'postgres') })
+    await client.connect()
+    try {
+      await client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [from])
+      await client.query(`drop database if exists ${to} with (force)`)
+      await client.query(`create database ${to} template ${from}`)
+    } finally {
+      await client.end()
+    }
+  }
+
+  test('a database that is restored from before a repair: each incident goes on, and nothing is done twice', async () => {
+    const database = await freshDatabase()
+    const name = database.url.slice(database.url.lastIndexOf('/') + 1)
+    const backup = `${name}_backup`
+    const spine = await startSpine({ parts: [...parts], databaseUrl: database.url, environment })
+    stops.push(
+      () => database.drop(),
+      () => spine.stop(),
+    )
+    await spine.lab.break('replication_lag', 'db-osl-1')
+    const claimed = await spine.incident('replication_lag', 'investigating')
+    await spine.kill('worker')
+    await spine.lab.break('service_down', 'web-osl-1')
+    const queued = await spine.incident('service_down', 'open')
+    await spine.kill('api')
+    await copyDatabase(database.url, name, backup)
+
+    await Promise.all([spine.start('api'), spine.start('worker')])
+    await spine.incident('replication_lag', 'resolved', 120_000)
+    await spine.incident('service_down', 'resolved', 120_000)
+    await Promise.all([spine.kill('api'), spine.kill('worker')])
+    await copyDatabase(database.url, backup, name)
+    await Promise.all([spine.start('api'), spine.start('worker')])
+
+    // The one that was claimed lost its run, the other one the number of its first attempt.
+    expect(await ended(spine, claimed.id)).toMatchObject({ attempt: 3 })
+    expect(await ended(spine, queued.id)).toMatchObject({ attempt: 2 })
+    const codes = [...(await spine.events(claimed.id)), ...(await spine.events(queued.id))].flatMap(
+      ({ kind, metadata }) => (kind === 'noted' ? [(metadata as { code: string }).code] : []),
+    )
+    expect(codes).toEqual(expect.arrayContaining(['run_lost', 'attempt_skipped']))
+    await expectNothingTwice(spine)
+  }, 400_000)
+})
+
+describe('temporal set back', () => {
+  // Temporal comes back as it was earlier, or empty, and the database knows better.
+  const parts = ['lab', 'runbook', 'api', 'worker'] as const
+  const environment = { WATCHDOG_INTERVAL_SECONDS: '1' }
+  let stops: (() => Promise<unknown> | unknown)[] = []
+  afterEach(async () => {
+    for (const stop of stops.reverse()) await stop()
+    stops = []
+  })
+
+  /** A spine with a Temporal that is set back: stopped, its file replaced by what it was at `keep`, or by nothing. */
+  async function withOwnTemporal() {
+    const directory = temporaryDirectory()
+    stops.push(() => directory.remove())
+    const temporal = await ownTemporal(directory.path)
+    stops.push(() => temporal.stop())
+    const spine = await startSpine({ parts: [...parts], temporalAddress: temporal.current.address, environment })
+    stops.push(() => spine.stop())
+    const kept = join(directory.path, 'kept')
+    const files = () => readdirSync(directory.path).filter((file) => file.startsWith('temporal.db'))
+    const stopped = async (work: () => void) => {
+      await temporal.current.stop()
+      work()
+      await temporal.again()
+    }
+    return {
+      spine,
+      keep: () =>
+        stopped(() => {
+          mkdirSync(kept, { recursive: true })
+          for (const file of files()) copyFileSync(join(directory.path, file), join(kept, file))
+        }),
+      setBack: () =>
+        stopped(() => {
+          for (const file of files()) rmSync(join(directory.path, file))
+          if (!existsSync(kept)) return
+          for (const file of readdirSync(kept)) copyFileSync(join(kept, file), join(directory.path, file))
+        }),
+    }
+  }
+
+  const pending = async (spine: Spine) => (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items
+
+  /** The question of a lost run is taken back, asked again by the next attempt, and what is approved then is done once. */
+  async function expectAskedAgain(spine: Spine, first: Approval): Promise<void> {
+    const second = await spine.until(
+      'the question to be asked again',
+      async () => (await pending(spine)).find(({ id }) => id !== first.id),
+      150_000,
+    )
+    expect(await spine.get(`/approvals/${first.id}`)).toMatchObject({ status: 'withdrawn' })
+    const as = { token: spine.tokens.approver }
+    const { body } = await spine.post(`/approvals/${second.id}/token`, { decision: 'approve' }, as)
+    await spine.post(`/approvals/${second.id}/decision`, { decision: 'approve', token: body.token }, as)
+    expect(await ended(spine, first.incidentId)).toMatchObject({ status: 'resolved' })
+  }
+
+  test('a Temporal that was emptied: what waited for a person is asked again, and what comes in is investigated', async () => {
+    const { spine, setBack } = await withOwnTemporal()
+    await spine.lab.break('drain', 'host-osl-3')
+    const first = await spine.pendingApproval()
+    await setBack()
+    // As the one who runs that Temporal makes it again; a supervisor starts the worker again.
+    await spine.client.connection.workflowService.registerNamespace({
+      namespace: spine.namespace,
+      workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+    })
+    await spine.kill('worker')
+    await spine.start('worker')
+    await expectAskedAgain(spine, first)
+    await spine.lab.break('replication_lag', 'db-osl-1')
+    await spine.incident('replication_lag', 'resolved', 120_000)
+    await expectNothingTwice(spine)
+  }, 400_000)
+
+  /** What runs wrote of an incident. Its alert ends when it ends, and what is noted of a watched repair is noted later. */
+  async function ownRows(spine: Spine, incidentId: string): Promise<number[]> {
+    const events = await spine.events(incidentId)
+    return events.filter(({ kind }) => kind !== 'noted' && kind !== 'alert_received').map(({ seq }) => seq)
+  }
+
+  test('a Temporal that is older than the database: what it began since is taken up again, what ended stays ended', async () => {
+    const { spine, keep, setBack } = await withOwnTemporal()
+    await spine.lab.break('replication_lag', 'db-osl-1')
+    const { id } = await spine.incident('replication_lag', 'investigating')
+    await keep()
+    await spine.incident('replication_lag', 'resolved', 120_000)
+    const before = await ownRows(spine, id)
+    await spine.lab.break('drain', 'host-osl-3')
+    const first = await spine.pendingApproval()
+    await setBack()
+    await expectAskedAgain(spine, first)
+    expect(await spine.get(`/incidents/${id}`)).toMatchObject({ status: 'resolved', attempt: 1 })
+    expect(await ownRows(spine, id)).toEqual(before)
+    await expectNothingTwice(spine)
+  }, 400_000)
+})

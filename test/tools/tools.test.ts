@@ -1,0 +1,198 @@
+import { describe, expect, test } from '@jest/globals'
+import { plainApproval } from '../../api/routes/approval-plain-html.ts'
+import { formatApproval } from '../../cli/approvals/card.ts'
+import { type Approval, approval as schema } from '../../domain/approval.ts'
+import { type Proof, verificationOutcomes } from '../../domain/envelope.ts'
+import { formatVerification } from '../../domain/format-approval.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { inventoryKinds } from '../../domain/kinds.ts'
+import type { CorePort } from '../../domain/tool.ts'
+import { describeTools } from '../../model/describe-tools.ts'
+import { keepTopics, readPrompts } from '../../prompts/render.ts'
+import { renderCard } from '../../slack/card.ts'
+import { sourceKinds } from '../../sources/kinds.ts'
+import { describedTools, splitTools, tools } from '../../tools/registry.ts'
+
+describe('converge', () => {
+  const node = (id: string, more = {}) => ({
+    id,
+    hostname: id,
+    ip: '10.0.0.1',
+    shard: 's',
+    status: 'degraded',
+    ...more,
+  })
+
+  /** What an approval of a converge is bound to while the shard has these nodes. */
+  async function boundTo(items: object[]): Promise<string | undefined> {
+    const core: CorePort = {
+      get: async () => ({ ok: true, status: 200, data: { items } }),
+      post: async () => ({ ok: false, status: 503, problem: { title: 'no', detail: 'no' } }),
+    }
+    const prepared = await tools.get('converge_shard')?.prepare?.({ id: 's', reason: 'x' }, { core } as never)
+    return prepared?.stateFingerprint
+  }
+
+  test('a converge that was approved for nodes is not approved for others under the name of the shard or of a node', async () => {
+    const approved = await boundTo([node('a'), node('b')])
+    expect(await boundTo([node('b', { status: 'nominal' }), node('a')])).toBe(approved)
+    for (const now of [[node('a')], [node('a'), node('b'), node('c')], [node('a'), node('b', { ip: '10.0.0.9' })]]) {
+      expect(await boundTo(now)).not.toBe(approved)
+    }
+  })
+})
+
+describe('first turn', () => {
+  const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
+  const everything = describedTools(null, [device], [...sourceKinds.keys()])
+  const names = (list: { name: string }[]) => list.map(({ name }) => name)
+
+  describe('the first turn', () => {
+    test.each([...inventoryKinds, null])('every tool is offered or named by more_tools, for %s', (kind) => {
+      const { first, more } = splitTools(everything, kind)
+      expect([...names(first), ...names(more)].sort()).toEqual([...names(everything), 'more_tools'].sort())
+      const listed = first.find(({ name }) => name === 'more_tools')?.description ?? ''
+      for (const name of names(more)) expect(listed).toContain(name)
+    })
+
+    test.each([...inventoryKinds, null])('an incident about %s can be ended, and its resource found', (kind) => {
+      const first = names(splitTools(everything, kind).first)
+      for (const name of ['resolve_incident', 'escalate_incident', 'find_resource', 'get_resource', 'query_metrics'])
+        expect(first).toContain(name)
+    })
+
+    test('plans are offered for hosts and VMs, shards for what belongs to one', () => {
+      const plans = inventoryKinds.filter((kind) =>
+        names(splitTools(everything, kind).first).includes('execute_migration'),
+      )
+      expect(plans).toEqual(['region', 'host', 'vm'])
+      const shards = inventoryKinds.filter((kind) =>
+        names(splitTools(everything, kind).first).includes('converge_shard'),
+      )
+      expect(shards).toEqual(['shard', 'node', 'tenant'])
+    })
+
+    test('what is looked at first is offered where it matters, and what is rare on request', () => {
+      const offering = (name: string) =>
+        inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
+      for (const name of ['get_host', 'list_hosts']) expect(offering(name)).toEqual(['region', 'host', 'vm'])
+      for (const name of ['vm_start', 'vm_restart']) expect(offering(name)).toEqual(['vm'])
+      expect(offering('disk_usage')).toEqual(expect.arrayContaining(['node', 'service_unit', 'database']))
+      for (const name of ['vm_stop', 'git_log', 'git_show', 'git_revert']) expect(offering(name)).toEqual([])
+    })
+
+    test('a site with few tools has no more_tools', () => {
+      const few = everything.filter(({ name }) => tools.get(name)?.firstFor === undefined)
+      expect(names(splitTools(few, 'node').first)).toEqual(names(few))
+    })
+
+    test('half of what a model would read of all tools is left out, and no sentence of them is lost', () => {
+      const size = (list: typeof everything) => JSON.stringify(describeTools(list)).length
+      expect(size(splitTools(everything, 'node').first)).toBeLessThan(size(everything) / 2)
+    })
+  })
+
+  describe('the prompt', () => {
+    const { system } = readPrompts()
+
+    test('a site with database shards reads the lines of shards, a host those of plans, each without its mark', () => {
+      const shard = keepTopics(system, new Set(['shard', 'node', 'tenant']))
+      expect(shard).toContain('- Replication broken or lagging: check the shard')
+      expect(shard).toContain('A database shard is a MySQL replication pair')
+      expect(shard).not.toMatch(/Host down|ha_group|Runaway process|[{}]/)
+      const host = keepTopics(system, new Set(['host', 'vm', 'device']))
+      expect(host).toMatch(/- Host down: plan with[\s\S]*- Runaway process/)
+      expect(host).not.toMatch(/MySQL|converge/i)
+    })
+
+    test('what is about everything stays, and without a topic all of it', () => {
+      const plain = keepTopics(system, new Set())
+      for (const line of [
+        '## Responsibilities',
+        '- Unknown: gather context',
+        '- A person denied an action',
+        '## Endings',
+      ])
+        expect(plain).toContain(line)
+      expect(keepTopics(system, null)).toMatch(/Replication broken[\s\S]*Host down[\s\S]*Full log/)
+    })
+  })
+})
+
+describe('proof', () => {
+  const writes = [...tools.values()].filter(({ effect }) => effect === 'write')
+
+  test('there are writes that prove themselves and writes that nothing proves', () => {
+    expect(new Set(writes.map(({ proof }) => proof?.by))).toEqual(new Set(['state', 'nothing']))
+  })
+
+  test.each(writes.map((tool) => [tool.name, tool] as const))(
+    '%s states what proves it, or that nothing does',
+    (_, tool) => {
+      expect(tool.proof).toEqual({
+        by: expect.stringMatching(/^(state|nothing)$/),
+        text: expect.stringMatching(/^.{10,}[^.]$/),
+      })
+      // Both are told by the same look: that nothing proves it is an answer, too.
+      expect(tool.postcondition?.withinSeconds).toBeGreaterThan(0)
+      // Where nothing proves it, a person is told where to look.
+      if (tool.proof?.by === 'nothing') expect(tool.proof.text).toContain('afterwards')
+    },
+  )
+
+  test('a command promises nothing, whatever carries it', () => {
+    const carrying = writes.filter(({ command }) => command)
+    expect(carrying.map(({ name, proof }) => [name, proof?.by])).toEqual([
+      ['exec', 'nothing'],
+      ['shell_eval', 'nothing'],
+      ['docker_exec', 'nothing'],
+    ])
+  })
+
+  test('each outcome has a word of its own, and one of another version is told as it stands', () => {
+    expect(new Set(verificationOutcomes.map(formatVerification)).size).toBe(4)
+    expect(formatVerification('held_for_now')).toBe('held for now')
+  })
+
+  describe('a card says before anybody decides', () => {
+    const doors: [string, (proof: Proof | undefined) => string][] = [
+      ['in the terminal', (proof) => formatApproval(asked(proof) as never)],
+      [
+        'without JavaScript',
+        (proof) => String(plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null })),
+      ],
+      [
+        'in Slack',
+        (proof) => JSON.stringify(renderCard(asked(proof), { type: 't' } as Incident, 'https://x.example', 'b')),
+      ],
+    ]
+    // Lines are broken where the door has no room.
+    const told = (text: string) => text.replace(/\s+/g, ' ')
+
+    test.each(doors)('%s, what will prove that it worked', (_, show) => {
+      expect(told(show({ by: 'state', text: 'the process is gone' }))).toContain(
+        'Code will prove whether this worked: the process is gone.',
+      )
+    })
+
+    test.each(doors)('%s, that nothing will', (_, show) => {
+      expect(told(show({ by: 'nothing', text: 'look at it yourself afterwards' }))).toContain(
+        'Nothing will prove that this worked: look at it yourself afterwards.',
+      )
+    })
+
+    test.each(doors)('%s, that an approval of an earlier version does not tell', (_, show) => {
+      expect(told(show(undefined))).toContain('was not stored with this approval')
+    })
+  })
+
+  function asked(proof: Proof | undefined): Approval {
+    return schema.parse({
+      ...{ id: 'apr_1', incidentId: 'inc_1', attempt: 1, callId: 'c1_0', tool: 'exec', arguments: { argv: ['id'] } },
+      ...{ targets: [{ kind: 'node', id: 'node-osl-1' }], reason: 'because', risk: 'medium', reversible: false },
+      ...{ required: 1, approvals: 0, actionDigest: 'd', stateFingerprint: 's', status: 'pending', useBy: null },
+      ...{ requestedAt: '2026-11-21T02:00:00Z', expiresAt: '2026-11-21T02:10:00Z', decisions: [] },
+      dryRun: { possible: false, summary: 'Run it', details: {}, ...(proof && { proof }) },
+    })
+  }
+})

@@ -1,0 +1,118 @@
+import type { UseQueryResult } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { formatSpan } from '../domain/format.ts'
+import { ApiProblem, queryClient, useAway } from './api.ts'
+import { usePendingApprovals } from './approvals/query.ts'
+import { formatTimeOfDay, useNow } from './time.ts'
+
+let first = true
+
+/**
+ * The heading of a page: names the tab, with how many approvals wait, and takes the focus when one comes from another page,
+ * so that a screen reader begins here and no button is ever pressed by a key that was meant for the page before.
+ */
+export function Heading({ title, children }: { title: string; children?: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  const { count } = usePendingApprovals()
+  useEffect(() => {
+    document.title = `${count > 0 ? `(${count}) ` : ''}${title} · Nightshift`
+  }, [title, count])
+  useEffect(() => {
+    if (!first && !location.hash) heading.current?.focus()
+    first = false
+  }, [])
+  return (
+    <h1 ref={heading} tabIndex={-1}>
+      {children ?? title}
+    </h1>
+  )
+}
+
+export function Brand() {
+  return (
+    <a className="brand" href="/incidents">
+      <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
+        <rect width="32" height="32" rx="7" fill="#171b2a" stroke="#66708a" strokeWidth="1" />
+        <path d="M21.5 20.8A9 9 0 0 1 12.2 7.4a9.6 9.6 0 1 0 11.9 12.2 9 9 0 0 1-2.6 1.2z" fill="#f2b95c" />
+      </svg>
+      Nightshift
+    </a>
+  )
+}
+
+/** What is shown where something would be: it is on its way, it failed, there is none. Each says what can be done. */
+export function Loading({ what }: { what: string }) {
+  return (
+    <p className="nothing" role="status">
+      Loading {what}…
+    </p>
+  )
+}
+
+/** `isKept`: what was read before is still shown; that the server is away is then said once, over the whole page. */
+export function Failed({ error, again, isKept = false }: { error: unknown; again?: () => void; isKept?: boolean }) {
+  const text = error instanceof Error ? error.message : 'Something failed.'
+  const isAway = error instanceof ApiProblem && (error.status === 0 || error.status >= 502)
+  if (isAway && isKept) return null
+  return (
+    <div className="said wrong stack" role="alert">
+      <p>
+        <strong>{text}</strong>
+      </p>
+      {again && (
+        <p>
+          <button type="button" onClick={again}>
+            Try again
+          </button>
+        </p>
+      )}
+    </div>
+  )
+}
+
+type Answer = Pick<UseQueryResult, 'data' | 'error' | 'isPending' | 'refetch'>
+
+/** How a question to the API stands while there is no answer, and where it failed over one that is kept. */
+export function QueryState({ query, what, again }: { query: Answer; what: string; again?: () => void }) {
+  const { data, error, isPending, refetch } = query
+  return (
+    <>
+      {error && <Failed error={error} isKept={data !== undefined} again={again ?? (() => void refetch())} />}
+      {isPending && <Loading what={what} />}
+    </>
+  )
+}
+
+export function Nothing({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="nothing">
+      <strong>{title}</strong>
+      {children}
+    </div>
+  )
+}
+
+const askAgainMs = 5_000
+
+/** Over a page whose server is away: that what stands below is old, how old, and that nobody has to reload. */
+export function AwayBanner() {
+  const away = useAway()
+  const now = useNow()
+  const isAway = away !== null
+  useEffect(() => {
+    // Also once after it came back: what failed meanwhile is asked again.
+    const again = () =>
+      void queryClient.refetchQueries({ type: 'active', predicate: ({ state }) => state.error !== null })
+    if (!isAway) return again()
+    const timer = setInterval(again, askAgainMs)
+    return () => clearInterval(timer)
+  }, [isAway])
+  if (!away) return null
+  return (
+    <div className="away said wrong" role="alert">
+      <strong>{away.why}</strong> What you see is as of {formatTimeOfDay(new Date(away.asOf).toISOString())},{' '}
+      <span className="nowrap">{formatSpan(now - away.asOf)} ago</span>. The page asks again by itself; what you write
+      is kept.
+    </div>
+  )
+}
