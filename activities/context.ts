@@ -6,6 +6,7 @@ import type { Db } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf, storeBody } from '../db/events.ts'
 import { incidentById, incidentState } from '../db/incidents.ts'
+import { systemScope } from '../db/scope.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { listSources } from '../db/sources.ts'
 import { agentActor } from '../domain/event.ts'
@@ -95,7 +96,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     offered,
     devices,
     (await listSources(db)).map(({ kind }) => kind),
-    { changes: await hasChanges(db), jobs: hasJobs },
+    { changes: await hasChanges(systemScope(db)), jobs: hasJobs },
   )
   // An admin's own list is offered whole.
   const about = inventoryKind.safeParse(incident.resource?.kind)

@@ -9,6 +9,7 @@ import { earlierAttempts } from '../db/lifecycle/view.ts'
 import { precedentsOf } from '../db/precedents.ts'
 import { hintLeader } from '../db/queue.ts'
 import { activeAlerts } from '../db/registry-view.ts'
+import { systemScope } from '../db/scope.ts'
 import { listSources } from '../db/sources.ts'
 import { chooseNearest, summarizeChange } from '../domain/change.ts'
 import type { IncidentEvent } from '../domain/event.ts'
@@ -27,7 +28,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
   const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
   const active = await part('activeAlerts', [], async () =>
-    (resource ? await activeAlerts(db, resourceKey(resource)) : []).map((row) => ({
+    (resource ? await activeAlerts(systemScope(db), resourceKey(resource)) : []).map((row) => ({
       name: row.name,
       status: row.status,
       labels: row.labels,
@@ -174,8 +175,8 @@ export async function changesAround(
   const began = resource ? await beganAt(db, id) : null
   if (!resource || began === null) return []
   const fromIso = new Date(Date.parse(began) - beforeMs).toISOString()
-  const before = await changesNear(db, resource, { fromIso, untilIso: began, limit: mostBefore })
-  const after = await changesNear(db, resource, { fromIso: began, limit: mostAfter })
+  const before = await changesNear(systemScope(db), resource, { fromIso, untilIso: began, limit: mostBefore })
+  const after = await changesNear(systemScope(db), resource, { fromIso: began, limit: mostAfter })
   const each = new Map([...before.changes, ...after.changes].map((change) => [change.id, change]))
   return chooseNearest([...each.values()], began).map((change) =>
     summarizeChange(change, { iso: began, isBegin: true }),

@@ -8,6 +8,7 @@ import { backlogOf, modelHealth } from '../db/backlog.ts'
 import { connect, type Db } from '../db/connect.ts'
 import { eventsOf, lastEventsOf } from '../db/events.ts'
 import { type IncidentFilter, listIncidents } from '../db/incidents.ts'
+import { systemScope } from '../db/scope.ts'
 import { createToken, ensureOperator } from '../db/tokens.ts'
 import { usageOf } from '../db/usage.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
@@ -86,9 +87,9 @@ async function incidentQuestions(db: Db): Promise<Measurement[]> {
     name: `incidents${name}`,
     path: `/incidents?${new URLSearchParams({ ...query, ...(before && { cursor: before }) })}`,
     async query() {
-      const found = await listIncidents(db, filter, { before, limit: 51 })
+      const found = await listIncidents(systemScope(db), filter, { before, limit: 51 })
       const ids = found.map(({ id }) => id)
-      await lastEventsOf(db, ids)
+      await lastEventsOf(systemScope(db), ids)
     },
   })
   const at = async (depth: number) =>
@@ -148,30 +149,30 @@ async function otherQuestions(db: Db): Promise<Measurement[]> {
     { name: 'surroundings', path: `/incidents/${long.id}/surroundings` },
     { name: 'approvals, pending', path: '/approvals?status=pending&limit=100' },
     { name: 'approvals, all', path: '/approvals?limit=30' },
-    { name: 'alerts', path: '/alerts', query: () => listAlerts(db, {}, { before: null, limit: 51 }) },
+    { name: 'alerts', path: '/alerts', query: () => listAlerts(systemScope(db), {}, { before: null, limit: 51 }) },
     {
       name: 'alerts, firing',
       path: '/alerts?status=firing',
-      query: () => listAlerts(db, { status: 'firing' }, { before: null, limit: 51 }),
+      query: () => listAlerts(systemScope(db), { status: 'firing' }, { before: null, limit: 51 }),
     },
     {
       name: 'alerts, search nothing',
       path: '/alerts?q=nothing',
-      query: () => listAlerts(db, { q: 'nothing' }, { before: null, limit: 51 }),
+      query: () => listAlerts(systemScope(db), { q: 'nothing' }, { before: null, limit: 51 }),
     },
-    { name: 'usage, 7 days', path: '/usage?days=7', query: () => usageOf(db, 7) },
-    { name: 'usage, 90 days', path: '/usage?days=90', query: () => usageOf(db, 90) },
-    { name: 'audit', path: '/audit', query: () => listAudit(db, {}, { before: null, limit: 51 }) },
+    { name: 'usage, 7 days', path: '/usage?days=7', query: () => usageOf(systemScope(db), 7) },
+    { name: 'usage, 90 days', path: '/usage?days=90', query: () => usageOf(systemScope(db), 90) },
+    { name: 'audit', path: '/audit', query: () => listAudit(systemScope(db), {}, { before: null, limit: 51 }) },
     {
       name: 'audit, of one person',
       path: '/audit?who=nobody',
-      query: () => listAudit(db, { who: 'nobody' }, { before: null, limit: 51 }),
+      query: () => listAudit(systemScope(db), { who: 'nobody' }, { before: null, limit: 51 }),
     },
     { name: 'capability gaps', path: '/capability-gaps' },
     {
       // Over HTTP it would wait for a Temporal that is not there.
       name: 'status',
-      query: () => Promise.all([backlogOf(db), modelHealth(db)]),
+      query: () => Promise.all([backlogOf(systemScope(db)), modelHealth(db)]),
     },
     { name: 'metrics', path: '/metrics' },
   ]

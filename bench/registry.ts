@@ -4,6 +4,7 @@ import { connect, type Db } from '../db/connect.ts'
 import { findAlertResources, neighboursOf } from '../db/inventory.ts'
 import { declareResources, findByNames, leaseKeys, otherNames } from '../db/registry.ts'
 import { listResources, showResource } from '../db/registry-view.ts'
+import { systemScope } from '../db/scope.ts'
 import type { Declared, RegistrySource } from '../domain/registry.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
@@ -143,8 +144,9 @@ const questions = (db: Db): Record<string, (at: number) => Promise<unknown>> => 
     ]),
   'other names': (at) => otherNames(db, [{ kind: 'node', id: name(at % 10_000) }]),
   'the vicinity': (at) => neighboursOf(db, { kind: 'vm', id: `vm-${at % 10_000}` }),
-  'the page of one': (at) => showResource(db, { kind: 'node', id: name(at % 10_000) }),
-  'the list, a page': () => listResources(db, { kind: null, q: null, isStale: null }, { after: null, limit: 51 }),
+  'the page of one': (at) => showResource(systemScope(db), { kind: 'node', id: name(at % 10_000) }),
+  'the list, a page': () =>
+    listResources(systemScope(db), { kind: null, q: null, isStale: null }, { after: null, limit: 51 }),
   'the list, searched': (at) =>
-    listResources(db, { kind: null, q: name(at % 10_000), isStale: null }, { after: null, limit: 51 }),
+    listResources(systemScope(db), { kind: null, q: name(at % 10_000), isStale: null }, { after: null, limit: 51 }),
 })

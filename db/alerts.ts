@@ -14,6 +14,7 @@ import { findAlertResources } from './inventory.ts'
 import { type LifecycleEffect, noEffect } from './lifecycle/carry-out.ts'
 import { keptEvent } from './queue.ts'
 import { isAbout, namesOfThing } from './registry-view.ts'
+import type { Scope } from './scope.ts'
 import { readSettings } from './settings.ts'
 import type { AlertRow } from './tables.ts'
 
@@ -29,7 +30,7 @@ export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertR
 
 /** Alerts as they were taken in, newest first. */
 export async function listAlerts(
-  db: Db,
+  { db }: Scope,
   filter: { status?: AlertRow['status']; source?: string; q?: string; resource?: string },
   page: { before: string | null; limit: number },
 ): Promise<AlertRow[]> {

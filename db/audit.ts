@@ -5,6 +5,7 @@ import { systemActor } from '../domain/event.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
@@ -61,7 +62,7 @@ type AuditFilter = { who?: string; what?: string; since?: string }
 
 /** Who did what, newest first, out of every table that knows. `what` is a word or the part before its dot. */
 export async function listAudit(
-  db: Db,
+  { db }: Scope,
   filter: AuditFilter,
   page: { before: string | null; limit: number },
 ): Promise<AuditRow[]> {

@@ -3,10 +3,11 @@ import { admittedTypes, waitsForLeader } from '../domain/admission.ts'
 import type { QueuePlace, QueueReason, Severity } from '../domain/incident.ts'
 import { type Db, onceNow } from './connect.ts'
 import { groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
+import type { Scope } from './scope.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from './settings.ts'
 
 /** What waits for whom, now. */
-export async function backlogOf(db: Db) {
+export async function backlogOf({ db }: Scope) {
   const { rows } = await sql<{
     waiting: number
     oldestWaitingAt: string | null
@@ -50,7 +51,7 @@ type Reason = { why: QueueReason; text: string; over: 'type' | 'all' }
 
 /** Where an incident stands that waits to be investigated, by the rules of the queue itself; null when it does not wait. */
 export async function queuePlaceOf(
-  db: Db,
+  { db }: Scope,
   incidentId: string,
   environment: EnvironmentDefaults = {},
 ): Promise<QueuePlace | null> {

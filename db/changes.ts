@@ -14,6 +14,7 @@ import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { type Db, onceNow, type Trx } from './connect.ts'
 import { findByNames } from './registry.ts'
+import type { Scope } from './scope.ts'
 import { readSettings } from './settings.ts'
 
 /** What became of a change: one entry for each resource it is about. Of a repeat it is what was stored the first time. */
@@ -113,7 +114,7 @@ export type ChangePlace = { at: string; id: string }
 
 /** By their moment, newest first. Of a resource: under all of its names, and nothing beside it. */
 export async function listChanges(
-  db: Db,
+  { db }: Scope,
   { resource, source, isUnmatched, q }: Filter,
   page: { before: ChangePlace | null; limit: number },
 ): Promise<StoredChange[]> {
@@ -141,7 +142,7 @@ const mostSteps = 3
  * of every source count here: they decide what is shown, and allow nothing.
  */
 export async function changesNear(
-  db: Db,
+  { db }: Scope,
   { kind, id }: ResourceRef,
   within: { fromIso: string; untilIso?: string; limit: number },
 ): Promise<{ changes: NearChange[]; found: number }> {
@@ -175,7 +176,7 @@ export async function changesNear(
 }
 
 /** Was any change ever taken in? Without one, an empty answer of `recent_changes` proves nothing, so the tool is not offered. */
-export async function hasChanges(db: Db): Promise<boolean> {
+export async function hasChanges({ db }: Scope): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 

@@ -5,6 +5,7 @@ import type { ResourceKind } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { type Db, now, type Trx } from './connect.ts'
 import { destinations, type Trigger } from './destinations.ts'
+import type { Scope } from './scope.ts'
 import type { IncidentRow } from './tables.ts'
 
 export const maximumAttempts = 3
@@ -183,7 +184,7 @@ export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds:
 }
 
 /** Every attempt made for an incident, oldest first. */
-export async function deliveriesOf(db: Db, incidentId: string) {
+export async function deliveriesOf({ db }: Scope, incidentId: string) {
   return await db
     .selectFrom('delivery')
     .select([

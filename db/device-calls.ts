@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { DeviceCall } from '../domain/device.ts'
 import type { CapabilityAnswer } from '../domain/mesh.ts'
 import { type Db, now, type Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 type CallSubject = {
   key: string
@@ -78,7 +79,7 @@ const isBefore = ({ begunAt, key }: CallPlace) =>
   sql<boolean>`(device_call.begun_at, device_call.key) < (${begunAt}::timestamptz, ${key}::text)`
 
 /** Calls to a device, newest first. */
-export async function callsOf(db: Db, deviceId: string, { before, limit }: CallPage): Promise<DeviceCall[]> {
+export async function callsOf({ db }: Scope, deviceId: string, { before, limit }: CallPage): Promise<DeviceCall[]> {
   let query = db
     .selectFrom('deviceCall')
     .selectAll()
@@ -98,7 +99,11 @@ type AuditedCall = Pick<DeviceCall, 'key' | 'requestId' | 'begunAt' | 'finishedA
 }
 
 /** Calls to a device with both hashes, newest first. */
-export async function auditedCalls(db: Db, deviceId: string, { before, limit }: CallPage): Promise<AuditedCall[]> {
+export async function auditedCalls(
+  { db }: Scope,
+  deviceId: string,
+  { before, limit }: CallPage,
+): Promise<AuditedCall[]> {
   let query = db
     .selectFrom('deviceCall')
     .leftJoin('incidentEvent as event', (join) =>

@@ -4,6 +4,7 @@ import { sha256 } from '../domain/digest.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../domain/mesh.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { type Db, inSeconds, now, type Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 /** A device with the manifest that it was given last. */
 export type DeviceRow = Device & { manifest: Manifest | null }
@@ -39,7 +40,7 @@ export async function setDevice(trx: Trx, id: string, settings: DeviceSettings):
   await trx.updateTable('device').set(stored(settings)).where('id', '=', id).execute()
 }
 
-export async function listDevices(db: Db | Trx): Promise<DeviceRow[]> {
+export async function listDevices({ db }: Scope): Promise<DeviceRow[]> {
   const rows = await db.selectFrom('device').selectAll().orderBy('id').execute()
   return rows.map(toDevice)
 }

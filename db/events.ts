@@ -5,6 +5,7 @@ import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { fromRow, hashEvent } from './append.ts'
 import type { Db, Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 /** Rows of an incident after a number, oldest first. */
 export async function eventsOf(
@@ -24,7 +25,7 @@ export async function eventsOf(
 }
 
 /** The newest row of each incident, by incident. */
-export async function lastEventsOf(db: Db, incidentIds: string[]): Promise<Map<string, IncidentEvent>> {
+export async function lastEventsOf({ db }: Scope, incidentIds: string[]): Promise<Map<string, IncidentEvent>> {
   if (incidentIds.length === 0) return new Map()
   const rows = await db
     .selectFrom('incidentEvent')
@@ -86,7 +87,7 @@ export type StreamedEvent = IncidentEvent & { position: StreamPosition }
  * that none can later appear before a position already handed out: no gap, no overlap.
  */
 export async function streamAfter(
-  db: Db,
+  { db }: Scope,
   after: StreamPosition,
   options: { incidentId?: string; limit: number },
 ): Promise<StreamedEvent[]> {
@@ -104,7 +105,7 @@ export async function streamAfter(
 }
 
 /** Where the stream ends now: what a new listener starts from. */
-export async function streamEnd(db: Db): Promise<StreamPosition> {
+export async function streamEnd({ db }: Scope): Promise<StreamPosition> {
   const { rows } = await sql<{ tx: string }>`select (pg_snapshot_xmin(pg_current_snapshot())::text) as tx`.execute(db)
   // Rows of that transaction are not visible yet, so a position before its first row misses nothing.
   return { tx: String(BigInt(rows[0]?.tx ?? '1') - 1n), id: Number.MAX_SAFE_INTEGER }
@@ -195,7 +196,7 @@ export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): 
 }
 
 /** A body that a row of this incident keeps the digest of; null where none does, or where it is gone. */
-export async function bodyOfIncident(db: Db, incidentId: string, digest: string): Promise<string | null> {
+export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: string): Promise<string | null> {
   const row = await db
     .selectFrom('incidentEvent')
     .select('seq')

@@ -8,6 +8,7 @@ import { closeIncident } from './closing.ts'
 import { type Db, inSeconds, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { announceCritical, lockIncident } from './incidents.ts'
+import type { Scope } from './scope.ts'
 import type { ExpectationRow } from './tables.ts'
 
 /** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */
@@ -88,7 +89,7 @@ export async function markIncidentExpected(
 
 /** Marks in force first, then the newest. */
 export async function listExpectations(
-  db: Db,
+  { db }: Scope,
   limit: number,
 ): Promise<(ExpectationRow & { inForce: boolean; createdByName: string })[]> {
   return await db

@@ -5,6 +5,7 @@ import type { ResourceRef } from '../domain/resource.ts'
 import { append } from './append.ts'
 import { type Db, inSeconds, now, type Trx } from './connect.ts'
 import { refusalToDecide } from './operators.ts'
+import type { Scope } from './scope.ts'
 import type { ApprovalRow } from './tables.ts'
 
 /** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
@@ -92,7 +93,7 @@ export async function takeUse(
   return true
 }
 
-export async function listGrants(db: Db): Promise<StandingGrant[]> {
+export async function listGrants({ db }: Scope): Promise<StandingGrant[]> {
   const rows = await db
     .selectFrom('standingGrant')
     .innerJoin('operator', 'operator.id', 'standingGrant.grantedBy')

@@ -13,6 +13,7 @@ import { idIn } from '../domain/step-key.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { type Db, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
+import type { Scope } from './scope.ts'
 import type { IncidentRow } from './tables.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
@@ -174,7 +175,7 @@ function patternsOf(q: string): string[] {
 
 /** Newest first, by keyset: `before` is the id of the last one already seen. */
 export async function listIncidents(
-  db: Db,
+  { db }: Scope,
   filter: IncidentFilter,
   page: { before: string | null; limit: number },
 ): Promise<Incident[]> {

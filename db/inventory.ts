@@ -8,6 +8,7 @@ import { nearOf, type ResourceKind, type ResourceRef, resourceKey } from '../dom
 import type { Discovered } from '../domain/tool.ts'
 import type { Db, Trx } from './connect.ts'
 import { declareResources, findByNames, otherNames } from './registry.ts'
+import type { Scope } from './scope.ts'
 
 /** What each alert is about, as far as the registry knows it: a label alone makes nothing a target. One look-up for all. */
 export async function findAlertResources(
@@ -63,7 +64,7 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Step):
 
 /** Resources whose id, name or alias holds the text, exact matches first. */
 export async function findResources(
-  db: Db,
+  { db }: Scope,
   search: { kind: ResourceKind | null; text: string; limit: number },
 ): Promise<Discovered[]> {
   const text = search.text.toLowerCase()

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type Db, now, type Trx } from './connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from './events.ts'
+import { systemScope } from './scope.ts'
 
 /** Values of a label from outside that have a series of their name; later ones are `other`. */
 export const namedValues = 50
@@ -26,8 +27,8 @@ export async function foldCounters<M>(
       .forUpdate()
       .executeTakeFirstOrThrow()
     // A backup in a new server, whose transactions are numbered from the beginning: counting goes on from now.
-    if (stored.isAhead) return await moveTo(trx, await streamEnd(trx), stored.memory)
-    const rows = await streamAfter(trx, { tx: stored.tx, id: stored.id }, { limit })
+    if (stored.isAhead) return await moveTo(trx, await streamEnd(systemScope(trx)), stored.memory)
+    const rows = await streamAfter(systemScope(trx), { tx: stored.tx, id: stored.id }, { limit })
     const newest = rows.at(-1)?.position
     if (!newest) return 0
     const { increments, memory } = fold(rows, stored.memory, stored.provider)

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { plainShape, type RequestShape, requestShape } from '../domain/chat.ts'
 import type { Severity } from '../domain/incident.ts'
 import { type Db, now, onceNow, type Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 /** A model at a server's address, without credentials. */
 export type ModelKey = { server: string; model: string }
@@ -239,7 +240,7 @@ export async function slotsNow(db: Db): Promise<{ server: string; held: number; 
 export type Thinking = { state: 'asked' | 'waiting'; since: string; ahead: number }
 
 /** What an incident's run has to do with the model now: null where it neither asks nor waits. */
-export async function thinkingOf(db: Db, incidentId: string): Promise<Thinking | null> {
+export async function thinkingOf({ db }: Scope, incidentId: string): Promise<Thinking | null> {
   const row = await db
     .selectFrom('modelSlot as own')
     .select(['askedAt', 'heldAt'])

@@ -5,6 +5,7 @@ import { type Decider, mayDecide, type PersonRole } from '../domain/operator.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../domain/sign-in.ts'
 import type { Risk } from '../domain/tool.ts'
 import { type Db, now, type Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 export type OperatorRow = {
   id: string
@@ -39,7 +40,7 @@ export async function operatorById(db: Db, id: string): Promise<OperatorRow | nu
   return (await operators(db).where('id', '=', id).executeTakeFirst()) ?? null
 }
 
-export async function operatorByName(db: Db, name: string): Promise<OperatorRow | null> {
+export async function operatorByName({ db }: Scope, name: string): Promise<OperatorRow | null> {
   return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
 }
 
@@ -48,7 +49,10 @@ export async function operatorBySlackUser(db: Db, slackUserId: string): Promise<
   return (await operators(db).where('slackUserId', '=', slackUserId).executeTakeFirst()) ?? null
 }
 
-export async function listOperators(db: Db, page: { after: string | null; limit: number }): Promise<OperatorRow[]> {
+export async function listOperators(
+  { db }: Scope,
+  page: { after: string | null; limit: number },
+): Promise<OperatorRow[]> {
   let query = operators(db).orderBy('name').limit(page.limit)
   if (page.after) query = query.where('name', '>', page.after)
   return await query.execute()

@@ -3,6 +3,7 @@ import type { InventoryKind } from '../domain/kinds.ts'
 import { type ListedRelation, type ListedResource, parseResourceKey, type ShownResource } from '../domain/registry.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { type Db, onceNow } from './connect.ts'
+import type { Scope } from './scope.ts'
 import type { AlertRow } from './tables.ts'
 
 /** What the registry shows people: resources with who says so, and what they hang together with. */
@@ -13,7 +14,7 @@ type Filter = { kind: InventoryKind | null; q: string | null; isStale: boolean |
 
 /** By kind and id, from the place after `after` on. */
 export async function listResources(
-  db: Db,
+  { db }: Scope,
   filter: Filter,
   page: { after: string | null; limit: number },
 ): Promise<ListedResource[]> {
@@ -40,7 +41,10 @@ export async function listResources(
 }
 
 /** One resource: who says what of it, its relations, what fires on it, its incidents. Null: no source lists it. */
-export async function showResource(db: Db, { kind, id }: ResourceRef): Promise<Omit<ShownResource, 'state'> | null> {
+export async function showResource(
+  { db }: Scope,
+  { kind, id }: ResourceRef,
+): Promise<Omit<ShownResource, 'state'> | null> {
   const { rows } = await sql<Omit<ShownResource, 'relations' | 'alerts' | 'incidents' | 'sameAs' | 'state'>>`
     select resource.kind, resource.id, resource.name, resource.canonical, resource.first_seen_at as "firstSeenAt",
       array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
@@ -138,7 +142,7 @@ export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
 const retentionSeconds = 300
 
 /** Alerts firing now, or ended within 300 s, about a thing under any of its names. */
-export async function activeAlerts(db: Db, resource: string): Promise<AlertRow[]> {
+export async function activeAlerts({ db }: Scope, resource: string): Promise<AlertRow[]> {
   return await db
     .selectFrom('alert')
     .selectAll()

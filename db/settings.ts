@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type EffectiveSetting, effectiveSetting } from '../domain/setting.ts'
 import type { Db, Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 /** Defaults that come from the environment, by the name of the variable. */
 export type EnvironmentDefaults = Record<string, string | undefined>
@@ -31,11 +32,11 @@ export type ConfigRow = {
   reason: string | null
 }
 
-export async function configRows(db: Db): Promise<ConfigRow[]> {
+export async function configRows({ db }: Scope): Promise<ConfigRow[]> {
   return await db.selectFrom('platformConfig').selectAll().orderBy('key').execute()
 }
 
-export async function configRow(db: Db, key: string): Promise<ConfigRow | null> {
+export async function configRow({ db }: Scope, key: string): Promise<ConfigRow | null> {
   return (await db.selectFrom('platformConfig').selectAll().where('key', '=', key).executeTakeFirst()) ?? null
 }
 
@@ -63,7 +64,7 @@ export async function putConfig(
 }
 
 /** Every change of a key, newest first. */
-export async function configRevisions(db: Db, key: string, page: { before: number | null; limit: number }) {
+export async function configRevisions({ db }: Scope, key: string, page: { before: number | null; limit: number }) {
   let query = db
     .selectFrom('platformConfigRevision')
     .select(['version', 'oldValue', 'newValue', 'actor', 'reason', 'at'])

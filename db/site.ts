@@ -4,6 +4,7 @@ import { siteSource, siteToDeclared } from '../domain/registry.ts'
 import type { Site, SiteChange } from '../domain/site.ts'
 import type { Db, Trx } from './connect.ts'
 import { declareResources } from './registry.ts'
+import type { Scope } from './scope.ts'
 
 /** The inventory as people and devices keep it, where no platform says what there is. */
 
@@ -139,23 +140,23 @@ export async function addNodeOfDevice(trx: Trx, id: string, url: string): Promis
 
 /** The inventory as the last synchronisation left it. */
 
-export async function shards(db: Db): Promise<ShardState[]> {
+export async function shards({ db }: Scope): Promise<ShardState[]> {
   return (await db.selectFrom('shard').selectAll().orderBy('id').execute()) as ShardState[]
 }
 
-export async function shardById(db: Db, id: string): Promise<ShardState | null> {
+export async function shardById({ db }: Scope, id: string): Promise<ShardState | null> {
   return ((await db.selectFrom('shard').selectAll().where('id', '=', id).executeTakeFirst()) as ShardState) ?? null
 }
 
-export async function nodesOfShard(db: Db, shard: string): Promise<NodeState[]> {
+export async function nodesOfShard({ db }: Scope, shard: string): Promise<NodeState[]> {
   return (await db.selectFrom('node').selectAll().where('shard', '=', shard).orderBy('id').execute()) as NodeState[]
 }
 
-export async function nodeById(db: Db, id: string): Promise<NodeState | null> {
+export async function nodeById({ db }: Scope, id: string): Promise<NodeState | null> {
   return ((await db.selectFrom('node').selectAll().where('id', '=', id).executeTakeFirst()) as NodeState) ?? null
 }
 
-export async function tenantById(db: Db, id: string): Promise<TenantState | null> {
+export async function tenantById({ db }: Scope, id: string): Promise<TenantState | null> {
   return ((await db.selectFrom('tenant').selectAll().where('id', '=', id).executeTakeFirst()) as TenantState) ?? null
 }
 
@@ -168,11 +169,11 @@ export type HostRow = {
   cpuMc: number
 }
 
-export async function hosts(db: Db): Promise<HostRow[]> {
+export async function hosts({ db }: Scope): Promise<HostRow[]> {
   return (await db.selectFrom('host').selectAll().orderBy('id').execute()) as HostRow[]
 }
 
-export async function hostById(db: Db, id: string): Promise<HostRow | null> {
+export async function hostById({ db }: Scope, id: string): Promise<HostRow | null> {
   return ((await db.selectFrom('host').selectAll().where('id', '=', id).executeTakeFirst()) as HostRow) ?? null
 }
 
@@ -180,7 +181,7 @@ export async function hostById(db: Db, id: string): Promise<HostRow | null> {
 export type HostUse = { vms: number; running: number; ramMib: number; cpuMc: number }
 
 /** By host; one without VMs is not in it. */
-export async function readHostUses(db: Db): Promise<Map<string, HostUse>> {
+export async function readHostUses({ db }: Scope): Promise<Map<string, HostUse>> {
   const { rows } = await sql<HostUse & { host: string }>`
     select host, count(*)::int as vms, count(*) filter (where running)::int as running,
       coalesce(sum(ram_mib) filter (where running), 0)::int as "ramMib",
@@ -190,25 +191,25 @@ export async function readHostUses(db: Db): Promise<Map<string, HostUse>> {
 }
 
 /** Those that are defined to run on a host, the most important first. */
-export async function vmsOnHost(db: Db, host: string): Promise<VmState[]> {
+export async function vmsOnHost({ db }: Scope, host: string): Promise<VmState[]> {
   const on = db.selectFrom('vm').selectAll().where('host', '=', host)
   return await on.orderBy('priority', 'desc').orderBy('id').execute()
 }
 
-export async function vms(db: Db): Promise<VmState[]> {
+export async function vms({ db }: Scope): Promise<VmState[]> {
   return await db.selectFrom('vm').selectAll().orderBy('id').execute()
 }
 
-export async function vmById(db: Db, id: string): Promise<VmState | null> {
+export async function vmById({ db }: Scope, id: string): Promise<VmState | null> {
   return (await db.selectFrom('vm').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
 }
 
 /** How many VMs are defined to run on a host, running or not. */
-export async function vmCountOnHost(db: Db, host: string): Promise<number> {
+export async function vmCountOnHost({ db }: Scope, host: string): Promise<number> {
   const counted = db.selectFrom('vm').select(({ fn }) => fn.countAll<number>().as('count'))
   return Number((await counted.where('host', '=', host).executeTakeFirstOrThrow()).count)
 }
 
-export async function links(db: Db): Promise<LinkState[]> {
+export async function links({ db }: Scope): Promise<LinkState[]> {
   return await db.selectFrom('link').selectAll().orderBy('a').orderBy('b').execute()
 }

@@ -8,6 +8,7 @@ import { recordAudit, recordSecurityEvent } from './audit.ts'
 import { type Db, now, type Trx } from './connect.ts'
 import type { DueDelivery } from './deliveries.ts'
 import { incidentById } from './incidents.ts'
+import { systemScope } from './scope.ts'
 import { countAttempt, type Limit } from './sessions.ts'
 
 /** How long one call may hold the channel: its own 10 s and room for the rows. */
@@ -147,7 +148,7 @@ export async function slackView(db: Db, incidentId: string): Promise<SlackView |
   const incident = await incidentById(db, incidentId)
   const thread = await db.selectFrom('slackThread').selectAll().where('incidentId', '=', incidentId).executeTakeFirst()
   if (!incident || !thread) return null
-  const approvals = await listApprovals(db, { incidentId }, { before: null, limit: 100 })
+  const approvals = await listApprovals(systemScope(db), { incidentId }, { before: null, limit: 100 })
   const report = incident.status === 'escalated' ? await newestReport(db, incidentId) : null
   return { incident, report, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
 }

@@ -4,6 +4,7 @@ import { newId, sha256 } from '../domain/digest.ts'
 import type { PersonRole, Principal, Role } from '../domain/operator.ts'
 import { recordAudit } from './audit.ts'
 import { type Db, inSeconds, now } from './connect.ts'
+import type { Scope } from './scope.ts'
 import { goodTokens, principalColumns, toPrincipal } from './sessions.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */
@@ -97,7 +98,7 @@ function tokenRows(db: Db) {
     .select(['apiToken.createdAt', 'expiresAt', 'lastUsedAt', 'revokedAt'])
 }
 
-export async function listTokens(db: Db, page: { before: string | null; limit: number }): Promise<TokenRow[]> {
+export async function listTokens({ db }: Scope, page: { before: string | null; limit: number }): Promise<TokenRow[]> {
   let query = tokenRows(db).orderBy('apiToken.id', 'desc').limit(page.limit)
   if (page.before) query = query.where('apiToken.id', '<', page.before)
   return await query.execute()

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Db, onceNow } from './connect.ts'
+import { onceNow } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 export type Usage = {
   models: {
@@ -22,7 +23,7 @@ type ModelDay = Usage['models'][number] & { day: string }
 const shownModels = 20
 
 /** What the last days took of models and of people, counted from the rows themselves. */
-export async function usageOf(db: Db, days: number): Promise<Usage> {
+export async function usageOf({ db }: Scope, days: number): Promise<Usage> {
   const since = sql<string>`(${onceNow} - make_interval(days => ${days}))`
   const today = sql`date_trunc('day', ${onceNow}, 'UTC')`
   const [answers, byDay, incidents, approvals] = await Promise.all([
@@ -100,7 +101,7 @@ type CapabilityGap = {
 
 /** What investigations lacked, newest first. */
 export async function capabilityGaps(
-  db: Db,
+  { db }: Scope,
   filter: { category?: string; incidentId?: string },
   page: { before: number | null; limit: number },
 ): Promise<CapabilityGap[]> {

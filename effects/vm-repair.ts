@@ -3,6 +3,7 @@ import { noteVmOfEffect, planUnderWay } from '../db/effects.ts'
 import { leasesOfOthers, withAdvisoryLock } from '../db/leases.ts'
 import { otherNames } from '../db/registry.ts'
 import { relationsOf } from '../db/registry-view.ts'
+import { systemScope } from '../db/scope.ts'
 import { hostById, vmById } from '../db/site.ts'
 import { digestOf } from '../domain/digest.ts'
 import { type HostState, type VmAction, type VmState, vmTools } from '../domain/platform.ts'
@@ -22,9 +23,9 @@ export async function requireRepairable(deps: RepairDeps, action: VmAction, id: 
   const { db, state } = deps
   state.forget()
   await state.requireCurrent()
-  const vm = await vmById(db, id)
+  const vm = await vmById(systemScope(db), id)
   if (!vm) throw refuseMissing(`VM ${id}`)
-  const host = vm.host === null ? null : await hostById(db, vm.host)
+  const host = vm.host === null ? null : await hostById(systemScope(db), vm.host)
   if (vm.host === null || !host) {
     throw new EffectRefused('conflict', 'NO_HOST', `${id} is on no host: plan where it goes (schedule_ha_proposal).`)
   }

@@ -1,5 +1,6 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
+import { type Scope, scopeOf } from '../../db/scope.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { type Permission, type Principal, perIncident } from '../../domain/operator.ts'
 import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
@@ -14,6 +15,8 @@ type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodTy
   query: z.output<Q>
   body: z.output<B>
   principal: Principal
+  /** What the caller may read: queries take it first. */
+  scope: Scope
   /** Who acts, as rows name them. */
   actor: string
   /** The `Idempotency-Key`, or null. */
@@ -135,6 +138,7 @@ export function endpoint<
         query: (spec.query ? valid(c, 'query') : undefined) as z.output<Q>,
         body: (spec.body ? spec.body.parse(valid(c, 'json')) : undefined) as z.output<B>,
         principal,
+        scope: scopeOf(deps.db, principal),
         actor: principal.role === 'agent' ? agentActor : `user:${principal.name}`,
         key: idempotencyKey(c.req.header('idempotency-key')),
         judged: c.get('judged'),

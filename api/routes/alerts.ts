@@ -209,8 +209,8 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
       ],
       nextCursor: null,
     },
-    async run({ query: { limit, cursor, ...filter } }) {
-      const rows = await listAlerts(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
+    async run({ scope, query: { limit, cursor, ...filter } }) {
+      const rows = await listAlerts(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
   })

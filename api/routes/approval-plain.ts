@@ -3,6 +3,7 @@ import { decide } from '../../db/approvals/decide.ts'
 import { evidenceOf } from '../../db/approvals/evidence.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import { scopeOf } from '../../db/scope.ts'
 import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { type Principal, permissionsOf } from '../../domain/operator.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
@@ -102,12 +103,13 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
 }
 
 async function show(c: Context, deps: ApiDeps, id: string, principal: Principal, said?: Said): Promise<Response> {
+  const scope = scopeOf(deps.db, principal)
   const [approval] = permissionsOf(principal).includes('read')
-    ? await listApprovals(deps.db, { id }, { before: null, limit: 1 })
+    ? await listApprovals(scope, { id }, { before: null, limit: 1 })
     : []
   if (!approval) throw new Problem(404, 'NOT_FOUND', `There is no approval ${id}.`)
   const may = permissionsOf(principal).includes('decide')
-  const evidence = await evidenceOf(deps.db, approval)
+  const evidence = await evidenceOf(scope, approval)
   const asked = { name: principal.name, may, said: said?.text ?? null }
   return answerHtml(c, plainApproval({ ...approval, evidence }, asked), said?.status ?? 200)
 }

@@ -4,8 +4,8 @@ import { decide } from '../../db/approvals/decide.ts'
 import { evidenceOf } from '../../db/approvals/evidence.ts'
 import { listApprovals, neighbours } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
-import type { Db } from '../../db/connect.ts'
 import { incidentById } from '../../db/incidents.ts'
+import { type Scope, systemScope } from '../../db/scope.ts'
 import {
   type Approval,
   approval,
@@ -40,7 +40,6 @@ export function approvalRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListApprovals(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/approvals',
@@ -55,16 +54,15 @@ function declareListApprovals(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(approval),
     example: { items: [approvalExample], nextCursor: null },
-    async run({ query: { status, incident, idPrefix, limit, cursor } }) {
+    async run({ scope, query: { status, incident, idPrefix, limit, cursor } }) {
       const filter = { status, incidentId: incident, idPrefix }
-      const rows = await listApprovals(db, filter, { before: cursor ?? null, limit: limit + 1 })
+      const rows = await listApprovals(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
   })
 }
 
 function declareGetApproval(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/approvals/{id}',
@@ -83,9 +81,9 @@ function declareGetApproval(router: Router, deps: ApiDeps): void {
       replacedBy: null,
     },
     problems: [404],
-    async run({ params: { id } }) {
-      const found = await requireApproval(db, id)
-      const [evidence, around] = await Promise.all([evidenceOf(db, found), neighbours(db, found)])
+    async run({ scope, params: { id } }) {
+      const found = await requireApproval(scope, id)
+      const [evidence, around] = await Promise.all([evidenceOf(scope, found), neighbours(scope, found)])
       return { ...found, ...around, evidence, grantRefused: refusalToGrant(found) }
     },
   })
@@ -162,11 +160,11 @@ function declareDecide(router: Router, deps: ApiDeps): void {
     }),
     example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
     problems: [404, 409, 410],
-    async run({ params: { id }, body: { args, ...body }, principal, c }) {
+    async run({ scope, params: { id }, body: { args, ...body }, principal, c }) {
       await limitDecisions(db, c, principal, id)
       const via = c.get('browser') ? 'page' : 'api'
       if (args) await refuseBadEdit(deps, id, body.decision, args)
-      if (body.grant) await refuseBadGrant(deps, id, body.decision, args !== null)
+      if (body.grant) await refuseBadGrant(scope, id, body.decision, args !== null)
       const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via })
       if (!('approvalId' in decided)) {
         deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
@@ -206,14 +204,14 @@ function declareExtend(router: Router, deps: ApiDeps): void {
   })
 }
 
-async function requireApproval(db: Db, id: string): Promise<Approval> {
-  const [found] = await listApprovals(db, { id }, { before: null, limit: 1 })
+async function requireApproval(scope: Scope, id: string): Promise<Approval> {
+  const [found] = await listApprovals(scope, { id }, { before: null, limit: 1 })
   if (!found) throw notFound(`approval ${id}`)
   return found
 }
 
-async function refuseBadGrant(deps: ApiDeps, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
-  const refused = refusalToGrant(await requireApproval(deps.db, id))
+async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
+  const refused = refusalToGrant(await requireApproval(scope, id))
   if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
   if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial grants nothing.')
   if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked again: grant them then.')
@@ -235,7 +233,7 @@ async function refuseBadEdit(
   args: Record<string, unknown>,
 ): Promise<void> {
   if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial changes no arguments.')
-  const found = await requireApproval(deps.db, id)
+  const found = await requireApproval(systemScope(deps.db), id)
   const incident = await incidentById(deps.db, found.incidentId)
   if (!incident) throw notFound(`approval ${id}`)
   if (found.status !== 'pending') return

@@ -46,8 +46,8 @@ export function auditRoutes(router: Router, deps: ApiDeps): void {
       ],
       nextCursor: null,
     },
-    async run({ query: { limit, cursor, ...filter } }) {
-      const rows = await listAudit(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
+    async run({ scope, query: { limit, cursor, ...filter } }) {
+      const rows = await listAudit(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
   })

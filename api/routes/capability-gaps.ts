@@ -33,9 +33,9 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(capabilityGap),
     example: { items: [example], nextCursor: null },
-    async run({ query: { limit, cursor, category, incident } }) {
+    async run({ scope, query: { limit, cursor, category, incident } }) {
       const filter = { category, incidentId: incident }
-      const rows = await capabilityGaps(deps.db, filter, { before: cursor ?? null, limit: limit + 1 })
+      const rows = await capabilityGaps(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
   })

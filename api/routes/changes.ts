@@ -64,7 +64,7 @@ function declareList(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(storedChange),
     example: { items: [example], nextCursor: null },
-    async run({ query: { resource, source, unmatched, q, limit, cursor } }) {
+    async run({ scope, query: { resource, source, unmatched, q, limit, cursor } }) {
       const [, at, id] = cursorShape.exec(cursor ?? '') ?? []
       const filter = {
         resource: resource === undefined ? null : parseResourceKey(resource),
@@ -72,7 +72,7 @@ function declareList(router: Router, deps: ApiDeps): void {
         q: q ?? null,
         isUnmatched: unmatched === 'true',
       }
-      const rows = await listChanges(deps.db, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })
+      const rows = await listChanges(scope, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })
       return page(rows, limit, (last) => `${last.at} ${last.id}`)
     },
   })
@@ -100,9 +100,9 @@ function declareNear(router: Router, deps: ApiDeps): void {
     query: z.object({ window: window.default('7d') }),
     answer: z.object({ items: z.array(nearChange), found: z.number().int() }),
     example: { items: [{ ...example, steps: 1 }], found: 1 },
-    async run({ params, query }) {
+    async run({ scope, params, query }) {
       const fromIso = before(await databaseTime(deps.db), query.window)
-      const { changes, found } = await changesNear(deps.db, params, { fromIso, limit: 50 })
+      const { changes, found } = await changesNear(scope, params, { fromIso, limit: 50 })
       return { items: changes, found }
     },
   })
@@ -137,13 +137,13 @@ function declareSummary(router: Router, deps: ApiDeps): void {
       changes: [{ when: '4 min before it began', at: example.at, title: example.title, source: 'github' }],
     },
     problems: [404],
-    async run({ params, query }) {
-      if (!(await showResource(deps.db, params))) throw notFound(`${params.kind} ${params.id}`)
+    async run({ scope, params, query }) {
+      if (!(await showResource(scope, params))) throw notFound(`${params.kind} ${params.id}`)
       const began = query.incident ? await beganAt(deps.db, query.incident) : null
       const from = { iso: began ?? (await databaseTime(deps.db)), isBegin: began !== null }
       const fromIso = before(from.iso, query.window)
-      const { changes, found } = await changesNear(deps.db, params, { fromIso, limit: mostSummarized })
-      const isSilent = found === 0 && !(await hasChanges(deps.db))
+      const { changes, found } = await changesNear(scope, params, { fromIso, limit: mostSummarized })
+      const isSilent = found === 0 && !(await hasChanges(scope))
       const head = { resource: resourceKey(params), window: query.window, from: fromIso, found }
       return fitSummary(
         changes.map((change) => summarizeChange(change, from)),

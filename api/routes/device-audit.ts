@@ -27,8 +27,6 @@ const auditedCall = z.object({
 
 /** The two sides of an audit, in pages: what rows say of the calls to a device, and what its journal says. */
 export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-
   endpoint(router, deps, {
     method: 'get',
     path: '/devices/{id}/audit',
@@ -56,9 +54,9 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
       nextCursor: null,
     },
     problems: [404],
-    async run({ params: { id }, query: { limit, cursor } }) {
+    async run({ scope, params: { id }, query: { limit, cursor } }) {
       await requireDevice(deps, id)
-      const rows = await auditedCalls(db, id, { before: placeIn(cursor), limit: limit + 1 })
+      const rows = await auditedCalls(scope, id, { before: placeIn(cursor), limit: limit + 1 })
       return page(rows, limit, cursorOf)
     },
   })

@@ -45,7 +45,6 @@ export function deviceRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListDevices(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/devices',
@@ -54,7 +53,7 @@ function declareListDevices(router: Router, deps: ApiDeps): void {
     summary: 'All devices, with what each has and how it was last',
     answer: pageOf(listedDevice),
     example: { items: [example], nextCursor: null },
-    run: async () => ({ items: (await listDevices(db)).map(withTools), nextCursor: null }),
+    run: async ({ scope }) => ({ items: (await listDevices(scope)).map(withTools), nextCursor: null }),
   })
 }
 
@@ -197,7 +196,6 @@ function declareAskHealth(router: Router, deps: ApiDeps): void {
 }
 
 function declareListDeviceCalls(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/devices/{id}/calls',
@@ -231,9 +229,9 @@ function declareListDeviceCalls(router: Router, deps: ApiDeps): void {
       nextCursor: null,
     },
     problems: [404],
-    async run({ params: { id }, query: { limit, cursor } }) {
+    async run({ scope, params: { id }, query: { limit, cursor } }) {
       await requireDevice(deps, id)
-      const rows = await callsOf(db, id, { before: placeIn(cursor), limit: limit + 1 })
+      const rows = await callsOf(scope, id, { before: placeIn(cursor), limit: limit + 1 })
       return page(rows, limit, cursorOf)
     },
   })

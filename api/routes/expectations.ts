@@ -60,7 +60,7 @@ function declareExpect(router: Router, deps: ApiDeps): void {
     example,
     status: 201,
     problems: [404, 409],
-    async run({ params: { id }, body: { subject, until, reason }, actor, principal }) {
+    async run({ scope, params: { id }, body: { subject, until, reason }, actor, principal }) {
       const by = requirePerson(principal, actor)
       requireAhead(until)
       if (subject === 'resource' && typesOf(principal)) {
@@ -70,10 +70,10 @@ function declareExpect(router: Router, deps: ApiDeps): void {
           'A mark on a resource covers incidents of all types, and this token is for some.',
         )
       }
-      const incident = await requireIncident(deps, id)
+      const incident = await requireIncident(scope, id)
       const about = await subjectOf(deps, incident, subject)
       const state = incident.resource
-        ? await readResourceState(deps, incident.resource)
+        ? await readResourceState(scope, deps, incident.resource)
         : { health: 'nominal', observed: 'it has no resource that could be looked at', fields: {} }
       if (state.health === 'unknown') {
         throw new Problem(
@@ -93,7 +93,6 @@ function declareExpect(router: Router, deps: ApiDeps): void {
 }
 
 function declareListExpectations(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/expectations',
@@ -103,8 +102,8 @@ function declareListExpectations(router: Router, deps: ApiDeps): void {
     query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(100) }),
     answer: pageOf(expectation),
     example: { items: [example], nextCursor: null },
-    async run({ query: { limit } }) {
-      const rows = await listExpectations(db, limit)
+    async run({ scope, query: { limit } }) {
+      const rows = await listExpectations(scope, limit)
       return { items: rows.map((row) => shown(row, row.createdByName)), nextCursor: null }
     },
   })

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, isTransient } from '../../db/connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../../db/events.ts'
+import { systemScope } from '../../db/scope.ts'
 
 const pollMs = 100
 const batch = 500
@@ -93,15 +94,16 @@ function dropOldest(state: FeedState): StreamPosition | null {
   return rows.splice(0, count).at(-1)?.position ?? null
 }
 
+/** Reads on for all listeners at once: a stream leaves out what its own reader may not see. */
 async function readNext(state: FeedState): Promise<number> {
   const { db, log, render } = state
   try {
     if (state.start === null) {
-      state.start = await streamEnd(db)
+      state.start = await streamEnd(systemScope(db))
       // A listener that read the database before this may have missed rows up to here.
       announce(state)
     }
-    const read = await streamAfter(db, state.rows.at(-1)?.position ?? state.start, { limit: batch })
+    const read = await streamAfter(systemScope(db), state.rows.at(-1)?.position ?? state.start, { limit: batch })
     if (read.length === 0) return 0
     for (const row of read) {
       const { position, incidentId } = row

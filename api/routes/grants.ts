@@ -32,7 +32,7 @@ export function grantRoutes(router: Router, deps: ApiDeps): void {
     summary: 'Standing grants, newest first',
     answer: pageOf(standingGrant),
     example: { items: [example], nextCursor: null },
-    run: async () => ({ items: await listGrants(deps.db), nextCursor: null }),
+    run: async ({ scope }) => ({ items: await listGrants(scope), nextCursor: null }),
   })
 
   endpoint(router, deps, {

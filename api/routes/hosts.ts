@@ -95,7 +95,7 @@ function requireKnown(all: readonly HostRow[], field: 'rack' | 'region', name: s
 }
 
 function declareListHosts(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/hosts',
@@ -111,12 +111,12 @@ function declareListHosts(router: Router, deps: ApiDeps): void {
     answer: pageOf(host.partial({ device: true })),
     example: { items: [hostExample], nextCursor: null },
     problems: [404],
-    async run({ query: { rack, region, brief } }) {
+    async run({ scope, query: { rack, region, brief } }) {
       const fresh = await state.refresh()
-      const all = await hosts(db)
+      const all = await hosts(scope)
       requireKnown(all, 'rack', rack)
       requireKnown(all, 'region', region)
-      const uses = await readHostUses(db)
+      const uses = await readHostUses(scope)
       const items = all
         .filter((each) => (rack ?? each.rack) === each.rack && (region ?? each.region) === each.region)
         .map((row) => describeHost(row, uses.get(row.id), fresh))
@@ -126,7 +126,7 @@ function declareListHosts(router: Router, deps: ApiDeps): void {
 }
 
 function declareGetHost(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/hosts/{id}',
@@ -137,12 +137,12 @@ function declareGetHost(router: Router, deps: ApiDeps): void {
     answer: host.extend({ vms: z.array(vmOnHost) }),
     example: { ...hostExample, vms: [vmOnHostExample] },
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       const fresh = await state.refresh()
-      const row = await hostById(db, id)
+      const row = await hostById(scope, id)
       if (!row) throw notFound(`host ${id}`)
-      const taken = (await readHostUses(db)).get(id)
-      const on = (await vmsOnHost(db, id)).map(({ id, running, ramMib, cpuMc, haGroup, priority, tenant }) => ({
+      const taken = (await readHostUses(scope)).get(id)
+      const on = (await vmsOnHost(scope, id)).map(({ id, running, ramMib, cpuMc, haGroup, priority, tenant }) => ({
         id,
         running: fresh.stale ? null : running,
         ramMib,
@@ -157,7 +157,7 @@ function declareGetHost(router: Router, deps: ApiDeps): void {
 }
 
 function declareListVms(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/vms',
@@ -168,9 +168,9 @@ function declareListVms(router: Router, deps: ApiDeps): void {
     query: z.object({ host: z.string().max(100).optional() }),
     answer: pageOf(vm),
     example: { items: [vmExample], nextCursor: null },
-    async run({ query }) {
+    async run({ scope, query }) {
       await state.requireCurrent()
-      const all = await vms(db)
+      const all = await vms(scope)
       const asked = query.host ? all.filter(({ host }) => host === query.host) : all
       return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
     },
@@ -178,7 +178,7 @@ function declareListVms(router: Router, deps: ApiDeps): void {
 }
 
 function declareGetVm(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/vms/{id}',
@@ -189,9 +189,9 @@ function declareGetVm(router: Router, deps: ApiDeps): void {
     answer: vm,
     example: vmExample,
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       await state.requireCurrent()
-      const row = await vmById(db, id)
+      const row = await vmById(scope, id)
       if (!row) throw notFound(`VM ${id}`)
       return await withDevice(deps, 'vm', row)
     },
@@ -201,7 +201,7 @@ function declareGetVm(router: Router, deps: ApiDeps): void {
 export const healthOfHost = { live: 'nominal', draining: 'degraded', dead: 'critical' } satisfies Record<string, Health>
 
 export function nodeRoutes(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
 
   endpoint(router, deps, {
     method: 'get',
@@ -213,9 +213,9 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
     answer: nodeState.extend({ ...staleFlag, ...deviceField }),
     example: { ...nodeExample, device: offeredExample },
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       const fresh = await state.refresh()
-      const node = await nodeById(db, id)
+      const node = await nodeById(scope, id)
       if (!node) throw notFound(`node ${id}`)
       return await withDevice(deps, 'node', withHealth(node, fresh))
     },
@@ -247,20 +247,20 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       device: offeredExample,
     },
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       const fresh = await state.refresh()
-      const node = await nodeById(db, id)
+      const node = await nodeById(scope, id)
       if (node) {
         const { status, reason } = node
         const { device } = await withDevice(deps, 'node', node)
         return withHealth({ node: id, kind: 'node' as const, status, reason, device }, fresh)
       }
-      const host = await hostById(db, id)
+      const host = await hostById(scope, id)
       if (!host) throw notFound(`node or host ${id}`)
       const reason = host.state === 'live' ? null : `the host is ${host.state}`
       const { device } = await withDevice(deps, 'host', host)
       const status = healthOfHost[host.state]
-      const vmCount = await vmCountOnHost(db, id)
+      const vmCount = await vmCountOnHost(scope, id)
       return withHealth({ node: id, kind: 'host' as const, status, reason, state: host.state, vmCount, device }, fresh)
     },
   })

@@ -5,6 +5,7 @@ import { type Closing, closeIncident, firingAgainst, type Person } from '../../d
 import { investigateAgain } from '../../db/idempotency.ts'
 import { incidentById, lockIncident, NotAllowedError } from '../../db/incidents.ts'
 import { giveBack, handOver, takeIncident } from '../../db/owners.ts'
+import type { Scope } from '../../db/scope.ts'
 import { claim, marked, mostClaims } from '../../domain/claim.ts'
 import { plainWords } from '../../domain/escalation.ts'
 import {
@@ -123,14 +124,14 @@ function declareCancel(router: Router, deps: ApiDeps): void {
     answer: incident,
     example: incidentExample,
     problems: [404, 409],
-    async run({ params: { id }, body: { reason, until }, actor, judged }) {
+    async run({ scope, params: { id }, body: { reason, until }, actor, judged }) {
       const untilSeconds = until === undefined ? undefined : secondsUntil(until)
       const run = await requestCancel(deps, id, { reason, actor, until })
       if (run && (await deps.runs.tell(run, 'cancelInvestigation', tellWithinMs)) === 'told') {
-        return await requireIncident(deps, id)
+        return await requireIncident(scope, id)
       }
       const closing = { status: 'cancelled' as const, reason, ...(untilSeconds !== undefined && { untilSeconds }) }
-      return await close(deps, id, closing, { actor, judged }, false)
+      return await close(deps, id, closing, { scope, actor, judged }, false)
     },
   })
 }
@@ -148,9 +149,9 @@ function declareTake(router: Router, deps: ApiDeps): void {
     answer: incident,
     example: incidentExample,
     problems: [404, 409],
-    async run({ params: { id }, actor, principal }) {
+    async run({ scope, params: { id }, actor, principal }) {
       await takeForPerson(deps, id, requirePerson(principal, actor))
-      return await requireIncident(deps, id)
+      return await requireIncident(scope, id)
     },
   })
 }
@@ -167,10 +168,10 @@ function declareGiveBack(router: Router, deps: ApiDeps): void {
     answer: incident,
     example: { ...incidentExample, status: 'escalated' },
     problems: [404, 409],
-    async run({ params: { id }, actor, principal }) {
+    async run({ scope, params: { id }, actor, principal }) {
       const given = await db.transaction().execute((trx) => giveBack(trx, id, { actor, name: principal.name }))
       if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
-      return await requireIncident(deps, id)
+      return await requireIncident(scope, id)
     },
   })
 }
@@ -190,10 +191,10 @@ function declareInvestigate(router: Router, deps: ApiDeps): void {
     example: { ...incidentExample, status: 'open', assignedTo: null },
     status: 202,
     problems: [404, 409],
-    async run({ params: { id }, actor, principal }) {
+    async run({ scope, params: { id }, actor, principal }) {
       await db.transaction().execute((trx) => investigateAgain(trx, id, { actor, operatorId: principal.operatorId }))
       deps.runs.triggerQueue()
-      return await requireIncident(deps, id)
+      return await requireIncident(scope, id)
     },
   })
 }
@@ -211,11 +212,11 @@ function secondsUntil(until: string): number {
   throw new Problem(422, 'UNTIL_OUT_OF_RANGE', '`until` must lie ahead, and at most 30 days.')
 }
 
-type By = { actor: string; judged: Parameters<typeof toRowKey>[0] }
+type By = { scope: Scope; actor: string; judged: Parameters<typeof toRowKey>[0] }
 
 /** Closes an incident once, also when others try at the same time. A run that works on it gets a signal; its rows fence it anyway. */
-async function close(deps: ApiDeps, id: string, closing: Closing, { actor, judged }: By, tell = true) {
-  const before = await requireIncident(deps, id)
+async function close(deps: ApiDeps, id: string, closing: Closing, { scope, actor, judged }: By, tell = true) {
+  const before = await requireIncident(scope, id)
   const closed = await deps.db.transaction().execute(async (trx) => {
     const firing = judged && closing.status === 'resolved' ? await firingAgainst(trx, id, closing.outcome) : null
     if (firing && closing.status === 'resolved') {
@@ -230,7 +231,7 @@ async function close(deps: ApiDeps, id: string, closing: Closing, { actor, judge
   if (closed && tell && !judged && runningStatuses.includes(before.status)) {
     await deps.runs.tell({ incidentId: id, attempt: before.attempt }, 'cancelInvestigation', tellWithinMs)
   }
-  return await requireIncident(deps, id)
+  return await requireIncident(scope, id)
 }
 
 /** The wish as a row, which the run reads when it ends; null where no run works on the incident. */

@@ -37,8 +37,8 @@ function declareListEvents(router: Router, deps: ApiDeps): void {
     answer: pageOf(eventSchema),
     example: { items: [example], nextCursor: null },
     problems: [404],
-    async run({ params: { id }, query: { after, cursor, limit } }) {
-      await requireIncident(deps, id)
+    async run({ scope, params: { id }, query: { after, cursor, limit } }) {
+      await requireIncident(scope, id)
       const rows = await eventsOf(db, id, { afterSeq: cursor ?? after ?? 0, limit: limit + 1 })
       return page(rows as EventAnswer[], limit, (last) => last.seq)
     },
@@ -46,7 +46,6 @@ function declareListEvents(router: Router, deps: ApiDeps): void {
 }
 
 function declareGetBody(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}/bodies/{digest}',
@@ -57,9 +56,9 @@ function declareGetBody(router: Router, deps: ApiDeps): void {
     answer: z.object({ digest: z.string(), text: z.string() }),
     example: { digest: '0'.repeat(64), text: '{"items":[]}' },
     problems: [404],
-    async run({ params: { id, digest } }) {
-      await requireIncident(deps, id)
-      const text = await bodyOfIncident(db, id, digest)
+    async run({ scope, params: { id, digest } }) {
+      await requireIncident(scope, id)
+      const text = await bodyOfIncident(scope, id, digest)
       if (text === null) throw new Problem(404, 'NOT_FOUND', 'No row of this incident has a body with this digest.')
       return { digest, text }
     },
@@ -141,8 +140,8 @@ export function incidentExportRoutes(router: Router, deps: ApiDeps): void {
       'text/markdown': '# Disk 96% full\n\n## Summary\n',
     },
     problems: [404],
-    async run({ params: { id }, query: { format }, c }) {
-      const incident = await requireIncident(deps, id)
+    async run({ scope, params: { id }, query: { format }, c }) {
+      const incident = await requireIncident(scope, id)
       const events = await eventsOf(db, id)
       const download = (type: string, text: string) =>
         c.body(text, 200, {
@@ -150,7 +149,7 @@ export function incidentExportRoutes(router: Router, deps: ApiDeps): void {
           'content-disposition': `attachment; filename="${id}.${format}"`,
         })
       if (format === 'csv') return download('text/csv', eventsCsv(events))
-      const approvals = await listApprovals(db, { incidentId: id }, { before: null, limit: 200 })
+      const approvals = await listApprovals(scope, { incidentId: id }, { before: null, limit: 200 })
       const alerts = await alertsOf(db, id)
       if (format === 'md') return download('text/markdown', postmortem({ incident, events, approvals, alerts }))
       return { incident, events, approvals, alerts: alerts.map(({ raw: _, ...alert }) => alert) }

@@ -46,11 +46,11 @@ export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void 
       actions: [{ action: 'cancel', refused: null }],
     },
     problems: [404],
-    async run({ params: { id }, principal }) {
-      const found = await requireIncident(deps, id)
+    async run({ scope, params: { id }, principal }) {
+      const found = await requireIncident(scope, id)
       const [alerts, group] = await Promise.all([
         alertsOf(db, id),
-        found.groupId ? listIncidents(db, { group: found.groupId }, { before: null, limit: shownOfGroup }) : [],
+        found.groupId ? listIncidents(scope, { group: found.groupId }, { before: null, limit: shownOfGroup }) : [],
       ])
       return {
         alerts: alerts.map(({ raw, ...each }) => ({ ...each, title: titleOf(raw) ?? each.name })),

@@ -5,6 +5,7 @@ import { lastEventsOf, verifyChain } from '../../db/events.ts'
 import { openByHand } from '../../db/idempotency.ts'
 import { incidentById, listIncidents } from '../../db/incidents.ts'
 import { thinkingOf } from '../../db/model-servers.ts'
+import type { Scope } from '../../db/scope.ts'
 import { waitOf } from '../../db/waits.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
@@ -38,17 +39,21 @@ function briefly(event: IncidentEvent | undefined) {
   return { seq, kind, detail: detail.length > 300 ? `${detail.slice(0, 299)}…` : detail, at }
 }
 
-/** The incident, or a 404 that names it. */
-export async function requireIncident(deps: Pick<ApiDeps, 'db'>, id: string): Promise<Incident> {
-  const found = await incidentById(deps.db, id)
+/** The incident, or a 404 that names it: what is read about one by its id begins here. */
+export async function requireIncident(scope: Scope, id: string): Promise<Incident> {
+  const found = await incidentById(scope.db, id)
   if (!found) throw notFound(`incident ${id}`)
   return found
 }
 
 /** Its place in the queue. Whether the agent is off, only Temporal's Schedule knows. */
-async function placeOf({ db, runs, environment }: ApiDeps, { id, status }: Incident): Promise<QueuePlace | null> {
+async function placeOf(
+  scope: Scope,
+  { runs, environment }: ApiDeps,
+  { id, status }: Incident,
+): Promise<QueuePlace | null> {
   if (status !== 'open') return null
-  const place = await queuePlaceOf(db, id, environment)
+  const place = await queuePlaceOf(scope, id, environment)
   if (!place) return null
   const state = await (runs.queue?.(askWithinMs) ?? null)
   if (!state?.schedule?.paused) return place
@@ -65,7 +70,6 @@ export function incidentRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListIncidents(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents',
@@ -86,11 +90,11 @@ function declareListIncidents(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(listedIncident),
     example: { items: [{ ...incidentExample, lastEvent: lastExample }], nextCursor: null },
-    async run({ query: { limit, cursor, ...filter } }) {
-      const rows = await listIncidents(db, filter, { before: cursor ?? null, limit: limit + 1 })
+    async run({ scope, query: { limit, cursor, ...filter } }) {
+      const rows = await listIncidents(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       const { items, nextCursor } = page(rows, limit, (last) => last.id)
       const last = await lastEventsOf(
-        db,
+        scope,
         items.map(({ id }) => id),
       )
       return { items: items.map((item) => ({ ...item, lastEvent: briefly(last.get(item.id)) })), nextCursor }
@@ -117,11 +121,11 @@ function declareGetIncident(router: Router, deps: ApiDeps): void {
       waits: null,
     },
     problems: [404],
-    async run({ params }) {
-      const found = await requireIncident(deps, params.id)
+    async run({ scope, params }) {
+      const found = await requireIncident(scope, params.id)
       const [model, queue, waits] = await Promise.all([
-        thinkingOf(db, params.id),
-        placeOf(deps, found),
+        thinkingOf(scope, params.id),
+        placeOf(scope, deps, found),
         waitOf(db, params.id),
       ])
       return { ...found, model, queue, waits }
@@ -215,7 +219,6 @@ function declareVerificationState(router: Router, deps: ApiDeps): void {
 }
 
 function declareListDeliveries(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/incidents/{id}/deliveries',
@@ -253,9 +256,9 @@ function declareListDeliveries(router: Router, deps: ApiDeps): void {
       nextCursor: null,
     },
     problems: [404],
-    async run({ params: { id } }) {
-      await requireIncident(deps, id)
-      return { items: await deliveriesOf(db, id), nextCursor: null }
+    async run({ scope, params: { id } }) {
+      await requireIncident(scope, id)
+      return { items: await deliveriesOf(scope, id), nextCursor: null }
     },
   })
 }

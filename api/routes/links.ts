@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import type { Scope } from '../../db/scope.ts'
 import { hosts, links } from '../../db/site.ts'
 import {
   type LinkState,
@@ -23,11 +24,11 @@ export function linkRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /** Hosts and links as the platform reports them now; refused while it cannot be reached. */
-async function readNetwork({ db, state }: ApiDeps) {
+async function readNetwork(scope: Scope, { state }: ApiDeps) {
   await state.requireCurrent()
-  const all = await hosts(db)
+  const all = await hosts(scope)
   const live = new Set(all.filter((host) => host.state === 'live').map((host) => host.id))
-  const reported = await links(db)
+  const reported = await links(scope)
   return {
     links: reported,
     live,
@@ -62,8 +63,8 @@ function declareLinks(router: Router, deps: ApiDeps): void {
     ]),
     example: { a: 'host-osl-1', b: 'host-osl-2', status: 'live', live: true, cost: 10 },
     problems: [404],
-    async run({ query: { a, b } }) {
-      const { links, live, known, areUnreported } = await readNetwork(deps)
+    async run({ scope, query: { a, b } }) {
+      const { links, live, known, areUnreported } = await readNetwork(scope, deps)
       if (a === undefined && b === undefined) return { items: links, nextCursor: null }
       if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
       requireHosts(known, a, b)
@@ -101,8 +102,8 @@ function declareReachability(router: Router, deps: ApiDeps): void {
       path: ['host-osl-1', 'host-ams-1'],
     },
     problems: [404],
-    async run({ query: { from, to } }) {
-      const { links, live, known, areUnreported } = await readNetwork(deps)
+    async run({ scope, query: { from, to } }) {
+      const { links, live, known, areUnreported } = await readNetwork(scope, deps)
       requireHosts(known, from, to)
       const found = cheapestPath(links, live, from, to)
       const status: Reachability = found ? 'reachable' : areUnreported(from, to) ? 'unknown' : 'unreachable'

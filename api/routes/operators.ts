@@ -57,7 +57,6 @@ export function operatorRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListOperators(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/operators',
@@ -67,8 +66,8 @@ function declareListOperators(router: Router, deps: ApiDeps): void {
     query: z.object(pageQuery),
     answer: pageOf(operator),
     example: { items: [example], nextCursor: null },
-    async run({ query: { limit, cursor } }) {
-      const rows = await listOperators(db, { after: cursor ?? null, limit: limit + 1 })
+    async run({ scope, query: { limit, cursor } }) {
+      const rows = await listOperators(scope, { after: cursor ?? null, limit: limit + 1 })
       const { items, nextCursor } = page(rows, limit, (last) => last.name)
       return { items: items.map(shown), nextCursor }
     },
@@ -76,7 +75,6 @@ function declareListOperators(router: Router, deps: ApiDeps): void {
 }
 
 function declareGetOperator(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/operators/{name}',
@@ -87,8 +85,8 @@ function declareGetOperator(router: Router, deps: ApiDeps): void {
     answer: operator,
     example,
     problems: [404],
-    async run({ params: { name } }) {
-      const row = await operatorByName(db, name)
+    async run({ scope, params: { name } }) {
+      const row = await operatorByName(scope, name)
       if (!row) throw notFound(`operator ${name}`)
       return shown(row)
     },
@@ -125,13 +123,13 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
     answer: operator,
     example,
     problems: [409, 412],
-    async run({ params: { name }, body: { reason, ...body }, principal, c }) {
+    async run({ scope, params: { name }, body: { reason, ...body }, principal, c }) {
       const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
       if (asking && asking.name === name && beyond(authorityOfPerson(body), personal(asking), null).length > 0) {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
       }
       return await db.transaction().execute(async (trx) => {
-        const known = await operatorByName(trx, name)
+        const known = await operatorByName(scope, name)
         if (known && c.req.header('if-none-match') === '*') {
           throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
         }

@@ -65,11 +65,11 @@ function declarePropose(router: Router, deps: ApiDeps): void {
         use_rack_constraints,
       }),
     },
-    async run({ body, judged, c }) {
+    async run({ scope, body, judged, c }) {
       if (body.problem && judged) throw new Problem(422, 'INVALID', 'An agent plans for the inventory alone.')
       // An agent plans for its own incident, whatever it names.
       const incidentId = judged?.incidentId ?? body.incident_id
-      if (incidentId !== null) await requireIncident(deps, incidentId)
+      if (incidentId !== null) await requireIncident(scope, incidentId)
       const { plan, problem } = await soundBody(await c.req.arrayBuffer())
         .then(() => planned(deps, body, c.req.raw.signal))
         .catch((error) => {

@@ -57,10 +57,10 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(listedResource),
     example: { items: [listedResource.parse(example)], nextCursor: null },
-    async run({ query: { kind, q, stale, limit, cursor } }) {
+    async run({ scope, query: { kind, q, stale, limit, cursor } }) {
       await deps.state.refresh()
       const filter = { kind: kind ?? null, q: q ?? null, isStale: stale === undefined ? null : stale === 'true' }
-      const rows = await listResources(deps.db, filter, { after: cursor ?? null, limit: limit + 1 })
+      const rows = await listResources(scope, filter, { after: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => `${last.kind}:${last.id}`)
     },
   })
@@ -76,11 +76,11 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
     answer: shownResource,
     example,
     problems: [404],
-    async run({ params, query: { brief } }) {
+    async run({ scope, params, query: { brief } }) {
       await deps.state.refresh()
-      const found = await showResource(deps.db, params)
+      const found = await showResource(scope, params)
       if (!found) throw notFound(`${params.kind} ${params.id}`)
-      const state = await readResourceState(deps, params)
+      const state = await readResourceState(scope, deps, params)
       const fitting = listJobs(deps.jobs, params).map(({ name, about }) => ({ name, about }))
       const jobs = fitting.length > 0 ? { jobs: fitting } : {}
       return brief === 'true'

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { findResources } from '../../db/inventory.ts'
 import { activeAlerts } from '../../db/registry-view.ts'
+import type { Scope } from '../../db/scope.ts'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
 import type { Health } from '../../domain/platform.ts'
 import {
@@ -30,9 +31,9 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(z.object({ kind: resourceKind, id: z.string(), name: z.string(), aliases: z.array(z.string()) })),
     example: { items: [{ kind: 'shard', id: 'db-osl-1', name: 'db-osl-1', aliases: [] }], nextCursor: null },
-    async run({ query: { q, kind, limit } }) {
+    async run({ scope, query: { q, kind, limit } }) {
       await deps.state.refresh()
-      return { items: await findResources(deps.db, { kind: kind ?? null, text: q, limit }), nextCursor: null }
+      return { items: await findResources(scope, { kind: kind ?? null, text: q, limit }), nextCursor: null }
     },
   })
 
@@ -58,8 +59,8 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
       }),
     ),
     example: { items: [], nextCursor: null },
-    async run({ query }) {
-      const rows = await activeAlerts(deps.db, query.resource)
+    async run({ scope, query }) {
+      const rows = await activeAlerts(scope, query.resource)
       const items = rows.map(
         ({ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId }) => ({
           source,
@@ -79,42 +80,42 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-type Read = (deps: ApiDeps, id: string) => Promise<ResourceState | null>
+type Read = (scope: Scope, id: string) => Promise<ResourceState | null>
 
 const isWell = (status: string) => (status === 'nominal' ? 'nominal' : status === 'unknown' ? 'unknown' : 'degraded')
 
 /** How each kind of resource is read, from the inventory as it was just made fresh. A kind without one has no health. */
 const readers: Partial<Record<ResourceKind, Read>> = {
-  async node({ db }, id) {
-    const node = await nodeById(db, id)
+  async node(scope, id) {
+    const node = await nodeById(scope, id)
     if (!node) return null
     const { status, reason, role, shard } = node
     const observed = `node ${id} is ${status}${reason ? ` (${reason})` : ''}`
     return { health: isWell(status), observed, fields: { status, role, shard } }
   },
-  async shard({ db }, id) {
-    const shard = await shardById(db, id)
+  async shard(scope, id) {
+    const shard = await shardById(scope, id)
     if (!shard) return null
     const { status, role } = shard
     return { health: isWell(status), observed: `shard ${id} is ${status}`, fields: { status, role } }
   },
-  async tenant({ db }, id) {
-    const tenant = await tenantById(db, id)
+  async tenant(scope, id) {
+    const tenant = await tenantById(scope, id)
     if (!tenant) return null
     const { status, shard } = tenant
     return { health: isWell(status), observed: `tenant ${id} is ${status}`, fields: { status, shard } }
   },
-  async host({ db }, id) {
-    const host = await hostById(db, id)
+  async host(scope, id) {
+    const host = await hostById(scope, id)
     if (!host) return null
     const { state, rack, region } = host
     // A host that is to be emptied and is empty is as its operator wants it.
-    const isDrained = state === 'draining' && (await vmCountOnHost(db, id)) === 0
+    const isDrained = state === 'draining' && (await vmCountOnHost(scope, id)) === 0
     const observed = isDrained ? `host ${id} is draining and empty` : `host ${id} is ${state}`
     return { health: state === 'live' || isDrained ? 'nominal' : 'degraded', observed, fields: { state, rack, region } }
   },
-  async vm({ db }, id) {
-    const vm = await vmById(db, id)
+  async vm(scope, id) {
+    const vm = await vmById(scope, id)
     if (!vm) return null
     const { running, host } = vm
     const observed = running ? `VM ${id} runs on ${host}` : `VM ${id} does not run`
@@ -123,12 +124,16 @@ const readers: Partial<Record<ResourceKind, Read>> = {
 }
 
 /** How a resource is now; `unknown` where the platform cannot be reached. */
-export async function readResourceState(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState> {
+export async function readResourceState(
+  scope: Scope,
+  deps: ApiDeps,
+  { kind, id }: ResourceRef,
+): Promise<ResourceState> {
   const { stale } = await deps.state.refresh()
   const read = readers[kind]
   if (!read && kind !== 'incident' && kind !== 'proposal')
     return { health: 'unknown', observed: `no source says how a ${kind.replaceAll('_', ' ')} does`, fields: {} }
-  const state = await read?.(deps, id)
+  const state = await read?.(scope, id)
   if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
   if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }
   return state
@@ -148,7 +153,7 @@ export function resourceStateRoutes(router: Router, deps: ApiDeps): void {
       observed: 'node node-web-osl-1a is nominal',
       fields: { status: 'nominal', role: 'web', shard: 'web-osl-1' },
     },
-    run: ({ params: { kind, id } }) => readResourceState(deps, { kind, id }),
+    run: ({ scope, params: { kind, id } }) => readResourceState(scope, deps, { kind, id }),
   })
 }
 

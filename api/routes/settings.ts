@@ -42,7 +42,7 @@ export function configRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListSettings(router: Router, deps: ApiDeps): void {
-  const { db, environment } = deps
+  const { environment } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config',
@@ -66,9 +66,9 @@ function declareListSettings(router: Router, deps: ApiDeps): void {
         },
       ],
     },
-    async run() {
+    async run({ scope }) {
       return {
-        items: (await configRows(db)).map((row) => shown(row, environment)),
+        items: (await configRows(scope)).map((row) => shown(row, environment)),
         nextCursor: null,
         settings: settings.map(({ key, description, fallback, environment, secret }) => ({
           key,
@@ -115,7 +115,7 @@ function declareEffectiveSettings(router: Router, deps: ApiDeps): void {
 }
 
 function declareGetSetting(router: Router, deps: ApiDeps): void {
-  const { db, environment } = deps
+  const { environment } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config/{key}',
@@ -126,8 +126,8 @@ function declareGetSetting(router: Router, deps: ApiDeps): void {
     answer: storedSetting,
     example,
     problems: [404],
-    async run({ params: { key }, c }) {
-      const row = await configRow(db, key)
+    async run({ scope, params: { key }, c }) {
+      const row = await configRow(scope, key)
       if (!row) throw notFound(`stored value of ${key}`)
       c.header('etag', `"${row.version}"`)
       return shown(row, environment)
@@ -152,7 +152,7 @@ function declareSetSetting(router: Router, deps: ApiDeps): void {
     answer: storedSetting,
     example,
     problems: [404, 409, 412],
-    async run({ params: { key }, body: { value, reason }, actor, c }) {
+    async run({ scope, params: { key }, body: { value, reason }, actor, c }) {
       const setting = settingOf(key)
       if (!setting) throw notFound(`setting ${key}`)
       if (isLocked(setting, environment)) {
@@ -165,7 +165,7 @@ function declareSetSetting(router: Router, deps: ApiDeps): void {
       }
       const row = await putConfig(db, { key, value, actor, reason, ifVersion: versionOf(c.req.header('if-match')) })
       if (!row) {
-        const now = (await configRow(db, key))?.version ?? 0
+        const now = (await configRow(scope, key))?.version ?? 0
         const detail = `${key} is at version ${now}: somebody changed it. Look again, then decide.`
         throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
       }
@@ -176,7 +176,6 @@ function declareSetSetting(router: Router, deps: ApiDeps): void {
 }
 
 function declareListRevisions(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/config/{key}/revisions',
@@ -199,8 +198,8 @@ function declareListRevisions(router: Router, deps: ApiDeps): void {
       ],
       nextCursor: null,
     },
-    async run({ params: { key }, query: { limit, cursor } }) {
-      const rows = await configRevisions(db, key, { before: cursor ?? null, limit: limit + 1 })
+    async run({ scope, params: { key }, query: { limit, cursor } }) {
+      const rows = await configRevisions(scope, key, { before: cursor ?? null, limit: limit + 1 })
       const hide = (text: string | null) => (text !== null && isSecret(key) ? mask : text)
       const masked = rows.map((row) => ({ ...row, oldValue: hide(row.oldValue), newValue: hide(row.newValue) }))
       return page(masked, limit, (last) => last.version)

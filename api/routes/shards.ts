@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import type { Scope } from '../../db/scope.ts'
 import { nodesOfShard, shardById, shards, tenantById } from '../../db/site.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { convergeDryRun, nodeState, shardState, tenantState } from '../../domain/platform.ts'
@@ -42,7 +43,7 @@ export function shardRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListShards(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/shards',
@@ -51,15 +52,15 @@ function declareListShards(router: Router, deps: ApiDeps): void {
     summary: 'All shards',
     answer: pageOf(shardState.extend(staleFlag)),
     example: { items: [shardExample], nextCursor: null },
-    async run() {
+    async run({ scope }) {
       const fresh = await state.refresh()
-      return { items: (await shards(db)).map((shard) => withHealth(shard, fresh)), nextCursor: null }
+      return { items: (await shards(scope)).map((shard) => withHealth(shard, fresh)), nextCursor: null }
     },
   })
 }
 
 function declareGetShard(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/shards/{id}',
@@ -70,9 +71,9 @@ function declareGetShard(router: Router, deps: ApiDeps): void {
     answer: shardState.extend(staleFlag),
     example: shardExample,
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       const fresh = await state.refresh()
-      const shard = await shardById(db, id)
+      const shard = await shardById(scope, id)
       if (!shard) throw notFound(`shard ${id}`)
       return withHealth(shard, fresh)
     },
@@ -80,7 +81,7 @@ function declareGetShard(router: Router, deps: ApiDeps): void {
 }
 
 function declareListNodes(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
+  const { state } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/shards/{id}/nodes',
@@ -91,19 +92,19 @@ function declareListNodes(router: Router, deps: ApiDeps): void {
     answer: pageOf(nodeState.extend({ ...staleFlag, ...deviceField })),
     example: { items: [{ ...nodeExample, device: offeredExample }], nextCursor: null },
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       const fresh = await state.refresh()
-      if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
-      const nodes = (await nodesOfShard(db, id)).map((node) => withHealth(node, fresh))
+      if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
+      const nodes = (await nodesOfShard(scope, id)).map((node) => withHealth(node, fresh))
       return { items: await withDevices(deps, 'node', nodes), nextCursor: null }
     },
   })
 }
 
 /** What a convergence would change, from the platform. */
-async function readConvergeDryRun(deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
+async function readConvergeDryRun(scope: Scope, deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
   const platform = requirePlatform(deps)
-  if (!(await shardById(deps.db, id))) throw notFound(`shard ${id}`)
+  if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
   const found = await platform.wouldConverge(id)
   if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
   const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
@@ -125,12 +126,11 @@ function declareConvergeDryRun(router: Router, deps: ApiDeps): void {
     answer: convergeAnswer,
     example: dryRunExample,
     problems: [404, 502, 504],
-    run: async ({ params: { id } }) => await readConvergeDryRun(deps, id),
+    run: async ({ scope, params: { id } }) => await readConvergeDryRun(scope, deps, id),
   })
 }
 
 function declareConverge(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/shards/{id}/converge',
@@ -147,10 +147,10 @@ function declareConverge(router: Router, deps: ApiDeps): void {
     example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
     problems: [404, 502, 504],
     agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
-    async run({ params: { id }, query: { dry_run: isDry }, principal, key, judged }) {
-      if (isDry === 'true') return await readConvergeDryRun(deps, id)
+    async run({ scope, params: { id }, query: { dry_run: isDry }, principal, key, judged }) {
+      if (isDry === 'true') return await readConvergeDryRun(scope, deps, id)
       const platform = requirePlatform(deps)
-      if (!(await shardById(db, id))) throw notFound(`shard ${id}`)
+      if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
       const effect = await runEffect(
         deps,
         { principal, key, judged, tool: 'converge_shard', actionDigest: actionDigest('converge_shard', { id }) },
@@ -172,9 +172,9 @@ export function tenantRoutes(router: Router, deps: ApiDeps): void {
     answer: tenantState.extend(staleFlag),
     example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },
     problems: [404],
-    async run({ params: { id } }) {
+    async run({ scope, params: { id } }) {
       const fresh = await deps.state.refresh()
-      const tenant = await tenantById(deps.db, id)
+      const tenant = await tenantById(scope, id)
       if (!tenant) throw notFound(`tenant ${id}`)
       return withHealth(tenant, fresh)
     },

@@ -3,6 +3,7 @@ import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/operators.ts'
+import { systemScope } from '../../db/scope.ts'
 import { suspectSlackRequest } from '../../db/slack-channel.ts'
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { formatMinute } from '../../domain/format.ts'
@@ -65,7 +66,7 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
 /** The approval that a button names, if we made the button for it and its action. */
 async function approvalOf({ db }: ApiDeps, { settings }: SlackClient, button: string): Promise<Approval | null> {
   const id = approvalOfButton(button)
-  const [approval] = id ? await listApprovals(db, { id }, { before: null, limit: 1 }) : []
+  const [approval] = id ? await listApprovals(systemScope(db), { id }, { before: null, limit: 1 }) : []
   return approval && isButtonOf(settings.signingSecret, approval, button) ? approval : null
 }
 
@@ -118,7 +119,7 @@ async function decideAs(
 }
 
 async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
-  const [now] = await listApprovals(deps.db, { id: approvalId }, { before: null, limit: 1 })
+  const [now] = await listApprovals(systemScope(deps.db), { id: approvalId }, { before: null, limit: 1 })
   if (!now) return `Nothing was decided: ${otherwise}.`
   // It is late, and its expiry has not been written down yet.
   if (now.status === 'pending') return `Nothing was decided: it expired, ${formatMinute(now.expiresAt)}.`
@@ -129,7 +130,7 @@ async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
   const settled = listDecisions(approval).join('. ') || `It is ${approval.status} already`
   const filter = { status: 'pending', incidentId: approval.incidentId } as const
-  const [pending] = await listApprovals(deps.db, filter, { before: null, limit: 1 })
+  const [pending] = await listApprovals(systemScope(deps.db), filter, { before: null, limit: 1 })
   const anew =
     pending && pending.id !== approval.id && pending.callId === approval.callId
       ? ` It was asked again: ${cardUrl(deps, pending.id)}`

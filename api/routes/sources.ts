@@ -243,8 +243,8 @@ function declareLines(router: Router, deps: ApiDeps): void {
       lines: ['{"labels":{"instance":"web-1:9100"},"points":[[1763689540,1]]}'],
     },
     problems: [404],
-    async run({ params: { id, digest }, query: { from, limit, match } }) {
-      const text = await bodyOfIncident(deps.db, id, digest)
+    async run({ scope, params: { id, digest }, query: { from, limit, match } }) {
+      const text = await bodyOfIncident(scope, id, digest)
       if (text === null) throw notFound(`body ${digest.slice(0, 12)}… of ${id || incidentId}`)
       const all = text.split('\n')
       const matching = match === undefined ? all : all.filter((line) => line.includes(match))

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { backlogOf, modelHealth } from '../../db/backlog.ts'
 import { lastProfile, slotsNow } from '../../db/model-servers.ts'
+import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
 import { listSources } from '../../db/sources.ts'
 import { usageOf } from '../../db/usage.ts'
@@ -60,14 +61,14 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
     description: 'Reports on everything else also while Temporal or the platform cannot be reached.',
     answer: status,
     example: statusExample,
-    run: () => readStatus(deps),
+    run: ({ scope }) => readStatus(scope, deps),
   })
 }
 
-async function readStatus(deps: ApiDeps): Promise<Status> {
+async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps
   const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources] = await Promise.all([
-    backlogOf(db),
+    backlogOf(scope),
     modelHealth(db),
     slotsNow(db),
     lastProfile(db),
@@ -204,6 +205,6 @@ export function usageRoutes(router: Router, deps: ApiDeps): void {
       incidents: [{ status: 'resolved', count: 3, medianSeconds: 84 }],
       approvals: [{ status: 'approved', count: 2, medianWaitSeconds: 71, longestWaitSeconds: 130 }],
     },
-    run: ({ query: { days } }) => usageOf(deps.db, days),
+    run: ({ scope, query: { days } }) => usageOf(scope, days),
   })
 }

@@ -3,6 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { stream } from 'hono/streaming'
 import { isTransient } from '../../db/connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from '../../db/events.ts'
+import { type Scope, scopeOf } from '../../db/scope.ts'
 import { eventKind } from '../../domain/event.ts'
 import type { ApiDeps } from '../deps.ts'
 import type { Router } from '../http/endpoint.ts'
@@ -62,14 +63,15 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
   const feed = createFeed(db, log, toMessage)
   router.openAPIRegistry.registerPath(route)
   router.get('/stream', permit('read'), async (c) => {
+    const scope = scopeOf(db, c.get('principal'))
     const incidentId = parseIncident(c.req.query('incident'))
-    if (incidentId) await requireIncident(deps, incidentId)
+    if (incidentId) await requireIncident(scope, incidentId)
     if (closing.aborted || listeners >= maxListeners) {
       const detail = 'No more listeners now.'
       throw new Problem(503, 'NO_MORE_LISTENERS', detail, { headers: { 'retry-after': '5' } })
     }
     const last = c.req.header('last-event-id')
-    let position = last ? parsePosition(last) : await streamEnd(db)
+    let position = last ? parsePosition(last) : await streamEnd(scope)
     c.header('content-type', 'text/event-stream; charset=utf-8')
     c.header('cache-control', 'no-cache, no-transform')
     c.header('x-accel-buffering', 'no')
@@ -88,7 +90,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
         let wroteAt = performance.now()
         while (!ended.aborted) {
           const change = feed.change()
-          const read = await readAfter(deps, feed, position, incidentId)
+          const read = await readAfter(scope, feed, position, { log, incidentId })
           if (ended.aborted) break
           if (!read) {
             await sleep(retryMs)
@@ -119,16 +121,16 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
  * reach back far enough. Null while the database does not answer.
  */
 async function readAfter(
-  { db, log }: ApiDeps,
+  scope: Scope,
   feed: Feed,
   after: StreamPosition,
-  incidentId: string | undefined,
+  { log, incidentId }: { log: ApiDeps['log']; incidentId: string | undefined },
 ): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
   const kept = feed.after(after)
   if (kept) return { entries: kept, upTo: kept.at(-1)?.position ?? after }
   const start = feed.start()
   try {
-    const rows = await streamAfter(db, after, { incidentId, limit: batch })
+    const rows = await streamAfter(scope, after, { incidentId, limit: batch })
     const newest = rows.at(-1)?.position ?? after
     // Read after the feed had started there: no row up to its start is missing.
     const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest

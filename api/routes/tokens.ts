@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
 import type { Db } from '../../db/connect.ts'
 import { type OperatorRow, operatorById, operatorByName } from '../../db/operators.ts'
+import { scopeOf } from '../../db/scope.ts'
 import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../../db/tokens.ts'
 import {
   type ApiToken,
@@ -60,7 +61,6 @@ export function tokenRoutes(router: Router, deps: ApiDeps): void {
 }
 
 function declareListTokens(router: Router, deps: ApiDeps): void {
-  const { db } = deps
   endpoint(router, deps, {
     method: 'get',
     path: '/tokens',
@@ -70,8 +70,8 @@ function declareListTokens(router: Router, deps: ApiDeps): void {
     query: z.object(pageQuery),
     answer: pageOf(apiToken),
     example: { items: [example], nextCursor: null },
-    async run({ query: { limit, cursor } }) {
-      const rows = await listTokens(db, { before: cursor ?? null, limit: limit + 1 })
+    async run({ scope, query: { limit, cursor } }) {
+      const rows = await listTokens(scope, { before: cursor ?? null, limit: limit + 1 })
       const { items, nextCursor } = page(rows, limit, (last) => last.id)
       return { items: items.map(shown), nextCursor }
     },
@@ -161,7 +161,7 @@ async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<Oper
   }
   if (body.expiresInDays === null) throw invalid('expiresInDays', "a person's token ends some day: send a number")
   const owner = body.operator
-    ? await operatorByName(db, body.operator)
+    ? await operatorByName(scopeOf(db, principal), body.operator)
     : principal.operatorId && (await operatorById(db, principal.operatorId))
   if (!owner)
     throw invalid('operator', body.operator ? `there is no operator ${body.operator}` : 'say whose it will be')

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Approval, Evidence } from '../../domain/approval.ts'
 import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
-import type { Db } from '../connect.ts'
+import type { Scope } from '../scope.ts'
 
 /** Enough of an answer to see whether the row is worth opening. */
 const shownLetters = 200
@@ -14,7 +14,7 @@ type Look = { seq: number; tool: string; found: string; named: ResourceRef[] | n
  * time, so every approval has them.
  */
 export async function evidenceOf(
-  db: Db,
+  { db }: Scope,
   { id, incidentId, attempt, callId, targets }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId' | 'targets'>,
 ): Promise<Evidence[]> {
   const { resourceKind, resourceId } = await db

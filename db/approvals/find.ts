@@ -3,6 +3,7 @@ import type { Approval, ApprovalStatus, Decision, DenialCategory } from '../../d
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { type Db, now, type Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { countVotes } from './settle.ts'
 
@@ -88,7 +89,7 @@ export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow 
 
 /** Approvals as people see them, newest first. */
 export async function listApprovals(
-  db: Db,
+  { db }: Scope,
   filter: { status?: ApprovalStatus; incidentId?: string; id?: string; idPrefix?: string },
   page: { before: string | null; limit: number },
 ): Promise<Approval[]> {
@@ -175,7 +176,7 @@ function toApproval(
 
 /** The approvals of the same call just before and just after this one: who changed something asked again. */
 export async function neighbours(
-  db: Db,
+  { db }: Scope,
   { id, incidentId, attempt, callId }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId'>,
 ): Promise<{ replaces: string | null; replacedBy: string | null }> {
   return await db

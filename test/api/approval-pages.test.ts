@@ -3,6 +3,7 @@ import { append } from '../../db/append.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { readDecision, withdrawPending } from '../../db/approvals/settle.ts'
 import { eventsOf } from '../../db/events.ts'
+import { systemScope } from '../../db/scope.ts'
 import { agentActor } from '../../domain/event.ts'
 import type { Role } from '../../domain/operator.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
@@ -207,7 +208,8 @@ describe('approval plain', () => {
   }
 
   const anApproval = async (more = {}) => asked(api.db, await claimedIncident(api.db), more)
-  const statusOf = async (id: string) => (await listApprovals(api.db, { id }, { before: null, limit: 1 }))[0]
+  const statusOf = async (id: string) =>
+    (await listApprovals(systemScope(api.db), { id }, { before: null, limit: 1 }))[0]
 
   test('the approval can be read without JavaScript, and nothing on its page can run', async () => {
     const id = await anApproval()

@@ -7,6 +7,7 @@ import { changesNear, dropOldChanges } from '../../db/changes.ts'
 import { bodyText, eventsOf } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { declareResources } from '../../db/registry.ts'
+import { systemScope } from '../../db/scope.ts'
 import { type Declared, importSource } from '../../domain/registry.ts'
 import type { CoreAnswer, CorePort } from '../../domain/tool.ts'
 import { readPrompts } from '../../prompts/render.ts'
@@ -53,7 +54,9 @@ async function post(body: unknown, headers: Record<string, string> = {}, as: str
   return { ...answer, changes: (answer.body.changes ?? []) as unknown as Entry[] }
 }
 const titlesNear = async (kind: 'node' | 'service_unit' | 'workload', id: string) =>
-  (await changesNear(api.db, { kind, id }, { fromIso: minutesAgo(60), limit: 50 })).changes.map(({ title }) => title)
+  (await changesNear(systemScope(api.db), { kind, id }, { fromIso: minutesAgo(60), limit: 50 })).changes.map(
+    ({ title }) => title,
+  )
 
 test('a change that names resources is stored for each of them, under the name that all names share', async () => {
   await site()

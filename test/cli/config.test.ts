@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { declareResources } from '../../db/registry.ts'
 import { activeAlerts } from '../../db/registry-view.ts'
+import { systemScope } from '../../db/scope.ts'
 import { importSource } from '../../domain/registry.ts'
 import { openedIncident } from '../support/database.ts'
 import { harmfulIn, runCli, useServedApi } from './run-cli.ts'
@@ -29,7 +30,8 @@ describe('alerts', () => {
     await openedIncident(api.db, { name: 'ByVm', labels: { vm: 'vm-31' } })
     await openedIncident(api.db, { name: 'ByAddress', labels: { instance: '10.9.0.31:9100' } })
     await openedIncident(api.db, { name: 'Other', labels: { instance: 'app-32:9100' } })
-    const named = async (resource: string) => (await activeAlerts(api.db, resource)).map(({ name }) => name).sort()
+    const named = async (resource: string) =>
+      (await activeAlerts(systemScope(api.db), resource)).map(({ name }) => name).sort()
     for (const resource of ['vm:vm-31', 'node:app-31', 'vm-31', 'app-31'])
       expect([resource, await named(resource)]).toEqual([resource, ['ByAddress', 'ByVm']])
     expect(await named('node:app-32')).toEqual(['Other'])

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { append, StaleRunError } from '../../db/append.ts'
 import { bodyText, eventsOf, storeBody, streamAfter, streamEnd, verifyChain } from '../../db/events.ts'
+import { systemScope } from '../../db/scope.ts'
 import type { NewEvent } from '../../domain/event.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
@@ -98,10 +99,10 @@ test('a body is stored once under its digest and comes back whole', async () => 
 
 test('a listener that reads the stream in small steps beside fifty writers misses no row and sees none twice', async () => {
   const id = await claimedIncident(database.db)
-  let position = await streamEnd(database.db)
+  let position = await streamEnd(systemScope(database.db))
   const seen: string[] = []
   const read = async () => {
-    const rows = await streamAfter(database.db, position, { incidentId: id, limit: 7 })
+    const rows = await streamAfter(systemScope(database.db), position, { incidentId: id, limit: 7 })
     for (const row of rows) {
       // Where another test's transaction was open as this began, the incident's own first row comes too.
       if (row.kind === 'commented') seen.push(row.hash)

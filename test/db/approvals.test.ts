@@ -8,6 +8,7 @@ import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import type { Trx } from '../../db/connect.ts'
 import { eventsOf } from '../../db/events.ts'
 import { takeUse, usableGrants } from '../../db/grants.ts'
+import { systemScope } from '../../db/scope.ts'
 import { createToken, ensureOperator, principalOf } from '../../db/tokens.ts'
 import type { Decision } from '../../domain/approval.ts'
 import type { Principal, Role } from '../../domain/operator.ts'
@@ -163,9 +164,9 @@ test('the yes of a person who was disabled since does not count, their no does',
   await say(await tokenOf('bert', approved.id), 'approve', approved.id)
   await say(await tokenOf('bert', denied.id, 'deny'), 'deny', denied.id)
   const page = { before: null, limit: 1 }
-  expect((await listApprovals(database.db, { id: two.id }, page))[0]?.approvals).toBe(1)
+  expect((await listApprovals(systemScope(database.db), { id: two.id }, page))[0]?.approvals).toBe(1)
   await disable('bert', true)
-  expect((await listApprovals(database.db, { id: two.id }, page))[0]?.approvals).toBe(0)
+  expect((await listApprovals(systemScope(database.db), { id: two.id }, page))[0]?.approvals).toBe(0)
   expect(await say(await tokenOf('anna', two.id), 'approve', two.id)).toMatchObject({ status: 'pending' })
   expect(await usable(approved.id)).toBeNull()
   expect(await consume(approved.id)).toBe(false)

@@ -14,6 +14,7 @@ import {
   thinkingOf,
 } from '../../db/model-servers.ts'
 import { overdueIncidents } from '../../db/overdue.ts'
+import { systemScope } from '../../db/scope.ts'
 import { plainShape, type RequestShape } from '../../domain/chat.ts'
 import type { Severity } from '../../domain/incident.ts'
 import { claimedIncident, moveClock, useDatabase } from '../support/database.ts'
@@ -125,14 +126,14 @@ describe('model slots', () => {
     expect(await take(second)).toEqual({ held: false, ahead: 1 })
     expect(await take(third)).toEqual({ held: false, ahead: 2 })
     expect(await take(critical)).toEqual({ held: false, ahead: 1 })
-    expect(await thinkingOf(database.db, third!.incidentId)).toMatchObject({ state: 'waiting', ahead: 2 })
-    expect(await thinkingOf(database.db, first!.incidentId)).toMatchObject({ state: 'asked', ahead: 0 })
+    expect(await thinkingOf(systemScope(database.db), third!.incidentId)).toMatchObject({ state: 'waiting', ahead: 2 })
+    expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toMatchObject({ state: 'asked', ahead: 0 })
     expect(await slotsNow(database.db)).toEqual([{ server, held: 1, waiting: 3 }])
     await leaveSlot(database.db, first!.holder, first!.holder)
     // A free slot is the next one's, in any order of looking.
     expect(await take(second)).toEqual({ held: false, ahead: 1 })
     expect(await take(critical)).toMatchObject({ held: true })
-    expect(await thinkingOf(database.db, first!.incidentId)).toBeNull()
+    expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toBeNull()
   })
 
   test('a worker that dies holds its slot for a minute, and its place in the line for a quarter of one', async () => {

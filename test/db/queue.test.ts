@@ -8,6 +8,7 @@ import type { Trx } from '../../db/connect.ts'
 import { claimIncident, incidentById } from '../../db/incidents.ts'
 import { overdueIncidents, releaseStranded } from '../../db/overdue.ts'
 import { groupState, stampQueue } from '../../db/queue.ts'
+import { systemScope } from '../../db/scope.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 
 describe('queue', () => {
@@ -204,7 +205,7 @@ describe('queue place', () => {
 
   const open = (type: string, severity: 'critical' | 'warning' | 'info' = 'warning') =>
     openedIncident(database.db, { labels: { incident_type: type }, severity })
-  const place = (id: string) => queuePlaceOf(database.db, id)
+  const place = (id: string) => queuePlaceOf(systemScope(database.db), id)
   const set = (key: string, value: string) =>
     sql`insert into platform_config (key, value) values (${key}, ${value})`.execute(database.db)
 

@@ -6,6 +6,7 @@ import { queueActivities } from '../../activities/queue.ts'
 import { append } from '../../db/append.ts'
 import { eventsOf } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
+import { systemScope } from '../../db/scope.ts'
 import { vmById } from '../../db/site.ts'
 import { actionOf, agentActor } from '../../domain/event.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
@@ -208,7 +209,7 @@ describe('platform state', () => {
     const afterWrite = async () => {
       state.forget()
       await state.requireCurrent()
-      return await vmById(db, 'vm-2')
+      return await vmById(systemScope(db), 'vm-2')
     }
     await platform.startVm('vm-2', 'host-osl-3', 'first')
     const first = afterWrite()

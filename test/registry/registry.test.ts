@@ -9,6 +9,7 @@ import { findAlertResources, neighboursOf } from '../../db/inventory.ts'
 import { takeLeases } from '../../db/leases.ts'
 import { declareResources, findByNames } from '../../db/registry.ts'
 import { listResources, showResource } from '../../db/registry-view.ts'
+import { systemScope } from '../../db/scope.ts'
 import { actionByKeys } from '../../domain/approval.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
@@ -59,8 +60,8 @@ describe('registry', () => {
     ])
     await declare(importSource, [{ kind: 'node', id: 'both', aliases: ['other-name'] }])
     await declare(platformSource, [])
-    expect(await showResource(database.db, ref('node', 'mine'))).toBeNull()
-    expect(await showResource(database.db, ref('node', 'both'))).toMatchObject({
+    expect(await showResource(systemScope(database.db), ref('node', 'mine'))).toBeNull()
+    expect(await showResource(systemScope(database.db), ref('node', 'both'))).toMatchObject({
       sources: ['import'],
       aliases: ['other-name'],
     })
@@ -77,7 +78,7 @@ describe('registry', () => {
       .where('id', '=', 'old')
       .execute()
     const stale = await listResources(
-      database.db,
+      systemScope(database.db),
       { kind: 'cluster', q: null, isStale: true },
       { after: null, limit: 10 },
     )
@@ -92,10 +93,13 @@ describe('registry', () => {
     }))
     await declare(importSource, many)
     const filter = { kind: 'workload' as const, q: null, isStale: null }
-    const first = await listResources(database.db, filter, { after: null, limit: 4 })
-    const rest = await listResources(database.db, filter, { after: `workload:${first.at(-1)?.id}`, limit: 4 })
+    const first = await listResources(systemScope(database.db), filter, { after: null, limit: 4 })
+    const rest = await listResources(systemScope(database.db), filter, {
+      after: `workload:${first.at(-1)?.id}`,
+      limit: 4,
+    })
     expect([...first, ...rest].map(({ id }) => id)).toEqual(many.map(({ id }) => id))
-    const named = await listResources(database.db, { ...filter, q: 'NICK-3' }, { after: null, limit: 4 })
+    const named = await listResources(systemScope(database.db), { ...filter, q: 'NICK-3' }, { after: null, limit: 4 })
     expect(named.map(({ id }) => id)).toEqual(['w:3'])
   })
 
@@ -144,7 +148,7 @@ describe('registry', () => {
       expect(await take(second, other)).toBe(false)
     expect(await take(second, ref('vm', 'y'))).toBe(true)
     // What a list of targets says is good for a lease, and for no look and no vicinity.
-    expect((await showResource(database.db, ref('vm', 'x')))?.sameAs).toEqual(['device:dev-x', 'node:x'])
+    expect((await showResource(systemScope(database.db), ref('vm', 'x')))?.sameAs).toEqual(['device:dev-x', 'node:x'])
   })
 
   test('an alert finds a service on the machine that it names', async () => {

@@ -6,6 +6,7 @@ import { append } from '../../../db/append.ts'
 import { callsOf } from '../../../db/device-calls.ts'
 import { effectByKey } from '../../../db/effects.ts'
 import { syncInventory } from '../../../db/inventory.ts'
+import { systemScope } from '../../../db/scope.ts'
 import { toEnvelope } from '../../../domain/envelope.ts'
 import { agentActor } from '../../../domain/event.ts'
 import type { CoreAnswer } from '../../../domain/tool.ts'
@@ -66,7 +67,9 @@ describe('a command that was to change something', () => {
     expect(seen).toEqual({ holds: false, observed: 'not verified: exit code 7: no such unit' })
     expect(effect).toMatchObject({ status: 'failed' })
     // On the page of the device, too.
-    expect((await callsOf(api.db, on, { limit: 50 })).find(({ key }) => key === effect?.key)).toMatchObject({
+    expect(
+      (await callsOf(systemScope(api.db), on, { limit: 50 })).find(({ key }) => key === effect?.key),
+    ).toMatchObject({
       ...{ ok: false, errorCode: 'exit_code' },
     })
     expect(read).toMatchObject({

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { callsOf } from '../../../db/device-calls.ts'
 import { effectByKey } from '../../../db/effects.ts'
 import { eventsOf } from '../../../db/events.ts'
+import { systemScope } from '../../../db/scope.ts'
 import { announced, asked } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
@@ -53,7 +54,7 @@ test('an approved write is done, under a grant that names the approval', async (
   ])
   expect(device.files.get('/srv/app.conf')).toBe('port = 81')
   expect(device.done.at(-1)).toMatchObject({ key, granted: approvalId })
-  const [call] = await callsOf(api.db, on, { limit: 1 })
+  const [call] = await callsOf(systemScope(api.db), on, { limit: 1 })
   expect(call).toMatchObject({ key, incidentId, authority: approvalId, ok: true, auditHash: device.head })
 })
 
