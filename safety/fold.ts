@@ -195,7 +195,7 @@ function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 
-/** Two rounds of the longest that counts as a loop (`limits.ts`). */
+/** Two rounds of the longest that counts as a loop (`ruling.ts`). */
 const recentLimit = 8
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
