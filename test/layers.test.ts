@@ -71,3 +71,29 @@ test('every folder that is named in a rule is there', () => {
   const named = layers.flatMap(({ folder, mayImport }) => [folder, ...mayImport])
   expect(named.filter((folder) => !folders.includes(folder))).toEqual([])
 })
+
+/** Queries that decide nothing about who may read: the clock, what is checked as a whole, what follows an incident that was just found. */
+const withoutScope = [
+  'databaseTime',
+  'verifyAudit',
+  'verifyIncident',
+  'verifyGrants',
+  'verifyChain',
+  'incidentIdsAfter',
+]
+const ofFoundIncident = ['eventsOf', 'alertsOf', 'waitOf', 'beganAt']
+const ofProcess = ['scopeOf', 'createFeed', 'readSettings', 'listSources', 'readSiteFile', 'placementState']
+
+test('what a route reads for a caller goes through the scope of that caller', () => {
+  const reads = readdirSync('api/routes').flatMap((file) => {
+    const text = readFileSync(`api/routes/${file}`, 'utf8')
+    return text
+      .split(/(?=method: ')/)
+      .filter((part) => part.startsWith("method: 'get'"))
+      .map((part) => part.slice(0, part.search(/\n\}\n/)))
+      .flatMap((part) => [...part.matchAll(/\b(\w+)\((?:deps\.)?db\b/g)].map(([, name]) => `${file}: ${name}`))
+  })
+  const allowed = [...withoutScope, ...ofFoundIncident, ...ofProcess]
+  expect(reads.filter((read) => !allowed.includes(read.replace(/.*: /, '')))).toEqual([])
+  expect(reads.length).toBeGreaterThan(5)
+})
