@@ -50,4 +50,7 @@ export default {
   testTimeout: 120_000,
   // One more than there are cores in CI: most of our tests wait for servers.
   maxWorkers: 3,
+  // A worker has the whole product loaded: on a busy machine it takes longer to end than the half second after which jest ends it and
+  // suspects a leak. One that a leak holds is still ended, and said.
+  workerGracefulExitTimeout: 20_000,
 }

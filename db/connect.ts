@@ -27,16 +27,20 @@ const types: pg.CustomTypesConfig = {
 
 /**
  * Opens a pool as the services' role, which may append to the log and nothing more. `owner: true` keeps the login's own
- * role, for migrations and tests. Connections are made on first use; a database that is down is an error of the query.
+ * role, for migrations and tests. Connections are made on first use; a database that is down is an error of the query, and so
+ * is a pool that has no connection to give for `patienceMs` (3.5 s).
  */
-export function connect(databaseUrl: string, options: { max?: number; owner?: boolean; name?: string } = {}): Db {
+export function connect(
+  databaseUrl: string,
+  options: { max?: number; owner?: boolean; name?: string; patienceMs?: number } = {},
+): Db {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: options.max ?? 10,
     types,
     application_name: options.name ?? 'nightshift',
     // For a free connection, or a new one. With the look at a silent statement it stays below the five seconds of an answer.
-    connectionTimeoutMillis: 3_500,
+    connectionTimeoutMillis: options.patienceMs ?? 3_500,
     options: options.owner ? '-c timezone=UTC' : '-c timezone=UTC -c role=nightshift_app',
     // A statement of ours takes milliseconds: one that hangs holds a lock that investigations wait for.
     statement_timeout: 20_000,

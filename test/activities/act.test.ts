@@ -15,6 +15,7 @@ import { stepKey } from '../../domain/step-key.ts'
 import type { CoreAnswer, CorePort } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
 
 describe('rule', () => {
   const database = useDatabase()
@@ -102,7 +103,8 @@ describe('send', () => {
     const { incidentId, tries, beats, result } = await read(5, 60_000)
     expect([tries, result.error?.code]).toEqual([6, 'NOT_FOUND'])
     expect(beats).toContainEqual(expect.objectContaining({ waitsFor: 'core_api' }))
-    expect((await waitOf(database.db, incidentId))?.for ?? null).toBeNull()
+    // The note goes by itself: no answer waits for it.
+    await eventually('the note to go', async () => (await waitOf(database.db, incidentId)) === null)
   }, 120_000)
 
   test('only when patience is over does the silence become an answer', async () => {

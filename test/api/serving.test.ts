@@ -11,7 +11,7 @@ import { createToken } from '../../db/tokens.ts'
 import { rootDir } from '../../start/web.ts'
 import { useServedApi } from '../cli/run-cli.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
-import { eventually, freePort } from '../support/directory.ts'
+import { compileCache, eventually, freePort } from '../support/directory.ts'
 import { useApi } from './api.ts'
 
 describe('listeners', () => {
@@ -58,6 +58,7 @@ describe('process', () => {
     const child = spawn(process.execPath, ['api/main.ts'], {
       env: {
         PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: compileCache,
         DATABASE_URL: database.url,
         TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}`,
         PORT: String(port),

@@ -10,7 +10,7 @@ import { serve } from '@hono/node-server'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import type { Role } from '../../domain/operator.ts'
 import { type TestApi, useApi } from '../api/api.ts'
-import { eventually } from '../support/directory.ts'
+import { compileCache, eventually } from '../support/directory.ts'
 
 /** ESC and CSI, a bell, a right-to-left override, a zero-width space, and an OSC that would rename the window. */
 export const hostile = 'a\u001b[2Jb\u009b31mc\u0007d\u202ee\u200bf\u001b]0;pwned\u0007\nnext line'
@@ -33,6 +33,8 @@ export function harmfulIn(text: string): string | null {
 }
 
 const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+/** What each command is given. */
+const common = { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compileCache }
 /** Where nothing runs. */
 export const emptyDir = mkdtempSync(join(tmpdir(), 'nightshift-cli-'))
 
@@ -47,7 +49,7 @@ export type Ended = { code: number | null; stdout: string; stderr: string }
 /** The command as a process of its own, without a terminal and without the caller's settings. With `input` null its stdin stays open. */
 export function startCli(args: string[], env: Record<string, string> = {}, input: string | null = '') {
   const child = spawn(process.execPath, [entry, ...args], {
-    env: { PATH: process.env.PATH ?? '', HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, TZ: 'UTC', ...env },
+    env: { ...common, HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, TZ: 'UTC', ...env },
     stdio: 'pipe',
   })
   const said = { stdout: '', stderr: '' }
@@ -73,7 +75,7 @@ export function runCli(args: string[], env?: Record<string, string>, input?: str
 export async function runAtTerminal(args: string[], env: Record<string, string> = {}, typed = '') {
   const line = [process.execPath, '--disable-warning=ExperimentalWarning', entry, ...args]
   const child = spawn('script', ['--quiet', '--return', '--command', line.join(' '), '/dev/null'], {
-    env: { PATH: process.env.PATH ?? '', HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, NO_COLOR: '1', ...env },
+    env: { ...common, HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, NO_COLOR: '1', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   let shown = ''

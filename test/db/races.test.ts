@@ -17,7 +17,7 @@ import { anAlert, claimedIncident, useDatabase } from '../support/database.ts'
 
 describe('races', () => {
   /** `RACE_ROUNDS=2000 npm test -- test/db/races` plays as many as an afternoon allows. */
-  const rounds = Number(process.env.RACE_ROUNDS ?? 40)
+  const rounds = Number(process.env.RACE_ROUNDS ?? 16)
   const database = useDatabase()
   const people: Principal[] = []
 

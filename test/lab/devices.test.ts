@@ -140,9 +140,12 @@ describe('effects', () => {
   test('writes about one thing happen one after another, about two things side by side', async () => {
     const journal = open()
     const order: string[] = []
+    const bothThings = Promise.withResolvers<void>()
     const slow = async (name: string) => {
       order.push(`${name} begins`)
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      if (name === 'c') bothThings.resolve()
+      // The first write about the one thing ends only when one about the other has begun.
+      await bothThings.promise
       order.push(`${name} ends`)
       return fine
     }

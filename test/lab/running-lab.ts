@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { effectAnswer, type Inventory, inventory } from '../../domain/platform.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
 import type { WebhookBody } from '../../lab/conditions.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { compileCache, temporaryDirectory } from '../support/directory.ts'
 
 export const platformToken = 'platform-token-of-a-test'
 export const controlToken = 'control-token-of-a-test'
@@ -50,7 +50,7 @@ export async function runLab(
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../lab/main.ts')], {
     env: {
       PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: join(import.meta.dirname, '../../.cache/compile'),
+      NODE_COMPILE_CACHE: compileCache,
       LAB_DIR: dir,
       LAB_PLATFORM_TOKEN: platformToken,
       LAB_CONTROL_TOKEN: controlToken,

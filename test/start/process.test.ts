@@ -44,8 +44,10 @@ test('a process that ends while starting is told with the last lines of its log'
 test('a process that does not become ready is told with what it answered', async () => {
   const port = await freePort()
   const child = await start('stubborn', { PORT: String(port) })
-  await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 5_000 })).rejects.toThrow(
-    `was not ready within 5 s at http://127.0.0.1:${port}/readyz: it answered 503 {"database":"down"}`,
+  // Before it listens it has no answer to be told.
+  await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
+  await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 1_000 })).rejects.toThrow(
+    `was not ready within 1 s at http://127.0.0.1:${port}/readyz: it answered 503 {"database":"down"}`,
   )
 })
 

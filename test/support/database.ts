@@ -9,6 +9,8 @@ import { freshDatabase } from './servers.ts'
 export type TestDatabase = { db: Db; owner: Db; url: string }
 
 const poolSize = 20
+/** As patient as the tests: twenty new connections at once take seconds on a busy machine. */
+const patienceMs = 60_000
 
 /** Does this with each, as many at once as there are connections: who waited for one longer would be refused on a busy machine. */
 export async function allAtOnce<T>(items: readonly T[], act: (item: T) => Promise<unknown>): Promise<void> {
@@ -28,8 +30,8 @@ export function useDatabase(): TestDatabase {
     drop = fresh.drop
     Object.assign(database, {
       url: fresh.url,
-      db: connect(fresh.url, { max: poolSize }),
-      owner: connect(fresh.url, { owner: true, max: 2 }),
+      db: connect(fresh.url, { max: poolSize, patienceMs }),
+      owner: connect(fresh.url, { owner: true, max: 2, patienceMs }),
     })
   })
   afterAll(async () => {

@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort as firstFreePort } from '../../start/port.ts'
 
+/** Where the product keeps what it compiled, for every process that a test starts: each would compile the same. */
+export const compileCache = join(import.meta.dirname, '../../.cache/compile')
+
 /** An empty directory that other users can get through, and its removal. */
 export function temporaryDirectory(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'nightshift-dir-'))

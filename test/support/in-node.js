@@ -1,6 +1,6 @@
 import { createRequire, registerHooks } from 'node:module'
 import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { jest, takeGlobals } from './jest-globals.js'
 
 const require = createRequire(import.meta.url)
@@ -12,6 +12,8 @@ const root = new URL('../../', import.meta.url).href
 const tests = new URL('../', import.meta.url).href
 // Its tests see what is so before the parser is loaded: they load the product for themselves.
 const alone = `${root}test/safety/sql/`
+// For the processes that tests start: each would compile the same.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('.cache/compile', root))
 let files = 0
 let ownFolder = tests
 
@@ -38,6 +40,8 @@ export default async function runInNode(globalConfig, config, environment, _sand
   // Every file meets the parser loaded, whichever came before it.
   if (ownFolder === tests) await (await import('../../safety/sql/inspect.ts')).loadSql()
   const settings = { ...process.env }
+  // Jest's own reads source maps for each frame of each error. There are none: stripped types leave lines and columns as they were.
+  Error.prepareStackTrace = undefined
   try {
     return await runFile(globalConfig, config, environment, node, path, report)
   } finally {

@@ -13,7 +13,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { labClient } from '../../lab/client.ts'
-import { freePort, temporaryDirectory } from './directory.ts'
+import { compileCache, freePort, temporaryDirectory } from './directory.ts'
 import { freshDatabase, temporalAddress } from './servers.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -180,7 +180,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       const program = programs[part]
       const log = openSync(join(directory.path, `${part}.log`), 'a')
       const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(rootDir, program.entry)], {
-        env: { NODE_COMPILE_CACHE: join(rootDir, '.cache', 'compile'), ...program.environment, ...environment },
+        env: { NODE_COMPILE_CACHE: compileCache, ...program.environment, ...environment },
         stdio: ['ignore', log, log],
         detached: true,
       })

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Context, type RunningScriptOptions, Script } from 'node:vm'
 import { afterAll, beforeAll } from '@jest/globals'
 import { Client, Connection } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js'
 import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
@@ -98,11 +100,29 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
+/** The bound of a worker in debug mode on one step of a workflow: 49 days. */
+const boundlessMs = 4_294_967_295
+
+/**
+ * Node starts a thread for each call into a workflow that has a bound, to end it in time. A bound of 49 days ends none, and
+ * the threads took half the time of these tests.
+ */
+function callWithoutWatchdog(): void {
+  const { runInContext } = Script.prototype
+  Script.prototype.runInContext = function run(this: Script, context: Context, options: RunningScriptOptions = {}) {
+    const { timeout, ...unbounded } = options
+    return runInContext.call(this, context, timeout === boundlessMs ? unbounded : options)
+  }
+}
+
 /** Once per process, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
 export function installRuntime(): void {
   const process = globalThis as { isRuntimeInstalled?: boolean }
   if (process.isRuntimeInstalled) return
   process.isRuntimeInstalled = true
+  callWithoutWatchdog()
+  // Stacks for a query that no test sends: once a worker runs in this thread, every promise of every file after it would pay.
+  Object.assign(globalHandlers, { setPromiseHook: () => {} })
   Runtime.install({
     logger: new DefaultLogger('ERROR'),
     telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) } },

@@ -16,7 +16,7 @@ import { giveBack } from '../../worker/looks.ts'
 import { ensureSchedule, ensureSearchAttributes, keepSchedule } from '../../worker/schedule.ts'
 import { newAuthority } from '../support/certificates.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
-import { eventually, temporaryDirectory } from '../support/directory.ts'
+import { compileCache, eventually, temporaryDirectory } from '../support/directory.ts'
 import { scriptedRun } from '../support/scripted-run.ts'
 import { temporalAddress } from '../support/servers.ts'
 import { startSpine } from '../support/spine.ts'
@@ -204,7 +204,7 @@ describe('temporal', () => {
 
   async function endOf(entry: string, env: Record<string, string>): Promise<{ code: number; printed: string }> {
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compileCache, ...env },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let printed = ''

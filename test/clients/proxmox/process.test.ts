@@ -9,7 +9,7 @@ import { createToken, ensureOperator } from '../../../db/tokens.ts'
 import { platformJournal } from '../../../effects/platform.ts'
 import { useApi } from '../../api/api.ts'
 import { useDatabase } from '../../support/database.ts'
-import { eventually, freePort } from '../../support/directory.ts'
+import { compileCache, eventually, freePort } from '../../support/directory.ts'
 import { aGuest, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
 
 describe('process', () => {
@@ -34,7 +34,8 @@ describe('process', () => {
   async function started(): Promise<ChildProcess> {
     const child = spawn(process.execPath, ['api/main.ts'], {
       env: {
-        ...{ PATH: process.env.PATH, DATABASE_URL: database.url, PORT: new URL(url).port, LOG_LEVEL: 'debug' },
+        ...{ PATH: process.env.PATH, NODE_COMPILE_CACHE: compileCache, LOG_LEVEL: 'debug' },
+        ...{ DATABASE_URL: database.url, PORT: new URL(url).port },
         ...{ TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}`, PROXMOX_URL: pve.server.url, PROXMOX_TOKEN: token },
       },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Capability, CapabilityAnswer, Grant, Manifest, MeshHealth } from '../../../domain/mesh.ts'
 import type { AgentOptions } from '../../../mesh/agent/start.ts'
 import { argsDigest, type SigningKey, signed, writePublicKey } from '../../../mesh/sign.ts'
-import { eventually, temporaryDirectory } from '../../support/directory.ts'
+import { compileCache, eventually, temporaryDirectory } from '../../support/directory.ts'
 
 const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
 
@@ -116,9 +116,6 @@ export function aGranted(
 
 export type Answered = { status: number; answer: CapabilityAnswer }
 
-// One for all agents of a run: each would compile the same.
-const compiled = fileURLToPath(new URL('../../../.cache/compile', import.meta.url))
-
 /** An agent as a process of its own, with a client that signs. */
 export type Running = Awaited<ReturnType<typeof startAgent>>
 
@@ -178,7 +175,7 @@ export async function startAgent(
       ],
       {
         stdio: ['ignore', 'ignore', 'pipe'],
-        env: { PATH: process.env.PATH ?? '', HOME: '/tmp', NODE_COMPILE_CACHE: compiled },
+        env: { PATH: process.env.PATH ?? '', HOME: '/tmp', NODE_COMPILE_CACHE: compileCache },
       },
     )
     child.stderr?.on('data', (chunk) => {
