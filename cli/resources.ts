@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
+import { findSiteFaults } from '../domain/inventory-faults.ts'
 import { listedResource, type ShownResource, shownResource } from '../domain/registry.ts'
 import { inventoryKind } from '../domain/resource.ts'
 import { type SiteFile, siteChange, siteFile } from '../domain/site.ts'
@@ -167,14 +168,29 @@ function readSiteFile(file: string): SiteFile {
   } catch (error) {
     throw new CommandFailed('usage', `${inert(file)} cannot be read: ${(error as Error).message}`)
   }
-  const document = parseDocument(text)
-  const [broken] = document.errors
-  if (broken) throw new CommandFailed('usage', `${inert(file)} is not YAML or JSON: ${inert(broken.message)}`)
-  const parsed = siteFile.safeParse(document.toJS() ?? {})
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(({ path, message }) => `  ${path.join('.') || 'file'}: ${message}`)
+  const wanted = parseText(file, text)
+  const faults = findSiteFaults(wanted, null)
+  if (faults.length === 0) return siteFile.parse(wanted)
+  const lines = faults.slice(0, mostFaults).map(({ field, message }) => `  ${field ?? 'file'}: ${message}`)
+  if (faults.length > mostFaults) lines.push(`  and ${faults.length - mostFaults} more`)
   throw new CommandFailed(
     'usage',
-    `${inert(file)} is not an inventory:\n${problems.map((line) => inert(line)).join('\n')}`,
+    `${inert(file)} is not an inventory:\n${lines.map((line) => inert(line)).join('\n')}`,
   )
+}
+
+const mostFaults = 200
+
+/** YAML or JSON as a value. Aliases that would unfold to more than a file should hold are refused. */
+function parseText(file: string, text: string): unknown {
+  const document = parseDocument(text)
+  if (document.errors.length > 0) {
+    const lines = document.errors.slice(0, 20).map(({ message }) => inert(message))
+    throw new CommandFailed('usage', `${inert(file)} is not YAML or JSON: ${lines.join('\n')}`)
+  }
+  try {
+    return document.toJS({ maxAliasCount: 100 }) ?? {}
+  } catch (error) {
+    throw new CommandFailed('usage', `${inert(file)} cannot be read: ${inert((error as Error).message)}`)
+  }
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Declared, fileToDeclared, findDeclarationFaults, importSource } from '../domain/registry.ts'
+import { findDeclarationFaults } from '../domain/inventory-faults.ts'
+import { type Declared, fileToDeclared, importSource } from '../domain/registry.ts'
 import { resourceKey } from '../domain/resource.ts'
 import type { SiteChange, SiteFile } from '../domain/site.ts'
 import type { Db, Trx } from './connect.ts'
@@ -47,7 +48,7 @@ export async function importSiteFile(
     : { added: [], changed: [], removed: [], kept: [] }
   const before = await readImported(trx)
   const declared = prune ? fileToDeclared(file) : merge(before, fileToDeclared(file))
-  const faults = findDeclarationFaults(declared, await knownKeys(trx))
+  const faults = findDeclarationFaults(declared, await knownKeys(trx, { prune: true }))
   if (faults.length > 0) throw new ImportFaultsError(faults)
   await declareResources(trx, importSource, declared)
   return addChanges(change, before, declared)
@@ -90,10 +91,11 @@ function merge(before: Declared, wanted: Declared): Declared {
   return { resources: [...resources.values()], relations: [...relations.values()] }
 }
 
-/** What the other sources list: a relation may lead there. */
-async function knownKeys(trx: Trx): Promise<Set<string>> {
+/** What the other sources list: a relation may lead there. With `prune` what was imported before leaves, and counts no more. */
+export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Promise<Set<string>> {
   const { rows } = await sql<{ key: string }>`
-    select distinct kind || ':' || id as key from resource_source where source <> ${importSource.name}`.execute(trx)
+    select distinct kind || ':' || id as key from resource_source
+    where not ${prune} or source <> ${importSource.name}`.execute(db)
   return new Set(rows.map(({ key }) => key))
 }
 

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { InventoryKind } from './kinds.ts'
 import { idPattern, relationKinds } from './kinds.ts'
+import { isAddress, toOneAddress } from './machine-names.ts'
 import type { Inventory } from './platform.ts'
-import { inventoryKind, type ResourceRef, resourceKey, resourceState } from './resource.ts'
+import { inventoryKind, type ResourceRef, resourceState } from './resource.ts'
 import type { Site, SiteFile } from './site.ts'
 
 /**
@@ -172,7 +173,9 @@ export function toMatchedNames({
   name,
   aliases = [],
 }: Pick<DeclaredResource, 'id' | 'name' | 'aliases'>): string[] {
-  const plain = [id, name ?? id, ...aliases].map((text) => text.trim().toLowerCase()).filter((text) => text !== '')
+  const plain = [id, name ?? id, ...aliases]
+    .map((text) => toOneAddress(text.trim().toLowerCase()))
+    .filter((text) => text !== '')
   return [...new Set(plain.flatMap((text) => [text, ...shortNames(text)]))]
 }
 
@@ -180,66 +183,6 @@ export function toMatchedNames({
 function shortNames(text: string): string[] {
   const unit = /^(.+)\.service$/.exec(text)?.[1]
   if (unit) return [unit]
-  const isAddress = /^[\d.]+$/.test(text) || text.includes(':')
   const first = text.split('.')[0] ?? ''
-  return isAddress || first === text || first === '' ? [] : [first]
-}
-
-/** Faults of a declaration, all of them at once: unknown ends, loops along what belongs or runs, one id twice. */
-export function findDeclarationFaults(
-  { resources, relations }: Declared,
-  known: ReadonlySet<string> = new Set(),
-): string[] {
-  const faults: string[] = []
-  const keys = new Set<string>()
-  for (const { kind, id } of resources) {
-    const key = resourceKey({ kind, id })
-    if (!idPattern.test(id))
-      faults.push(`${kind} ${JSON.stringify(id)} is no id: letters, digits and . _ : @ - are taken, 128 at most`)
-    if (keys.has(key)) faults.push(`${key} is there twice`)
-    keys.add(key)
-  }
-  for (const { from, kind, to } of relations) {
-    for (const end of [from, to]) {
-      const key = resourceKey(end)
-      if (!keys.has(key) && !known.has(key))
-        faults.push(`${resourceKey(from)} ${kind} ${resourceKey(to)}: ${key} is not known`)
-    }
-    if (resourceKey(from) === resourceKey(to)) faults.push(`${resourceKey(from)} ${kind} itself`)
-  }
-  return [...new Set([...faults, ...findLoops(relations)])]
-}
-
-/** Loops along `belongs_to`, `runs_on` and `depends_on`, each once, as the path that closes it. */
-function findLoops(relations: readonly DeclaredRelation[]): string[] {
-  const next = new Map<string, string[]>()
-  for (const { from, kind, to } of relations) {
-    if (kind !== 'belongs_to' && kind !== 'runs_on' && kind !== 'depends_on') continue
-    const [left, right] = [resourceKey(from), resourceKey(to)]
-    if (left !== right) next.set(left, [...(next.get(left) ?? []), right])
-  }
-  const loops: string[] = []
-  const done = new Set<string>()
-  for (const start of next.keys()) {
-    // Depth first without recursion: a chain may be 100,000 long.
-    const path: { key: string; rest: string[] }[] = [{ key: start, rest: [...(next.get(start) ?? [])] }]
-    const onPath = new Set([start])
-    if (done.has(start)) continue
-    while (path.length > 0) {
-      const top = path[path.length - 1] as { key: string; rest: string[] }
-      const to = top.rest.pop()
-      if (to === undefined) {
-        path.pop()
-        onPath.delete(top.key)
-        done.add(top.key)
-      } else if (onPath.has(to)) {
-        const from = path.findIndex(({ key }) => key === to)
-        loops.push(`a loop: ${[...path.slice(from).map(({ key }) => key), to].join(' → ')}`)
-      } else if (!done.has(to)) {
-        path.push({ key: to, rest: [...(next.get(to) ?? [])] })
-        onPath.add(to)
-      }
-    }
-  }
-  return loops
+  return isAddress(text) || first === text || first === '' ? [] : [first]
 }

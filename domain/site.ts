@@ -11,7 +11,17 @@ import { inventoryKind } from './resource.ts'
 const name = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/, 'takes letters, digits, dots, dashes and underscores, 63 at most')
-const address = z.string().min(1).max(253)
+/** A name is one line, and what it looks like. */
+const plainText = (most: number) =>
+  z
+    .string()
+    .min(1)
+    .max(most)
+    .regex(
+      /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u,
+      'holds a line break, a control character or one that is not seen: leave it out',
+    )
+const address = plainText(253)
 
 const group = z.strictObject({
   id: name,
@@ -37,9 +47,9 @@ const siteHost = z.strictObject({
 const siteResource = z.strictObject({
   kind: inventoryKind,
   id: z.string().regex(idPattern, 'takes letters, digits and . _ : @ -, 128 at most'),
-  name: z.string().min(1).max(200).optional(),
+  name: plainText(200).optional(),
   /** Other names, host names and addresses that alerts may use. */
-  aliases: z.array(z.string().min(1).max(253)).max(20).optional(),
+  aliases: z.array(plainText(253)).max(20).optional(),
   attributes: attributes.optional(),
 })
 const resourceName = z.string().refine((text) => parseResourceKey(text) !== null, {
@@ -47,47 +57,33 @@ const resourceName = z.string().refine((text) => parseResourceKey(text) !== null
 })
 const siteRelation = z.strictObject({ from: resourceName, kind: z.enum(relationKinds), to: resourceName })
 
-const siteLists = {
-  groups: z.array(group).max(1_000).default([]),
-  nodes: z.array(siteNode).max(10_000).default([]),
-  hosts: z.array(siteHost).max(10_000).default([]),
+/** What a list of the file holds. */
+export const items = {
+  groups: group,
+  nodes: siteNode,
+  hosts: siteHost,
+  resources: siteResource,
+  relations: siteRelation,
 }
-type Lists = { [name in keyof typeof siteLists]: { id: string }[] }
+export const most = { groups: 1_000, nodes: 10_000, hosts: 10_000, resources: 100_000, relations: 400_000 } as const
+export type ListName = keyof typeof items
 
-/** Each id once in its list, and no node that is a host as well. */
-function checkIds({ groups, nodes, hosts }: Lists, context: z.RefinementCtx): void {
-  for (const [list, items] of Object.entries({ groups, nodes, hosts })) {
-    const seen = new Set<string>()
-    for (const [at, { id }] of items.entries()) {
-      if (seen.has(id)) context.addIssue({ code: 'custom', path: [list, at, 'id'], message: `${id} is there twice` })
-      seen.add(id)
-    }
-  }
-  const isHost = new Set(hosts.map(({ id }) => id))
-  for (const [at, { id }] of nodes.entries())
-    if (isHost.has(id)) context.addIssue({ code: 'custom', path: ['nodes', at, 'id'], message: `${id} is a host, too` })
+const siteLists = {
+  groups: z.array(group).max(most.groups).default([]),
+  nodes: z.array(siteNode).max(most.nodes).default([]),
+  hosts: z.array(siteHost).max(most.hosts).default([]),
 }
 
 /** Hosts, and nodes in groups: what the platform's tables hold. */
-export const site = z.strictObject(siteLists).superRefine(checkIds)
+export const site = z.strictObject(siteLists)
 export type Site = z.infer<typeof site>
 
-/** A file of the inventory. What is wrong with it is all said at once. */
-export const siteFile = z
-  .strictObject({
-    ...siteLists,
-    resources: z.array(siteResource).max(100_000).default([]),
-    relations: z.array(siteRelation).max(400_000).default([]),
-  })
-  .superRefine(checkIds)
-  .superRefine(({ resources }, context) => {
-    const seen = new Set<string>()
-    for (const [at, { kind, id }] of resources.entries()) {
-      const key = `${kind}:${id}`
-      if (seen.has(key)) context.addIssue({ code: 'custom', path: ['resources', at], message: `${key} is there twice` })
-      seen.add(key)
-    }
-  })
+/** A file of the inventory. What holds between its entries `findSiteFaults` says. */
+export const siteFile = z.strictObject({
+  ...siteLists,
+  resources: z.array(siteResource).max(most.resources).default([]),
+  relations: z.array(siteRelation).max(most.relations).default([]),
+})
 export type SiteFile = z.infer<typeof siteFile>
 
 /** What an import does or would do, by id; `kept` is not in the file and stays. */

@@ -124,6 +124,7 @@ function noteFailure(state: State, error: unknown): void {
 
 async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
   const { path, form, method = 'GET', accept = 'json', mostBytes = maxAnswerBytes } = asked
+  const secret = source.credential === null ? null : readRef(source.name, source.credential)
   let answer: Awaited<ReturnType<typeof request>>
   try {
     answer = await request({
@@ -132,7 +133,7 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       headers: {
         accept: accept === 'json' ? 'application/json' : '*/*',
         ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
-        ...authorization(source),
+        ...(secret !== null && { authorization: toAuthorization(secret) }),
       },
       ...(form && { body: new URLSearchParams(form).toString() }),
       timeoutMs: source.timeoutSeconds * 1000,
@@ -144,7 +145,7 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
   } catch (error) {
     throw error instanceof HttpError ? toSourceError(source, error, mostBytes) : error
   }
-  return readAnswer(source, answer, accept)
+  return readAnswer(source, answer, accept, secret)
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
@@ -165,8 +166,9 @@ function readAnswer(
   { name }: Source,
   { status, headers, body }: Awaited<ReturnType<typeof request>>,
   accept: SourceRequest['accept'],
+  secret: string | null,
 ): unknown {
-  const text = Buffer.from(body).toString('utf8')
+  const text = hideCredential(Buffer.from(body).toString('utf8'), secret)
   if (status >= 300 && status < 400)
     throw new SourceError('REDIRECT', `${name} redirects: set its address to where it really is`)
   if (status === 401 || status === 403) {
@@ -218,11 +220,20 @@ function errorIn(text: string): string {
   return text.replace(/\s+/g, ' ').slice(0, 200) || 'without a reason'
 }
 
-function authorization({ name, credential }: Source): Record<string, string> {
-  if (credential === null) return {}
-  const secret = readRef(name, credential)
+function toAuthorization(secret: string): string {
   const isPair = /^[^\s:]+:\S+$/.test(secret) && !secret.startsWith('eyJ')
-  return { authorization: isPair ? `Basic ${Buffer.from(secret).toString('base64')}` : `Bearer ${secret}` }
+  return isPair ? `Basic ${Buffer.from(secret).toString('base64')}` : `Bearer ${secret}`
+}
+
+/** Some servers repeat the headers of a request in what they answer. The credential is not what anybody asked for. */
+function hideCredential(text: string, secret: string | null): string {
+  if (secret === null) return text
+  const [, encoded = secret] = toAuthorization(secret).split(' ')
+  const password = /^[^\s:]+:(\S{6,})$/.exec(secret)?.[1]
+  return [secret, encoded, ...(password ? [password] : [])].reduce(
+    (rest, part) => rest.replaceAll(part, '[credential]'),
+    text,
+  )
 }
 
 function readRef(name: string, ref: string): string {

@@ -36,8 +36,8 @@ export type SourceErrorCode =
 export class SourceError extends Error {
   override name = 'SourceError' as const
   readonly code: SourceErrorCode
-  constructor(code: SourceErrorCode, message: string) {
-    super(message)
+  constructor(code: SourceErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
     this.code = code
   }
 }
@@ -98,13 +98,44 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
 /** Most bytes of a summary: what a model reads of one answer. */
 export const mostSummaryBytes = 2_000
 
-/** Drops items from the end until the summary fits; `omitted` says how many. */
+/** Texts as long as they are, then shorter: a stranger's label may be longer than all that is shown. */
+const textLimits = [null, 160, 60, 20] as const
+
+/**
+ * Drops items from the end until the summary fits; `omitted` says how many. Where not even one item fits, its texts and those beside it are
+ * cut. What is built is tried a few times, since the items may be many.
+ */
 export function fitSummary<T>(
   items: readonly T[],
   build: (kept: readonly T[], omitted: number) => Record<string, unknown>,
-) {
-  for (let kept = items.length; ; kept -= 1) {
-    const summary = build(items.slice(0, kept), items.length - kept)
-    if (kept === 0 || Buffer.byteLength(JSON.stringify(summary)) <= mostSummaryBytes) return summary
+): Record<string, unknown> {
+  for (const limit of textLimits) {
+    const summaryOf = (kept: number) => {
+      const summary = build(items.slice(0, kept), items.length - kept)
+      return limit === null ? summary : (cutTexts(summary, limit) as Record<string, unknown>)
+    }
+    const fits = (kept: number) => Buffer.byteLength(JSON.stringify(summaryOf(kept))) <= mostSummaryBytes
+    // An item takes two bytes at least.
+    let [low, high] = [0, Math.min(items.length, mostSummaryBytes / 2)]
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if (fits(middle)) low = middle
+      else high = middle - 1
+    }
+    if (low > 0 || (items.length === 0 && fits(0))) return summaryOf(low)
   }
+  return { notShown: items.length, because: 'its names and texts are longer than a summary' }
+}
+
+/** Every text in it at most so long, and of each list of names the first twenty. */
+function cutTexts(value: unknown, most: number): unknown {
+  const cut = (text: string) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed())
+  if (typeof value === 'string') return cut(value)
+  if (Array.isArray(value)) return value.map((each) => cutTexts(each, most))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .slice(0, 20)
+      .map(([name, each]) => [cut(name), cutTexts(each, most)]),
+  )
 }

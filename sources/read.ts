@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { ListedTarget, Source } from '../domain/source.ts'
 import { askerOf, type SourceStates } from './ask.ts'
 import { type ReadContext, SourceError, type SourceTool, type ToolReading } from './kind.ts'
@@ -46,7 +47,14 @@ export async function readSource(
   states: SourceStates,
   context: Omit<ReadContext, 'options'>,
 ): Promise<ToolReading> {
-  return await tool.read(askerOf(source, states), args, { ...context, options: source.options })
+  return await tool.read(askerOf(source, states), args, { ...context, options: source.options }).catch(rethrow)
+}
+
+/** Whatever a stranger's answer makes of the code that reads it, such as a parser that gives up on its size, is a bad answer. */
+function rethrow(error: unknown): never {
+  const isOfAnswer = error instanceof z.ZodError || error instanceof RangeError || error instanceof TypeError
+  if (isOfAnswer) throw new SourceError('BAD_ANSWER', 'it answered in a shape that cannot be read', { cause: error })
+  throw error
 }
 
 /** Asks a source something small: how it answered in a sentence, or throws SourceError. */
@@ -54,12 +62,12 @@ export async function probeSource(source: Source, states: SourceStates): Promise
   const kind = sourceKinds.get(source.kind)
   if (!kind)
     throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
-  return await kind.probe(askerOf(source, states), source.options)
+  return await kind.probe(askerOf(source, states), source.options).catch(rethrow)
 }
 
 /** What a source scrapes; null where its kind lists nothing, or it has no list. Throws SourceError. */
 export async function listTargets(source: Source, states: SourceStates): Promise<ListedTarget[] | null> {
-  return (await sourceKinds.get(source.kind)?.listTargets?.(askerOf(source, states))) ?? null
+  return (await sourceKinds.get(source.kind)?.listTargets?.(askerOf(source, states)).catch(rethrow)) ?? null
 }
 
 /** The rule behind an alert, of the first source that has it. What no source answers is null. */

@@ -39,6 +39,8 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   query?: Q
   body?: B
   bodyExample?: z.input<B>
+  /** Looks at a body before its schema does, and throws a Problem: where what is wrong may be more than a schema can tell. */
+  checkBody?(body: unknown, c: Context): Promise<void>
   headers?: z.ZodObject
   answer: A
   example: z.input<A>
@@ -150,13 +152,18 @@ export function endpoint<
 }
 
 /** What every operation is checked by, in this order. */
-function buildGuards({ db }: ApiDeps, { method, permission, agent, secret }: AnyEndpoint): Middleware[] {
+function buildGuards({ db }: ApiDeps, { method, permission, agent, secret, checkBody }: AnyEndpoint): Middleware[] {
   const writes = method !== 'get'
   const guards = [permit(permission)]
   if (writes) guards.push(onlyJson)
   if (perIncident.includes(permission)) guards.push(withinTypes(db))
   if (writes) guards.push(onlyJudged(db, agent ?? null))
   if (method === 'post' && !secret) guards.push(idempotent(db))
+  if (checkBody)
+    guards.push(async (c, next) => {
+      await checkBody(await jsonBody(c), c)
+      await next()
+    })
   return guards
 }
 

@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
-import { ImportFaultsError, importSiteFile, readSiteFile } from '../../db/import.ts'
+import { ImportFaultsError, importSiteFile, knownKeys, readSiteFile } from '../../db/import.ts'
 import { HasDeviceError } from '../../db/site.ts'
+import { findSiteFaults, type SiteFault } from '../../domain/inventory-faults.ts'
 import { type SiteChange, type SiteFile, siteChange, siteFile } from '../../domain/site.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -54,6 +55,10 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
     query: z.object({ dry_run: z.enum(['true', 'false']).optional(), prune: z.enum(['true', 'false']).optional() }),
     body: siteFile,
     bodyExample: example,
+    async checkBody(body, c) {
+      const faults = findSiteFaults(body, await knownKeys(db, { prune: c.req.query('prune') === 'true' }))
+      if (faults.length > 0) throw toProblem(faults)
+    },
     answer: siteChange.extend({ applied: z.boolean() }),
     example: { added: ['web-1'], changed: [], removed: [], kept: [], applied: true },
     problems: [409],
@@ -74,7 +79,8 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
         return { ...change, applied: true }
       } catch (error) {
         if (error instanceof OnlyShown) return { ...error.change, applied: false }
-        if (error instanceof ImportFaultsError) throw toProblem(error)
+        if (error instanceof ImportFaultsError)
+          throw toProblem(error.faults.map((message) => ({ field: null, message })))
         if (error instanceof HasDeviceError) throw new Problem(409, 'HAS_DEVICE', error.message)
         throw error
       }
@@ -85,10 +91,10 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
 const mostFaults = 200
 
 /** All faults at once, so that a file is put right in one go. */
-function toProblem({ faults }: ImportFaultsError): Problem {
-  const errors = faults.slice(0, mostFaults).map((message) => ({ in: 'body', field: null, message }))
+function toProblem(faults: readonly SiteFault[]): Problem {
+  const errors = faults.slice(0, mostFaults).map(({ field, message }) => ({ in: 'body', field, message }))
   const more = faults.length > mostFaults ? `, the first ${mostFaults} of them named` : ''
-  return new Problem(422, 'INVALID', `The file has ${faults.length} faults${more}: ${faults.slice(0, 3).join('; ')}`, {
-    fields: { errors },
-  })
+  const first = faults.slice(0, 3).map(({ field, message }) => (field === null ? message : `${field}: ${message}`))
+  const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
+  return new Problem(422, 'INVALID', `The file has ${count}${more}: ${first.join('; ')}`, { fields: { errors } })
 }

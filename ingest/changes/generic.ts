@@ -11,6 +11,7 @@ import {
   momentOf,
   nameOfShape,
   readBody,
+  textOf,
 } from '../fields.ts'
 import { type ChangeDelivery, toChange } from './fields.ts'
 
@@ -76,7 +77,9 @@ function readChange(item: Fields, nowIso: string): Change | string {
     revision: text('revision'),
     environment: text('environment'),
   }
-  return toChange(given, sha256(JSON.stringify(given)))
+  // Labels as texts: a value may be nested deeper than what can be written out again.
+  const said = Object.entries(labels).map(([name, value]) => [name, textOf(value)])
+  return toChange(given, sha256(JSON.stringify({ ...given, labels: said })))
 }
 
 /** Names of resources, or what is wrong with them. */

@@ -70,7 +70,10 @@ export async function showUnits(
   return ran.stdout.split(/\n\n+/).map((block) => {
     const fields = new Map(block.split('\n').map((line) => splitOnce(line)))
     const state = Object.fromEntries(
-      Object.entries(asked).map(([name, property]) => [name, clean(fields.get(property) ?? '')]),
+      Object.entries(asked).map(([name, property]) => [
+        name,
+        clean(fields.get(property) ?? '', lists.has(name) ? mostOfList : undefined),
+      ]),
     ) as UnitState
     return state.load === 'not-found' || state.unit === '' ? null : state
   })
@@ -81,7 +84,10 @@ const splitOnce = (line: string): [string, string] => {
   return [line.slice(0, at), line.slice(at + 1)]
 }
 
-const clean = (text: string) => stripText(text, { keepNewlines: false }).slice(0, 2_000)
+/** Lists of units are whole: what is cut off one would stop unseen. */
+const clean = (text: string, most = 2_000) => stripText(text, { keepNewlines: false }).slice(0, most)
+const lists = new Set(['required_by', 'bound_by', 'parts', 'stops_too'])
+const mostOfList = 200_000
 
 /** `root`: it is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows that it may; polkit decides when it is tried. */
 export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'

@@ -169,6 +169,13 @@ const kill: Rule = (call) => {
   return processes.find((process) => process === '1' || process === '-1') ?? null
 }
 
+/** Services that those targets start, with or without their ending; a target needs its ending, unless the verb takes no other unit. */
+const powerServices =
+  /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit)|rescue|emergency)(?:\.service)?$|^ctrl-alt-del\.target$/
+
+const isPowerUnit = (unit: string, onlyTargets: boolean): boolean =>
+  powerServices.test(unit) || (powerTargets.test(unit) && (onlyTargets || unit.includes('.')))
+
 /** Refused by name, whatever follows. */
 const endsHosts: ReadonlySet<string> = new Set(['reboot', 'shutdown', 'poweroff', 'halt', 'killall5', 'vgremove'])
 
@@ -182,8 +189,8 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     (call) => {
       const [verb, ...units] = call.operands.map((word) => word.text)
       if (verb === undefined) return null
-      if (/^(?:isolate|start|default)$/.test(verb))
-        return units.find((unit) => powerTargets.test(unit) && (verb === 'isolate' || unit.includes('.'))) ?? null
+      if (/^(?:isolate|start|restart|try-restart|reload-or-restart|default)$/.test(verb))
+        return units.find((unit) => isPowerUnit(unit, verb === 'isolate')) ?? null
       return powerTargets.test(verb) && units.length === 0 && verb !== 'exit' ? verb : null
     },
   ],

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { quoteText } from '../logs/logs.ts'
 
 /** Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml), read only: nothing is silenced from here. */
 
@@ -16,7 +17,7 @@ const judgeLabels = ({ labels: given }: { labels: Record<string, string> }) =>
     : { ok: true as const }
 
 const toFilters = (given: Record<string, string>): [string, string][] =>
-  Object.entries(given).map(([name, value]) => ['filter', `${name}=${JSON.stringify(value)}`])
+  Object.entries(given).map(([name, value]) => ['filter', `${name}=${quoteText(value)}`])
 
 const alert = z.looseObject({
   labels,

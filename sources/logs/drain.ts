@@ -30,6 +30,8 @@ const mostWords = 60
 const similarity = 0.5
 /** Lines with other words at the beginning are not compared. */
 const depth = 2
+/** Templates of one length with one beginning: the samples of LogHub have fewer than a hundred. */
+const mostInLeaf = 200
 
 type Group = Template & { words: string[] }
 
@@ -49,7 +51,8 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
     const leaf = leafOf(words)
     const groups = leaves.get(leaf) ?? []
     leaves.set(leaf, groups)
-    const known = chooseGroup(groups, words)
+    // Beyond that a text is no log of a program: what comes then joins the last group, so that a stranger's lines cost no minute.
+    const known = chooseGroup(groups, words) ?? (groups.length >= mostInLeaf ? groups.at(-1) : null)
     if (known) {
       join(known, words, line, sinceMs)
       return known

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
-import { type Ask, defineSourceTool, fitSummary, type ToolReading } from '../kind.ts'
+import { type Ask, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import { findTemplates, type LogLine, type Template } from './drain.ts'
 
 /**
@@ -50,10 +50,11 @@ function findPatternProblem(pattern: string): string | null {
     return 'the pattern uses what RE2 does not have: flags, look-around or back references'
   if (/\{\d/.test(pattern)) return 'the pattern counts repeats: write + or *'
   if (/[+*?]\)*[+*]/.test(pattern) || /\([^)]*[+*][^)]*\)[+*]/.test(pattern)) return 'the pattern repeats a repeat'
-  if (/^[.*+?^$()|\s]*$/.test(pattern)) return 'the pattern matches every line'
   try {
-    new RegExp(pattern, 'u')
-    return null
+    // What matches an empty line matches every one: `foo|`, `\d*`.
+    return new RegExp(pattern, 'u').test('') || /^[.*+?^$()|\s]*$/.test(pattern)
+      ? 'the pattern matches every line'
+      : null
   } catch {
     return 'the pattern is no regular expression'
   }
@@ -70,6 +71,12 @@ export function toRange(
 
 /** A text as a regular expression that matches it and nothing else (RE2). */
 export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
+
+/**
+ * A text in the quotes of LogQL, LogsQL and PromQL. They take the escapes of Go, which have no half of a surrogate pair: VictoriaLogs would
+ * give the quotes up and take the rest for a query. Such a half becomes U+FFFD.
+ */
+export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
 /** What a window of logs held, and what the same length of time before it held. */
 export type Found = {
@@ -199,11 +206,22 @@ export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
       const range = toRange(query, nowMs)
       const earlier = { fromMs: range.fromMs - (range.untilMs - range.fromMs), untilMs: range.fromMs }
       const [lines, total, before] = await Promise.all([
-        readLines(ask, query, range),
+        readLines(ask, query, range).then(check),
         countLines(ask, query, range).catch(() => null),
-        readLines(ask, query, earlier).catch(() => null),
+        readLines(ask, query, earlier)
+          .then(check)
+          .catch(() => null),
       ])
       const labelNames = lines.length === 0 ? await listLabels(ask, range).catch(() => []) : undefined
       return summarizeLogs(query, { lines, total, before, ...(labelNames && { labelNames }) }, range, incidentBeganMs)
     },
   })
+
+/** Lines that were asked for have a time that a date can hold, and are no more than were asked for. */
+function check(lines: LogLine[]): LogLine[] {
+  if (lines.length > mostLines)
+    throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${mostLines} were asked for`)
+  if (lines.some(({ atMs }) => Number.isNaN(new Date(atMs).getTime())))
+    throw new SourceError('BAD_ANSWER', 'it answered a line with a time that cannot be read')
+  return lines
+}

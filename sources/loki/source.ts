@@ -1,19 +1,18 @@
 import { z } from 'zod'
 import { type Ask, SourceError, type SourceKind } from '../kind.ts'
-import { type LogQuery, mostLines, type Range, searchLogs } from '../logs/logs.ts'
+import { type LogQuery, mostLines, quoteText, type Range, searchLogs } from '../logs/logs.ts'
 
 /** Loki's HTTP API (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL. */
 
 /** A question as LogQL. Each value and text is quoted, so that none is read as part of the query. */
 export function toLogql({ labels, contains, excludes, pattern }: LogQuery): string {
-  const quote = (text: string) => JSON.stringify(text)
   // Loki's labels have no dots: it writes them as `_` when it takes lines in.
-  const matchers = Object.entries(labels).map(([name, value]) => `${name.replaceAll('.', '_')}=${quote(value)}`)
+  const matchers = Object.entries(labels).map(([name, value]) => `${name.replaceAll('.', '_')}=${quoteText(value)}`)
   return [
     `{${matchers.join(', ')}}`,
-    ...contains.map((text) => `|= ${quote(text)}`),
-    ...excludes.map((text) => `!= ${quote(text)}`),
-    ...(pattern === undefined ? [] : [`|~ ${quote(pattern)}`]),
+    ...contains.map((text) => `|= ${quoteText(text)}`),
+    ...excludes.map((text) => `!= ${quoteText(text)}`),
+    ...(pattern === undefined ? [] : [`|~ ${quoteText(pattern)}`]),
   ].join(' ')
 }
 
@@ -41,7 +40,7 @@ async function readLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range) 
   const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
   if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines in a shape that is not of the Loki API')
   return parsed.data.data.result.flatMap(({ values }) =>
-    values.map(([at, text]) => ({ atMs: Number(at.slice(0, -6)), text })),
+    values.map(([at, text]) => ({ atMs: /^\d{7,19}$/.test(at) ? Number(at.slice(0, -6)) : Number.NaN, text })),
   )
 }
 

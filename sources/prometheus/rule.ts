@@ -5,7 +5,7 @@ import { type ListedTarget, mostTargets } from '../../domain/source.ts'
 import { type Ask, type Page, SourceError } from '../kind.ts'
 
 /** The envelope of every answer of Prometheus' HTTP API. */
-const envelope = z.looseObject({ status: z.string(), data: z.unknown(), error: z.string().optional() })
+const envelope = z.looseObject({ status: z.string(), data: z.unknown().optional(), error: z.string().optional() })
 
 /** What is in it. Throws SourceError where the server refused, or where it is another API. */
 export function readData(answer: unknown): unknown {

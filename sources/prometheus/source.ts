@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { parseDuration } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
-import { chooseStep, judgePromql, listFixedLabels } from './judge.ts'
+import { quoteText } from '../logs/logs.ts'
+import { chooseStep, judgePromql } from './judge.ts'
+import { listFixedLabels } from './promql.ts'
 import { findRule, listTargets, readData } from './rule.ts'
 import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
 
@@ -83,7 +85,7 @@ const describeInput = z.strictObject({
 
 /** Counts the series of each metric with these labels. */
 function toCountQuery(labels: Record<string, string>): string {
-  const matchers = Object.entries(labels).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+  const matchers = Object.entries(labels).map(([name, value]) => `${name}=${quoteText(value)}`)
   return `count by (__name__) ({${matchers.join(',')}})`
 }
 
@@ -129,6 +131,8 @@ async function readHelp(ask: Ask): Promise<(name: string) => { type?: string; he
 }
 
 const sample = z.tuple([z.number(), z.string()])
+/** The year 5138: later is no time. */
+const latestSeconds = 1e11
 const result = z.looseObject({
   resultType: z.string(),
   result: z.union([
@@ -157,8 +161,12 @@ function toSeries(data: unknown): Series[] {
 
 const isSample = (value: unknown): value is z.output<typeof sample> => sample.safeParse(value).success
 
+/** Points in the order of time, without those that have no number or no time that a date can hold. */
 const toPoints = (values: readonly z.output<typeof sample>[]): Point[] =>
-  values.map(([at, text]): Point => [at, Number(text)]).filter(([, value]) => Number.isFinite(value))
+  values
+    .map(([at, text]): Point => [at, text.trim() === '' ? Number.NaN : Number(text)])
+    .filter(([at, value]) => Number.isFinite(value) && at >= 0 && at < latestSeconds)
+    .sort(([left], [right]) => left - right)
 
 async function queryInstant(ask: Ask, promql: string, untilMs: number): Promise<Series[]> {
   const form = { query: promql, time: String(untilMs / 1000), timeout: '10s' }
@@ -178,7 +186,11 @@ async function queryRange(
     step: String(stepSeconds),
     timeout: '10s',
   }
-  return toSeries(readData(await ask({ method: 'POST', path: '/api/v1/query_range', form })))
+  const series = toSeries(readData(await ask({ method: 'POST', path: '/api/v1/query_range', form })))
+  const most = Math.floor(windowSeconds / stepSeconds) + 2
+  if (series.some(({ points }) => points.length > most))
+    throw new SourceError('BAD_ANSWER', `it answered more than the ${most} points of each series that were asked for`)
+  return series
 }
 
 export const prometheus: SourceKind = {

@@ -119,9 +119,10 @@ export function summarizeValues(series: readonly Series[], promql: string, until
   const shared = findShared(series)
   const unit = findUnit(promql)
   const values = series
-    .flatMap(({ labels, points }) =>
-      points[0] ? [{ labels: without(labels, shared), value: round(points[0][1]), ...(unit && { unit }) }] : [],
-    )
+    .flatMap(({ labels, points }) => {
+      const last = points.at(-1)
+      return last ? [{ labels: without(labels, shared), value: round(last[1]), ...(unit && { unit }) }] : []
+    })
     .sort((a, b) => b.value - a.value)
   return fitSummary(values.slice(0, 30), (kept) => ({
     promql,

@@ -1,17 +1,16 @@
 import { z } from 'zod'
 import { type Ask, SourceError, type SourceKind } from '../kind.ts'
-import { type LogQuery, mostLines, quotePattern, type Range, searchLogs } from '../logs/logs.ts'
+import { type LogQuery, mostLines, quotePattern, quoteText, type Range, searchLogs } from '../logs/logs.ts'
 
 /** VictoriaLogs' HTTP API (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL. */
 
 /** A question as LogsQL. Each name and text is quoted, so that none is read as part of the query. */
 export function toLogsql({ labels, contains, excludes, pattern }: LogQuery): string {
-  const quote = (text: string) => JSON.stringify(text)
   return [
-    ...Object.entries(labels).map(([name, value]) => `${quote(name)}:=${quote(value)}`),
-    ...contains.map((text) => `_msg:~${quote(quotePattern(text))}`),
-    ...excludes.map((text) => `!_msg:~${quote(quotePattern(text))}`),
-    ...(pattern === undefined ? [] : [`_msg:~${quote(pattern)}`]),
+    ...Object.entries(labels).map(([name, value]) => `${quoteText(name)}:=${quoteText(value)}`),
+    ...contains.map((text) => `_msg:~${quoteText(quotePattern(text))}`),
+    ...excludes.map((text) => `!_msg:~${quoteText(quotePattern(text))}`),
+    ...(pattern === undefined ? [] : [`_msg:~${quoteText(pattern)}`]),
   ].join(' AND ')
 }
 

@@ -110,6 +110,13 @@ test('the same delivery is stored once, however often and however many at once i
   expect((await post([twice, twice])).changes.map(({ outcome }) => outcome).sort()).toEqual(['repeated', 'stored'])
 })
 
+test('a label that is nested deeper than anything that is written out is taken as one that cannot be read', async () => {
+  const nested = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+  const body = `{"title":"deep","at":"${minutesAgo(1)}","labels":{"a":${nested}}}`
+  expect((await post(body)).changes).toMatchObject([{ outcome: 'stored' }])
+  expect((await post(body)).changes).toMatchObject([{ outcome: 'repeated' }])
+})
+
 test('without a secret the senders need a token that may ingest', async () => {
   const body = JSON.stringify(gitlab.deployment({ at: minutesAgo(1) }))
   const headers = { 'x-gitlab-event': 'Deployment Hook', 'x-gitlab-token': 'whatever' }

@@ -40,6 +40,20 @@ describe('templates', () => {
     ])
   })
 
+  test('four thousand long lines that have nothing in common are read in a moment', () => {
+    const letters = (number: number): string =>
+      number < 20 ? String.fromCharCode(103 + number) : letters(Math.floor(number / 20)) + letters(number % 20)
+    const texts = Array.from({ length: 4_000 }, (_, at) =>
+      ['a', 'b', ...Array.from({ length: 58 }, (_, word) => letters(at * 61 + word))].join(' '),
+    )
+    const startedAt = performance.now()
+    const found = findTemplates(lines(texts))
+    // All of them held against all took ten seconds, in which the API answered nobody.
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(found).toHaveLength(200)
+    expect(found.reduce((sum, { count }) => sum + count, 0)).toBe(4_000)
+  })
+
   test('lines from before make a template known and are not counted', () => {
     const texts = ['job 1 done', 'job 2 done', 'job 3 failed badly']
     expect(findTemplates(lines(texts), nowMs + 1)).toMatchObject([

@@ -1,10 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parseDuration } from '../../domain/source.ts'
-import { bounds, chooseStep, judgePromql } from '../../sources/prometheus/judge.ts'
+import type { LogQuery } from '../../sources/logs/logs.ts'
+import { toLogql } from '../../sources/loki/source.ts'
+import { chooseStep, judgePromql } from '../../sources/prometheus/judge.ts'
+import { bounds } from '../../sources/prometheus/promql.ts'
 import { findThreshold } from '../../sources/prometheus/rule.ts'
 import { findUnit } from '../../sources/prometheus/summary.ts'
 import { planRead } from '../../sources/read.ts'
+import { toLogsql } from '../../sources/victorialogs/source.ts'
 
 describe('fuzz', () => {
   const source = {
@@ -13,7 +17,18 @@ describe('fuzz', () => {
   }
 
   const name = fc.constantFrom('up', 'node_load1', 'http_requests_total', '__name__', 'job', 'instance', 'pod', 'x')
-  const value = fc.constantFrom('"web-1"', '""', '".*"', '".+"', '"a|b"', `"${'a|'.repeat(150)}"`, "'web-1'", '`x`')
+  const value = fc.constantFrom(
+    '"web-1"',
+    '""',
+    '".*"',
+    '".+"',
+    '"a|b"',
+    `"${'a|'.repeat(150)}"`,
+    "'web-1'",
+    '`x`',
+    `',"up",'`,
+    `'x,"up"}'`,
+  )
   const op = fc.constantFrom('=', '!=', '=~', '!~')
   const matcher = fc.tuple(name, op, value).map((parts) => parts.join(''))
   const time = fc.constantFrom('5m', '1h', '1d', '90d', '1y', '30s', '1ms', '5m+1h', 'step()', '')
@@ -98,6 +113,61 @@ describe('fuzz', () => {
       { numRuns: 2_000 },
     )
   })
+
+  /** The quoted texts of a query and what stands between them, read by the escapes of Go. */
+  function takeApart(query: string): { texts: string[]; rest: string } {
+    const texts: string[] = []
+    const rest = query.replace(/"(?:[^"\\\n]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"/g, (quoted) => {
+      if (/\\ud[89a-f]/i.test(quoted)) throw new Error(`half of a pair: ${quoted}`)
+      texts.push(JSON.parse(quoted) as string)
+      return 'Q'
+    })
+    return { texts, rest }
+  }
+
+  const nasty = fc.oneof(
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
+    fc.string({
+      unit: fc.constantFrom('"', '\\', '`', '{', '}', '|', ' ', '\n', '\u{d800}', 'a', '=', '~'),
+      minLength: 1,
+      maxLength: 12,
+    }),
+    fc.constantFrom('" | delete', '\u{d800} | limit 9', '"} or {a=~".+"', '` |= `', '* | union (*)', '_time:9y'),
+  )
+  const label = fc.constantFrom('instance', 'a.b', '_time', '_stream', '_msg', 'job')
+  const asked = fc.record({
+    labels: fc.dictionary(label, nasty, { maxKeys: 8 }),
+    contains: fc.array(nasty, { maxLength: 6 }),
+    excludes: fc.array(nasty, { maxLength: 3 }),
+    pattern: fc.option(nasty, { nil: undefined }),
+    window: fc.oneof(fc.constantFrom('1h', '24h', '25h', '-1h', '1y', '1e9', 'now', '0', '86401'), nasty),
+  })
+
+  test('of 10,000 questions to logs none over its bound would be sent, and no text leaves its quotes', () => {
+    let sent = 0
+    fc.assert(
+      fc.property(asked, ({ pattern, ...given }) => {
+        const loki = { ...source, kind: 'loki' }
+        const planned = planRead([loki], 'search_logs', { ...given, ...(pattern !== undefined && { pattern }) })
+        if (!planned.ok) return
+        sent += 1
+        const seconds = parseDuration(given.window) ?? 0
+        expect(seconds > 0 && seconds <= 86_400).toBe(true)
+        const query = planned.args as LogQuery
+        const logql = takeApart(toLogql(query))
+        expect(logql.rest).toMatch(/^\{\w+=Q(, \w+=Q)*\}( (\|=|!=|\|~) Q)*$/)
+        const logsql = takeApart(toLogsql(query))
+        expect(logsql.rest).toMatch(/^Q:=Q( AND (Q:=Q|!?_msg:~Q))*$/)
+        const said = Object.values(query.labels).map((text) => text.toWellFormed())
+        expect(logql.texts.slice(0, said.length)).toEqual(said)
+        expect(logql.texts).toHaveLength(
+          said.length + query.contains.length + query.excludes.length + (query.pattern === undefined ? 0 : 1),
+        )
+      }),
+      { numRuns: 10_000, seed: 20_261_124 },
+    )
+    expect(sent).toBeGreaterThan(500)
+  })
 })
 
 describe('promql', () => {
@@ -139,6 +209,13 @@ describe('promql', () => {
     [Array(9).fill('up').join(' + '), 'more than 8 selectors'],
     [`up{x="${'a'.repeat(2000)}"}`, 'longer than 2000'],
     ['rate(up[5m', 'does not parse'],
+    // A value that looks like the quoted name of a metric is a value.
+    [`{job!=',"up",'}`, 'names no metric'],
+    [`{job=~'x,"up"}'}`, 'names no metric'],
+    [`{a=~".*", b!='{"up"}'}`, 'names no metric'],
+    ['{""}', 'names no metric'],
+    // A range inside a subquery is read again at each of its steps.
+    ['max_over_time(rate(up[1d])[6h:1m])', 'longer than 20m in each step of its subquery'],
   ])('%s is refused: %s', (promql, reason) => {
     const verdict = judge(promql)
     expect(verdict).toMatchObject({ ok: false })
@@ -149,11 +226,26 @@ describe('promql', () => {
     ['rate(up[90d])', 3_600, 300, { promql: 'rate(up[1d])' }],
     ['up', 90 * 86_400, 3_600, { window: '31d' }],
     ['up', 86_400, 15, { step: '362s' }],
+    ['rate(up[90d]) / rate(x[2d])', 0, 60, { promql: 'rate(up[1d]) / rate(x[1d])' }],
+    ['max_over_time(up[1h:])', 0, 60, { promql: 'max_over_time(up[1h:1m])' }],
+    ['max_over_time(up[1h:1s])', 0, 60, { promql: 'max_over_time(up[1h:1m])' }],
+    ['max_over_time(rate(up[1d])[6h:1m])', 0, 60, { promql: 'max_over_time(rate(up[20m])[6h:1m])' }],
+    ['max_over_time(rate(up[5m])[1h:1m])', 3_600, 60, { step: '77s' }],
+    [
+      'rate(up[5m:]) + rate(x[90d:1s])',
+      90 * 86_400,
+      60,
+      { window: '31d', promql: 'rate(up[5m:1m]) + rate(x[6h:1m])', step: '68677s' },
+    ],
   ])(
     '%s over %s s by %s s is too much, and the bounded form is read',
     (promql, windowSeconds, stepSeconds, bounded) => {
       const verdict = judge(promql, windowSeconds, stepSeconds)
       expect(verdict).toMatchObject({ ok: false, bounded })
+      if (verdict.ok || !verdict.bounded) throw new Error('it has no bounded form')
+      const { promql: text = promql, window, step } = verdict.bounded
+      const [long, apart] = [window ? parseDuration(window) : windowSeconds, step ? parseDuration(step) : stepSeconds]
+      expect(judge(text, long as number, apart as number)).toEqual({ ok: true })
     },
   )
 

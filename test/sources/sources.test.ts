@@ -1,52 +1,13 @@
 import { writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { useApi } from '../api/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { matrix, useSourceServer } from './server.ts'
 
 const api = useApi()
 
-let answer: (request: IncomingMessage, response: ServerResponse, body: string) => void = () => {}
-let asked: { path: string; body: URLSearchParams; authorization: string | undefined }[] = []
-const server = createServer((request, response) => {
-  let body = ''
-  request.on('data', (chunk) => {
-    body += chunk
-  })
-  request.on('end', () => {
-    asked.push({
-      path: request.url ?? '',
-      body: new URLSearchParams(body),
-      authorization: request.headers.authorization,
-    })
-    answer(request, response, body)
-  })
-})
-let url = ''
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-})
-afterAll(() => {
-  server.closeAllConnections()
-  server.close()
-})
-
-const json = (value: unknown) => (_: IncomingMessage, response: ServerResponse) => {
-  response.setHeader('content-type', 'application/json')
-  response.end(JSON.stringify(value))
-}
-const matrix = (result: unknown[]) => json({ status: 'success', data: { resultType: 'matrix', result } })
-
-async function add(name: string, more: Record<string, unknown> = {}) {
-  const made = await api.put(`/sources/${name}`, { body: { kind: 'prometheus', url, ...more } })
-  expect([made.status, made.body.code]).toEqual([200, undefined])
-  asked = []
-}
-const read = (args: Record<string, unknown>, tool = 'query_metrics') =>
-  api.post('/sources/read', { body: { tool, arguments: args } })
+const { stage, add, read } = useSourceServer(api)
 
 test('a query gives what its series did, and the same window a day and a week before; the model reads 2 kB at most', async () => {
   await add('main')
@@ -55,14 +16,14 @@ test('a query gives what its series did, and the same window a day and a week be
     metric: { __name__: 'up', job: 'api', instance },
     values: Array.from({ length: 60 }, (_, at) => [now - 3_600 + at * 60, String(at < 40 ? 1 : height)]),
   })
-  answer = matrix([
+  stage.answer = matrix([
     series('web-1:9100', 1),
     series('web-2:9100', 50),
     ...Array.from({ length: 80 }, (_, at) => series(`w-${at}`, 2)),
   ])
   const { status, body } = await read({ source: 'main', promql: 'up{job="api"}' })
   expect(status).toBe(200)
-  expect(asked).toHaveLength(3)
+  expect(stage.asked).toHaveLength(3)
   const summary = body.summary as unknown as { series: Record<string, unknown>[]; [name: string]: unknown }
   expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)
   expect(summary).toMatchObject({ seriesFound: 82, sharedLabels: { __name__: 'up', job: 'api' } })
@@ -79,15 +40,15 @@ test('a query gives what its series did, and the same window a day and a week be
 
 test('a query that names a resource says which, and an empty answer is no look at it', async () => {
   await api.put('/inventory', { body: { nodes: [{ id: 'web-1', ip: '10.0.0.1' }] } })
-  answer = matrix([{ metric: { instance: 'web-1:9100' }, values: [[1_763_000_000, '1']] }])
+  stage.answer = matrix([{ metric: { instance: 'web-1:9100' }, values: [[1_763_000_000, '1']] }])
   const found = await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })
   expect(found.body).toMatchObject({ isEmpty: false, about: [{ kind: 'node', id: 'web-1' }] })
-  answer = matrix([])
+  stage.answer = matrix([])
   expect((await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })).body).toMatchObject({ isEmpty: true })
 })
 
 test('what was not bounded never reaches the server, whoever asks', async () => {
-  asked = []
+  stage.asked = []
   for (const args of [
     { promql: '{job="x"}' },
     { promql: 'rate(up[90d])' },
@@ -101,7 +62,7 @@ test('what was not bounded never reaches the server, whoever asks', async () => 
   }
   expect((await read({ source: 'main', promql: 'up', extra: 1 })).status).toBe(422)
   expect((await read({}, 'converge_shard')).body.code).toBe('UNKNOWN_TOOL')
-  expect(asked).toEqual([])
+  expect(stage.asked).toEqual([])
 })
 
 test('an agent reads only what its run announced', async () => {
@@ -123,60 +84,6 @@ test('several sources of one kind have to be named', async () => {
   expect((await api.post('/sources/second/remove')).body).toEqual({ removed: 'second' })
 })
 
-const bad: [string, (request: IncomingMessage, response: ServerResponse) => void, string, RegExp][] = [
-  [
-    'ten megabytes',
-    (_, response) => response.setHeader('content-type', 'application/json').end(`"${'x'.repeat(10_000_000)}"`),
-    'TOO_LARGE',
-    /aggregate/,
-  ],
-  [
-    'garbage',
-    (_, response) => response.setHeader('content-type', 'application/json').end('{"status":'),
-    'BAD_ANSWER',
-    /does not parse/,
-  ],
-  [
-    'another content type',
-    (_, response) => response.setHeader('content-type', 'text/html').end('<html>'),
-    'BAD_ANSWER',
-    /text\/html instead of JSON/,
-  ],
-  [
-    'a redirect',
-    (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end(),
-    'REDIRECT',
-    /redirects/,
-  ],
-  ['an expired token', (_, response) => response.writeHead(401).end(), 'UNAUTHORIZED', /renew/],
-  ['another API', json({ hello: 'world' }), 'BAD_ANSWER', /not of the Prometheus API/],
-  [
-    'series of another shape',
-    json({ status: 'success', data: { resultType: 'matrix', result: [{ metric: 7 }] } }),
-    'BAD_ANSWER',
-    /shape/,
-  ],
-  ['a fault', (_, response) => response.writeHead(500).end(), 'BAD_ANSWER', /answered 500/],
-  [
-    'half an answer',
-    (_, response) => {
-      response.writeHead(200, { 'content-length': '100', 'content-type': 'application/json' })
-      response.write('{')
-      response.destroy()
-    },
-    'BAD_ANSWER',
-    /broke off/,
-  ],
-  ['silence', () => {}, 'TIMEOUT', /within 1 s/],
-]
-test.each(bad)('a source that answers %s gives a reason and nothing else', async (_, given, code, reason) => {
-  await add('bad', { timeoutSeconds: 1 })
-  answer = given
-  const refused = await read({ source: 'bad', promql: 'up', window: 'now' })
-  expect([refused.status, refused.body.code]).toEqual([424, code])
-  expect(refused.body.detail).toMatch(reason)
-})
-
 test('a source that nobody answers at is left alone after five failures, and says so', async () => {
   const made = await api.put('/sources/gone', { body: { kind: 'prometheus', url: 'http://127.0.0.1:1' } })
   expect(made.body.health).toMatchObject({ state: 'unknown' })
@@ -194,7 +101,7 @@ test('a source that nobody answers at is left alone after five failures, and say
 
 test("a refused query is the query's fault, with the server's reason", async () => {
   await add('main')
-  answer = (_, response) =>
+  stage.answer = (_, response) =>
     void response
       .writeHead(400, { 'content-type': 'application/json' })
       .end('{"status":"error","error":"many-to-many matching"}')
@@ -209,16 +116,16 @@ test('a credential is read where it lies, sent, and shown nowhere', async () => 
   const file = join(temporaryDirectory().path, 'token')
   writeFileSync(file, 'sesame-open-the-door\n')
   await add('main', { credential: `file:${file}` })
-  answer = matrix([])
+  stage.answer = matrix([])
   await read({ source: 'main', promql: 'up', window: 'now' })
-  expect(asked[0]?.authorization).toBe('Bearer sesame-open-the-door')
+  expect(stage.asked[0]?.authorization).toBe('Bearer sesame-open-the-door')
   expect(JSON.stringify((await api.get('/sources')).body)).not.toContain('sesame')
   await add('main', { credential: 'file:/nowhere/token' })
   expect((await read({ source: 'main', promql: 'up', window: 'now' })).body).toMatchObject({
     code: 'NO_CREDENTIAL',
     detail: expect.stringContaining('/nowhere/token'),
   })
-  expect(asked).toEqual([])
+  expect(stage.asked).toEqual([])
 })
 
 test.each([
@@ -235,7 +142,9 @@ test.each([
 })
 
 test('only who may change the configuration adds a source, and it is in the audit', async () => {
-  expect((await api.put('/sources/x', { body: { kind: 'prometheus', url }, as: api.tokens.approver })).status).toBe(403)
+  expect(
+    (await api.put('/sources/x', { body: { kind: 'prometheus', url: stage.url }, as: api.tokens.approver })).status,
+  ).toBe(403)
   const { items } = (await api.get('/audit?what=source')).body as unknown as {
     items: { what: string; subject: string }[]
   }

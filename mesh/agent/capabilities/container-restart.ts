@@ -1,9 +1,11 @@
+import { hostname } from 'node:os'
 import { z } from 'zod'
 import { stripText } from '../../../safety/strip.ts'
 import { dockerRestartArgs } from '../../specs/docker.ts'
 import type { DeviceCapability } from '../capability.ts'
 import { containerOf, type Engine, engineId, missingEngine, open, requestJson } from '../engine.ts'
 import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
+import { enclosureOf, standingOf } from '../process-facts.ts'
 
 /** Seconds that the engine gives a container to end by itself. */
 const graceSeconds = 10
@@ -84,7 +86,11 @@ function requireRestartable(found: Inspected): void {
       'conflict',
       `${nameOf(found)} is removed as soon as it ends (--rm): a restart would lose it`,
     )
-  if (/^nightshift/.test(nameOf(found))) throw new CapabilityError('blocked', `${nameOf(found)} is Nightshift itself`)
+  // Where the agent runs in a container, that container is its host name, or in its control group.
+  const own = [hostname(), enclosureOf(standingOf(process.pid)?.cgroups ?? [])]
+  const isOwn = own.some((name) => name && /^[0-9a-f]{12,64}$/.test(name) && found.Id.startsWith(name))
+  if (isOwn || /^nightshift/.test(nameOf(found)))
+    throw new CapabilityError('blocked', `${nameOf(found)} is Nightshift itself`)
 }
 
 async function watch(engine: Engine, before: Inspected, signal: AbortSignal): Promise<Inspected> {

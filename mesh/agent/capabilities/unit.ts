@@ -52,6 +52,7 @@ const change = (systemd: Systemd, verb: Verb): DeviceCapability<Args> => ({
     toOutcome(context.signal, async () => {
       const before = await requireUnit(systemd, unit, context)
       requireTouchable(before)
+      await listTaken(systemd, verb, before, context)
       await control(systemd, verb, before.unit, context)
       const after = verb === 'stop' ? await requireUnit(systemd, unit, context) : await watch(systemd, before, context)
       return { ok: true, result: { before: toResult(before), after: toResult(after) }, truncated: false }
@@ -62,12 +63,8 @@ const change = (systemd: Systemd, verb: Verb): DeviceCapability<Args> => ({
 async function rehearse(systemd: Systemd, verb: Verb, unit: string, context: CapabilityContext) {
   const state = await requireUnit(systemd, unit, context)
   requireTouchable(state)
-  const names = [state.required_by, state.bound_by, state.parts, state.stops_too].flatMap((each) => each.split(' '))
-  const others = [...new Set(names)].filter((name) => name !== '' && name !== state.unit)
-  const running = (await showUnits(systemd, others, context)).flatMap((each) =>
-    each?.active === 'active' ? [each.unit] : [],
-  )
-  const taken = verb === 'start' ? [] : running.sort()
+  refuseNoUse(verb, state)
+  const taken = await listTaken(systemd, verb, state, context)
   const privilege = await privilegeOf(systemd, verb, state.unit, context)
   const told = [
     `${state.unit}: ${state.description || 'no description'}`,
@@ -83,6 +80,42 @@ async function rehearse(systemd: Systemd, verb: Verb, unit: string, context: Cap
   // What systemd itself says would stop and start is listed: that is its dry run.
   return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: true })
 }
+
+/** More than stop with any one service: what hangs together like that is nothing to restart at night. */
+const mostTaken = 200
+
+/**
+ * Everything that runs and stops with this service: what needs it or is part of it, what needs that, and so on. Throws where Nightshift
+ * itself, or what carries the system, is among it.
+ */
+async function listTaken(
+  systemd: Systemd,
+  verb: Verb,
+  state: UnitState,
+  context: CapabilityContext,
+): Promise<string[]> {
+  if (verb === 'start') return []
+  const taken = new Set<string>()
+  const asked = new Set([state.unit])
+  for (let next = [state]; next.length > 0; ) {
+    const names = next.flatMap((each) =>
+      [each.required_by, each.bound_by, each.parts, each.stops_too].join(' ').split(' '),
+    )
+    const others = [...new Set(names)].filter((name) => name !== '' && !asked.has(name))
+    for (const name of others) asked.add(name)
+    if (asked.size > mostTaken)
+      throw new CapabilityError('blocked', `more than ${mostTaken} units hang on ${state.unit}: it carries the system`)
+    next = (await showUnits(systemd, others, context)).filter((each) => each !== null && runs(each)) as UnitState[]
+    for (const { unit } of next) {
+      const never = whyNeverTouched(unit)
+      if (never) throw new CapabilityError('blocked', `${unit} stops with ${state.unit}, and ${never}`)
+      taken.add(unit)
+    }
+  }
+  return [...taken].sort()
+}
+
+const runs = ({ active }: UnitState): boolean => active !== 'inactive' && active !== 'failed'
 
 function listUntried(verb: Verb, state: UnitState): string[] {
   return [
@@ -148,9 +181,24 @@ function requireTouchable({ unit, load, file }: UnitState): void {
     throw new CapabilityError('conflict', `systemd could not load ${unit} (${load})${file && `: ${file}`}`)
 }
 
+/** Nobody is asked for what would change nothing. */
+function refuseNoUse(verb: Verb, { unit, active, type }: UnitState): void {
+  if (verb === 'start' && active === 'active' && type !== 'oneshot')
+    throw new CapabilityError('conflict', `${unit} runs already; where it does not answer, service_restart may help`)
+  if (verb === 'stop' && active === 'inactive') throw new CapabilityError('conflict', `${unit} is stopped already`)
+}
+
 const ofTheSystem = /^(?:dbus(?:-broker)?|systemd-(?:journald|logind|udevd)|user@.*|init)\.service$/
+/** Services that are a word for something else when they are started: to switch off, to sleep, to format. */
+const endsTheSystem =
+  /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit|suspend|hibernate|hybrid-sleep|suspend-then-hibernate)|rescue|emergency|initrd-.*)\.service$/
+const changesDisks =
+  /^systemd-(?:makefs@.*|mkswap@.*|growfs@.*|growfs-root|repart|volatile-root|cryptsetup@.*|factory-reset.*)\.service$/
 
 function whyNeverTouched(unit: string): string | null {
+  if (endsTheSystem.test(unit)) return `${unit} ends or suspends the whole system`
+  if (changesDisks.test(unit)) return `${unit} changes disks`
+  if (unit === 'debug-shell.service') return `${unit} opens a shell of root without a password`
   if (isNightshift({ words: [], cgroups: [`0::/system.slice/${unit}`] })) return `${unit} is Nightshift itself`
   if (unitOf(standingOf(process.pid)?.cgroups ?? []) === unit) return `the agent runs in ${unit}`
   return ofTheSystem.test(unit) ? `${unit} carries the system and everyone who is signed in` : null

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { servicesBy } from '../../../mesh/agent/capabilities/unit.ts'
@@ -27,6 +27,7 @@ let place: ReturnType<typeof temporaryDirectory>
 let device: Device
 let show: DeviceCapability<{ unit: string }>
 let restart: typeof show
+let start: typeof show
 let stop: typeof show
 
 /** `shown` is what `show` prints, one file a unit; the verbs run `acts`. */
@@ -46,7 +47,7 @@ esac
   const program = join(place.path, 'systemctl')
   writeFileSync(program, script)
   chmodSync(program, 0o755)
-  ;[show, restart, , stop] = servicesBy([program]) as [typeof show, typeof show, typeof show, typeof show]
+  ;[show, restart, start, stop] = servicesBy([program]) as [typeof show, typeof show, typeof show, typeof show]
 }
 
 beforeEach(() => {
@@ -133,11 +134,60 @@ test.each([
   ['Nightshift itself', 'nightshift-agent.service', answer(), 'blocked'],
   ['what carries the system', 'dbus.service', answer(), 'blocked'],
   ['an alias of what carries the system', 'bus.service', answer({ Id: 'dbus-broker.service' }), 'blocked'],
+  ['a service that switches the device off', 'systemd-poweroff.service', answer(), 'blocked'],
+  ['an alias of one', 'off.service', answer({ Id: 'systemd-reboot.service' }), 'blocked'],
+  ['a service that formats a disk', 'systemd-makefs@dev-sdb1.service', answer(), 'blocked'],
+  ['a shell of root', 'debug-shell.service', answer(), 'blocked'],
   ['a masked service', 'web.service', answer({ LoadState: 'masked' }), 'conflict'],
   ['one that systemd cannot load', 'web.service', answer({ LoadState: 'bad-setting' }), 'conflict'],
 ])('%s is not touched under any approval', async (_, unit, text, code) => {
   scripted({ [unit]: text })
-  expect(await fault(device, stop, { unit })).toMatchObject({ code })
+  for (const capability of [start, stop]) expect(await fault(device, capability, { unit })).toMatchObject({ code })
+  expect(
+    existsSync(join(place.path, 'asked')) ? askedFor().filter((words) => /^(start|stop)/.test(words)) : [],
+  ).toEqual([])
+})
+
+test('what stops with what stops with it is told, and nothing that takes the agent or the system along is done', async () => {
+  const chain = (last: string) => ({
+    'web.service': answer({ RequiredBy: 'front.service idle.service' }),
+    'front.service': answer({ Id: 'front.service', RequiredBy: '', BoundBy: last }),
+    'idle.service': answer({ Id: 'idle.service', ActiveState: 'inactive', RequiredBy: 'dbus.service' }),
+    [last]: answer({ Id: last, RequiredBy: '', ConsistsOf: 'web.service' }),
+  })
+  scripted(chain('api.service'))
+  const outcome = await ask(device, stop, { unit: 'web.service' }, { rehearse: true })
+  expect(outcome).toMatchObject({
+    ok: true,
+    result: { told: expect.arrayContaining(['stops with it: api.service, front.service']) },
+  })
+  for (const last of ['nightshift-agent.service', 'dbus.service']) {
+    scripted(chain(last))
+    for (const capability of [stop, restart]) {
+      const refused = await fault(device, capability, { unit: 'web.service' })
+      expect(refused).toMatchObject({
+        code: 'blocked',
+        message: expect.stringContaining(`${last} stops with web.service`),
+      })
+    }
+    expect((await ask(device, stop, { unit: 'web.service' }, { rehearse: true })).ok).toBe(false)
+  }
+  expect(askedFor().some((words) => /^(restart|stop)/.test(words))).toBe(false)
+})
+
+test('nobody is asked to start what runs, or to stop what does not', async () => {
+  scripted({ 'web.service': answer({ RequiredBy: '' }) })
+  const starts = await ask(device, start, { unit: 'web.service' }, { rehearse: true })
+  expect(starts).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('runs already') })
+  scripted({ 'web.service': answer({ RequiredBy: '', ActiveState: 'inactive' }) })
+  const stops = await ask(device, stop, { unit: 'web.service' }, { rehearse: true })
+  expect(stops).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('stopped already') })
+})
+
+test('a service on which two hundred others hang is not stopped', async () => {
+  const names = Array.from({ length: 201 }, (_, at) => `s${at}.service`)
+  scripted({ 'web.service': answer({ RequiredBy: names.join(' ') }) })
+  expect(await fault(device, stop, { unit: 'web.service' })).toMatchObject({ code: 'blocked' })
 })
 
 test.each([

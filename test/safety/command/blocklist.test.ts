@@ -9,6 +9,11 @@ describe('blocklist', () => {
 /sbin/shutdown -h now
 systemctl --no-block poweroff
 systemctl isolate rescue.target
+systemctl start systemd-poweroff.service
+systemctl start systemd-reboot
+systemctl restart poweroff.target
+systemctl start emergency.service
+systemctl start ctrl-alt-del.target
 telinit 6
 echo c | tee /proc/sysrq-trigger
 dd if=/dev/zero of=/dev/sda bs=1M

@@ -1,0 +1,137 @@
+import type { InventoryKind } from './kinds.ts'
+import { kinds, machineKinds } from './kinds.ts'
+import { namesOf, toMachineNames } from './machine-names.ts'
+
+/** Which machine the labels of an alert may name. Which exporter sets which label is a fact about that exporter, so that much of this file is lists. */
+
+export type Labels = Readonly<Record<string, string>>
+
+/** One thing that labels may name: what it is called there, of which kinds it may be, and what else must fit. */
+export type Sought = {
+  label: string
+  names: string[]
+  kinds: readonly InventoryKind[]
+  /** It has to belong to this namespace or cluster, or to run on the machine, where the alert names one. */
+  inside?: 'cluster' | 'machine'
+  /** The alert is about this and nothing wider: where it is not known, nothing else is tried. */
+  isSubject?: boolean
+  /** It is the public name of a page or a port: its first part alone may be a word that a machine bears by chance. */
+  isPublic?: boolean
+  /** It counts only where a service runs on it that bears the name of the job. */
+  needsService?: boolean
+  /** It only holds what the alert is about. */
+  isHolder?: boolean
+}
+
+/** Labels that an exporter sets for the machine it asked, when it asks others. */
+const askedLabels = ['target', 'server', 'addr', 'address', 'zk_host', 'agent_host', 'server_id', 'url'] as const
+/** Labels of a pushed or federated sample, which name the machine that the sample came from. */
+const exportedLabels = ['exported_instance', 'exported_node', 'exported_hostname', 'exported_host'] as const
+const nodeLabels = ['kubernetes_node', 'k8s_node_name', 'rabbitmq_node'] as const
+const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fqdn', 'host'] as const
+export const machineLabels = [...exportedLabels, ...nodeLabels, ...askedLabels, ...ownLabels, 'instance'] as const
+
+/** Exporters that tell of others than the machine they run on, by their job and by their default port. */
+const tellsOfOthers =
+  /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ssl[-_]?exporter)/i
+/** Of these one exporter tells of a whole cluster, which may run on a machine of that cluster. */
+const tellsOfCluster = /kafka|elasticsearch/i
+const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9290|9308|9326|9374|9427)$/
+/** An alert about the exporter itself is about where it runs. */
+const isAboutExporter = /exporter|scrape|reload|config|target|missing|absent|unreachable|down$/i
+/** Jobs whose exporter tells of the machine it runs on, so that its address names the subject. */
+export const tellsOfItsMachine = /node|kubelet|cadvisor|windows|netdata|systemd|process/i
+/** Servers of pages: their `host` is the name that a visitor asked for. */
+const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
+const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
+
+/** The machine: what was asked before what asks, and the address of the exporter last, where that is the machine it measures. */
+export function listMachine(labels: Labels): Sought[] {
+  const job = labels.job ?? ''
+  const exported = [...exportedLabels, ...nodeLabels].flatMap((label) => toSought(label, labels))
+  const asked = askedLabels.flatMap((label) => listAsked(label, labels))
+  const own = ownLabels
+    .filter((label) => label !== 'host' || !servesPages.test(job))
+    .flatMap((label) => toSought(label, labels))
+  const subjects = [...exported, ...asked, ...own]
+  const last = own.at(-1) ?? exported.at(-1)
+  // The exporter's address says where the subject is only where an exporter measures its own machine.
+  if (last && !tellsOfItsMachine.test(job) && 'job' in labels) last.isSubject = true
+  if (isAddressSubject(labels)) return [...subjects, ...toSought('instance', labels)]
+  if (!tellsOfCluster.test(job)) return subjects
+  return [...subjects, ...toSought('instance', labels).map((each) => ({ ...each, needsService: true }))]
+}
+
+/** Whether a label names another machine than the one that the exporter runs on. */
+export const namesOther = (labels: Labels): boolean =>
+  [...exportedLabels, ...askedLabels].some((label) => toMachineNames(labels[label] ?? '').length > 0)
+
+/** What an exporter asked. Of what looks like an address and is not known, the exporter's own machine is not the subject. */
+function listAsked(label: (typeof askedLabels)[number], labels: Labels): Sought[] {
+  const value = labels[label] ?? ''
+  const isUrl = value.includes('://')
+  if (label === 'server_id' && !isUrl) return []
+  // Where Prometheus sends its samples to is not what it asked.
+  if (label === 'url' && ('remote_name' in labels || !isUrl)) return []
+  const isAddress = isUrl || /^[^\s/]+:\d+$|^[\d.]+$|^[^\s/.]+\.[^\s/.]+\.[^\s/]+$/.test(value)
+  const isSubject = (isAddress && label !== 'url') || asksOthers(labels) || /telegraf/.test(labels.job ?? '')
+  return toSought(label, labels).map((each, at, all) => (at === all.length - 1 ? { ...each, isSubject } : each))
+}
+
+const asksOthers = ({ job = '', instance = '' }: Labels): boolean =>
+  tellsOfOthers.test(job) || portsOfOthers.test(instance)
+
+/**
+ * Whether `instance` names the subject. Of an exporter that tells of others it does where the alert is about the exporter, or where the
+ * instance is what was asked (a probe without the address of its exporter), or where what was asked is said to be the exporter's own machine.
+ */
+function isAddressSubject(labels: Labels): boolean {
+  const { job = '', instance = '', alertname = '' } = labels
+  if (!asksOthers(labels)) return true
+  const isAsked = !portsOfOthers.test(instance) && /blackbox|probe|ping|icmp|snmp|junos|ipmi|pve|proxmox|ssl/i.test(job)
+  if (isAsked || bearsNameOf(job, instance)) return true
+  if ([...askedLabels, 'host'].some((label) => labels[label] && toMachineNames(labels[label]).length === 0)) return true
+  return isAboutExporter.test(alertname) && Object.keys(labels).every((label) => saysNothing.has(label))
+}
+
+/** `kafka-2` for the job `kafka-exporter`: an exporter of a cluster that runs on a machine of that cluster. */
+function bearsNameOf(job: string, instance: string): boolean {
+  const [word = ''] = /^[a-z]+/.exec(instance.toLowerCase()) ?? []
+  const [subject = ''] = /^[a-z]+/.exec(job.toLowerCase()) ?? []
+  if (word.length < 2 || subject.length < 2) return false
+  return subject.startsWith(word) || word.startsWith(subject) || (word === 'es' && /search/.test(subject))
+}
+
+/** Labels that any target has, whatever it tells of. */
+const saysNothing = new Set(
+  'alertname alertgroup job instance severity priority team env environment region dc datacenter site zone cluster prometheus replica prometheus_replica monitor receiver service namespace pod container endpoint scheme metrics_path incident_type'.split(
+    ' ',
+  ),
+)
+
+function toSought(label: string, labels: Labels): Sought[] {
+  const value = labels[label] ?? ''
+  const names = toMachineNames(value)
+  const preferred = (['host', 'node'] as const).find((kind) => kinds[kind].labels.includes(label))
+  const isPublic = isPublicName(label, labels)
+  const machine: Sought = { label, names, kinds: [...machineKinds, 'device'], isPublic }
+  // An address that is no machine is tried as a target as well, with its port.
+  const target: Sought = { label, names: namesOf(value), kinds: ['target'] }
+  if (names.length === 0) return []
+  if (isAddressLabel(label)) return [machine, target]
+  return preferred ? [{ label, names, kinds: [preferred] }, machine] : [machine]
+}
+
+const isAddressLabel = (label: string): boolean =>
+  label === 'instance' || (askedLabels as readonly string[]).includes(label)
+
+/**
+ * Whether a name may be one of the whole world: what was asked, an address with its scheme, a port of pages, or a name without a port that
+ * nothing measures from within. What is scraped as `api.osl.example.com:9100` is the site's own.
+ */
+function isPublicName(label: string, labels: Labels): boolean {
+  const [value, job] = [labels[label] ?? '', labels.job ?? '']
+  if (!isAddressLabel(label)) return false
+  if (label !== 'instance' || value.includes('://') || /:(80|443)$/.test(value)) return true
+  return asksPages.test(job) || !(/:\d+$/.test(value) || tellsOfItsMachine.test(job))
+}

@@ -1,0 +1,181 @@
+import type { SyntaxNode } from '@lezer/common'
+import { parser } from '@prometheus-io/lezer-promql'
+import { parseDuration } from '../../domain/source.ts'
+
+/** What a text of PromQL reads, told from its tree: which series, and how much of each. */
+
+export const bounds = {
+  characters: 2_000,
+  selectors: 8,
+  points: 240,
+  windowSeconds: 31 * 86_400,
+  rangeSeconds: 86_400,
+  subquerySeconds: 6 * 3_600,
+  subqueryStepSeconds: 60,
+  regexCharacters: 200,
+  /** Points times the longest range: what a server has to read for each series. */
+  readSeconds: 240 * 3_600,
+} as const
+
+/** Labels of which one value names a resource: enough to say what is wanted where no metric is named. */
+const resourceLabels = new Set([
+  ...[
+    'instance',
+    'node',
+    'nodename',
+    'host',
+    'hostname',
+    'vm',
+    'pod',
+    'namespace',
+    'deployment',
+    'statefulset',
+    'daemonset',
+  ],
+  ...['container', 'datname', 'service', 'shard', 'tenant', 'target', 'exported_instance'],
+])
+
+/** A length of time that is too long, or the missing step of a subquery, and what stands there in the bounded form. */
+export type Duration = { from: number; to: number; reason: string; bounded: string }
+/** `reads`: how many seconds of each series one point reads, range by range. */
+type Found = { selectors: number; unnamed: string[]; durations: Duration[]; reads: number[] }
+
+/** What a query reads, or why it cannot be told. */
+export function readQuery(promql: string): Found | string {
+  const tree = parser.parse(promql)
+  const found: Found = { selectors: 0, unnamed: [], durations: [], reads: [] }
+  let problem: string | null = null
+  tree.iterate({
+    enter({ type, node, from, to }) {
+      if (problem !== null) return false
+      if (type.isError) problem = `it does not parse at character ${from + 1}`
+      else if (type.name === 'LineComment') problem = 'it holds a comment: leave it out'
+      else if (type.name === 'VectorSelector') readSelector(node, promql, found)
+      else if (type.name === 'UnquotedLabelMatcher' || type.name === 'QuotedLabelMatcher')
+        problem = readMatcher(promql.slice(from, to))
+      else if (type.name === 'MatrixSelector') problem = readMatrix(node, promql, found)
+      else if (type.name === 'SubqueryExpr') problem = readSubquery(node, promql, found)
+      else if (/(^|Duration)Arithmetic|DurationStep|DurationMin|DurationMax/.test(type.name))
+        problem = 'a computed duration is not read: write it out'
+      return undefined
+    },
+  })
+  if (problem !== null) return problem
+  return found.selectors === 0 ? 'it reads no metric' : found
+}
+
+function readSelector(node: SyntaxNode, promql: string, found: Found): void {
+  found.selectors += 1
+  const text = promql.slice(node.from, node.to)
+  const matchers = node.getChild('LabelMatchers')
+  if (node.getChild('Identifier') || (matchers && hasQuotedName(matchers))) return
+  const equal = matchers ? listEqual(matchers, promql) : []
+  if (!equal.some((label) => label === '__name__' || resourceLabels.has(label))) found.unnamed.push(text.slice(0, 80))
+}
+
+/** `{"http_requests_total"}`: the tree says which text is a metric, since a value may hold anything. */
+const hasQuotedName = (matchers: SyntaxNode): boolean =>
+  matchers.getChildren('QuotedLabelName').some(({ from, to }) => to - from > 2)
+
+/** Labels that have to have one value, which is not the empty one. */
+const listEqual = (matchers: SyntaxNode, promql: string): string[] =>
+  listMatchers(matchers, promql).map(([label]) => label)
+
+function listMatchers(matchers: SyntaxNode, promql: string): [label: string, value: string][] {
+  const found: [string, string][] = []
+  for (let child = matchers.firstChild; child; child = child.nextSibling) {
+    const text = promql.slice(child.from, child.to)
+    const [, label = '', value = ''] = /^\s*"?([\w.:]+)"?\s*=\s*["'`](.+)["'`]$/s.exec(text) ?? []
+    if (label !== '' && value !== '') found.push([label, value])
+  }
+  return found
+}
+
+/** Labels that every selector of a query fixes to one value: what the query is about. */
+export function listFixedLabels(promql: string): Record<string, string> {
+  const fixed: Record<string, string>[] = []
+  parser.parse(promql).iterate({
+    enter({ type, node }) {
+      if (type.name !== 'VectorSelector') return
+      const matchers = node.getChild('LabelMatchers')
+      fixed.push(matchers ? Object.fromEntries(listMatchers(matchers, promql)) : {})
+    },
+  })
+  const [first = {}, ...rest] = fixed
+  return Object.fromEntries(
+    Object.entries(first).filter(([label, value]) => rest.every((each) => each[label] === value)),
+  )
+}
+
+function readMatcher(text: string): string | null {
+  const isRegex = /^\s*"?[^=!~]+"?\s*[=!]~/.test(text)
+  return isRegex && text.length > bounds.regexCharacters
+    ? `a regular expression is longer than ${bounds.regexCharacters} characters`
+    : null
+}
+
+/** The seconds of a range as they are within its bound, or why they cannot be told. */
+function readRange(node: SyntaxNode, promql: string, most: number, found: Found): number | string {
+  const duration = node.getChild('DurationExpr')
+  const seconds = duration ? parseDuration(promql.slice(duration.from, duration.to)) : null
+  if (!duration || seconds === null) return 'the length of a range cannot be read: write it as 5m'
+  if (seconds > most) {
+    const [text, bounded] = [promql.slice(duration.from, duration.to), formatSeconds(most)]
+    const inside = findAround(node, 'SubqueryExpr') ? ' in each step of its subquery' : ''
+    const reason = `a range of ${text} is longer than ${bounded}${inside}`
+    found.durations.push({ from: duration.from, to: duration.to, reason, bounded })
+  }
+  return Math.min(seconds, most)
+}
+
+/** A range inside a subquery is read once for each of its steps. */
+function readMatrix(node: SyntaxNode, promql: string, found: Found): string | null {
+  const around = findAround(node, 'SubqueryExpr')
+  const times = around ? countSteps(around, promql) : 1
+  const most = Math.floor(bounds.readSeconds / 2 / times / 60) * 60
+  const seconds = readRange(node, promql, Math.min(bounds.rangeSeconds, most), found)
+  if (typeof seconds === 'string') return seconds
+  found.reads.push(seconds * times)
+  return null
+}
+
+/** How often a subquery asks what it is about, as far as it is within its bounds. */
+function countSteps(subquery: SyntaxNode, promql: string): number {
+  const [range, step] = subquery
+    .getChildren('DurationExpr')
+    .map(({ from, to }) => parseDuration(promql.slice(from, to)))
+  const seconds = Math.min(range ?? 0, bounds.subquerySeconds)
+  return Math.max(1, Math.ceil(seconds / Math.max(step ?? 0, bounds.subqueryStepSeconds)))
+}
+
+function readSubquery(node: SyntaxNode, promql: string, found: Found): string | null {
+  const [range, step] = node.getChildren('DurationExpr')
+  if (findAround(node, 'SubqueryExpr')) return 'a subquery inside a subquery is not read'
+  const seconds = readRange(node, promql, bounds.subquerySeconds, found)
+  if (typeof seconds === 'string') return seconds
+  found.reads.push(seconds)
+  const reason = 'a subquery takes a step of a minute at least, as [1h:1m]'
+  const stepSeconds = step ? parseDuration(promql.slice(step.from, step.to)) : 0
+  if (stepSeconds === null) return reason
+  if (stepSeconds >= bounds.subqueryStepSeconds) return null
+  // Without a step the place for it is behind the colon.
+  const at = step ?? { from: promql.indexOf(':', range?.to) + 1, to: promql.indexOf(':', range?.to) + 1 }
+  found.durations.push({ from: at.from, to: at.to, reason, bounded: formatSeconds(bounds.subqueryStepSeconds) })
+  return null
+}
+
+function findAround(node: SyntaxNode, name: string): SyntaxNode | null {
+  for (let parent = node.parent; parent; parent = parent.parent) if (parent.name === name) return parent
+  return null
+}
+
+/** `90s`, `15m`, `1h`, `1d`: the longest unit that leaves no rest. */
+export function formatSeconds(seconds: number): string {
+  for (const [unit, length] of [
+    ['d', 86_400],
+    ['h', 3_600],
+    ['m', 60],
+  ] as const)
+    if (seconds >= length && seconds % length === 0) return `${seconds / length}${unit}`
+  return `${seconds}s`
+}
