@@ -1,14 +1,16 @@
 import { StaleRunError } from '../db/append.ts'
 import { requestApproval } from '../db/approvals/ask.ts'
 import { decide, voteOfEditor } from '../db/approvals/decide.ts'
-import { approvalOfCall, approvalState } from '../db/approvals/find.ts'
+import { approvalOfCall, approvalState, pendingOfAction, pendingOfTool } from '../db/approvals/find.ts'
 import { readDecision, withdrawPending } from '../db/approvals/settle.ts'
 import { tokensAmong, voidToken } from '../db/approvals/tokens.ts'
 import { recordSecurityEvent } from '../db/audit.ts'
 import { stopWish } from '../db/closing.ts'
 import { type Db, databaseTime, type Trx } from '../db/connect.ts'
 import { lockIncident, setWaiting } from '../db/incidents.ts'
+import { leaseKeyByName } from '../db/registry.ts'
 import type { SettingsReader } from '../db/settings.ts'
+import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
 import type { Preparation } from '../domain/tool.ts'
@@ -145,6 +147,24 @@ export async function knownAnswer(trx: Trx, last: IncidentEvent<'call_judged'> |
   if (last.metadata.verdict === 'refuse') return { kind: 'next' }
   const pending = await approvalOfCall(trx, last.incidentId, last.metadata.callId, ['pending'])
   return pending === null ? null : { kind: 'ask', approvalId: pending, expiresInMs: await lookAgainInMs(trx, pending) }
+}
+
+/** The question about this action that waits for another incident, under whatever names its things go there; null where there is none. */
+export async function findPending(
+  trx: Trx,
+  incidentId: string,
+  tool: string,
+  { actionDigest, arguments: args, targets }: Pick<Ruling, 'actionDigest' | 'arguments' | 'targets'>,
+): Promise<string | null> {
+  const same = await pendingOfAction(trx, actionDigest, incidentId)
+  const facts = toolFacts.get(tool)
+  if (same !== null || args === null || !facts) return same
+  const others = await pendingOfTool(trx, tool, incidentId)
+  if (others.length === 0) return null
+  const named = [...targets, ...others.flatMap((each) => each.targets)]
+  const keyOf = keyReader(Object.fromEntries(await leaseKeyByName(trx, named)))
+  const own = actionByKeys(facts, { arguments: args, targets }, keyOf)
+  return others.find((each) => actionByKeys(facts, each, keyOf) === own)?.id ?? null
 }
 
 /** The approval this call joined was settled for the other incident: its action is done or denied, and not asked once more. */

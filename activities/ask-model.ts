@@ -14,7 +14,8 @@ import { withoutThoughts } from '../model/json.ts'
 import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint } from '../prompts/render.ts'
-import { moreTools } from '../tools/registry.ts'
+import { findResource, getResource } from '../tools/platform.ts'
+import { isFirstFor, moreTools } from '../tools/registry.ts'
 import { readResult } from '../tools/sources.ts'
 import { NonRetryable, RetryLater } from './failure.ts'
 import type { ServedModels } from './model-server.ts'
@@ -122,25 +123,38 @@ async function addedTools(
   db: Db,
   events: readonly IncidentEvent[],
   attempt: number,
-  { more }: Opening,
+  { more, context }: Opening,
 ): Promise<ChatTool[]> {
   if (!more) return []
-  const names = new Set(
-    events.flatMap((event) =>
-      event.kind === 'tool_finished' && event.attempt === attempt ? namesAddedBy(event.metadata) : [],
-    ),
+  const finished = events.flatMap((event) =>
+    event.kind === 'tool_finished' && event.attempt === attempt ? [event.metadata] : [],
   )
-  if (names.size === 0) return []
+  const names = new Set(finished.flatMap(namesAddedBy))
+  const kinds = finished.flatMap(kindsReadBy)
+  if (names.size === 0 && kinds.length === 0) return []
   const kept = JSON.parse(await bodyText(db, more.digest)) as ChatTool[]
-  return kept.filter((tool) => names.has(tool.function.name))
+  // An incident that named no resource is about what its run has found.
+  const isAboutNothing = kinds.length > 0 && withResource.parse(JSON.parse(await bodyText(db, context.digest)))
+  const found = isAboutNothing ? kinds : []
+  return kept.filter(({ function: { name } }) => names.has(name) || found.some((kind) => isFirstFor(name, kind)))
 }
 
-/** Those that `more_tools` was asked for; and a summary with the digest of the whole makes the whole readable. */
+/** Those that `more_tools` was asked for; a summary with the digest of the whole makes the whole readable, and a find what was found. */
 function namesAddedBy({ tool, result }: EventMetadata['tool_finished']): string[] {
   if (tool === moreTools.name) return addedNames.safeParse(result.data).data?.added ?? []
+  if (tool === findResource.name) return [getResource.name]
   return wholeBehind.safeParse(result.data).success ? [readResult.name] : []
 }
 
+function kindsReadBy({ tool, result }: EventMetadata['tool_finished']): string[] {
+  const read = tool === getResource.name ? readThing.safeParse(result.data).data : undefined
+  return read ? [read.kind] : []
+}
+
+const readThing = z.looseObject({ kind: z.string() })
+const withResource = z
+  .looseObject({ incident: z.looseObject({ resource: z.unknown() }) })
+  .transform(({ incident }) => incident.resource === null)
 const addedNames = z.looseObject({ added: z.array(z.string()) })
 const wholeBehind = z.looseObject({ source: z.string(), digest: z.string() })
 

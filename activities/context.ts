@@ -10,12 +10,11 @@ import { systemScope } from '../db/scope.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { listSources } from '../db/sources.ts'
 import { agentActor } from '../domain/event.ts'
-import { type InventoryKind, kinds } from '../domain/kinds.ts'
 import { inventoryKind } from '../domain/resource.ts'
 import { stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
-import { type Prompts, renderSystemPrompt } from '../prompts/render.ts'
+import { type Prompts, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { NonRetryable, patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './failure.ts'
@@ -89,7 +88,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-  const { context, parts, hintFrom, hasJobs } = await gatherContext(deps, incident)
+  const { context, parts, hintFrom, hasJobs, hasFittingJob } = await gatherContext(deps, incident)
   const offered = settings.value<string[] | null>('agent.tools', incident.type)
   const devices = await usableDevices(db)
   const described = describedTools(
@@ -101,7 +100,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   // An admin's own list is offered whole.
   const about = inventoryKind.safeParse(incident.resource?.kind)
   const kind = about.data ?? null
-  const { first, more } = offered === null ? splitTools(described, kind) : { first: described, more: [] }
+  const { first, more } =
+    offered === null ? splitTools(described, kind, hasFittingJob ? [] : ['jobs']) : { first: described, more: [] }
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', incident.type),
     protocol,
@@ -131,13 +131,6 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     })
   })
   return limits
-}
-
-/** What the prompt says something about: the kind of the resource with those near it, and devices. Null: everything. */
-function topicsOf(kind: InventoryKind | null, hasDevices: boolean): ReadonlySet<string> | null {
-  if (kind === null) return null
-  const near = kinds[kind].near.flatMap((steps) => steps.map(({ to }) => to))
-  return new Set([kind, ...near, ...(hasDevices ? ['device'] : [])])
 }
 
 async function escalate(

@@ -17,6 +17,7 @@ import type { Incident } from '../domain/incident.ts'
 import { resourceKey } from '../domain/resource.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { renderLeaderHint } from '../model/transcript.ts'
+import { listAllowed } from '../tools/sources.ts'
 
 const precedentLimit = 5
 /** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
@@ -45,11 +46,13 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
+  const pages = await part('pages', [], async () => listAllowed(await listSources(db)))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
     hintFrom: hint?.from ?? null,
     hasJobs: jobs !== null,
+    hasFittingJob: jobs !== null && jobs.length > 0,
     context: {
       incident: {
         id: incident.id,
@@ -68,6 +71,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       // Its alert names several things and so none: one of these is meant, if any.
       ...(candidates.length > 0 && { candidates }),
       ...(jobs && jobs.length > 0 && { jobs }),
+      // What may be read of sources that allow some paths alone.
+      ...(pages.length > 0 && { pages }),
       neighbours,
       activeAlerts: active,
       // What was tried at this trouble before, how it was verified, and why it ended.

@@ -1,5 +1,4 @@
 import { append, StaleRunError } from '../db/append.ts'
-import { pendingOfAction } from '../db/approvals/find.ts'
 import { consumeApproval } from '../db/approvals/settle.ts'
 import { databaseTime, type Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
@@ -18,7 +17,7 @@ import { type Call, judge, type Policy, policyVersion, type Ruling } from '../sa
 import { loopLimit } from '../safety/ruling.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
-import { askPeople, decidedElsewhere, expirySecondsOf, joinApproval, knownAnswer } from './approvals.ts'
+import { askPeople, decidedElsewhere, expirySecondsOf, findPending, joinApproval, knownAnswer } from './approvals.ts'
 import { RetryLater } from './failure.ts'
 import { bodiesOfEnding, recordHint } from './reason.ts'
 
@@ -72,7 +71,7 @@ export async function rule(
   })
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await keepEnding(trx, place, ruling)
-  const joined = ruling.verdict === 'ask' ? await pendingOfAction(trx, ruling.actionDigest, place.incidentId) : null
+  const joined = ruling.verdict === 'ask' ? await findPending(trx, place.incidentId, call.tool, ruling) : null
   // The first ruling of a call has no step in its key; each later one has its number.
   const step = earlier.length === 0 ? undefined : earlier.length
   await recordRuling(trx, place, call, { ...judged, step, approvalId: policy.approval?.id ?? joined })

@@ -23,6 +23,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   resources: async () => (await import('./resources.ts')).addResourcesCommand,
   changes: async () => (await import('./changes.ts')).addChangesCommand,
   sources: async () => (await import('./sources.ts')).addSourcesCommand,
+  jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,
   verify: async () => (await import('./audit.ts')).addVerifyCommand,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../domain/event.ts'
-import type { JobNote } from '../domain/job.ts'
+import { type JobNote, type JobRun, runJobTool } from '../domain/job.ts'
 import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow, VmBefore } from '../domain/platform.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { type Db, now, type Trx } from './connect.ts'
@@ -32,7 +32,7 @@ export async function acceptEffect(
   return row !== undefined
 }
 
-/** Writes how it ended. The first ending stays: a late answer changes nothing. */
+/** Writes how it ended. The first ending stays: a late answer changes nothing. Which job it was stays noted. */
 export async function finishEffect(
   db: Db | Trx,
   key: string,
@@ -43,7 +43,7 @@ export async function finishEffect(
     .set({
       status: ending.status,
       detail: ending.detail,
-      result: JSON.stringify(ending.result),
+      result: sql<string>`case when result ? 'job' then jsonb_build_object('job', result->'job') else '{}' end || ${JSON.stringify(ending.result)}::jsonb`,
       finishedAt: now,
     })
     .where('key', '=', key)
@@ -112,6 +112,19 @@ export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promis
     .set({ result: JSON.stringify({ job }) })
     .where('key', '=', key)
     .where('status', '=', 'running')
+    .execute()
+}
+
+/** The last runs of a job, the newest first. */
+export async function runsOfJob(db: Db, name: string, limit: number): Promise<JobRun[]> {
+  return await db
+    .selectFrom('effect')
+    .select(['key', 'status', 'detail', 'incidentId', 'startedAt', 'finishedAt'])
+    .select(sql<JobRun['resource']>`result->'job'->'resource'`.as('resource'))
+    .where('tool', '=', runJobTool)
+    .where(sql<boolean>`result->'job'->>'name' = ${name}`)
+    .orderBy('startedAt', 'desc')
+    .limit(limit)
     .execute()
 }
 

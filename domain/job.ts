@@ -199,6 +199,70 @@ export function toListedJob({ name, about, resources: { kind }, run, check }: De
   return { name, about, kind, system: systemOf(run), hasCheck: check !== undefined, isProvable }
 }
 
+/** One run of a job, as it is known: of an investigation, or of a person (without an incident). */
+export const jobRun = z.object({
+  key: z.string(),
+  status: z.enum(['running', 'done', 'failed', 'indeterminate']),
+  detail: z.string(),
+  resource: z.object({ kind: z.enum(inventoryKinds), id: z.string() }).nullable(),
+  incidentId: z.string().nullable(),
+  startedAt: z.string(),
+  finishedAt: z.string().nullable(),
+})
+export type JobRun = z.infer<typeof jobRun>
+
+/** A job with all that a person wants to know before it is run: what it is given, where it may run, what it starts, how it went. */
+export const shownJob = listedJob.extend({
+  /** The words that are filled in, from the registry alone. */
+  parameters: z.array(z.enum(placeholders)),
+  /** Ids that it may run on, or the pattern that an id has to match as a whole. */
+  on: z.object({ ids: z.array(z.string()).nullable(), pattern: z.string().nullable() }),
+  /** What is started or sent, with the words that are filled in, without headers and variables. */
+  runs: z.string(),
+  timeoutSeconds: z.number(),
+  check: z
+    .object({
+      runs: z.string(),
+      timeoutSeconds: z.number(),
+      /** What says that nothing would change; empty: nothing does. */
+      noChanges: z.array(z.string()),
+    })
+    .nullable(),
+  /** What is true when it worked, in words. */
+  proof: z.string().nullable(),
+  lastRuns: z.array(jobRun),
+})
+export type ShownJob = z.infer<typeof shownJob>
+
+export function toShownJob(job: DeclaredJob, lastRuns: JobRun[]): ShownJob {
+  const { resources, run, check, timeoutSeconds, proof } = job
+  const text = JSON.stringify([run, check ?? null])
+  const { exitCode, pattern, unless } = check?.noChanges ?? {}
+  const noChanges = [
+    ...(exitCode === undefined ? [] : [`exit code ${exitCode}`]),
+    ...(pattern === undefined ? [] : [`output matches ${pattern}`]),
+    ...(unless === undefined ? [] : [`output does not match ${unless}`]),
+  ]
+  return {
+    ...toListedJob(job),
+    parameters: placeholders.filter((word) => text.includes(`{${word}}`)),
+    on: { ids: resources.ids ?? null, pattern: resources.pattern ?? null },
+    runs: describeStep(run),
+    timeoutSeconds,
+    check: check ? { runs: describeStep(check), timeoutSeconds: check.timeoutSeconds, noChanges } : null,
+    proof: proof ?? null,
+    lastRuns,
+  }
+}
+
+/** What a step starts or sends, in a line, without headers and variables. */
+export function describeStep({ command, http, awx, rundeck }: JobStep): string {
+  if (command) return command.map((word) => (/^[\w./=:@,+{}-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
+  if (http) return `${http.method} ${http.url}`
+  if (awx) return `AWX job template ${awx.template} at ${awx.url}${awx.limit ? `, limit ${awx.limit}` : ''}`
+  return `Rundeck job ${rundeck?.job} at ${rundeck?.url}`
+}
+
 export function systemOf(step: JobStep): JobSystem {
   return systems.find((name) => step[name] !== undefined) ?? 'command'
 }

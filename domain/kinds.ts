@@ -141,6 +141,12 @@ export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 /** Things with an address: an alert names them by label, host name, FQDN or address. */
 export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
 
+/** Seen through the platform first, where a command on a device is enough to begin with. */
+const seenByPlatform: readonly InventoryKind[] = ['region', 'shard', 'tenant', 'host', 'vm', 'cluster', 'namespace']
+
+/** What is looked at by the tools on devices first. */
+export const onMachines = inventoryKinds.filter((kind) => !seenByPlatform.includes(kind))
+
 /** Of two names of one thing, the kind that stands first gives the key by which leases and looks know it. */
 export const canonicalOrder: readonly InventoryKind[] = [
   'vm',

@@ -138,8 +138,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   judgeQuery?(input: Input): QueryVerdict
   /** Offered only where a source of a kind that serves it exists. */
   fromSource?: true
-  /** Of which incidents the first turn offers it, by the kind of their resource; others get it by `more_tools`. Absent: of all. */
-  firstFor?: readonly InventoryKind[]
+  /** Of which incidents the first turn offers it, by the kind of their resource, null for none; others get it by `more_tools`. Absent: of all. */
+  firstFor?: readonly (InventoryKind | null)[]
   /** Offered only where a change was ever taken in, or an operator declared jobs. */
   needs?: 'changes' | 'jobs'
   /** What a successful answer made known. */

@@ -11,7 +11,7 @@ import { withAdvisoryLock } from '../db/leases.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { runJobTool } from '../domain/job.ts'
 import type { Principal } from '../domain/operator.ts'
-import { isDeviceTool, specNamed } from '../mesh/registry.ts'
+import { specOfTool, toDeviceCall } from '../mesh/registry.ts'
 import { whyEndedBadly } from './devices/answers.ts'
 import { askDevice } from './devices/ask-device.ts'
 import { mapCall, readInput, requireExecutor } from './devices/executor.ts'
@@ -131,7 +131,7 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
     const now = await effectByKey(db, key)
     if (now?.status !== 'running') return
     let ending: EffectEnding | null = null
-    if (isDeviceTool(now.tool)) ending = await reconcileDeviceWrite(deps, key, isLost)
+    if (specOfTool(now.tool)) ending = await reconcileDeviceWrite(deps, key, isLost)
     else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
     else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
     // What was noted while it ran stays: a look afterwards compares with it.
@@ -188,13 +188,13 @@ async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boole
   if (!started || !call) {
     return isLost ? { status: 'failed', detail: 'it never reached the device', result: {} } : null
   }
-  const spec = specNamed(started.metadata.tool)
+  const asked = toDeviceCall(started.metadata.tool, started.metadata.arguments)
   const device = await deviceById(db, call.deviceId)
-  if (!spec || !device || !deps.mesh) return null
-  const { on, reason: _, ...args } = started.metadata.arguments
+  if (!asked || !device || !deps.mesh) return null
+  const { on } = started.metadata.arguments
   try {
     const executor = { ...(await requireExecutor(db, String(on))), device }
-    const mapped = mapCall(executor, spec, readInput(spec, args))
+    const mapped = mapCall(executor, asked.spec, readInput(asked.spec, asked.args))
     const reply = await askDevice(deps, device, {
       key,
       capability: mapped.capability,

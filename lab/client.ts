@@ -12,7 +12,11 @@ const effect = z.object({
   runs: z.number().int(),
 })
 
-const monitoring = z.object({ prometheusUrl: z.url(), alertmanagerUrl: z.url() })
+const monitoring = z.object({
+  prometheusUrl: z.url(),
+  alertmanagerUrl: z.url(),
+  logsUrl: z.url().nullable().default(null),
+})
 const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
 
 /** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */

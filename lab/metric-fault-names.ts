@@ -1,4 +1,4 @@
-/** Faults that only metrics tell: see `metric-faults.ts`. */
+/** Faults that only metrics tell, or logs: see `metric-faults.ts`. */
 export const metricFaults = [
   'slow_leak',
   'error_rate',
@@ -8,6 +8,7 @@ export const metricFaults = [
   'certificate_ending',
   'red_herring',
   'missing_data',
+  'stale_lock',
 ] as const
 export type MetricFault = (typeof metricFaults)[number]
 

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { databaseNode, heldConnections, largestPool } from './database.ts'
+import { isSearchLocked, lockSearch, unlockSearch } from './jobs.ts'
 import { startNode } from './lab.ts'
 import type { MetricFault } from './metric-fault-names.ts'
 import { certificateEndMs, issueCertificate } from './monitoring.ts'
@@ -51,6 +52,7 @@ const breakers: Record<MetricFault, (lab: Lab, node: NodePlan) => void | Promise
     lab.children.tell(node.id, { reportShare: 0.6 })
   },
   missing_data: (lab, { id }) => lab.children.tell(id, { isMute: true }),
+  stale_lock: (lab, { id }) => lockSearch(lab, id),
 }
 
 function deploy(lab: Lab, node: NodePlan): void {
@@ -68,6 +70,7 @@ export async function takeBackMetric(lab: Lab, { fault, target }: Fault): Promis
   if (fault === 'clock_skew') rmSync(join(nodeDirectory(lab, on), clockFile), { force: true })
   if (fault === 'certificate_ending') await issueCertificate(lab, node)
   if (fault === 'error_rate' || fault === 'red_herring') renewSite(lab, node)
+  if (fault === 'stale_lock') unlockSearch(lab, on)
   // Memory that was taken comes back with the process alone.
   if (fault === 'slow_leak') await lab.children.kill(on)
 }
@@ -107,6 +110,11 @@ const metricChecks: Record<MetricFault, Checker> = {
   },
   red_herring: (node, lab, fault) => [isDeployUndone(node, lab), isSameProcess(node, lab, fault)],
   missing_data: (node, lab, fault) => [isSameProcess(node, lab, fault)],
+  stale_lock(node, lab, fault) {
+    const isLocked = isSearchLocked(lab, node.id)
+    const detail = isLocked ? 'it is locked' : 'so it is'
+    return [check(`the search of ${node.id} is free`, !isLocked, detail), isSameProcess(node, lab, fault)]
+  },
 }
 
 /** What of a node is over what is declared for it, and what a converge does about it; nothing where nobody watches. */

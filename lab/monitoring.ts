@@ -8,6 +8,7 @@ import { databaseNode, startDatabase } from './database.ts'
 import { rules } from './monitoring-rules.ts'
 import { certificateFile } from './node/program.ts'
 import { writeWhole } from './process.ts'
+import { shipLogs } from './ship-logs.ts'
 import { type Lab, nodeDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
@@ -83,8 +84,8 @@ function request(port: number, path: string, host: string): void {
   sent.on('error', () => undefined)
 }
 
-/** A real Prometheus and Alertmanager that watch the web nodes. */
-export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string }
+/** A real Prometheus and Alertmanager that watch the web nodes, and a VictoriaLogs that collects their logs where there is one. */
+export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string; logsUrl: string | null }
 
 /** What Debian's packages of these names bring. */
 const packages = ['prometheus', 'prometheus-alertmanager', 'prometheus-node-exporter'] as const
@@ -98,6 +99,12 @@ export function missingServers(): string[] {
 
 export const describeMissing = (missing: readonly string[]): string =>
   `this machine has no ${missing.join(', no ')}. Debian packages of these names bring them: apt-get install ${missing.join(' ')}`
+
+/** No package registry brings it as a program, so it is named, or stands in the PATH. Null: logs are read where they are written. */
+export function findVictoriaLogs(): string | null {
+  const named = process.env.VICTORIA_LOGS
+  return named ? (isProgram(named) ? named : null) : findServer('victoria-logs')
+}
 
 function findServer(name: string): string | null {
   const places = (process.env.PATH || '/usr/bin').split(delimiter).map((directory) => join(directory, name))
@@ -152,11 +159,33 @@ async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
     '--storage.tsdb.path=series',
     '--storage.tsdb.retention.time=6h',
   ])
+  const logsUrl = await startLogs(lab, directory)
   let written = ''
   startTraffic(lab, () => {
     written = writeTargets(lab, directory, written)
   })
-  return { prometheusUrl: `http://127.0.0.1:${prometheus}`, alertmanagerUrl: `http://127.0.0.1:${alertmanager}` }
+  return {
+    prometheusUrl: `http://127.0.0.1:${prometheus}`,
+    alertmanagerUrl: `http://127.0.0.1:${alertmanager}`,
+    logsUrl,
+  }
+}
+
+/** Starts VictoriaLogs, where the machine has it, with the logs of all web nodes in it. */
+async function startLogs(lab: Lab, directory: string): Promise<string | null> {
+  const program = findVictoriaLogs()
+  if (program === null) return null
+  const port = await freePort()
+  const args = ['-storageDataPath=logs', `-httpListenAddr=127.0.0.1:${port}`, '-retentionPeriod=1d']
+  const server = { account: null, program, args, port, ready: '/health' }
+  await lab.children.start('victoria-logs', 'server.ts', directory, server)
+  const url = `http://127.0.0.1:${port}`
+  shipLogs(
+    lab,
+    webNodes(lab).map((node) => ({ id: node.id, instance: instanceOf(node) })),
+    url,
+  )
+  return url
 }
 
 /** Such a server runs as the lab does: nodes of another user have no part in it. */

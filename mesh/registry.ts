@@ -33,13 +33,25 @@ const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
  */
 export function specNamed(name: string): MeshSpec | null {
   return (
-    byName.get(name) ?? byName.get(name.replace('.', '_')) ?? meshSpecs.find((spec) => spec.capability === name) ?? null
+    specOfTool(name) ?? byName.get(name.replace('.', '_')) ?? meshSpecs.find((spec) => spec.capability === name) ?? null
   )
 }
 
-/** Is this the name of a tool on devices, exactly as the model uses it? */
-export function isDeviceTool(name: string): boolean {
-  return byName.has(name)
+/** What a tool asks of devices, by its name exactly as the model uses it; null where it asks none. */
+export function specOfTool(name: string): MeshSpec | null {
+  return byName.get(name) ?? meshSpecs.find((spec) => spec.calledBy === name) ?? null
+}
+
+/** What a call of a tool asks of a device: the arguments that mean something there. Null where it asks none. */
+export function toDeviceCall(
+  tool: string,
+  { on, reason: _, ...args }: Record<string, unknown>,
+): { spec: MeshSpec; args: Record<string, unknown> } | null {
+  const spec = specOfTool(tool)
+  if (!spec || typeof on !== 'string') return null
+  if (spec.name === tool) return { spec, args }
+  const known = Object.entries(args).filter(([field]) => field in spec.input.shape)
+  return { spec, args: Object.fromEntries(known) }
 }
 
 export function specOf(capability: Capability): MeshSpec {

@@ -33,16 +33,27 @@ const longestPattern = 24
 /** A longer list of words is left out. */
 const mostNamed = 10
 
-/** How long a text may be, and the form of a name that a model copies: code refuses the others, and says why. */
+/** Lists are that long seldom, and code says so where one is. */
+const fewItems = 5
+
+/**
+ * How long a text may be, the form of a name or path that a model copies, and the bounds that nobody would go beyond: code refuses the others,
+ * and says why.
+ */
 const isPlain = (key: string, value: unknown): boolean =>
   key === 'minLength' ||
   key === 'maxLength' ||
   key === 'allOf' ||
   key === 'propertyNames' ||
-  (key === 'maxItems' && Number(value) >= 50) ||
-  (key === 'default' && isEmpty(value)) ||
   key === 'format' ||
-  (key === 'pattern' && (String(value).length > longestPattern || String(value).startsWith('^[A-Za-z0-9][')))
+  (key === 'minItems' && value === 1) ||
+  (key === 'maxItems' && Number(value) >= fewItems) ||
+  (key === 'exclusiveMinimum' && value === 0) ||
+  (key === 'minimum' && (value === 0 || value === 1)) ||
+  (key === 'default' && isEmpty(value)) ||
+  (key === 'pattern' &&
+    (String(value).length > longestPattern ||
+      /^\^(?:\[A-Za-z0-9\]\[|\[\^?[-a-z]+\]|inc_|prp_|\\\/)/.test(String(value))))
 
 /** A schema with what helps a model and nothing else. */
 function compactSchema(schema: unknown): unknown {
@@ -75,5 +86,5 @@ function isUnbounded(key: string, value: unknown): boolean {
 }
 
 function isEmpty(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 0
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0
 }

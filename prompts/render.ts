@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fence, inertJson } from '../domain/inert-text.ts'
+import { type InventoryKind, kinds, onMachines } from '../domain/kinds.ts'
 
 export type Prompts = {
   system: string
@@ -45,6 +46,13 @@ export function renderSystemPrompt(
   )
 }
 
+/** What the prompt says something about: the kind of the resource with those near it, and devices where they are looked at first. Null: everything. */
+export function topicsOf(kind: InventoryKind | null, hasDevices: boolean): ReadonlySet<string> | null {
+  if (kind === null) return null
+  const near = kinds[kind].near.flatMap((steps) => steps.map(({ to }) => to))
+  return new Set([kind, ...near, ...(hasDevices && onMachines.includes(kind) ? ['device'] : [])])
+}
+
 /** A line of `system.md` that is about something names it: `- {host vm} Host down: …`. */
 const topical = /^(- )?\{([a-z_ ]+)\} /
 
@@ -67,5 +75,5 @@ export function renderContext(context: unknown): string {
 
 /** The introductory sentence, then the leader's hint as data. */
 export function renderHint(hint: string): string {
-  return `A similar incident of the same type was recently investigated and resolved. Use this as a starting point.\n${fence('hint', hint)}`
+  return `A similar incident of the same type was recently investigated and resolved. It is a starting point, not a finding: look at this incident's own resource first.\n${fence('hint', hint)}`
 }

@@ -59,6 +59,8 @@ export type SourceTool = {
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
   input: z.ZodObject
+  /** It may ask a device instead, named by `on`: which fields mean something there alone, and which to a source alone. */
+  alsoOfDevices?: { deviceFields: readonly string[]; sourceFields: readonly string[] }
   judge(args: Record<string, unknown>): QueryVerdict
   /** Judged besides by the options of the source that is asked, before it is sent. */
   judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>): QueryVerdict
@@ -74,6 +76,8 @@ export type SourceKind = {
   options: z.ZodType<Record<string, unknown>>
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
+  /** What may be read of it, where its options say that: for the context of an investigation. */
+  allows?(options: Record<string, unknown>): Record<string, unknown>
   /** What an alert computes, where the source evaluates rules: for the context of an investigation. Null: it has no such rule. */
   findRule?(ask: Ask, alert: { name: string; labels: Record<string, string> }): Promise<Record<string, unknown> | null>
   /** What the source scrapes, where it does: targets of the registry. Null: it has no list, or none yet. */
@@ -87,6 +91,7 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
   description: string
   isRare?: boolean
   input: Input
+  alsoOfDevices?: SourceTool['alsoOfDevices']
   judge(args: z.output<Input>): QueryVerdict
   judgeAt?(args: z.output<Input>, options: Record<string, unknown>): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>

@@ -20,6 +20,8 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
     return { ok: false, code: 'INVALID', reason: `${issue?.path.join('.') || 'arguments'}: ${issue?.message}` }
   }
   const args = parsed.data
+  if (args.on !== undefined)
+    return { ok: false, code: 'INVALID', reason: 'on names a device: ask POST /devices/{id}/calls for its log' }
   const name = typeof args.source === 'string' ? args.source : null
   const named = name === null ? serving : serving.filter((each) => each.name === name)
   const names = serving.map((each) => each.name).join(', ')

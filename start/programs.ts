@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { labClient } from '../lab/client.ts'
+import { writeJobs } from '../lab/jobs.ts'
 import { nodeAccount } from '../lab/process.ts'
 import { enrolLab } from './enrol-lab.ts'
 import {
@@ -78,6 +79,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
     labUrl
       ? child('lab', 1, {
           ...basics(env),
+          VICTORIA_LOGS: env.VICTORIA_LOGS,
           LAB_PORT: String(ports.lab),
           LAB_DIR: labDirectory(stateDir),
           LAB_PLATFORM_TOKEN: platformToken,
@@ -92,6 +94,8 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
       child('api', 2, {
         ...shared,
         ...meshOf(env, stateDir),
+        // What the operator of the lab declared, where nobody has jobs.
+        ...(labUrl && { JOBS_FILE: env.JOBS_FILE || writeJobs(labDirectory(stateDir)) }),
         PORT: String(ports.api),
         PLATFORM_URL: labUrl ?? setting(env, 'PLATFORM_URL'),
         PLATFORM_TOKEN: platformToken,

@@ -86,7 +86,7 @@ function isDrained({ state, vmCount, status }: { state?: string; vmCount?: numbe
 
 export const liveLink = defineTool({
   name: 'live_link',
-  firstFor: ['host'],
+  firstFor: [],
   description:
     'Cost of the link between two hosts; only if both ends are healthy; unknown where the platform tells no links.',
   input: z.strictObject({ a: resourceId, b: resourceId }),
@@ -101,7 +101,7 @@ export const liveLink = defineTool({
 
 export const canReach = defineTool({
   name: 'can_reach',
-  firstFor: ['host'],
+  firstFor: [],
   description: 'Is there a healthy path between two hosts now? Unknown where the platform tells no links.',
   input: z.strictObject({ from: resourceId, to: resourceId }),
   output: z.looseObject({ status: reachability, reachable: z.boolean().nullable(), cost: z.number().nullable() }),

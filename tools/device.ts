@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { executable } from '../domain/device.ts'
 import { proof } from '../domain/envelope.ts'
-import { inventoryKinds } from '../domain/kinds.ts'
+import { onMachines } from '../domain/kinds.ts'
 import { resourceRef } from '../domain/resource.ts'
-import { type CoreAnswer, risks, type Tool, type ToolContext } from '../domain/tool.ts'
+import { type CoreAnswer, type Preparation, risks, type Tool, type ToolContext } from '../domain/tool.ts'
 import { descriptionOf, type MeshSpec, meshSpecs, type Offering, toolsOf } from '../mesh/registry.ts'
 import { defineTool, discovered, nothing, reason, resourceId, state } from './define.ts'
 import { ProposalError } from './placement.ts'
@@ -34,9 +34,6 @@ const output = z.looseObject({ on: executable })
  */
 const rehearsalAgesAfterSeconds = 1_800
 
-/** Incidents of a host or its VMs are seen through the platform first: there a command is enough to begin with. */
-const onMachines = inventoryKinds.filter((kind) => !['host', 'vm', 'region', 'cluster', 'namespace'].includes(kind))
-
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
 /**
@@ -50,7 +47,7 @@ export const deviceTools: readonly Tool[] = meshSpecs.map(toolOf)
  * Names of the device tools that at least one of these devices has: what none has is not offered.
  */
 export function deviceToolsOf(devices: readonly Offering[]): Set<string> {
-  return new Set(devices.flatMap((device) => toolsOf(device).map((spec) => spec.name)))
+  return new Set(devices.flatMap((device) => toolsOf(device).map(({ name, calledBy }) => calledBy ?? name)))
 }
 
 function toolOf(spec: MeshSpec): Tool {
@@ -66,13 +63,10 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.grantable && { grantable: true }),
     names: { on: ['node', 'host', 'vm'] },
     ...(spec.inside && { inside: true }),
-    ...(spec.isRare ? { firstFor: [] } : !spec.command && { firstFor: onMachines }),
+    ...(spec.isRare ? { firstFor: [] } : !spec.command && { firstFor: spec.firstFor ?? onMachines }),
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     discovers: ({ on }) => [discovered(on.kind, on.id)],
-    async prepare({ reason: _, ...input }, context) {
-      const { resource, touches, ...rest } = prepared.parse(await ask(context, input.on, 'preparation'))
-      return { targets: [resource, ...touches], identity: input, ...rest }
-    },
+    prepare: ({ reason: _, ...input }, context) => prepareOnDevice(input.on, input, context),
     proof: spec.proof.promised === null ? nothing(spec.proof.otherwise) : state(spec.proof.promised),
     postcondition: {
       withinSeconds: 15,
@@ -85,6 +79,16 @@ function toolOf(spec: MeshSpec): Tool {
         { idempotencyKey: stepKey, ...(ifMatch ? { ifMatch } : {}), ...(signal && { signal }) },
       ),
   })
+}
+
+/** What a call would do on a device, as the core API finds out. Throws DevicePreparationError. */
+export async function prepareOnDevice(
+  on: string,
+  identity: Record<string, unknown>,
+  context: ToolContext,
+): Promise<Preparation> {
+  const { resource, touches, ...rest } = prepared.parse(await ask(context, on, 'preparation'))
+  return { targets: [resource, ...touches], identity, ...rest }
 }
 
 async function ask({ core, stepKey, signal }: ToolContext, on: string, what: string): Promise<unknown> {

@@ -20,11 +20,9 @@ function seenHost({ id, state, status, use }: Host): Discovered {
   return seen(discovered('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
 }
 
-const aboutHosts = { firstFor: ['host', 'vm', 'region'] as const }
-
 export const getHost = defineTool({
   name: 'get_host',
-  ...aboutHosts,
+  firstFor: ['host', 'vm', 'region'],
   description: 'Get a host: live, draining or dead, rack, capacity, what is free, its VMs with priority and state.',
   input: z.strictObject({ id: resourceId }),
   output: host.extend({ vms: z.array(z.looseObject({ id: z.string(), running: z.boolean().nullable() })) }),
@@ -43,7 +41,8 @@ export const getHost = defineTool({
 
 export const listHosts = defineTool({
   name: 'list_hosts',
-  ...aboutHosts,
+  // A plan looks at all of them by itself.
+  firstFor: ['region'],
   description: 'List hosts, all or of a rack or region: state, rack, capacity, what is free, how many VMs.',
   input: z.strictObject({ rack: resourceId.optional(), region: resourceId.optional() }),
   output: z.looseObject({ items: z.array(host) }),
@@ -66,20 +65,22 @@ const isWindow = (text: string): boolean => {
 /** What was deployed or configured near a resource. Its answer is the word of strangers: it makes nothing known. */
 export const recentChanges = defineTool({
   name: 'recent_changes',
+  // The context has those around the beginning, on the resource and on what it needs.
+  firstFor: [],
   description:
-    'What was deployed or configured lately on a resource and on what it runs on or depends on, newest first, with how long before this incident.',
+    'What was deployed or configured on a resource and on what it needs, newest first, with how long before this incident.',
   input: z.strictObject({
     resource: z
       .string()
       .max(160)
       .refine((text) => parseResourceKey(text) !== null, 'is not kind:id of the inventory, as node:web-1')
-      .describe('kind:id, as node:web-1'),
+      .describe('as node:web-1'),
     window: z
       .string()
       .max(20)
       .refine(isWindow, 'is not a duration from 1m to 30d, as 6h')
       .default('6h')
-      .describe('how far back from the beginning of the incident'),
+      .describe('before the incident'),
   }),
   output: z.looseObject({ resource: z.string(), found: z.number(), changes: z.array(z.unknown()) }),
   effect: 'read',

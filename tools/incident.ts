@@ -36,7 +36,7 @@ export const listIncidentEvents = defineTool({
 
 export const addIncidentEvent = defineTool({
   name: 'add_incident_event',
-  description: 'Record an investigation step or finding on this incident.',
+  description: 'Record a step or finding on this incident.',
   input: z.strictObject({ incident_id: incidentId, action: recordableAction, detail: z.string().min(1).max(2000) }),
   output: z.looseObject({}),
   effect: 'record',

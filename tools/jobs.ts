@@ -35,7 +35,7 @@ type Input = { job: string; kind: z.infer<typeof inventoryKind>; id: string; rea
 export const runJob = defineTool<Input, Record<string, unknown>>({
   name: runJobTool,
   description:
-    'Run a job that the operator declared for a resource (listed with it by get_resource), such as its ansible playbook. A person sees the output of its check mode and approves it first.',
+    'Run a job that the operator declared for a resource, such as a playbook. A person sees what its check mode says and approves it first.',
   input: z.strictObject({
     job: jobName,
     kind: inventoryKind,

@@ -12,22 +12,16 @@ export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
   firstFor: ['host', 'vm', 'region'],
   description:
-    'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance). Returns a proposal_id, the steps, and in unplaced who stays down and why. Of VMs that do not all fit those of the highest priority start: a higher number is more important. Does not execute.',
+    'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance), without executing it. Returns a proposal_id, the steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
   input: z.strictObject({
     intent: placementIntent,
     host_ids: z
       .array(resourceId)
       .min(1)
       .max(50)
-      .describe('The hosts to recover from or to drain; all that are down together in one plan.'),
-    vm_ids: z
-      .array(resourceId)
-      .max(500)
-      .optional()
-      .describe('Only these VMs are placed or moved. Leave it out for all.'),
-    use_rack_constraints: z
-      .boolean()
-      .describe('true: members of an ha_group also in different racks. When a whole rack is dead, try false.'),
+      .describe('to recover from or to drain: all that are down, in one plan'),
+    vm_ids: z.array(resourceId).max(500).optional().describe('only these; default all'),
+    use_rack_constraints: z.boolean().describe('members of an ha_group in different racks'),
   }),
   output: z.looseObject({
     proposal_id: z.string(),

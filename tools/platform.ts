@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { digestOf } from '../domain/digest.ts'
-import { idPattern } from '../domain/kinds.ts'
+import { idPattern, inventoryKinds } from '../domain/kinds.ts'
 import { inventoryKind, resourceKind } from '../domain/resource.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, seen, state, worstHealth } from './define.ts'
@@ -15,7 +15,7 @@ const node = z.looseObject({
 
 export const getShard = defineTool({
   name: 'get_shard',
-  firstFor: ['shard', 'node', 'tenant'],
+  firstFor: ['shard', 'tenant'],
   description: 'Get shard details: status, role, configuration.',
   input: z.strictObject({ id: resourceId }),
   output: z.looseObject({ id: z.string(), status: z.string() }),
@@ -30,7 +30,7 @@ export const getShard = defineTool({
 export const listNodesByShard = defineTool({
   name: 'list_nodes_by_shard',
   firstFor: ['shard', 'node', 'tenant'],
-  description: 'List all nodes of a shard with their health, and what the device of each can be asked.',
+  description: 'List the nodes of a shard: health, and what the device of each can be asked.',
   input: z.strictObject({ shard_id: resourceId }),
   output: z.looseObject({ items: z.array(node) }),
   effect: 'read',
@@ -47,8 +47,7 @@ export const listNodesByShard = defineTool({
 export const getNode = defineTool({
   name: 'get_node',
   firstFor: ['shard', 'node'],
-  description:
-    'Get node details: hostname, IP, shard, role, status, what fills its disk, what its device can be asked.',
+  description: 'Get a node: hostname, IP, shard, role, status, what fills its disk, what its device can be asked.',
   input: z.strictObject({ id: resourceId }),
   output: node,
   effect: 'read',
@@ -64,7 +63,7 @@ export const getNode = defineTool({
 
 export const getTenant = defineTool({
   name: 'get_tenant',
-  firstFor: ['tenant', 'shard'],
+  firstFor: ['tenant'],
   description: 'Get tenant details by ID.',
   input: z.strictObject({ id: resourceId }),
   output: z.looseObject({ id: z.string(), name: z.string(), shard: z.string(), status: z.string().optional() }),
@@ -89,8 +88,10 @@ const found = z.looseObject({
 
 export const getResource = defineTool({
   name: 'get_resource',
+  // Each of the others has its own read, and find_resource adds this one.
+  firstFor: [null, ...inventoryKinds.filter((kind) => !['shard', 'node', 'tenant', 'host', 'vm'].includes(kind))],
   description:
-    'Get anything of the inventory by kind and id, such as a service, container, database or workload: its state, who says what of it, what it runs on and holds, what fires on it.',
+    'Get anything of the inventory, as a service_unit, container or database: its state, who says what of it, what it runs on and holds, what fires on it.',
   input: z.strictObject({
     kind: inventoryKind,
     id: z.string().min(1).max(128).regex(idPattern, 'is not an identifier of the inventory'),
@@ -165,7 +166,7 @@ function toldOf(nodes: Changing) {
 export const convergeShard = defineTool({
   name: 'converge_shard',
   firstFor: ['shard', 'node', 'tenant'],
-  description: 'Trigger convergence of a shard: re-apply desired state to all its nodes. Safe and reversible.',
+  description: 'Re-apply desired state to all nodes of a shard. Safe and reversible.',
   input: z.strictObject({ id: resourceId, reason }),
   output: z.looseObject({}),
   effect: 'write',

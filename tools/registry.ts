@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { InventoryKind } from '../domain/kinds.ts'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
-import { isDeviceTool, type Offering } from '../mesh/registry.ts'
-import { kindsOfTool, toolsOfKinds } from '../sources/kinds.ts'
+import { type Offering, specOfTool } from '../mesh/registry.ts'
+import { kindsOfTool, sourceTools as servedTools, toolsOfKinds } from '../sources/kinds.ts'
 import { activeAlerts, canReach, currentVmHost, defineTool, liveLink, nodeHealth } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
 import { getHost, listHosts, recentChanges } from './hosts.ts'
@@ -23,15 +23,16 @@ import { vmRestart, vmStart, vmStop } from './vms.ts'
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
 export const moreTools = defineTool({
   name: 'more_tools',
-  description: 'Get tools that are not offered yet, for the turns that follow.',
-  input: z.strictObject({ names: z.array(z.string().min(1).max(60)).min(1).max(12) }),
+  description: 'Get more tools for the turns that follow.',
+  input: z.strictObject({ names: z.array(z.string().min(1).max(200)).min(1).max(12) }),
   output: z.looseObject({}),
   effect: 'record',
   risk: 'none',
   reversible: true,
   names: {},
   discovers: () => [],
-  run: async ({ names }) => {
+  run: async ({ names: folded }) => {
+    const names = unfoldNames(folded)
     const unknown = names.filter((name) => !tools.has(name))
     const added = names.filter((name) => tools.has(name))
     return { ok: true, status: 200, data: { added, ...(unknown.length > 0 && { unknown }) } }
@@ -88,14 +89,20 @@ const describe = (tool: Tool): ToolDescription => ({
   inputSchema: z.toJSONSchema(tool.input, { io: 'input' }) as Schema,
 })
 
-/** Where one source serves a tool, there is nothing to choose. */
-function describeOf(sources: readonly string[]): (tool: Tool) => ToolDescription {
+/** A tool without the fields that mean nothing here: which source, where one serves it; a device's, where none has it. */
+function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>): (tool: Tool) => ToolDescription {
   return (tool) => {
     const described = describe(tool)
-    const kinds = tool.fromSource ? kindsOfTool(tool.name) : []
-    const { source, ...properties } = (described.inputSchema as Schema).properties ?? {}
-    if (source === undefined || sources.filter((kind) => kinds.includes(kind)).length !== 1) return described
-    return { ...described, inputSchema: { ...described.inputSchema, properties } }
+    const serving = tool.fromSource ? sources.filter((kind) => kindsOfTool(tool.name).includes(kind)).length : 0
+    const { sourceFields = [], deviceFields = [] } = servedTools.get(tool.name)?.alsoOfDevices ?? {}
+    const without = new Set([
+      ...(serving === 1 ? ['source'] : []),
+      ...(serving === 0 ? sourceFields : []),
+      ...(onDevices.has(tool.name) ? [] : deviceFields),
+    ])
+    const { properties = {}, ...schema } = described.inputSchema as Schema
+    const kept = Object.entries(properties).filter(([field]) => !without.has(field))
+    return { ...described, inputSchema: { ...schema, properties: Object.fromEntries(kept) } }
   }
 }
 
@@ -112,33 +119,59 @@ export function describedTools(
 ): ToolDescription[] {
   const onDevices = deviceToolsOf(devices)
   const served = toolsOfKinds(kindsOfSources)
+  const hasWholes = served.size > 0 || [...servedTools.keys()].some((name) => onDevices.has(name))
+  const isServed = ({ name, fromSource }: Tool) =>
+    (fromSource === true && (served.has(name) || (name === readResult.name && hasWholes))) || onDevices.has(name)
   return all
-    .filter((tool) => !isDeviceTool(tool.name) || onDevices.has(tool.name))
-    .filter((tool) => !tool.fromSource || served.has(tool.name) || (tool.name === readResult.name && served.size > 0))
+    .filter((tool) => (!tool.fromSource && !specOfTool(tool.name)) || isServed(tool))
     .filter((tool) => tool !== moreTools)
     .filter((tool) => tool.needs === undefined || has[tool.needs] === true)
     .filter((tool) => offered === null || offered.includes(tool.name) || tool.effect === 'terminal')
-    .map(describeOf(kindsOfSources))
+    .map(describeOf(kindsOfSources, onDevices))
 }
 
 /**
  * What the first turn of an incident about a resource of this kind offers, and what `more_tools` adds. Null: the incident names no
- * resource, and may be about anything.
+ * resource. What its run then finds adds the tools of that kind (`activities/ask-model.ts`). `lacks`: what there is none of for this resource.
  */
 export function splitTools(
   described: readonly ToolDescription[],
   kind: InventoryKind | null,
+  lacks: readonly Tool['needs'][] = [],
 ): { first: ToolDescription[]; more: ToolDescription[] } {
   const isFirst = ({ name }: ToolDescription) => {
-    const firstFor = tools.get(name)?.firstFor
-    return firstFor === undefined || (kind === null ? firstFor.length > 0 : firstFor.includes(kind))
+    const { firstFor, needs } = tools.get(name) ?? {}
+    if (needs !== undefined && lacks.includes(needs)) return false
+    return firstFor === undefined || firstFor.includes(kind)
   }
   const more = described.filter((tool) => !isFirst(tool))
   if (more.length === 0) return { first: [...described], more }
   const { description, ...rest } = describe(moreTools)
-  const names = more.map(({ name }) => name).join(', ')
+  const names = foldNames(more.map(({ name }) => name))
   return {
     first: [...described.filter(isFirst), { ...rest, description: `${description} There are: ${names}.` }],
     more,
   }
 }
+
+/** Names in few words: those that begin alike as `git_{log,show}`. */
+function foldNames(names: readonly string[]): string {
+  const byBegin = Map.groupBy(names, (name) => name.slice(0, name.indexOf('_') + 1))
+  return [...byBegin]
+    .flatMap(([begin, alike]) =>
+      begin === '' || alike.length < 2 ? alike : `${begin}{${alike.map((name) => name.slice(begin.length)).join(',')}}`,
+    )
+    .join(', ')
+}
+
+/** Of what was asked for: names as they are, and folded ones. */
+export function unfoldNames(names: readonly string[]): string[] {
+  return names.flatMap((name) => {
+    const [, begin = '', rest] = /^(\w+_)\{([\w,]+)\}$/.exec(name) ?? []
+    return rest === undefined ? [name] : rest.split(',').map((end) => `${begin}${end}`)
+  })
+}
+
+/** The tools that incidents about a resource of this kind are offered first. */
+export const isFirstFor = (name: string, kind: string): boolean =>
+  tools.get(name)?.firstFor?.some((each) => each === kind) === true

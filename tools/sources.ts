@@ -1,37 +1,74 @@
 import { z } from 'zod'
+import { executable } from '../domain/device.ts'
 import { inventoryKind } from '../domain/resource.ts'
-import { sourceReading } from '../domain/source.ts'
-import type { Tool } from '../domain/tool.ts'
-import { sourceTools as served } from '../sources/kinds.ts'
+import { type Source, sourceReading } from '../domain/source.ts'
+import type { Preparation, Tool, ToolContext } from '../domain/tool.ts'
+import { toDeviceCall } from '../mesh/registry.ts'
+import { sourceTools as served, sourceKinds } from '../sources/kinds.ts'
 import { defineTool, discovered, seen } from './define.ts'
+import { prepareOnDevice } from './device.ts'
 
 const reading = sourceReading.extend({
-  about: z.array(z.object({ kind: inventoryKind, id: z.string(), name: z.string() })),
+  about: z.array(z.object({ kind: inventoryKind, id: z.string(), name: z.string() })).default([]),
+  /** Of a device: what it really was that the call reached. */
+  on: executable.optional(),
 })
 
 /**
  * A tool that reads a source behind the core API. What the query named and the registry knows was looked at, where the answer holds
- * something; what the answer mentions is a text of a stranger and makes nothing known.
+ * something; what the answer mentions is a text of a stranger and makes nothing known. Where it may ask a device instead (`on`), the call
+ * is that of the device tool behind it.
  */
-export const sourceTools: Tool[] = [...served.values()].map(({ name, description, isRare, input, judge }) =>
-  defineTool({
-    name,
-    description,
-    input: input as z.ZodType<Record<string, unknown>>,
-    output: reading,
-    effect: 'read',
-    risk: 'none',
-    reversible: true,
-    names: {},
-    fromSource: true,
-    ...(isRare && { firstFor: [] }),
-    judgeQuery: judge,
-    discovers: ({ about, isEmpty }) =>
-      isEmpty ? [] : about.map(({ kind, id, name: called }) => seen(discovered(kind, id, called), null)),
-    run: (args, { core, stepKey, signal }) =>
-      core.post('/api/v1/sources/read', { tool: name, arguments: args }, { idempotencyKey: stepKey, signal }),
-  }),
+export const sourceTools: Tool[] = [...served.values()].map(
+  ({ name, description, isRare, input, judge, alsoOfDevices }) =>
+    defineTool({
+      name,
+      description,
+      input: input as z.ZodType<Record<string, unknown>>,
+      output: reading,
+      effect: 'read',
+      risk: 'none',
+      reversible: true,
+      names: alsoOfDevices ? { on: ['node', 'host', 'vm'] } : {},
+      fromSource: true,
+      ...(isRare && { firstFor: [] }),
+      judgeQuery: judge,
+      discovers: ({ about, isEmpty, on }) => {
+        if (on) return [discovered(on.kind, on.id)]
+        return isEmpty ? [] : about.map(({ kind, id, name: called }) => seen(discovered(kind, id, called), null))
+      },
+      ...(alsoOfDevices && {
+        prepare: async (given: Record<string, unknown>, context: ToolContext) => {
+          return typeof given.on === 'string' ? await prepareOnDevice(given.on, given, context) : asItIs(given)
+        },
+      }),
+      run: (args, { core, stepKey, ifMatch, signal }) => {
+        const call = alsoOfDevices ? toDeviceCall(name, args) : null
+        if (!call)
+          return core.post('/api/v1/sources/read', { tool: name, arguments: args }, { idempotencyKey: stepKey, signal })
+        const body = { capability: call.spec.capability, args: call.args, tool: name }
+        const options = { idempotencyKey: stepKey, ...(ifMatch ? { ifMatch } : {}), ...(signal && { signal }) }
+        return core.post(`/api/v1/devices/${args.on}/calls`, body, options)
+      },
+    }),
 )
+
+/** What may be read of sources whose options narrow it: a model learns it from the context instead of from a refusal. */
+export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'options'>[]): Record<string, unknown>[] {
+  return sources.slice(0, mostSources).flatMap(({ name, kind, options }) => {
+    const allowed = sourceKinds.get(kind)?.allows?.(options)
+    return allowed ? [{ source: name, ...allowed }] : []
+  })
+}
+const mostSources = 20
+
+/** A source is asked by the arguments alone: there is nothing to find out beforehand. */
+const asItIs = (identity: Record<string, unknown>): Preparation => ({
+  targets: [],
+  identity,
+  stateFingerprint: '',
+  dryRun: { possible: false, summary: 'It only looks.', details: {} },
+})
 
 /** More of an answer whose summary was not enough. */
 export const readResult = defineTool({

@@ -10,6 +10,7 @@ import { AuditPage } from './pages/audit.tsx'
 import { DevicesPage } from './pages/devices.tsx'
 import { GapsPage } from './pages/gaps.tsx'
 import { HealthPage } from './pages/health.tsx'
+import { JobPage, JobsPage } from './pages/jobs.tsx'
 import { PeoplePage } from './pages/people.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
@@ -34,6 +35,7 @@ export const routes: readonly Route[] = [
   { path: '/approvals', title: 'Approvals', permission: null, Page: ApprovalsPage, DetailPage: ApprovalPage },
   { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
   { path: '/resources', title: 'Resources', permission: null, Page: ResourcesPage, DetailPage: ResourcePage },
+  { path: '/jobs', title: 'Jobs', permission: null, Page: JobsPage, DetailPage: JobPage },
   { path: '/gaps', title: 'Capability gaps', permission: null, Page: GapsPage },
   { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
   { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },

@@ -30,6 +30,7 @@ import { specOf } from '../../mesh/registry.ts'
 import { logReadArgs, readLines } from '../../mesh/specs/host.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { summarizeDeviceLog } from '../../sources/logs/logs.ts'
+import { tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
@@ -42,6 +43,8 @@ const body = z.strictObject({
   capability,
   args: z.record(z.string(), z.unknown()),
   rehearse: z.boolean().optional(),
+  /** The tool whose call this is, where it is not the device tool of the capability. */
+  tool: z.string().max(60).optional(),
   reason: z.string().max(500).optional(),
 })
 
@@ -78,12 +81,9 @@ function declareCallDevice(router: Router, deps: ApiDeps): void {
     },
     problems: [404, 412, 424, 429, 502, 504],
     agent: {
-      tools: 'the device tool of its capability',
-      tool: ({ capability: asked, rehearse }) => {
-        const known = capability.safeParse(asked)
-        // A rehearsal is part of a preparation, and reads its call from rows.
-        return known.success && rehearse !== true ? specOf(known.data).name : null
-      },
+      tools: 'the device tool of its capability, or `search_logs`',
+      // A rehearsal is part of a preparation, and reads its call from rows.
+      tool: (sent) => (sent.rehearse === true ? null : toolOf(sent)),
       identity: async ({ id }, sent) => identityOf(id ?? '', sent),
       approvedWrites: true,
     },
@@ -102,7 +102,8 @@ function declareCallDevice(router: Router, deps: ApiDeps): void {
       }
       const ifMatch = c.req.header('if-match')
       const effect = await runDeviceWrite(deps, { executor, mapped, judged, principal, key, ifMatch })
-      return c.json(answerDeviceEffect(effect))
+      const answer = answerDeviceEffect(effect)
+      return c.json(spec.readsLog ? await toReading(deps, executor, mapped, judged, answer) : answer)
     },
   })
 }
@@ -171,13 +172,26 @@ function declareObservation(router: Router, deps: ApiDeps): void {
   })
 }
 
-/** Exactly what the tool's own arguments are: the judge digested those. */
-function identityOf(id: string, sent: Record<string, unknown>): Record<string, unknown> | null {
+/** The tool that stands behind a request; null where none asks for that. */
+function toolOf(sent: Record<string, unknown>): string | null {
   const known = capability.safeParse(sent.capability)
   if (!known.success) return null
-  const parsed = specOf(known.data).input.safeParse(sent.args)
-  return parsed.success ? { ...parsed.data, on: id } : null
+  const { name, calledBy } = specOf(known.data)
+  return sent.tool === undefined || sent.tool === name ? name : sent.tool === calledBy ? calledBy : null
 }
+
+/** Exactly what the tool's own arguments are: the judge digested those. */
+function identityOf(id: string, sent: Record<string, unknown>): Record<string, unknown> | null {
+  const tool = tools.get(toolOf(sent) ?? '')
+  if (!tool || typeof sent.args !== 'object') return null
+  const parsed = tool.input.safeParse({ ...sent.args, on: id, ...(tool.effect !== 'read' && { reason: unsaid }) })
+  if (!parsed.success) return null
+  const { reason: _, ...identity } = parsed.data
+  return identity
+}
+
+/** The reason of a write is for people, and no part of what is done. */
+const unsaid = 'no part of it'
 
 /** A read, or a rehearsal: the device itself makes sure that it changes nothing, and may answer that it needs approval. */
 async function askRead(
@@ -208,8 +222,8 @@ async function askRead(
 async function toReading(
   deps: ApiDeps,
   { device }: Executor,
-  { spec, args }: MappedCall,
-  { incidentId }: IncidentEvent<'tool_started'>,
+  { args }: MappedCall,
+  { incidentId, metadata: { tool } }: IncidentEvent<'tool_started'>,
   output: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
   const { lines, until_ms: untilMs, more, ...rest } = { ...output, ...readLines.parse(output) }
@@ -220,7 +234,7 @@ async function toReading(
     { labels: unit === undefined ? { path: path ?? '' } : { unit }, contains, sinceSeconds },
     { nowMs: Date.now(), incidentBeganMs: incident ? Date.parse(incident.createdAt) : null },
   )
-  const digest = await storeReading(deps.db, { incidentId, source: device.id, tool: spec.name, whole })
+  const digest = await storeReading(deps.db, { incidentId, source: device.id, tool, whole })
   return { ...rest, source: device.id, isEmpty, summary, digest }
 }
 

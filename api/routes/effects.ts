@@ -39,7 +39,9 @@ export function effectRoutes(router: Router, deps: ApiDeps): void {
 
 /** The answer to a write: done, or a problem that says why not, or by which key to ask. */
 export function answerEffect(effect: Effect): { detail: string; key: string } & Record<string, unknown> {
-  const { key, status, detail, result } = effect
+  const { key, status, detail } = effect
+  // Which job it was is noted for those who look later; who asked for it knows.
+  const { job: _, ...result } = effect.result
   if (status === 'done') return { detail, ...result, key }
   const fields = { key, result }
   if (status === 'failed') throw new Problem(502, 'EFFECT_FAILED', detail, { fields })

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import { actionDigest } from '../../domain/digest.ts'
 import { proof } from '../../domain/envelope.ts'
-import { jobName, listedJob, runJobTool } from '../../domain/job.ts'
+import { jobName, listedJob, runJobTool, type ShownJob, shownJob } from '../../domain/job.ts'
 import { inventoryKind, resourceRef } from '../../domain/resource.ts'
 import { risks } from '../../domain/tool.ts'
 import { observeJob, prepareJob } from '../../effects/jobs/check.ts'
-import { listJobs, requireJob } from '../../effects/jobs/jobs.ts'
+import { listJobs, requireJob, showJob } from '../../effects/jobs/jobs.ts'
 import { performJob, requireReady } from '../../effects/jobs/perform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -41,6 +41,7 @@ const prepared = z.object({
 /** Jobs of the operator as the way to bring a resource back: what there is, what one would change, whether it did, and to run one. */
 export function jobRoutes(router: Router, deps: ApiDeps): void {
   declareList(router, deps)
+  declareShow(router, deps)
   declarePreparation(router, deps)
   declareObservation(router, deps)
   declareRun(router, deps)
@@ -72,6 +73,52 @@ function declareList(router: Router, deps: ApiDeps): void {
       const fitting = listJobs(deps.jobs, kind !== undefined && id !== undefined ? { kind, id } : null)
       return { items: fitting.filter((job) => kind === undefined || job.kind === kind), nextCursor: null }
     },
+  })
+}
+
+const example: ShownJob = {
+  name: 'converge-web',
+  about: 'Re-applies the web role',
+  kind: 'node',
+  system: 'command',
+  hasCheck: true,
+  isProvable: true,
+  parameters: ['id'],
+  on: { ids: null, pattern: 'web-[0-9]+' },
+  runs: 'ansible-playbook -i hosts.ini web.yml --limit {id}',
+  timeoutSeconds: 900,
+  check: {
+    runs: 'ansible-playbook -i hosts.ini web.yml --limit {id} --check --diff',
+    timeoutSeconds: 300,
+    noChanges: ['output matches changed=0 '],
+  },
+  proof: null,
+  lastRuns: [
+    {
+      key: `${incidentId}.1:4:tool_started:0`,
+      status: 'done',
+      detail: 'converge-web: ansible-playbook ended with code 0',
+      resource: { kind: 'node', id: 'web-1' },
+      incidentId,
+      startedAt: '2026-11-21T01:45:40.120000Z',
+      finishedAt: '2026-11-21T01:46:02.000000Z',
+    },
+  ],
+}
+
+function declareShow(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/jobs/{name}',
+    permission: 'read',
+    tag,
+    summary: 'A declared job: what it is given, where it may run, what it starts, its check mode, its last runs',
+    description: 'Headers, variables and credentials are left out.',
+    params,
+    answer: shownJob,
+    example,
+    problems: [404],
+    run: ({ params: { name } }) => showJob(deps, name),
   })
 }
 

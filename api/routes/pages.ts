@@ -29,6 +29,8 @@ const pages = [
   '/alerts',
   '/resources',
   '/resources/:id',
+  '/jobs',
+  '/jobs/:id',
   '/config',
   '/health',
   '/usage',

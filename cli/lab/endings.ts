@@ -78,6 +78,11 @@ export const faultGuide: Record<FaultName, { target: string; example: string; do
     example: 'node-web-osl-1a',
     does: 'stops the metrics of a service that is well',
   },
+  stale_lock: {
+    target: 'web node or shard',
+    example: 'node-web-osl-1a',
+    does: 'leaves a lock that makes search fail; only its log says so',
+  },
   link_down: { target: 'link', example: 'host-osl-1~host-osl-2', does: 'takes a link down; no alert' },
 }
 
@@ -112,6 +117,7 @@ export const alertTypes: Record<FaultName, string | null> = {
   certificate_ending: 'ssl_certificate_will_expire_soon',
   red_herring: 'high_error_rate',
   missing_data: 'target_down',
+  stale_lock: 'high_error_rate',
 }
 
 /** A single fault, or a sequence of several. */
@@ -164,6 +170,14 @@ const endings: Record<ScenarioName, Ending> = {
   certificate_ending: repaired,
   red_herring: repaired,
   missing_data: handedOver,
+  stale_lock: {
+    ...repaired,
+    missing: (_, events) =>
+      listUnmet({
+        'a log told the cause': countOf(events, 'search_logs') > 0,
+        'the job that the operator declared ran': countOf(events, 'run_job') === 1,
+      }),
+  },
   relapse: {
     status: 'escalated',
     words: ['does_not_last'],
@@ -218,6 +232,13 @@ function listUnmet(facts: Record<string, boolean>): string[] {
 
 function countClaims(events: IncidentEvent[]): number {
   return events.filter(({ kind }) => kind === 'claimed').length
+}
+
+/** Calls of a tool that worked. */
+function countOf(events: IncidentEvent[], tool: string): number {
+  return events.filter(
+    (event) => event.kind === 'tool_finished' && event.metadata.tool === tool && event.metadata.outcome === 'done',
+  ).length
 }
 
 function countNotes(events: IncidentEvent[], code: string): number {

@@ -71,6 +71,7 @@ const deviceScenarios = new Set<ScenarioName>([
   'port_squatter',
   'error_rate',
   'red_herring',
+  'stale_lock',
 ])
 
 type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
@@ -116,12 +117,17 @@ export async function playScenario(options: ScenarioOptions): Promise<void> {
   if (!verdict.healthy || wrongs.length > 0) throw new CommandFailed('unresolved', '')
 }
 
-/** Has Prometheus and Alertmanager watch the lab, and Nightshift read them. What they need to be there is said where it is not. */
+/** Has Prometheus and Alertmanager watch the lab, and Nightshift read them; VictoriaLogs, where there is one, collects its logs. What they need to be there is said where it is not. */
 async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
   printNote('Prometheus and Alertmanager watch the lab; the first time they take some seconds.')
-  const { prometheusUrl, alertmanagerUrl } = await lab.monitor()
+  const { prometheusUrl, alertmanagerUrl, logsUrl } = await lab.monitor()
   await api.put('/api/v1/sources/lab', { kind: 'prometheus', url: prometheusUrl })
   await api.put('/api/v1/sources/lab-alerts', { kind: 'alertmanager', url: alertmanagerUrl })
+  if (logsUrl) await api.put('/api/v1/sources/lab-logs', { kind: 'victorialogs', url: logsUrl })
+  else
+    printNote(
+      'No VictoriaLogs here: logs are read on the nodes. Build it (docs/reference/lab.md) and name it by VICTORIA_LOGS, and it collects them.',
+    )
 }
 
 async function playScript(world: World, course: Script, target: string, listener: Audience): Promise<ApiIncident> {

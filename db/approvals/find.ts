@@ -19,6 +19,23 @@ export async function pendingOfAction(db: Db | Trx, actionDigest: string, incide
   return row?.id ?? null
 }
 
+/** What waits for an answer with this tool for other incidents: the same action may go by another name there. */
+export async function pendingOfTool(
+  db: Db | Trx,
+  tool: string,
+  incidentId: string,
+): Promise<{ id: string; arguments: Record<string, unknown>; targets: ResourceRef[] }[]> {
+  const rows = await db
+    .selectFrom('approval')
+    .select(['id', 'args', 'targets'])
+    .where('tool', '=', tool)
+    .where('incidentId', '!=', incidentId)
+    .where('status', '=', 'pending')
+    .orderBy('requestedAt')
+    .execute()
+  return rows.map(({ id, args, targets }) => ({ id, arguments: args, targets: targets as ResourceRef[] }))
+}
+
 /** The approval of one call of an incident in one of these states; its id, or null. */
 export async function approvalOfCall(
   db: Db | Trx,

@@ -7,7 +7,7 @@ import type { Proof } from '../../domain/envelope.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import { parseStepKey } from '../../domain/step-key.ts'
 import type { Preparation } from '../../domain/tool.ts'
-import { specNamed } from '../../mesh/registry.ts'
+import { toDeviceCall } from '../../mesh/registry.ts'
 import type { Probe } from '../../mesh/specs/spec.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
@@ -58,10 +58,10 @@ async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepa
 export async function prepareCall(deps: EffectDeps, id: string, stepKey: string): Promise<DevicePreparation> {
   const proposed = await requireProposedCall(deps.db, stepKey)
   const { incidentId } = proposed
-  const spec = specNamed(proposed.tool)
-  if (spec?.name !== proposed.tool) throw refuseMissing(`device tool ${proposed.tool}`)
-  const { on: _, reason: __, ...args } = proposed.arguments
-  const input = readInput(spec, args)
+  const call = toDeviceCall(proposed.tool, proposed.arguments)
+  if (!call) throw refuseMissing(`device call of ${proposed.tool}`)
+  const { spec } = call
+  const input = readInput(spec, call.args)
   const executor = await requireExecutor(deps.db, id)
   const mapped = mapCall(executor, spec, input)
   const { resource, device, through } = executor

@@ -1,12 +1,11 @@
 import { authorityOf } from '../../db/calls.ts'
 import { type Effect, effectByKey } from '../../db/effects.ts'
 import { eventByStepKey } from '../../db/events.ts'
-import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { siblingKey } from '../../domain/step-key.ts'
 import type { Observation } from '../../domain/tool.ts'
-import { specNamed } from '../../mesh/registry.ts'
+import { toDeviceCall } from '../../mesh/registry.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { runEffect } from '../run-effect.ts'
 import { isReadOnly, whyEndedBadly } from './answers.ts'
@@ -45,11 +44,10 @@ export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): P
     const detail = 'No approval stands behind this request. Nothing was done.'
     throw new EffectRefused('not_allowed', 'UNJUDGED', detail)
   }
-  const { spec, input } = mapped
-  const digest = actionDigest(spec.name, { ...input, on: executor.resource.id })
+  const { tool, actionDigest } = judged.metadata
   return await runEffect(
     deps,
-    { principal, key, judged, tool: spec.name, incidentId, actionDigest: digest },
+    { principal, key, judged, tool, incidentId, actionDigest },
     {
       before: () => requireSameState(deps, { executor, mapped, key: judged.stepKey ?? '', incidentId }, ifMatch),
       perform: (effectKey) => performWrite(deps, { executor, mapped, key: effectKey, judged }, authority),
@@ -66,12 +64,12 @@ export async function observeCall(deps: EffectDeps, id: string, stepKey: string)
   const started = await eventByStepKey(deps.db, stepKey, 'tool_started')
   if (!started) throw refuseMissing(`announced call ${stepKey}`)
   const { tool, arguments: args, effect } = started.metadata
-  const spec = specNamed(tool)
-  if (spec?.name !== tool || args.on !== id || effect !== 'write') {
+  const asked = toDeviceCall(tool, args)
+  if (!asked || args.on !== id || effect !== 'write') {
     throw refuseMissing(`announced device call ${stepKey}`)
   }
-  const { on: _, reason: __, ...rest } = args
-  const input = readInput(spec, rest)
+  const { spec } = asked
+  const input = readInput(spec, asked.args)
   const executor = await requireExecutor(deps.db, id)
   const known = await effectByKey(deps.db, stepKey)
   const hasEnded = known?.status === 'done' || known?.status === 'failed'

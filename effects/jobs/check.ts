@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { digestOf } from '../../domain/digest.ts'
-import type { JobCheck, JobOutcome } from '../../domain/job.ts'
+import { describeStep, type JobCheck, type JobOutcome } from '../../domain/job.ts'
 import type { Observation, Preparation } from '../../domain/tool.ts'
 import { type EffectDeps, EffectRefused } from '../effect.ts'
 import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
@@ -170,7 +170,7 @@ function lastLine(output: string): string {
 function describe(job: ResourceJob, found: CheckFound | null): Preparation {
   const { job: declared, resource } = job
   const { kind, id } = resource
-  const details = { job: declared.name, about: declared.about, definition: job.definition, runs: describeRun(job) }
+  const details = { job: declared.name, about: declared.about, definition: job.definition, runs: describeStep(job.run) }
   const text = declared.proof ?? 'the check mode of the job says that nothing would change'
   return {
     targets: [{ kind, id }],
@@ -191,12 +191,4 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
         : { by: 'nothing', text: `the job declares no way to see it; look at ${kind} ${id} afterwards` },
     },
   }
-}
-
-/** What is started or sent, in a line, without headers and variables. */
-function describeRun({ run: { command, http, awx, rundeck } }: ResourceJob): string {
-  if (command) return command.map((word) => (/^[\w./=:@,+-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
-  if (http) return `${http.method} ${http.url}`
-  if (awx) return `AWX job template ${awx.template} at ${awx.url}${awx.limit ? `, limit ${awx.limit}` : ''}`
-  return `Rundeck job ${rundeck?.job} at ${rundeck?.url}`
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
+import { runsOfJob } from '../../db/effects.ts'
 import { registeredResource } from '../../db/registry.ts'
 import { digestOf } from '../../domain/digest.ts'
 import {
@@ -9,7 +10,9 @@ import {
   type JobStep,
   jobsFile,
   type ListedJob,
+  type ShownJob,
   toListedJob,
+  toShownJob,
   whyUnnameable,
 } from '../../domain/job.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
@@ -48,13 +51,26 @@ export function listJobs({ declared }: Jobs, resource: { kind: string; id: strin
   return declared.filter((job) => resource === null || fitsJob(job, resource)).map(toListedJob)
 }
 
+const mostRuns = 10
+
+/** All that is known of a job. Refused where none of that name is declared. */
+export async function showJob({ db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>, name: string): Promise<ShownJob> {
+  return toShownJob(requireDeclared(jobs, name), await runsOfJob(db, name, mostRuns))
+}
+
+function requireDeclared(jobs: Jobs, name: string): DeclaredJob {
+  const job = jobs.declared.find((each) => each.name === name)
+  if (job) return job
+  const remedy = jobs.declared.length === 0 ? 'JOBS_FILE declares none' : `JOBS_FILE declares ${namesOf(jobs)}`
+  throw refuseMissing(`job ${name}: ${remedy}`)
+}
+
 /** The job for a resource. Refused where there is no such job or resource, where they do not fit, and where a name could mean more. */
 export async function requireJob(
   { db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>,
   named: { name: string; kind: InventoryKind; id: string },
 ): Promise<ResourceJob> {
-  const job = jobs.declared.find(({ name }) => name === named.name)
-  if (!job) throw refuseMissing(`job ${named.name}: JOBS_FILE declares ${namesOf(jobs) || 'none'}`)
+  const job = requireDeclared(jobs, named.name)
   const resource = await registeredResource(db, named)
   if (!resource) throw refuseMissing(`${named.kind} ${named.id} in the inventory`)
   if (!fitsJob(job, resource)) {

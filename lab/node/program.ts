@@ -39,6 +39,10 @@ export function announce(server: Server, port = 0): void {
 export const logFile = 'data/log'
 /** How far a web node's clock is off, and its certificate. */
 export const clockFile = 'etc/clock.json'
+/** Held by a reindex while it works: search waits for it. */
+export const lockFile = 'var/search.lock'
+/** What the search of a web node says. */
+export const searchLog = 'logs/search.log'
 export const certificateFile = 'etc/certificate.pem'
 
 /** More than one record, so that the end of the file always holds a whole one. */

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import { clockOffsetSeconds, countRequest, orders, registry } from './metrics.ts'
-import { announce, settle } from './program.ts'
+import { announce, lockFile, searchLog, settle } from './program.ts'
 
 /**
  * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. `/healthz` tells whether
@@ -16,6 +16,8 @@ const rotateBytes = 256 * 1024
 const keptRotations = 3
 
 mkdirSync('logs', { recursive: true })
+mkdirSync('var', { recursive: true })
+appendFileSync(searchLog, `${new Date().toISOString()} info search index opened\n`)
 
 function rotate(): void {
   for (let n = keptRotations - 1; n >= 1; n--) {
@@ -64,15 +66,47 @@ function missingPackage(): string | null {
   }
 }
 
-/** Throws where the release turned on a search that does not work. */
+/** Throws where a reindex has left its lock, and where the release turned on a search that does not work. Its log says which. */
 function search(): void {
+  const lock = readLock()
+  if (lock !== null) {
+    const why = `the index is locked: ${lockFile} was left by ${lock}`
+    complain(why)
+    throw new Error('the index is not available')
+  }
   let features: { searchV2?: boolean } = {}
   try {
     features = JSON.parse(readFileSync('site/features.json', 'utf8')) as typeof features
   } catch {
     // A checkout without it has none of them.
   }
-  if (features.searchV2) throw new Error('the index of search v2 is not there')
+  if (features.searchV2) {
+    complain('the index of search v2 is not there')
+    throw new Error('the index of search v2 is not there')
+  }
+}
+
+/** Who left the lock, by its own words; null where there is none. */
+function readLock(): string | null {
+  try {
+    const { by, pid, signal } = JSON.parse(readFileSync(lockFile, 'utf8')) as {
+      by: string
+      pid: number
+      signal: number
+    }
+    return `${by} ${pid}, which ended by signal ${signal}`
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : 'something that cannot be read'
+  }
+}
+
+let complainedAtMs = 0
+
+/** Once a second: a log that repeats itself tells no more. */
+function complain(why: string): void {
+  if (Date.now() - complainedAtMs < 1_000) return
+  complainedAtMs = Date.now()
+  appendFileSync(searchLog, `${now().toISOString()} error search failed: ${why}\n`)
 }
 
 function serveHealth(response: ServerResponse): void {

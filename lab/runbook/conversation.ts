@@ -15,7 +15,16 @@ const message = z.object({
 export const chatRequest = z.object({
   model: z.string(),
   messages: z.array(message).min(1),
-  tools: z.array(z.object({ function: z.object({ name: z.string() }) })).optional(),
+  tools: z
+    .array(
+      z.object({
+        function: z.object({
+          name: z.string(),
+          parameters: z.looseObject({ properties: z.record(z.string(), z.unknown()).optional() }).optional(),
+        }),
+      }),
+    )
+    .optional(),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().optional() }).nullish(),
 })
@@ -37,6 +46,11 @@ const incidentContext = z.object({
     .transform((alerts) => alerts ?? []),
   neighbours: z
     .array(z.object({ kind: z.string(), id: z.string() }))
+    .default([])
+    .catch([]),
+  /** Jobs that the operator declared for its resource. */
+  jobs: z
+    .array(z.object({ name: z.string(), about: z.string() }))
     .default([])
     .catch([]),
   hint: z.string().nullish(),
@@ -77,6 +91,8 @@ export type Step = { turn: number; tool: string; args: Record<string, unknown>; 
 
 export type Conversation = {
   protocol: 'native' | 'json'
+  /** Logs are read in a source that collects them, or else on the device that writes them. */
+  hasLogSource?: boolean
   context: IncidentContext | null
   hint: string | null
   steps: Step[]
@@ -88,6 +104,10 @@ export type Conversation = {
 export function conversationOf(request: ChatRequest): Conversation {
   const conversation: Conversation = {
     protocol: request.tools && request.tools.length > 0 ? 'native' : 'json',
+    hasLogSource:
+      request.tools?.some(
+        ({ function: each }) => each.parameters?.properties?.labels !== undefined && each.name === 'search_logs',
+      ) ?? false,
     context: null,
     hint: null,
     steps: [],

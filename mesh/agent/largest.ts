@@ -39,14 +39,13 @@ type Count = {
   counted: Set<bigint>
   entries: number
   partial: string | null
-  directories: Largest['directories']
   files: Sized[]
   left_out: Largest['left_out']
 }
 
 /**
- * What takes the space below a directory that is held open, on its own file system, following no link. Where it ends early it says so: then
- * every number is a lower bound.
+ * What takes the space below a directory that is held open, on its own file system, following no link: all of one depth before anything deeper.
+ * Where it ends early it says so: then every number is a lower bound, and no directory was left for the depth of another.
  */
 export async function findLargest(
   held: OpenEntry,
@@ -59,70 +58,137 @@ export async function findLargest(
     bounds,
     untilMs: performance.now() + bounds.milliseconds,
     device: held.stat.dev,
-
     counted: new Set(),
     entries: 0,
     partial: null,
-    directories: [],
     files: [],
     left_out: { not_allowed: 0, secret: 0, other_file_system: 0 },
   }
-  const notCounted: string[] = []
-  const { bytes, entries } = await countBelow(held, 0, count, notCounted)
-  // The path itself holds all of them.
-  const directories = largest(count.directories.filter(({ path }) => path !== held.path))
+  const { found, unfinished } = await countByDepth(held, count)
+  addUp(found)
+  const [top, ...below] = found
   return {
     path: held.path,
-    bytes,
-    entries,
-    directories: directories.map(shownPath),
+    bytes: top?.bytes ?? 0,
+    entries: top?.entries ?? 0,
+    directories: largest(below).map(({ path, bytes, entries }) => shownPath({ path, bytes, entries })),
     files: largest(count.files).map(shownPath),
-
     partial: count.partial,
-    not_counted: notCounted.slice(0, shown),
+    not_counted: rightBelow(unfinished).slice(0, shown),
     left_out: count.left_out,
   }
 }
 
 const shownPath = <T extends Sized>(one: T): T => ({ ...one, path: stripText(one.path, { keepNewlines: false }) })
 
-async function countBelow(
-  directory: OpenEntry,
-  depth: number,
-  count: Count,
-  notCounted: string[] | null,
-): Promise<{ bytes: number; entries: number }> {
-  let bytes = onDisk(directory.stat)
-  const before = count.entries
-  const below: string[] = []
-  for await (const names of namesIn(directory, count)) {
-    const stats = await Promise.all(names.map((name) => statOf(directory, name)))
+type Directory = Sized & { parent: Directory | null; name: string; depth: number; entries: number }
+
+/** All directories, each after the one that holds it; `unfinished` were not counted to their end. */
+async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Directory[]; unfinished: Directory[] }> {
+  const top = { parent: null, name: '', path: held.path, depth: 0, bytes: onDisk(held.stat), entries: 0 }
+  const found: Directory[] = [top]
+  const way: Way = { top, held, last: top, handles: [] }
+  let next = 0
+  try {
+    for (; next < found.length && count.partial === null; next += 1) await visit(found[next]!, found, way, count)
+  } finally {
+    await leave(way)
+  }
+  // The last one that was begun is where it ended.
+  return { found, unfinished: count.partial === null ? [] : found.slice(Math.max(0, next - 1)) }
+}
+
+/** What is held open: the way from the top to the directory whose children are being counted. */
+type Way = { top: Directory; held: OpenEntry; last: Directory; handles: OpenEntry[] }
+
+async function visit(directory: Directory, found: Directory[], way: Way, count: Count): Promise<void> {
+  const { parent, depth, name } = directory
+  if (parent === null) return await countIn(directory, way.held, found, count)
+  if (depth > count.bounds.depth) {
+    count.partial = `stopped at a depth of ${count.bounds.depth} directories`
+    return
+  }
+  let own: OpenEntry | null = null
+  try {
+    const around = await goTo(parent, way, count)
+    own = around && (await entry(around, name))
+    // Another thing may stand there by now.
+    if (!own?.stat.isDirectory() || own.stat.dev !== count.device) return
+    count.entries += 1
+    parent.entries += 1
+    directory.bytes += onDisk(own.stat)
+    await countIn(directory, own, found, count)
+  } catch (error) {
+    if (!(error instanceof CapabilityError) && errnoOf(error) === null) throw error
+    count.left_out.not_allowed += 1
+  } finally {
+    await own?.handle.close()
+  }
+}
+
+/** Holds a directory open, name by name from the top; null where something else stands on the way by now. */
+async function goTo(directory: Directory, way: Way, { device }: Count): Promise<OpenEntry | null> {
+  if (way.last === directory) return way.handles.at(-1) ?? way.held
+  await leave(way)
+  const names: string[] = []
+  for (let each = directory; each.parent !== null; each = each.parent) names.unshift(each.name)
+  for (const name of names) {
+    const next = await entry(way.handles.at(-1) ?? way.held, name)
+    if (next) way.handles.push(next)
+    if (!next?.stat.isDirectory() || next.stat.dev !== device) return null
+  }
+  way.last = directory
+  return way.handles.at(-1) ?? way.held
+}
+
+async function leave(way: Way): Promise<void> {
+  way.last = way.top
+  for (const { handle } of way.handles.splice(0).reverse()) await handle.close()
+}
+
+/** Counts the files of one directory, and notes the directories in it for later. */
+async function countIn(directory: Directory, held: OpenEntry, found: Directory[], count: Count): Promise<void> {
+  for await (const names of namesIn(held, count)) {
+    const stats = await Promise.all(names.map((name) => statOf(held, name)))
     for (const [index, stat] of stats.entries()) {
       if (stat === null) continue
       const name = names[index]!.toString('utf8')
-      const path = `${directory.path === '/' ? '' : directory.path}/${name}`
+      const path = `${held.path === '/' ? '' : held.path}/${name}`
       if (stat.isDirectory()) {
-        if (isCounted(path, stat, count)) below.push(name)
+        const below = { parent: directory, name, path, depth: directory.depth + 1, bytes: 0, entries: 0 }
+        if (isCounted(path, stat, count)) found.push(below)
         continue
       }
       if (count.isOwn(path)) continue
       count.entries += 1
+      directory.entries += 1
       if (stat.nlink > 1n) {
         if (count.counted.has(stat.ino)) continue
         count.counted.add(stat.ino)
       }
-      bytes += onDisk(stat)
+      directory.bytes += onDisk(stat)
       keep(count.files, { path, bytes: onDisk(stat) })
     }
   }
-  for (const name of below) {
-    if (count.partial === null) bytes += await enter(directory, name, depth, count)
-    // It ended in there, or before.
-    if (count.partial !== null) notCounted?.push(stripText(name, { keepNewlines: false }))
-  }
-  const found = { bytes, entries: count.entries - before }
-  keep(count.directories, { path: directory.path, ...found })
-  return found
+}
+
+/** Each directory holds what is below it. */
+function addUp(found: readonly Directory[]): void {
+  for (const { parent, bytes, entries } of found.toReversed())
+    if (parent) {
+      parent.bytes += bytes
+      parent.entries += entries
+    }
+}
+
+/** The names right below the top on the way to these. */
+function rightBelow(unfinished: readonly Directory[]): string[] {
+  const names = unfinished.flatMap((directory) => {
+    let each = directory
+    while (each.parent && each.depth > 1) each = each.parent
+    return each.depth === 1 ? [stripText(each.name, { keepNewlines: false })] : []
+  })
+  return [...new Set(names)]
 }
 
 function isCounted(path: string, { dev }: BigIntStats, { device, left_out, isOwn }: Count): boolean {
@@ -130,28 +196,6 @@ function isCounted(path: string, { dev }: BigIntStats, { device, left_out, isOwn
   else if (isOwn(path) || isSecret(path)) left_out.secret += 1
   else return true
   return false
-}
-
-/** Bytes of a directory below; 0 for one that has gone or is closed to the agent. */
-async function enter(directory: OpenEntry, name: string, depth: number, count: Count): Promise<number> {
-  if (depth >= count.bounds.depth) {
-    count.partial = `stopped at a depth of ${depth} directories`
-    return 0
-  }
-  let held: OpenEntry | null = null
-  try {
-    held = await entry(directory, name)
-    // Another thing may stand there by now.
-    if (!held?.stat.isDirectory() || held.stat.dev !== count.device) return 0
-    count.entries += 1
-    return (await countBelow(held, depth + 1, count, null)).bytes
-  } catch (error) {
-    if (!(error instanceof CapabilityError) && errnoOf(error) === null) throw error
-    count.left_out.not_allowed += 1
-    return 0
-  } finally {
-    await held?.handle.close()
-  }
 }
 
 /** Names as bytes, some at a time, until a bound is reached. */

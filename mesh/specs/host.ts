@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseDuration } from '../../domain/source.ts'
 import { type DeviceArgs, defineSpec, devicePath, onlyLooks, path, present, same, word } from './spec.ts'
 import { unitName } from './unit.ts'
 
@@ -13,6 +14,15 @@ export const logReadArgs = z.strictObject({
   contains: z.array(z.string().min(1).max(200)).max(5).default([]),
 })
 
+/** The same time as `search_logs` says it. */
+const logWindow = z
+  .string()
+  .max(20)
+  .refine((text) => {
+    const seconds = parseDuration(text)
+    return seconds !== null && seconds >= 60 && seconds <= 86_400
+  }, 'is not a duration from 1m to 24h, as 30m')
+
 /** Lines as a device answers them: milliseconds since 1970 and a text, oldest first. `null`: the line has no time, nor has one before it. */
 export const readLines = z.looseObject({
   lines: z.array(z.tuple([z.number().nullable(), z.string()])),
@@ -22,6 +32,7 @@ export const readLines = z.looseObject({
 
 export const deviceLogs = defineSpec({
   name: 'device_logs',
+  calledBy: 'search_logs',
   capability: 'log.read',
   about:
     'What a service (unit) or a log file (path) on a device says: templates with counts, new ones and errors first.',
@@ -35,6 +46,7 @@ export const deviceLogs = defineSpec({
         .optional(),
       path: path.optional(),
       since_seconds: logReadArgs.shape.since_seconds.removeDefault().optional(),
+      window: logWindow.optional(),
       contains: logReadArgs.shape.contains.removeDefault().optional(),
     }),
   effect: 'read',
@@ -42,9 +54,10 @@ export const deviceLogs = defineSpec({
   reversible: true,
   proof: onlyLooks,
   readsLog: true,
-  toArgs: ({ unit, ...rest }: DeviceArgs) =>
+  toArgs: ({ unit, window, ...rest }: DeviceArgs) =>
     present({
       ...rest,
+      ...(window !== undefined && { since_seconds: Math.round(parseDuration(String(window)) ?? 0) }),
       ...(unit !== undefined && { unit: String(unit).endsWith('.service') ? unit : `${unit}.service` }),
     }),
   toOutput: same,

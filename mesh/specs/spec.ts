@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { InventoryKind } from '../../domain/kinds.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { CommandField, Risk } from '../../domain/tool.ts'
 import type { Word } from '../../safety/command/parse.ts'
@@ -55,6 +56,10 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   inside?: boolean
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
+  /** Otherwise: of which incidents the first turn offers it, by the kind of their resource; absent: of all that run on a machine. */
+  firstFor?: readonly InventoryKind[]
+  /** The tool that models call for it, and that has other ways to such an answer. Its own name is known and not offered. */
+  calledBy?: string
   /** It answers lines of a log (`readLines`): the core API makes templates of them, and keeps the whole by digest. */
   readsLog?: boolean
   /** Its output is followed while it comes. */

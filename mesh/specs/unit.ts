@@ -79,7 +79,8 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
-    isRare: verb !== 'restart',
+    // Of a node the status comes first; what it leads to is asked for.
+    firstFor: verb === 'restart' ? ['service_unit', 'container', 'database', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,
     args: serviceArgs,

@@ -8,7 +8,7 @@ const labels = z.record(z.string(), z.string())
 const labelFilter = z
   .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'is no name of a label'), z.string().min(1).max(200))
   .default({})
-const source = z.string().max(40).optional().describe('which source, where there are several')
+const source = z.string().max(40).optional().describe('where there are several')
 const mostLabels = 6
 
 const judgeLabels = ({ labels: given }: { labels: Record<string, string> }) =>

@@ -32,21 +32,23 @@ const options = z.strictObject({
 })
 
 const input = z.strictObject({
-  source: z.string().max(40).optional().describe('name of the source, where there are several'),
-  path: z.string().min(1).max(1_000).describe('below the address of the source, as /api/v1/nodes/web-1?limit=10'),
+  source: z.string().max(40).optional().describe('where there are several'),
+  path: z.string().min(1).max(1_000).describe('as /api/v1/nodes/web-1?limit=10'),
   select: z
     .string()
     .min(1)
     .max(200)
     .optional()
-    .describe('of JSON a part by its path, as items[0].name or items[*].state; of text only lines that hold this'),
+    .describe('of JSON a part, as items[*].state; of text lines that hold this'),
 })
 
 const refuse = (reason: string) => ({ ok: false as const, reason, bounded: null })
 
 const httpRead = defineSourceTool({
   name: 'http_read',
-  description: 'Read a page of a server by GET, where the source allows its path: JSON, or text by lines.',
+  // The context says what may be read.
+  isRare: true,
+  description: 'GET a page of a server, where the source allows its path: JSON, or text by lines.',
   input,
   judge({ path }) {
     const read = readPath(path)
@@ -73,10 +75,12 @@ const httpRead = defineSourceTool({
   },
 })
 
+const mostListed = 12
+
 /** Allowed paths within a sentence. */
 function listed(paths: readonly string[]): string {
-  const shown = paths.slice(0, 12).join(', ')
-  return paths.length > 12 ? `${shown} and ${paths.length - 12} more` : shown
+  const shown = paths.slice(0, mostListed).join(', ')
+  return paths.length > mostListed ? `${shown} and ${paths.length - mostListed} more` : shown
 }
 
 async function askPage(ask: Ask, path: string): Promise<Page> {
@@ -146,5 +150,6 @@ export const http: SourceKind = {
   title: 'pages of a server: JSON or text by GET',
   options,
   probe,
+  allows: (given) => ({ tool: httpRead.name, paths: options.parse(given).paths.slice(0, mostListed) }),
   tools: [httpRead],
 }

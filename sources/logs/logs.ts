@@ -1,40 +1,68 @@
 import { z } from 'zod'
+import { idPattern } from '../../domain/kinds.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import { findTemplates, type LogLine, type Template } from './drain.ts'
 
 /**
  * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the
- * query from it, so that no text of a model is a query.
+ * query from it, so that no text of a model is a query. A device is asked instead for the journal of a unit, or for a file.
  */
 export const logQuery = z.strictObject({
-  source: z.string().max(40).optional().describe('which source, where there are several'),
+  source: z.string().max(40).optional().describe('where there are several'),
   labels: z
     .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label'), z.string().min(1).max(200))
-    .describe('what the lines are about, as { "instance": "web-1" }: one label at least'),
-  contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('texts that each line holds'),
-  excludes: z.array(z.string().min(1).max(200)).max(5).default([]).describe('texts that no line holds'),
-  pattern: z.string().min(1).max(200).optional().describe('a regular expression (RE2)'),
-  window: z.string().max(20).default('1h').describe('how far back, as 30m or 6h'),
-  until: z.iso.datetime().optional().describe('end (RFC 3339, UTC); default now'),
+    .default({})
+    .describe('of a source, as { "instance": "web-1" }'),
+  on: z.string().max(100).regex(idPattern, 'is not an identifier of the inventory').optional().describe('a device'),
+  unit: z
+    .string()
+    .max(256)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
+    .optional()
+    .describe('of it: a service, as nginx.service'),
+  path: z
+    .string()
+    .max(1_000)
+    .regex(/^\/[^\0]*$/, 'is not an absolute path')
+    .optional()
+    .describe('of it: a log file'),
+  contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('each line holds these'),
+  excludes: z.array(z.string().min(1).max(200)).max(5).default([]).describe('no line holds these'),
+  pattern: z.string().min(1).max(200).optional().describe('RE2'),
+  window: z.string().max(20).default('1h').describe('as 30m, 6h'),
+  until: z.iso.datetime().optional().describe('RFC 3339; default now'),
 })
 export type LogQuery = z.output<typeof logQuery>
 
+/** What means something to a device alone, and to a source alone. */
+export const logFields = {
+  deviceFields: ['on', 'unit', 'path'],
+  sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until'],
+} as const
+
 const mostWindowSeconds = 86_400
+const leastDeviceSeconds = 60
 const mostLabels = 6
 /** Lines that are read of a window; the server counts them all. */
 export const mostLines = 2_000
 
+const refuse = (reason: string, bounded: Record<string, string> | null = null) => ({
+  ok: false as const,
+  reason,
+  bounded,
+})
+
 /** May this be asked as it is? Pure. */
-export function judgeLogQuery({ labels, window, pattern }: LogQuery): QueryVerdict {
-  const refuse = (reason: string, bounded: Record<string, string> | null = null) => ({
-    ok: false as const,
-    reason,
-    bounded,
-  })
+export function judgeLogQuery(query: LogQuery): QueryVerdict {
+  const { labels, window, pattern, on, unit, path } = query
+  if (on !== undefined) return judgeDeviceLog(query)
+  if (unit !== undefined || path !== undefined) return refuse('it names a unit or a path and no device: add on')
   const names = Object.keys(labels)
   if (names.length === 0)
-    return refuse('it names nothing: give a label of what it is about, as { "instance": "web-1" }')
+    return refuse(
+      'it names nothing: give a label of what it is about, as { "instance": "web-1" }, or on with the device that holds the log',
+    )
   if (names.length > mostLabels) return refuse(`it has ${names.length} labels, ${mostLabels} at most`)
   const seconds = parseDuration(window)
   if (seconds === null || seconds <= 0)
@@ -42,6 +70,23 @@ export function judgeLogQuery({ labels, window, pattern }: LogQuery): QueryVerdi
   if (seconds > mostWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
   const problem = pattern === undefined ? null : findPatternProblem(pattern)
   return problem === null ? { ok: true } : refuse(problem)
+}
+
+/** A device knows no labels: it is asked for one journal or one file. */
+function judgeDeviceLog({ unit, path, window, labels, excludes, ...rest }: LogQuery): QueryVerdict {
+  const unknown = [
+    ...(Object.keys(labels).length > 0 ? ['labels'] : []),
+    ...(excludes.length > 0 ? ['excludes'] : []),
+    ...(['source', 'pattern', 'until'] as const).filter((field) => rest[field] !== undefined),
+  ]
+  if (unknown.length > 0) return refuse(`a device takes no ${unknown.join(', ')}: leave them out, or leave out on`)
+  if ((unit === undefined) === (path === undefined))
+    return refuse('of a device it names a unit, as nginx.service, or the path of a log file: one of them')
+  const seconds = parseDuration(window)
+  if (seconds === null || seconds < leastDeviceSeconds)
+    return refuse(`the window ${JSON.stringify(window)} is not one of 1m or more: write 30m or 6h`, { window: '1h' })
+  if (seconds > mostWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
+  return { ok: true }
 }
 
 /** Only the plain part of RE2: no repeat of a repeat, no counted repeat, nothing that some engines lack. */
@@ -198,8 +243,10 @@ export type LogReader = {
 export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
   defineSourceTool({
     name: 'search_logs',
-    description: 'Search logs: templates with counts, first and last seen, and samples; what is new and errors first.',
+    description:
+      'Search logs of a source (labels) or a device (on): templates with counts, first and last seen, samples; new ones and errors first.',
     input: logQuery,
+    alsoOfDevices: logFields,
     judge: judgeLogQuery,
     labels: ({ labels }) => labels,
     async read(ask, query, { nowMs, incidentBeganMs }) {

@@ -14,15 +14,11 @@ import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeV
 
 const duration = z.string().max(20)
 const queryInput = z.strictObject({
-  source: z.string().max(40).optional().describe('which source, where there are several'),
-  promql: z
-    .string()
-    .min(1)
-    .max(2_000)
-    .describe('every selector names a metric, or a resource as instance="web-1:9100"'),
-  window: duration.default('1h').describe('how far back, as 30m, 6h, 2d; "now" for one value each'),
+  source: z.string().max(40).optional().describe('where there are several'),
+  promql: z.string().min(1).max(2_000).describe('each selector names a metric, or a resource as instance="web-1:9100"'),
+  window: duration.default('1h').describe('as 30m, 6h, 2d; "now": one value each'),
   step: duration.optional().describe('as 1m'),
-  until: z.iso.datetime().optional().describe('end (RFC 3339, UTC); default now'),
+  until: z.iso.datetime().optional().describe('RFC 3339; default now'),
 })
 type QueryInput = z.output<typeof queryInput>
 
@@ -38,7 +34,7 @@ function readTimes({ promql, window, step }: QueryInput): { windowSeconds: numbe
 const queryMetrics = defineSourceTool({
   name: 'query_metrics',
   description:
-    'Query metrics with PromQL: what each series did, when its level changed, and the same window a day and a week before.',
+    'Query metrics with PromQL: what each series did, when its level changed, and how it was a day and a week before.',
   input: queryInput,
   judge(args) {
     const times = readTimes(args)
@@ -75,12 +71,12 @@ function toMeans(series: readonly Series[]): Map<string, number> {
 }
 
 const describeInput = z.strictObject({
-  source: z.string().max(40).optional().describe('which source, where there are several'),
+  source: z.string().max(40).optional().describe('where there are several'),
   labels: z
     .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200))
     .refine((labels) => Object.keys(labels).length > 0 && Object.keys(labels).length <= 5, 'takes one to five labels')
-    .describe('labels of the resource, as { "instance": "web-1:9100" }'),
-  text: z.string().max(60).optional().describe('only metrics whose name holds this'),
+    .describe('as { "instance": "web-1:9100" }'),
+  text: z.string().max(60).optional().describe('part of the name'),
 })
 
 /** Counts the series of each metric with these labels. */
@@ -91,7 +87,7 @@ function toCountQuery(labels: Record<string, string>): string {
 
 const describeMetrics = defineSourceTool({
   name: 'describe_metrics',
-  description: 'Which metrics exist about a resource, with type and help: what query_metrics can ask.',
+  description: 'Names and types of the metrics about a resource, for query_metrics.',
   input: describeInput,
   judge: ({ labels }) => judgePromql({ promql: toCountQuery(labels), windowSeconds: 0, stepSeconds: 1 }),
   labels: ({ labels }) => labels,

@@ -80,7 +80,7 @@ describe('doors', () => {
       .map(({ method, path, operation }) => `${method} ${path} ${operation['x-agent-tool']}`)
     expect(writable.sort()).toEqual([
       'POST /api/v1/capability-gaps report_capability_gap',
-      'POST /api/v1/devices/{id}/calls the device tool of its capability',
+      'POST /api/v1/devices/{id}/calls the device tool of its capability, or `search_logs`',
       'POST /api/v1/incidents/{id}/escalate escalate_incident',
       'POST /api/v1/incidents/{id}/events add_incident_event',
       'POST /api/v1/incidents/{id}/resolve resolve_incident',

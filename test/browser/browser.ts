@@ -46,10 +46,14 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
  * The core API with a browser in front of it, for the tests of one file. A test sets `page` to the page it opened; it is closed after
  * the test.
  */
-export function useBrowser(): { spine: Spine; browser: Browser; page: Watched } {
+export function useBrowser(environment: Record<string, string> = {}): {
+  spine: Spine
+  browser: Browser
+  page: Watched
+} {
   const set = {} as { spine: Spine; browser: Browser; page: Watched }
   beforeAll(async () => {
-    set.spine = await startSpine({ parts: ['api'] })
+    set.spine = await startSpine({ parts: ['api'], environment })
     set.browser = await launch()
   })
   afterEach(async () => {

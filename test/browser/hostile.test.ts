@@ -99,6 +99,7 @@ beforeAll(async () => {
       '/incidents',
       '/approvals',
       '/alerts',
+      '/jobs',
       '/gaps',
       '/devices',
       '/usage',

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Browser, Page } from 'playwright-core'
@@ -19,10 +21,23 @@ let planned: string
 let opened: [path: string, button: string][]
 const hostile = '<img src=https://evil.example/x onerror=alert(1)>\u202Eevil'
 
+const jobsFile = join(keys.path, 'jobs.yaml')
+const jobs = `
+jobs:
+  - name: converge-web
+    about: "Re-applies the web role ${hostile.replace('\u202E', '\\u202E')}"
+    resources: { kind: node, pattern: "node-web-[a-z0-9-]+" }
+    run: { command: [ansible-playbook, -i, hosts.ini, web.yml, --limit, "{id}"] }
+    check:
+      command: [ansible-playbook, -i, hosts.ini, web.yml, --limit, "{id}", --check, --diff]
+      noChanges: { pattern: "ok=[1-9].* changed=0 ", unless: "(changed|unreachable|failed)=[1-9]" }
+`
+
 beforeAll(async () => {
+  writeFileSync(jobsFile, jobs)
   spine = await startSpine({
     parts: ['lab', 'runbook', 'api', 'worker'],
-    environment: { ...ensureMeshKeys(keys.path) },
+    environment: { ...ensureMeshKeys(keys.path), JOBS_FILE: jobsFile },
   })
   browser = await launch()
   await spine.lab.break('host_down', 'host-osl-1')
@@ -42,6 +57,8 @@ beforeAll(async () => {
       '/approvals',
       '/alerts',
       '/resources',
+      '/jobs',
+      '/jobs/converge-web',
       '/gaps',
       '/devices',
       '/usage',

@@ -1,11 +1,30 @@
-import { expect, test } from '@jest/globals'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from '@jest/globals'
 import { append } from '../../db/append.ts'
+import { acceptEffect, finishEffect, noteJobOfEffect } from '../../db/effects.ts'
 import { storeReading } from '../../db/sources.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident } from '../support/database.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { screenshot, signedIn, useBrowser } from './browser.ts'
 
-const on = useBrowser()
+const hosts = temporaryDirectory()
+const jobsFile = join(hosts.path, 'jobs.yaml')
+writeFileSync(
+  jobsFile,
+  `jobs:
+  - name: converge-web
+    about: Re-applies the web role
+    resources: { kind: node, pattern: "web-[0-9]+" }
+    run: { command: [ansible-playbook, web.yml, --limit, "{id}"] }
+    check:
+      command: [ansible-playbook, web.yml, --limit, "{id}", --check]
+      noChanges: { pattern: "changed=0 " }
+`,
+)
+afterAll(hosts.remove)
+const on = useBrowser({ JOBS_FILE: jobsFile })
 
 const inventory = {
   resources: [
@@ -195,3 +214,41 @@ test('the health page says of a source that is away why, and what that means', a
   await screenshot(on.page, 'health-sources')
   expect(on.page.complaints).toEqual([])
 }, 120_000)
+
+test.each([
+  [1440, 'light'],
+  [390, 'dark'],
+] as const)(
+  'a person sees which jobs are declared, what one starts, and how it went (%i px, %s)',
+  async (width, colorScheme) => {
+    const incidentId = await claimedIncident(on.spine.db)
+    const key = `${incidentId}.1:4:tool_started:0`
+    const resource = { kind: 'node' as const, id: 'web-1' }
+    await acceptEffect(on.spine.db, { key, incidentId, tool: 'run_job', actionDigest: 'd' })
+    await noteJobOfEffect(on.spine.db, key, {
+      name: 'converge-web',
+      system: 'command',
+      phase: 'begun',
+      ref: null,
+      resource,
+    })
+    await finishEffect(on.spine.db, key, { status: 'failed', detail: 'converge-web: it ended with code 2', result: {} })
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
+    await on.page.goto(`${on.spine.url}/jobs`)
+    await on.page.getByRole('table').waitFor()
+    await screenshot(on.page, `jobs-${width}-${colorScheme}`)
+    await on.page.getByRole('link', { name: 'converge-web' }).click()
+    await on.page.getByRole('heading', { name: 'converge-web' }).waitFor()
+    await on.page.getByText('ansible-playbook web.yml --limit {id} --check').waitFor()
+    for (const text of ['whose whole id matches web-[0-9]+', 'output matches changed=0'])
+      expect(await on.page.getByText(text).count()).toBe(1)
+    expect(await on.page.getByText('converge-web: it ended with code 2').count()).toBeGreaterThan(0)
+    expect(await on.page.getByRole('link', { name: 'node:web-1' }).first().getAttribute('href')).toBe(
+      '/resources/node%3Aweb-1',
+    )
+    await screenshot(on.page, `job-${width}-${colorScheme}`)
+    await on.page.goto(`${on.spine.url}/jobs/nothing`)
+    await on.page.getByText('JOBS_FILE declares converge-web').waitFor()
+  },
+  60_000,
+)

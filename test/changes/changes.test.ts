@@ -315,7 +315,7 @@ test('the context of an incident lists five changes at most, from an hour before
   )
   const context = JSON.parse(await bodyText(api.db, assembled?.context.digest ?? ''))
   expect([assembled?.parts.changes, context.changes]).toEqual(['ok', lines])
-  const offered = await bodyText(api.db, assembled?.tools.digest ?? '')
+  const offered = await bodyText(api.db, assembled?.more?.digest ?? '')
   expect(offered).toContain('recent_changes')
 })
 

@@ -102,8 +102,8 @@ type ServedApi = TestApi & {
 }
 
 /** The API itself, listening, over a database of this test file. */
-export function useServedApi(): ServedApi {
-  const api = useApi() as ServedApi
+export function useServedApi(options?: Parameters<typeof useApi>[0]): ServedApi {
+  const api = useApi(options) as ServedApi
   const sockets = new Set<Socket>()
   let open = 0
   let server: Server

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { ensureMeshKeys } from '../../start/enrol-lab.ts'
+import { unfoldNames } from '../../tools/registry.ts'
 import { runCli, tokenFile } from '../cli/run-cli.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
 import { type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
@@ -168,9 +169,10 @@ test('the API is killed while a device works: its successor asks the device, not
 test('what the model was offered are the tools that the device has', async () => {
   const tools = (model.requests[0]?.tools ?? []) as { function: { name: string; description: string } }[]
   const names = tools.map((tool) => tool.function.name)
-  expect(names).toEqual(expect.arrayContaining(['exec', 'fs_read', 'proc_list', 'more_tools']))
-  const more = tools.find((tool) => tool.function.name === 'more_tools')?.function.description ?? ''
-  for (const rare of ['shell_eval', 'fs_write']) expect(more).toContain(rare)
+  expect(names).toEqual(expect.arrayContaining(['exec', 'search_logs', 'more_tools']))
+  const told = tools.find((tool) => tool.function.name === 'more_tools')?.function.description ?? ''
+  const more = unfoldNames(/There are: (.*)\.$/.exec(told)?.[1]?.split(', ') ?? [])
+  for (const rare of ['shell_eval', 'fs_write', 'fs_read', 'proc_list']) expect(more).toContain(rare)
   for (const privileged of ['pkg_install', 'proc_kill', 'git_push'])
     expect([...names, more].join()).not.toContain(privileged)
   for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)

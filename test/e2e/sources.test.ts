@@ -1,9 +1,13 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { declareSite } from '../../db/site.ts'
 import { putSource } from '../../db/sources.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -48,12 +52,29 @@ const prometheus = createServer((request, response) => {
   })
 })
 
+/** A host is a file that should hold "wanted"; the stand-in of ansible-playbook brings it back. */
+const hosts = temporaryDirectory()
+const playbook = fileURLToPath(new URL('../effects/stand-ins/playbook.sh', import.meta.url))
+const jobs = `
+jobs:
+  - name: converge-web
+    about: Re-applies the configuration of a web node
+    resources: { kind: node, pattern: "web-[0-9]+" }
+    run: { command: [${playbook}, ${hosts.path}, --limit, "{id}"] }
+    check:
+      command: [${playbook}, ${hosts.path}, --limit, "{id}", --check, --diff]
+      noChanges: { pattern: "changed=0 .*failed=0", unless: "changed=[1-9]|failed=[1-9]" }
+`
+
 beforeAll(async () => {
+  writeFileSync(join(hosts.path, 'jobs.yaml'), jobs)
+  writeFileSync(join(hosts.path, 'calls'), '')
+  writeFileSync(join(hosts.path, 'web-1'), 'drifted')
   model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
   await new Promise<void>((resolve) => prometheus.listen(0, '127.0.0.1', resolve))
   spine = await startSpine({
     parts: ['api', 'worker'],
-    environment: { LLM_BASE_URL: model.url, LLM_MODEL: 'scripted' },
+    environment: { LLM_BASE_URL: model.url, LLM_MODEL: 'scripted', JOBS_FILE: join(hosts.path, 'jobs.yaml') },
   })
   await sql`insert into region (id) values ('site')`.execute(spine.db)
   await sql`insert into shard (id, region, role, status, config) values ('web', 'site', 'web', 'unknown', '{}')`.execute(
@@ -68,20 +89,19 @@ afterAll(async () => {
   await model?.stop()
   prometheus.closeAllConnections()
   prometheus.close()
+  hosts.remove()
 })
 
 const lastText = (request: ChatRequest): string => request.messages.at(-1)?.content ?? ''
 const toolNames = (request: ChatRequest): string[] =>
   (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
 
-const raise = (name: string) =>
+const raise = (name: string, instance = 'web-1:9100') =>
   spine.post(
     '/ingest/alertmanager',
     {
       version: '4',
-      alerts: [
-        { status: 'firing', labels: { alertname: name, instance: 'web-1:9100' }, annotations: { summary: 'Disk' } },
-      ],
+      alerts: [{ status: 'firing', labels: { alertname: name, instance }, annotations: { summary: 'Disk' } }],
     },
     { token: spine.tokens.ingest },
   )
@@ -168,10 +188,9 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
 }, 120_000)
 
 test('a model sees what was deployed just before, and asks for more, as the text of a stranger', async () => {
-  let [context, answer, offered]: [string, string, string[]] = ['', '', []]
+  let [context, answer]: [string, string] = ['', '']
   lines = [
     (request) => {
-      offered = toolNames(request)
       context = JSON.stringify(request.messages)
       return [{ tool: 'recent_changes', arguments: { resource: 'node:web-1', window: '2h' } }]
     },
@@ -186,7 +205,6 @@ test('a model sees what was deployed just before, and asks for more, as the text
   await spine.post('/ingest/change', change, { token: spine.tokens.ingest })
   await raise('after_a_change')
   const incident = await spine.incident('after_a_change', 'escalated')
-  expect(offered).toContain('recent_changes')
   expect(context).toContain('4 min before it began')
   expect(answer).toContain('4 min before it began')
   // What stands in it can close no fence.
@@ -196,3 +214,104 @@ test('a model sees what was deployed just before, and asks for more, as the text
   )
   expect(judged.map(({ tool, code }) => [tool, code])[0]).toEqual(['recent_changes', 'READ'])
 }, 60_000)
+
+test('an incident about nothing is offered little at first; what its run finds adds the tools of that kind', async () => {
+  let [offered, after]: [string[], string[]] = [[], []]
+  lines = [
+    (request) => {
+      offered = toolNames(request)
+      return [{ tool: 'get_resource', arguments: { kind: 'node', id: 'web-1' } }]
+    },
+    (request) => {
+      after = toolNames(request)
+      return handOver(request)
+    },
+  ]
+  await raise('about_nothing', 'web-99:9100')
+  const incident = await spine.incident('about_nothing', 'escalated')
+  expect(incident.resource).toBeNull()
+  expect(offered).toEqual(expect.arrayContaining(['find_resource', 'get_resource', 'query_metrics', 'more_tools']))
+  for (const name of ['get_node', 'converge_shard', 'get_host']) expect(offered).not.toContain(name)
+  expect(after).toEqual(expect.arrayContaining(['get_node', 'converge_shard']))
+  expect(after).not.toContain('get_host')
+}, 60_000)
+
+test('a model learns from the context which pages of a server it may read, before it asks for one', async () => {
+  const page = createServer((_, response) => response.setHeader('content-type', 'text/plain').end('pool exhausted'))
+  await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
+  const { port } = page.address() as AddressInfo
+  const source = { kind: 'http', url: `http://127.0.0.1:${port}`, credential: null, caFile: null, timeoutSeconds: 5 }
+  await putSource(spine.db, 'pages', { ...source, options: { paths: ['/health', '/nodes/*'] } }, 'anna')
+  let [context, answer]: [string, string] = ['', '']
+  lines = [
+    (request) => {
+      context = request.messages.map(({ content }) => content).join('\n')
+      return [{ tool: 'http_read', arguments: { path: '/health' } }]
+    },
+    (request) => {
+      answer = lastText(request)
+      return handOver(request)
+    },
+  ]
+  await raise('has_pages')
+  await spine.incident('has_pages', 'escalated')
+  page.closeAllConnections()
+  page.close()
+  expect(context).toContain('"pages":[{"source":"pages","tool":"http_read","paths":["/health","/nodes/*"]}]')
+  expect(answer).toContain('pool exhausted')
+}, 60_000)
+
+test('a model repairs a node by a declared job: its check mode is the card, a person agrees, it runs, and its check mode proves it', async () => {
+  let [context, refused, offered]: [string, string, string[]] = ['', '', []]
+  const callJob = (reason: string) => [
+    { tool: 'run_job', arguments: { job: 'converge-web', kind: 'node', id: 'web-1', reason } },
+  ]
+  let finished = ''
+  lines = [
+    (request) => {
+      context = request.messages.map(({ content }) => content).join('\n')
+      offered = toolNames(request)
+      return callJob('its configuration has drifted')
+    },
+    (request) => {
+      // What was not looked up is not repaired: the answer says so, and what helps.
+      refused = lastText(request)
+      return [{ tool: 'get_node', arguments: { id: 'web-1' } }]
+    },
+    () => callJob('its configuration has drifted'),
+    (request) => {
+      finished = lastText(request)
+      return handOver(request)
+    },
+  ]
+  await raise('config_drifted')
+  const approval = await spine.pendingApproval(60_000)
+  expect(context).toContain('"jobs":[{"name":"converge-web","about":"Re-applies the configuration of a web node"}]')
+  expect(offered).toContain('run_job')
+  expect(refused).toMatch(/TARGET_NOT_LOOKED_UP|look/i)
+  expect(approval).toMatchObject({ tool: 'run_job', risk: 'medium', required: 1 })
+  const { dryRun } = await spine.get<{ dryRun: { details: { rehearsal: { told: string[] } } } }>(
+    `/approvals/${approval.id}`,
+  )
+  expect(dryRun.details.rehearsal.told).toEqual(expect.arrayContaining(['-drifted', '+wanted']))
+  expect(readFileSync(join(hosts.path, 'web-1'), 'utf8')).toBe('drifted')
+
+  const as = { token: spine.tokens.approver }
+  const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
+  await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
+  const incident = await spine.incident('config_drifted', 'escalated')
+  expect(readFileSync(join(hosts.path, 'web-1'), 'utf8').trim()).toBe('wanted')
+  const calls = readFileSync(join(hosts.path, 'calls'), 'utf8').trim().split('\n')
+  expect(calls.filter((call) => call === 'run web-1')).toHaveLength(1)
+  expect([calls[0], calls.at(-1)]).toEqual(['--check web-1', '--check web-1'])
+  expect(finished).toContain('changed=1')
+  expect(finished).toContain('"outcome":"held"')
+  const verified = (await spine.events(incident.id)).flatMap((event) =>
+    event.kind === 'verification' ? [event.metadata] : [],
+  )
+  expect(JSON.stringify(verified)).toContain('the check mode of converge-web says that nothing would change')
+  const shown = await spine.get<{ lastRuns: unknown[] }>('/jobs/converge-web')
+  expect(shown.lastRuns).toMatchObject([
+    { status: 'done', resource: { kind: 'node', id: 'web-1' }, incidentId: incident.id },
+  ])
+}, 120_000)

@@ -3,8 +3,9 @@ import { putSource } from '../../db/sources.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { writeJobs } from '../../lab/jobs.ts'
 import type { MetricFault } from '../../lab/metric-fault-names.ts'
-import { missingServers } from '../../lab/monitoring.ts'
+import { findVictoriaLogs, missingServers } from '../../lab/monitoring.ts'
 import { enrolLab, ensureMeshKeys } from '../../start/enrol-lab.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -19,6 +20,7 @@ const faults = {
   certificate_ending: { on: 'node-web-ams-2a', type: 'ssl_certificate_will_expire_soon', ends: 'repaired' },
   red_herring: { on: 'node-web-ams-2b', type: 'high_error_rate', ends: 'repaired' },
   missing_data: { on: 'node-web-osl-2b', type: 'target_down', ends: 'no_tool' },
+  stale_lock: { on: 'node-web-osl-3a', type: 'high_error_rate', ends: 'repaired' },
 } as const satisfies Record<MetricFault, { on: string; type: string; ends: string }>
 const names = Object.keys(faults) as MetricFault[]
 
@@ -27,6 +29,7 @@ const suite = missing.length > 0 ? describe.skip : describe
 
 suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.join(', ')})` : ''}`, () => {
   const keys = temporaryDirectory()
+  const place = temporaryDirectory()
   let spine: Spine
   let isOver = false
   let approving: Promise<void>
@@ -34,10 +37,17 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
   beforeAll(async () => {
     spine = await startSpine({
       parts: ['lab', 'runbook', 'api', 'worker'],
-      environment: { LAB_WEB_SHARDS: '4', WATCHDOG_INTERVAL_SECONDS: '0.5', ...ensureMeshKeys(keys.path) },
+      environment: {
+        LAB_WEB_SHARDS: '5',
+        WATCHDOG_INTERVAL_SECONDS: '0.5',
+        LAB_DIR: place.path,
+        JOBS_FILE: writeJobs(place.path),
+        VICTORIA_LOGS: process.env.VICTORIA_LOGS ?? '',
+        ...ensureMeshKeys(keys.path),
+      },
     })
     await enrolLab(spine.url, spine.tokens.admin, spine.lab)
-    const { prometheusUrl } = await spine.lab.monitor()
+    const { prometheusUrl, logsUrl } = await spine.lab.monitor()
     const source = {
       kind: 'prometheus',
       url: prometheusUrl,
@@ -47,6 +57,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       timeoutSeconds: 10,
     }
     await putSource(spine.db, 'lab', source, 'anna')
+    if (logsUrl) await putSource(spine.db, 'logs', { ...source, kind: 'victorialogs', url: logsUrl }, 'anna')
     for (const name of names) await spine.lab.break(name, faults[name].on)
     approving = approveAll()
   }, 300_000)
@@ -55,6 +66,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     await approving
     await spine?.stop()
     keys.remove()
+    place.remove()
   }, 60_000)
 
   /** A person who says yes to everything: what is asked here is what the runbooks propose. */
@@ -89,7 +101,12 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     '%s: its alert names the node, a metric tells the cause, and it ends as it should',
     async (name) => {
       const incident = await ended(name)
-      expect([incident.category ?? incident.outcome, incident.attempt]).toEqual([faults[name].ends, 1])
+      const { category, outcome, attempt, resolution } = incident
+      expect({ ends: category ?? outcome, attempt, resolution }).toEqual({
+        ends: faults[name].ends,
+        attempt: 1,
+        resolution,
+      })
       const answers = reads(await spine.events(incident.id))
       // Two questions at most before the cause is known, and one after a repair.
       expect(answers.length).toBeLessThanOrEqual(faults[name].ends === 'repaired' ? 3 : 2)
@@ -103,11 +120,32 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     180_000,
   )
 
+  test('a lock that a log alone tells of is removed by the job that the operator declared, with its check mode as card and proof', async () => {
+    const events = await spine.events((await ended('stale_lock')).id)
+    const finished = events.flatMap((event) => (event.kind === 'tool_finished' ? [event.metadata] : []))
+    const log = finished.find(({ tool }) => tool === 'search_logs')
+    expect(JSON.stringify(log?.result)).toContain('the index is locked: var/search.lock was left by reindex 4711')
+    // Where logs are collected they are read there; else on the node that writes them.
+    const source = findVictoriaLogs() ? 'logs' : faults.stale_lock.on
+    expect(log?.result).toMatchObject({ data: { source } })
+    const asked = events.find((event) => event.kind === 'approval_requested')
+    expect(asked?.metadata).toMatchObject({ tool: 'run_job', risk: 'medium' })
+    const { dryRun } = await spine.get<Approval>(`/approvals/${asked?.metadata.approvalId}`)
+    expect(JSON.stringify(dryRun.details)).toMatch(/would remove .*search\.lock/)
+    expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
+  }, 180_000)
+
   test('what is loud beside a cause is another incident, and is left alone', async () => {
-    const loud = await spine.until('the incident about the CPU', async () =>
-      (await spine.incidents('?type=process_cpu_high')).find(({ resource }) => resource?.id === faults.red_herring.on),
+    // On a busy machine the report gets its share of a core late.
+    const loud = await spine.until(
+      'the incident about the CPU',
+      async () =>
+        (await spine.incidents('?type=process_cpu_high')).find(
+          ({ resource }) => resource?.id === faults.red_herring.on,
+        ),
+      150_000,
     )
     const cause = await ended('red_herring')
     expect([loud.severity, loud.id === cause.id]).toEqual(['critical', false])
-  }, 60_000)
+  }, 180_000)
 })

@@ -1,9 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 
 const program = '/lib/systemd/systemd'
+const journal = '/run/log/journal'
 
 /** Why this machine can run no manager; null when it can. */
 export function whyNoSystemd(): string | null {
@@ -13,10 +14,13 @@ export function whyNoSystemd(): string | null {
 
 /**
  * The machine need not have been started by systemd: the manager believes that it was, in its own view of /run. It and its services get
- * control groups of their own, which end with it.
+ * control groups of their own, which end with it. A real journald listens there; it knows a unit by the name of its control group, so the
+ * groups begin with a slice, and keeps its journal where journalctl of the whole machine reads.
  */
 const begin = `set -e
-mkdir -p /run/systemd; mount -t tmpfs none /run/systemd; mkdir -p /run/systemd/system
+mkdir -p /run/systemd; mount -t tmpfs none /run/systemd; mkdir -p /run/systemd/system /run/systemd/journal
+/lib/systemd/systemd-journald >/dev/null 2>&1 & echo $! > "$1/journald.pid"
+for n in $(seq 50); do [ -S /run/systemd/journal/stdout ] && break; sleep 0.1; done
 for at in /sys/fs/cgroup/systemd /sys/fs/cgroup/unified /sys/fs/cgroup; do
   [ -w $at/cgroup.procs ] || continue
   mkdir -p $at/$2; echo $$ > $at/$2/cgroup.procs
@@ -35,7 +39,8 @@ export type RealSystemd = {
 /** A real manager of systemd, as a user has one. Call `whyNoSystemd` first. */
 export async function startSystemd(): Promise<RealSystemd> {
   const directory = temporaryDirectory()
-  const group = `nightshift-${process.pid}`
+  const group = `nightshift-${process.pid}.slice`
+  const hadJournal = existsSync(journal)
   const units = join(directory.path, 'config/systemd/user')
   const runtime = join(directory.path, 'run')
   mkdirSync(units, { recursive: true })
@@ -65,6 +70,8 @@ export async function startSystemd(): Promise<RealSystemd> {
       const gone = new Promise((resolve) => child.once('exit', resolve))
       systemctl('exit')
       await gone
+      process.kill(Number(readFileSync(join(directory.path, 'journald.pid'), 'utf8')), 'SIGKILL')
+      if (!hadJournal) rmSync(journal, { recursive: true, force: true })
       for (const at of ['/sys/fs/cgroup/systemd', '/sys/fs/cgroup/unified', '/sys/fs/cgroup'])
         if (existsSync(join(at, group))) removeGroups(join(at, group))
       directory.remove()

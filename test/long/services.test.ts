@@ -31,7 +31,7 @@ beforeAll(async () => {
   // It fails for as long as a file is in its way, as one whose configuration is wrong does.
   systemd.define(
     'shop.service',
-    `[Unit]\nDescription=The shop\n[Service]\nExecStart=/bin/sh -c 'test ! -e ${blocker} && exec sleep 100000'\n`,
+    `[Unit]\nDescription=The shop\n[Service]\nExecStart=/bin/sh -c 'for order in 17 18 19; do echo "order $$order failed: pool exhausted"; done; echo open; test ! -e ${blocker} && exec sleep 100000'\n`,
   )
   systemd.define(
     'front.service',
@@ -103,6 +103,37 @@ async function approve(tool: string) {
 }
 
 when(
+  'what a service has logged is read out of the real journal by search_logs, as templates',
+  async () => {
+    let answer = ''
+    let offered: string[] = []
+    let turn = 0
+    says = (request) => {
+      turn += 1
+      if (turn === 1) {
+        offered = (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
+        return call('search_logs', { window: '30m' })
+      }
+      answer = request.messages.at(-1)?.content ?? ''
+      const said = { reason: 'The pool is exhausted.', category: 'no_tool', next_step: 'Give it a larger pool.' }
+      return [{ tool: 'escalate_incident', arguments: { id: idIn(request), ...said } }]
+    }
+    await raise('ShopSlow')
+    await spine.until('the end', async () => (await spine.incidents('?status=escalated'))[0])
+    expect(offered).toContain('search_logs')
+    const { ok, data } = JSON.parse(answer) as {
+      ok: boolean
+      data: { source: string; summary: { asked: object; templates: { template: string; count: number }[] } }
+    }
+    expect([ok, data.source, data.summary.asked]).toEqual([true, 'web-2', { labels: { unit: 'shop.service' } }])
+    const failed = data.summary.templates.find(({ template }) => template.includes('pool exhausted'))
+    expect(failed).toMatchObject({ count: 3, isNew: true, sample: expect.stringContaining('failed: pool exhausted') })
+    expect(answer.length).toBeLessThan(3_000)
+  },
+  60_000,
+)
+
+when(
   `an alert by instance leads to a service that has failed, and to its restart with a proof${why ? ` (${why})` : ''}`,
   async () => {
     systemd.systemctl('kill', '--signal=KILL', 'shop.service')
@@ -135,7 +166,7 @@ when(
     for (const said of ['shop.service: The shop', 'now failed (failed)', 'signal', 'undo: none'])
       expect(details).toContain(said)
     const found = await spine.until('the end', async () =>
-      (await spine.incidents()).find(({ status }) => status === 'resolved' || status === 'escalated'),
+      (await spine.incidents('?type=systemd_unit_failed')).find(({ status }) => /resolved|escalated/.test(status)),
     )
     const events = await spine.events(found.id)
     const verified = events.find((event) => event.kind === 'verification')
@@ -173,7 +204,7 @@ when(
     expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with it|stops with it: front\.service/)
     await approve('service_start')
     const incident = await spine.until('the escalation', async () =>
-      (await spine.incidents('?status=escalated')).find(({ status }) => status === 'escalated'),
+      (await spine.incidents('?status=escalated')).find(({ type }) => type === 'shop_down'),
     )
     expect(read).toContain('did not stay up')
     const outcomes = (await spine.events(incident.id)).flatMap((event) =>

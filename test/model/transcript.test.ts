@@ -11,7 +11,7 @@ describe('describe tools', () => {
     z.strictObject({
       id: z.string().describe('Which shard'),
       title: z.string().optional(),
-      limit: z.int().min(1).default(20),
+      limit: z.int().min(1).max(200).default(20),
       kind: z.enum(['a', 'b']),
     }),
     { io: 'input' },
@@ -29,7 +29,7 @@ describe('describe tools', () => {
           properties: {
             id: { type: 'string', description: 'Which shard' },
             title: { type: 'string' }, // a parameter of that name is no noise
-            limit: { type: 'integer', minimum: 1, default: 20 },
+            limit: { type: 'integer', maximum: 200, default: 20 }, // that one is the least goes without saying
             kind: { type: 'string', enum: ['a', 'b'] },
           },
           required: ['id', 'kind'],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { rule } from '../../activities/rule.ts'
 import { append } from '../../db/append.ts'
@@ -217,11 +217,25 @@ describe('denial', () => {
   const other: ResourceRef = { kind: 'node', id: 'web-8' }
   const kill = { pid: 4711, start_time: '100', signal: 'TERM' }
 
+  beforeAll(async () => {
+    await database.db.transaction().execute((trx) =>
+      declareResources(trx, importSource, {
+        resources: [vm, node, other] as never,
+        relations: [{ from: node, kind: 'same_as', to: vm }],
+      }),
+    )
+  })
+
   /** A person denied that this process is ended, for the machine under this name. */
   async function deny(on: ResourceRef): Promise<void> {
+    const id = await ask(on)
+    await database.db.updateTable('approval').set({ status: 'denied' }).where('id', '=', id).execute()
+  }
+
+  async function ask(on: ResourceRef): Promise<string> {
     const incidentId = await claimedIncident(database.db)
     const args = { on: on.id, ...kill, reason: 'it eats the CPU' }
-    await database.db.transaction().execute(async (trx) => {
+    return await database.db.transaction().execute(async (trx) => {
       const { id } = await requestApproval(trx, {
         ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'proc_kill', args, targets: [on] },
         ...{ reason: '', actionDigest: actionDigest('proc_kill', args), stateFingerprint: 'f', risk: 'high' },
@@ -233,7 +247,7 @@ describe('denial', () => {
         },
         ...{ stepKey: `${incidentId}:ask`, replaces: null, actor: agentActor },
       })
-      await trx.updateTable('approval').set({ status: 'denied' }).where('id', '=', id).execute()
+      return id
     })
   }
 
@@ -270,16 +284,21 @@ describe('denial', () => {
     const events = await eventsOf(database.db, incidentId)
     const judged = events.find(({ kind }) => kind === 'call_judged')
     if (judged?.kind !== 'call_judged') throw new Error('nothing was judged')
-    return { code: judged.metadata.code, events }
+    return { code: judged.metadata.code, approvalId: judged.metadata.approvalId, events }
   }
 
+  test('a question that waits about a machine under one name is not asked again under its other name', async () => {
+    const asked = await ask(vm)
+    expect((await propose(node)).approvalId).toBe(asked)
+    expect((await propose(vm)).approvalId).toBe(asked)
+    // Another machine, another process: those are other questions.
+    expect((await propose(other)).approvalId).not.toBe(asked)
+    expect((await propose(node, { ...kill, pid: 4712 })).approvalId).not.toBe(asked)
+    const pending = await database.db.selectFrom('approval').select('id').where('status', '=', 'pending').execute()
+    expect(pending.filter(({ id }) => id === asked)).toHaveLength(1)
+  })
+
   test('what a person denied for a machine under one name is denied under its other name, and nothing else is', async () => {
-    await database.db.transaction().execute((trx) =>
-      declareResources(trx, importSource, {
-        resources: [vm, node, other] as never,
-        relations: [{ from: node, kind: 'same_as', to: vm }],
-      }),
-    )
     await deny(vm)
     const { code, events } = await propose(node)
     expect(code).toBe('DENIED_BEFORE')

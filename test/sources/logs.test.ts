@@ -89,6 +89,30 @@ describe('a question to logs', () => {
     },
   )
 
+  test.each([
+    [{ on: 'web-1', unit: 'nginx.service', labels: {} }, true],
+    [{ on: 'web-1', path: '/var/log/app.log', labels: {}, contains: ['x'], window: '24h' }, true],
+    [{ on: 'web-1', labels: {} }, /a unit.*or the path/],
+    [{ on: 'web-1', unit: 'a', path: '/b', labels: {} }, /one of them/],
+    [{ on: 'web-1', unit: 'a' }, /takes no labels: leave them out/],
+    [{ on: 'web-1', unit: 'a', labels: {}, pattern: 'x', excludes: ['y'] }, /takes no excludes, pattern/],
+    [{ on: 'web-1', unit: 'a', labels: {}, window: '5s' }, /1m or more/],
+    [{ unit: 'a' }, /no device: add on/],
+  ] as const)('of a device names one journal or one file: %j', (query, wanted) => {
+    const verdict = ask(query)
+    if (wanted === true) expect(verdict).toEqual({ ok: true })
+    else expect(verdict).toMatchObject({ ok: false, reason: expect.stringMatching(wanted) })
+  })
+
+  test('that names a device is sent to no source', () => {
+    const planned = planRead([], 'search_logs', { on: 'web-1', unit: 'nginx.service' })
+    expect(planned).toMatchObject({
+      ok: false,
+      code: 'INVALID',
+      reason: expect.stringContaining('/devices/{id}/calls'),
+    })
+  })
+
   test('is quoted: no text of it is read as part of a query', () => {
     const hostile = ['"} or {a="b', '` | delete', '\\', 'x" | stats count() "', '\n', '*', 'a"):="b']
     for (const text of hostile) {

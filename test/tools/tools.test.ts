@@ -8,10 +8,10 @@ import type { Incident } from '../../domain/incident.ts'
 import { inventoryKinds } from '../../domain/kinds.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { describeTools } from '../../model/describe-tools.ts'
-import { keepTopics, readPrompts } from '../../prompts/render.ts'
+import { keepTopics, readPrompts, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { renderCard } from '../../slack/card.ts'
 import { sourceKinds } from '../../sources/kinds.ts'
-import { describedTools, splitTools, tools } from '../../tools/registry.ts'
+import { describedTools, splitTools, tools, unfoldNames } from '../../tools/registry.ts'
 
 describe('converge', () => {
   const node = (id: string, more = {}) => ({
@@ -44,7 +44,8 @@ describe('converge', () => {
 
 describe('first turn', () => {
   const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
-  const everything = describedTools(null, [device], [...sourceKinds.keys()])
+  const everything = describedTools(null, [device], [...sourceKinds.keys()], { changes: true, jobs: true })
+  const prompts = readPrompts()
   const names = (list: { name: string }[]) => list.map(({ name }) => name)
 
   describe('the first turn', () => {
@@ -52,13 +53,50 @@ describe('first turn', () => {
       const { first, more } = splitTools(everything, kind)
       expect([...names(first), ...names(more)].sort()).toEqual([...names(everything), 'more_tools'].sort())
       const listed = first.find(({ name }) => name === 'more_tools')?.description ?? ''
-      for (const name of names(more)) expect(listed).toContain(name)
+      const told = /There are: (.*)\.$/.exec(listed)?.[1]?.split(', ') ?? []
+      expect(unfoldNames(told).sort()).toEqual(names(more).sort())
     })
 
     test.each([...inventoryKinds, null])('an incident about %s can be ended, and its resource found', (kind) => {
       const first = names(splitTools(everything, kind).first)
-      for (const name of ['resolve_incident', 'escalate_incident', 'find_resource', 'get_resource', 'query_metrics'])
+      for (const name of ['resolve_incident', 'escalate_incident', 'find_resource', 'query_metrics', 'search_logs'])
         expect(first).toContain(name)
+      const own: Partial<Record<string, string>> = { node: 'get_node', host: 'get_host', vm: 'current_vm_host' }
+      const read = kind === 'shard' || kind === 'tenant' ? 'get_shard' : (own[kind ?? ''] ?? 'get_resource')
+      expect(first).toContain(read)
+    })
+
+    test.each([...inventoryKinds, null])(
+      'prompt and tools are 12 kB at most with everything connected, for %s',
+      (kind) => {
+        const { first } = splitTools(everything, kind)
+        const topics = topicsOf(kind, true)
+        const system = renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '', topics })
+        const bytes = Buffer.byteLength(system) + Buffer.byteLength(JSON.stringify(describeTools(first)))
+        expect(bytes).toBeLessThanOrEqual(12_288)
+      },
+    )
+
+    test('a job is offered first where one is declared for the resource', () => {
+      expect(names(splitTools(everything, 'node').first)).toContain('run_job')
+      const { first, more } = splitTools(everything, 'node', ['jobs'])
+      expect([names(first).includes('run_job'), names(more).includes('run_job')]).toEqual([false, true])
+    })
+
+    test('logs are one tool: of sources, of devices, or of both, with the fields that mean something there', () => {
+      const fieldsOf = (devices: (typeof device)[], sources: string[]) =>
+        Object.keys(
+          describedTools(null, devices, sources).find(({ name }) => name === 'search_logs')?.inputSchema.properties ??
+            {},
+        )
+      expect(fieldsOf([device], [])).toEqual(['on', 'unit', 'path', 'contains', 'window'])
+      expect(fieldsOf([], ['loki'])).toEqual(['labels', 'contains', 'excludes', 'pattern', 'window', 'until'])
+      expect(fieldsOf([device], ['loki', 'victorialogs'])).toEqual(
+        expect.arrayContaining(['source', 'labels', 'on', 'unit']),
+      )
+      expect(fieldsOf([], ['prometheus'])).toEqual([])
+      expect(names(everything)).not.toContain('device_logs')
+      expect(tools.get('device_logs')?.effect).toBe('read')
     })
 
     test('plans are offered for hosts and VMs, shards for what belongs to one', () => {
@@ -75,10 +113,11 @@ describe('first turn', () => {
     test('what is looked at first is offered where it matters, and what is rare on request', () => {
       const offering = (name: string) =>
         inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
-      for (const name of ['get_host', 'list_hosts']) expect(offering(name)).toEqual(['region', 'host', 'vm'])
+      expect(offering('get_host')).toEqual(['region', 'host', 'vm'])
       for (const name of ['vm_start', 'vm_restart']) expect(offering(name)).toEqual(['vm'])
       expect(offering('disk_usage')).toEqual(expect.arrayContaining(['node', 'service_unit', 'database']))
-      for (const name of ['vm_stop', 'git_log', 'git_show', 'git_revert']) expect(offering(name)).toEqual([])
+      for (const name of ['vm_stop', 'git_log', 'git_show', 'git_revert', 'http_read', 'recent_changes'])
+        expect(offering(name)).toEqual([])
     })
 
     test('a site with few tools has no more_tools', () => {
@@ -93,7 +132,7 @@ describe('first turn', () => {
   })
 
   describe('the prompt', () => {
-    const { system } = readPrompts()
+    const { system } = prompts
 
     test('a site with database shards reads the lines of shards, a host those of plans, each without its mark', () => {
       const shard = keepTopics(system, new Set(['shard', 'node', 'tenant']))

@@ -127,7 +127,7 @@ function commit(deploy: Deploy, written: Step): Decision {
     [
       {
         kind: 'was',
-        text: cause ? `the last commit changed ${name} on ${node}` : `${name} was no JSON on ${node}`,
+        text: cause ? `${name} on ${node} was as the last commit has it` : `${name} was no JSON on ${node}`,
         quotes: done(steps, 'fs_read', node).slice(0, 1).flatMap(contentOf),
       },
       {

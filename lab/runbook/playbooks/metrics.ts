@@ -17,6 +17,7 @@ import {
   rows,
   subject,
   text,
+  words,
 } from '../facts.ts'
 import { undoCommit } from './deploy.ts'
 
@@ -135,7 +136,10 @@ export function freeConnections(conversation: Conversation): Decision {
   return converge(conversation, holder, { found, first, query })
 }
 
-/** Errors since a release: what answers with them, since when, what else changed, and what was deployed. Undoing it needs approval. */
+/**
+ * Errors: what answers with them, since when, what else changed, and what its log says. A lock is removed by a job of the operator; else it is
+ * what was deployed, and undoing that needs approval.
+ */
 export function undoRelease(conversation: Conversation): Decision {
   const { steps } = conversation
   const node = subject(conversation, 'node')
@@ -146,22 +150,77 @@ export function undoRelease(conversation: Conversation): Decision {
     return { say: `I look up ${node}.`, calls: [call('get_node', { id: node })] }
   const errors = `sum by (path, code) (rate(http_requests_total{instance="${instance}"}[30s]))`
   const cpu = `rate(process_cpu_seconds_total{instance="${instance}"}[30s])`
-  const questions = [errors, cpu].filter((promql) => readings(steps, promql).length === 0)
-  if (questions.length > 0) {
-    const calls = questions.map((promql) => call('query_metrics', { promql, window: '10m' }))
-    return { say: 'I ask which answers are errors, and whether the service is busy.', calls }
-  }
+  const logged = done(steps, 'search_logs').at(-1)
+  const missing = [
+    ...[errors, cpu].flatMap((promql) =>
+      readings(steps, promql).length === 0 ? [call('query_metrics', { promql, window: '10m' })] : [],
+    ),
+    ...(logged ? [] : [askSearchLog(conversation, { node, instance, checkout })]),
+  ]
+  if (missing.length > 0)
+    return {
+      say: 'I ask which answers are errors, whether the service is busy, and what its log says.',
+      calls: missing,
+    }
   const failing = rows(summaryOf(readings(steps, errors)[0]).series).find(({ labels }) =>
     /^5/.test(text(object(labels), 'code') ?? ''),
   )
   if (!failing) return escalate(conversation, `${node} gives no errors any more.`)
   // What is busy may be loud and have nothing to do with it: a path that fails while the others answer is no lack of CPU.
   const path = text(object(failing.labels), 'path')
+  const locked = rows(summaryOf(logged).templates)
+    .map((template) => /the index is locked: [\w./]+ was left by [\w ]+/.exec(text(template, 'sample') ?? '')?.[0])
+    .find(Boolean)
+  if (locked && logged) return unlock(conversation, node, { locked, logged })
   return undoCommit(conversation, {
     node,
     file: posix.join(checkout, 'features.json'),
     why: `Requests to ${path} fail since the last commit`,
   })
+}
+
+/** In the source that collects logs, where there is one; else on the node that writes it. */
+function askSearchLog(
+  { hasLogSource }: Conversation,
+  { node, instance, checkout }: { node: string; instance: string; checkout: string },
+): Call {
+  const path = posix.join(posix.dirname(checkout), 'logs/search.log')
+  const where = hasLogSource ? { labels: { instance }, contains: ['search'] } : { on: node, path }
+  return call('search_logs', { ...where, window: '15m' })
+}
+
+/** The log names a lock that nobody holds any more: a job that the operator declared for this removes it, once a person agrees. */
+function unlock(
+  conversation: Conversation,
+  node: string,
+  { locked, logged }: { locked: string; logged: ReturnType<typeof done>[number] },
+): Decision {
+  const { steps, context } = conversation
+  const job = context?.jobs.find(({ about }) => /\block\b/.test(about))
+  const found = `Search on ${node} fails: ${locked}`
+  if (!job) {
+    const nextStep = `Remove the lock on ${node}, once nothing reindexes there.`
+    return escalate(conversation, `${found}.`, { category: 'no_tool', nextStep })
+  }
+  const ran = done(steps, 'run_job').at(-1)
+  if (!ran) {
+    const args = { job: job.name, kind: 'node', id: node, reason: `${found}.` }
+    return { say: `${found}. The operator declared ${job.name} for that.`, calls: [call('run_job', args)] }
+  }
+  const since = after(steps, 'run_job')
+  const health = done(since, 'get_node', node).at(-1)
+  if (!health) return { say: 'I look at the node after it.', calls: [call('get_node', { id: node })] }
+  if (lastVerification([ran, ...since]) === 'not_held')
+    return escalate(conversation, `${found}. ${job.name} ran, and its check mode still finds something to change.`)
+  return resolve(conversation, 'repaired', `${found}. ${job.name} removed the lock.`, [
+    {
+      kind: 'was',
+      text: `search on ${node} failed, for ${locked.replace(' is ', ' was ')}`,
+      quotes: words(logged, locked),
+    },
+    { kind: 'did', text: `${job.name} ran with approval`, quotes: quoted(ran, 'detail') },
+    { kind: 'is', text: `${node} is nominal after it`, quotes: quoted(health, 'status', 'health') },
+  ])
 }
 
 /** One tenant sends nearly everything: nothing is broken, and no tool may turn a tenant away. */

@@ -120,6 +120,28 @@ describe('disk', () => {
     expect(found.not_counted.length).toBeGreaterThan(0)
   })
 
+  test('a count that ends early has seen what lies beside deep directories before what lies in them', async () => {
+    const deep = Array.from({ length: 8 }, (_, level) => `level-${level}`).join('/')
+    for (const name of ['a-deep', 'm-deep', 'z-deep']) {
+      mkdirSync(at(`${name}/${deep}`), { recursive: true })
+      for (let file = 0; file < 300; file++) writeFileSync(at(`${name}/${deep}/${file}`), '')
+    }
+    const beside = ['b', 'c', 'd', 'e', 'f', 'g'].map((letter) => at(`${letter}-beside`))
+    for (const directory of beside) {
+      mkdirSync(directory)
+      writeFileSync(join(directory, 'large'), kib(100))
+    }
+    const there = parsePlace(root, device.manifest)
+    if ('code' in there) throw new Error(there.message)
+    const bounds = { entries: 100, milliseconds: 60_000, depth: 100 }
+    const signal = new AbortController().signal
+    const found = await walkTo(there, (held) => findLargest(held, { signal, isOwn: () => false, bounds }))
+    expect(found.partial).toBe('stopped after 100 entries')
+    for (const directory of beside)
+      expect(found.directories.find(({ path }) => path === directory)?.bytes).toBeGreaterThanOrEqual(100 * 1_024)
+    for (const name of found.not_counted) expect(name).toMatch(/-deep$/)
+  })
+
   test('a deleted file that a process holds open is found with its process', async () => {
     const script = 'exec 3>"$0"; head -c 300000 /dev/zero >&3; rm "$0"; echo on; sleep 60; :'
     holder = spawn('bash', ['-c', script, at('app/log/gone.log')], { stdio: ['ignore', 'pipe', 'ignore'] })

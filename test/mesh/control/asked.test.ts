@@ -10,6 +10,7 @@ import type { MeshHealth, MeshMode } from '../../../domain/mesh.ts'
 import { findApprovalNeed } from '../../../effects/devices/approval-need.ts'
 import type { MappedCall } from '../../../effects/devices/executor.ts'
 import { specNamed } from '../../../mesh/registry.ts'
+import { tools } from '../../../tools/registry.ts'
 import { announced } from '../../api/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
@@ -73,6 +74,7 @@ describe('calls', () => {
 
 describe('asked', () => {
   const api = useMeshApi()
+  const logs = tools.get('search_logs')
   const place = temporaryDirectory()
   const on = 'node-osl-1'
   const files = join(place.path, 'srv')
@@ -129,6 +131,22 @@ describe('asked', () => {
     expect(await prepared(api, 'fs_read', args)).not.toHaveProperty('asks')
     const { answer } = await ran(api, 'fs_read', args, 'unasked')
     expect(answer).toMatchObject({ ok: true, data: { content: 'port = 80\n', approval_status: 'auto_approved' } })
+  })
+
+  test('logs of a device are asked for by search_logs as by its own tool: unasked, and under a grant where a person had to agree', async () => {
+    writeFileSync(join(files, 'app.log'), `${new Date().toISOString()} pool exhausted\n`)
+    const args = logs?.input.parse({ on, path: join(files, 'app.log') }) as Record<string, unknown>
+    expect(await prepared(api, 'search_logs', args)).toMatchObject({
+      targets: [{ kind: 'node', id: on }],
+      identity: args,
+      dryRun: { details: { capability: 'log.read' } },
+    })
+    expect(await prepared(api, 'search_logs', { labels: { instance: 'web-1' } })).toMatchObject({ targets: [] })
+    for (const how of ['unasked', 'approved'] as const) {
+      const { answer } = await ran(api, 'search_logs', args, how)
+      expect(answer).toMatchObject({ ok: true, data: { source: on, summary: { lines: 1, templatesFound: 1 } } })
+      expect(logs?.output.safeParse((answer as { data: unknown }).data).success).toBe(true)
+    }
   })
 
   describe('a checkout whose settings start a program', () => {

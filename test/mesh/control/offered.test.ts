@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { syncInventory } from '../../../db/inventory.ts'
 import { capabilitiesOn } from '../../../mesh/agent/agent-state.ts'
 import { type MeshSpec, meshSpecs, specOf } from '../../../mesh/registry.ts'
+import { tools } from '../../../tools/registry.ts'
 import { announced } from '../../api/announced.ts'
 import { scriptedPlatform } from '../../api/scripted-platform.ts'
 import { claimedIncident } from '../../support/database.ts'
@@ -29,6 +30,28 @@ describe('logs', () => {
     })
   }, 120_000)
   afterAll(() => place.remove())
+
+  test('search_logs asks a device as device_logs does, announced under its own name and arguments', async () => {
+    const id = await claimedIncident(api.db)
+    const given = { on, path: file, window: '1h', contains: ['cannot'] }
+    const announcedArgs = tools.get('search_logs')?.input.parse(given) as Record<string, unknown>
+    const key = await announced(api.db, id, 'search_logs', announcedArgs, null, 'read')
+    const { on: _, ...args } = given
+    const sent = { capability: 'log.read', args, tool: 'search_logs' }
+    const { status, body } = await api.post(`/devices/${on}/calls`, { body: sent, key, as: api.tokens.agent })
+    expect([status, body.source, body.on]).toEqual([200, on, { kind: 'node', id: on }])
+    expect(body.summary).toMatchObject({ window: '1h', asked: { labels: { path: file }, contains: ['cannot'] } })
+    // Under another name, with other arguments, or as another tool it was never announced.
+    for (const other of [
+      { ...sent, tool: undefined },
+      { ...sent, args: { ...args, window: '2h' } },
+      { ...sent, tool: 'exec' },
+    ]) {
+      const again = await announced(api.db, id, 'search_logs', { ...announcedArgs, contains: ['x'] }, null, 'read')
+      const refused = await api.post(`/devices/${on}/calls`, { body: other, key: again, as: api.tokens.agent })
+      expect([refused.status, refused.body.code]).toEqual([403, 'UNJUDGED'])
+    }
+  }, 60_000)
 
   test('a run reads a log of a device as templates, and lines of the whole by its digest; no secret of it is kept', async () => {
     const id = await claimedIncident(api.db)

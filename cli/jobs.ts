@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto'
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+import { jobName, listedJob, type ShownJob, shownJob } from '../domain/job.ts'
+import { parseResourceKey } from '../domain/registry.ts'
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import type { ApiClient } from './api.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { ApiProblem, CommandFailed } from './errors.ts'
+import { formatMoment } from './ui/format.ts'
+import { formatTable } from './ui/table.ts'
+import { print, printJson, printNote } from './ui/terminal.ts'
+import { inert } from './ui/text.ts'
+
+export function addJobsCommand(program: Command): void {
+  const parent = program
+    .command('jobs')
+    .description('jobs that JOBS_FILE declares: ways to bring a resource back')
+    .addHelpText('after', '\nExample:\n  nightshift jobs check converge-web --on node:web-1')
+  addListCommand(parent)
+  addShowCommand(parent)
+  addCheckCommand(parent)
+}
+
+function parseName(text: string): string {
+  if (!jobName.safeParse(text).success)
+    throw new InvalidArgumentError('It takes a small letter first, then small letters, digits and dashes, 40 at most.')
+  return text
+}
+
+function parseResource(text: string): ResourceRef {
+  const ref = parseResourceKey(text)
+  if (!ref) throw new InvalidArgumentError('It takes kind:id, as node:web-1.')
+  return ref
+}
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('jobs by name, of one resource where it is named')
+      .option('--on <kind:id>', 'only those that may run on this', parseResource),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift jobs list --on node:web-1')
+    .action(async ({ on, ...options }: ConnectionOptions & { on?: ResourceRef }) => {
+      const { api } = connect(options)
+      const query = on ? `?kind=${on.kind}&id=${encodeURIComponent(on.id)}` : ''
+      const { items } = z.object({ items: z.array(listedJob.loose()) }).parse(await api.get(`/api/v1/jobs${query}`))
+      if (options.json) return printJson(items)
+      if (items.length === 0) return printNote(on ? `No job may run on ${resourceKey(on)}.` : none)
+      const rows = items.map(({ name, kind, system, hasCheck, isProvable, about }) => [
+        inert(name),
+        inert(kind),
+        inert(system),
+        hasCheck ? (isProvable ? 'yes, proves it' : 'yes') : 'no',
+        inert(about),
+      ])
+      print(formatTable(['NAME', 'KIND', 'BY', 'CHECK', 'WHAT IT DOES'], rows, 4))
+    })
+}
+
+const none = 'None. Declare one in a file, and name that file by JOBS_FILE for the API: docs/how-to/jobs.md.'
+
+function addShowCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('show')
+      .description('one job: what it is given, where it may run, its check mode, its last runs')
+      .argument('<name>', 'its name', parseName),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift jobs show converge-web')
+    .action(async (name: string, options: ConnectionOptions) => {
+      const found = shownJob.loose().parse(await askForJob(connect(options).api, `/api/v1/jobs/${name}`))
+      if (options.json) printJson(found)
+      else printJob(found)
+    })
+}
+
+function printJob({ name, about, kind, on, system, runs, parameters, check, ...job }: ShownJob): void {
+  const row = (head: string, text: string) => print(`  ${head.padEnd(11)}  ${inert(text)}`)
+  print(`${inert(name)}  ${inert(about)}`)
+  row('runs on', `${kind} ${on.ids ? on.ids.join(', ') : `whose whole id matches ${on.pattern}`}`)
+  row('by', `${system}: ${runs}`)
+  row('is given', parameters.map((word) => `{${word}}`).join(', ') || 'nothing: it is for this one resource')
+  row('within', `${job.timeoutSeconds} s`)
+  row(
+    'check mode',
+    check ? `${check.runs} (${check.timeoutSeconds} s)` : 'none: its risk is high, and nothing proves it',
+  )
+  if (check) row('no change', check.noChanges.join(', ') || 'is not declared: nothing proves a run')
+  if (job.proof !== null) row('proof', job.proof)
+  if (job.lastRuns.length === 0) row('last runs', 'none')
+  for (const { startedAt, status, resource, incidentId, detail } of job.lastRuns)
+    row(status, [formatMoment(startedAt), resource ? resourceKey(resource) : '', incidentId ?? '', detail].join('  '))
+}
+
+const checked = z.looseObject({
+  done: z.boolean(),
+  preparation: z
+    .looseObject({
+      stateFingerprint: z.string(),
+      dryRun: z.looseObject({
+        possible: z.boolean(),
+        summary: z.string(),
+        details: z.looseObject({ rehearsal: z.looseObject({ told: z.array(z.string()) }).optional() }),
+      }),
+    })
+    .nullable(),
+})
+
+function addCheckCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('check')
+      .description('run the check mode of a job on a resource: what it would change, without changing it')
+      .argument('<name>', 'its name', parseName)
+      .requiredOption('--on <kind:id>', 'the resource', parseResource),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift jobs check converge-web --on node:web-1')
+    .action(async (name: string, { on, ...options }: ConnectionOptions & { on: ResourceRef }) => {
+      const found = await check(connect(options).api, name, on)
+      if (options.json) return printJson(found)
+      if (found.preparation === null) return print(`${name} would change nothing on ${resourceKey(on)}.`)
+      const { possible, summary, details } = found.preparation.dryRun
+      print(inert(summary))
+      if (!possible) return printNote('The job declares no check mode: what it would change is not known.')
+      for (const line of details.rehearsal?.told ?? []) print(`  ${inert(line)}`)
+      printNote(
+        'Nothing was changed. An investigation may propose it, and a person approves it: it is asked every time.',
+      )
+    })
+}
+
+/** Asks until the check has ended. That nothing would change is an answer, not a failure. */
+async function check(
+  api: ApiClient,
+  name: string,
+  { kind, id }: ResourceRef,
+): Promise<{ wouldChange: boolean | null; preparation: z.infer<typeof checked>['preparation'] }> {
+  const query = new URLSearchParams({ kind, id, key: randomUUID() })
+  try {
+    for (;;) {
+      const { done, preparation } = checked.parse(await askForJob(api, `/api/v1/jobs/${name}/preparation?${query}`))
+      if (done) return { wouldChange: preparation?.dryRun.possible ? true : null, preparation }
+    }
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error
+    if (error.problem.code === 'NOTHING_TO_CHANGE') return { wouldChange: false, preparation: null }
+    if (error.problem.code === 'CHECK_FAILED') throw new CommandFailed('error', error.problem.detail)
+    throw error
+  }
+}
+
+/** The remedy of a missing job is the list of jobs. */
+async function askForJob(api: ApiClient, path: string): Promise<unknown> {
+  try {
+    return await api.get(path)
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.problem.status !== 404) throw error
+    throw new ApiProblem(
+      error.problem,
+      '"nightshift jobs list" shows the jobs, "nightshift resources list" what they may run on.',
+    )
+  }
+}

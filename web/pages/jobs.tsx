@@ -1,0 +1,147 @@
+import { useQuery } from '@tanstack/react-query'
+import type { ListedJob, ShownJob } from '../../domain/job.ts'
+import { ask, type Page } from '../api.ts'
+import { type Column, DataTable } from '../data-table.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { Fact } from '../marks.tsx'
+import { Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Link } from '../router.tsx'
+import { formatMoment } from '../time.ts'
+import { ResourceLink } from './resources.tsx'
+
+const columns: Column<ListedJob>[] = [
+  {
+    head: 'Job',
+    className: 'wraps',
+    cell: ({ name, about }) => (
+      <>
+        <Link href={`/jobs/${encodeURIComponent(name)}`}>
+          <Inert text={name} />
+        </Link>
+        <div className="soft small">
+          <Inert text={about} />
+        </div>
+      </>
+    ),
+  },
+  { head: 'Runs on', cell: ({ kind }) => kind.replaceAll('_', ' ') },
+  { head: 'By', className: 'wide', cell: ({ system }) => system },
+  { head: 'Check mode', className: 'wide', cell: ({ hasCheck, isProvable }) => formatCheck(hasCheck, isProvable) },
+]
+
+const formatCheck = (hasCheck: boolean, isProvable: boolean): string =>
+  hasCheck ? (isProvable ? 'yes, and it proves a run' : 'yes') : 'none'
+
+/** Ways of the operator to bring a resource back. They are declared in a file, so the page only shows them. */
+export function JobsPage({ title }: { title: string }) {
+  const jobs = useQuery({
+    queryKey: ['jobs'],
+    queryFn: ({ signal }) => ask<Page<ListedJob>>('/jobs', { signal }),
+  })
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      <DataTable
+        query={jobs}
+        what="jobs"
+        caption="Declared jobs"
+        columns={columns}
+        toKey={({ name }) => name}
+        empty={
+          <Nothing title="No job is declared.">
+            A playbook, a job template or a service of yours can repair a resource: declare it in a file, and name that
+            file by <code>JOBS_FILE</code>.
+          </Nothing>
+        }
+      />
+    </>
+  )
+}
+
+export function JobPage({ id }: { id: string }) {
+  const name = decodeURIComponent(id)
+  const job = useQuery({
+    queryKey: ['job', name],
+    queryFn: ({ signal }) => ask<ShownJob>(`/jobs/${encodeURIComponent(name)}`, { signal }),
+  })
+  return (
+    <>
+      <p className="small">
+        <Link href="/jobs">← Jobs</Link>
+      </p>
+      <header>
+        <Heading title={inertText(name)} />
+      </header>
+      <QueryState query={job} what="the job" />
+      {job.data && <Job job={job.data} />}
+    </>
+  )
+}
+
+function Job({ job }: { job: ShownJob }) {
+  const { kind, on, parameters, runs, system, timeoutSeconds, check, proof } = job
+  return (
+    <article className="card">
+      <p className="wraps">
+        <Inert text={job.about} />
+      </p>
+      <dl className="facts">
+        <Fact name="Runs on" isWhole>
+          {kind.replaceAll('_', ' ')} <Inert text={on.ids?.join(', ') ?? `whose whole id matches ${on.pattern}`} />
+        </Fact>
+        <Fact name="Is given">{parameters.map((word) => `{${word}}`).join(', ') || 'nothing'}</Fact>
+        <Fact name="Within">{timeoutSeconds} s</Fact>
+        <Fact name="What it starts" isWhole>
+          {system}:{' '}
+          <code>
+            <Inert text={runs} />
+          </code>
+        </Fact>
+        <Fact name="Check mode" isWhole>
+          {check ? (
+            <code>
+              <Inert text={check.runs} />
+            </code>
+          ) : (
+            'none: its risk is high, and nothing proves a run'
+          )}
+        </Fact>
+        {check && (
+          <Fact name="Says that nothing would change" isWhole>
+            <Inert text={check.noChanges.join(', ') || 'by nothing: no run is proven'} />
+          </Fact>
+        )}
+        {proof !== null && (
+          <Fact name="True when it worked" isWhole>
+            <Inert text={proof} />
+          </Fact>
+        )}
+      </dl>
+      <p className="soft small">A person is asked every time, with what the check mode printed.</p>
+      <LastRuns runs={job.lastRuns} />
+    </article>
+  )
+}
+
+function LastRuns({ runs }: { runs: ShownJob['lastRuns'] }) {
+  return (
+    <section className="stack tight">
+      <h2>Last runs</h2>
+      {runs.length === 0 && <p className="soft">It has not run yet.</p>}
+      <ul className="things">
+        {runs.map(({ key, status, startedAt, resource, incidentId, detail }) => (
+          <li key={key} className="wraps">
+            <strong>{status}</strong> {formatMoment(startedAt)}{' '}
+            {resource && <ResourceLink name={`${resource.kind}:${resource.id}`} />}{' '}
+            {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
+            <div className="soft small">
+              <Inert text={detail} />
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
