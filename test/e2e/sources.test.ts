@@ -45,7 +45,11 @@ const prometheus = createServer((request, response) => {
     if (request.url?.startsWith('/api/v1/rules'))
       return response.end(JSON.stringify({ status: 'success', data: { groups } }))
     asked.push(form)
-    const [start, end, step] = ['start', 'end', 'step'].map((name) => Number(form.get(name))) as [number, number, number]
+    const [start, end, step] = ['start', 'end', 'step'].map((name) => Number(form.get(name))) as [
+      number,
+      number,
+      number,
+    ]
     const count = Math.floor((end - start) / step) + 1
     const values = Array.from({ length: count }, (_, at) => [start + at * step, String(at < count / 2 ? 10 : 95)])
     const result = [{ metric: { __name__: 'disk_used_percent', instance: 'web-1:9100' }, values }]
