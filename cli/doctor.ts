@@ -94,7 +94,7 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   }
 }
 
-/** What the model in use was measured to do. A low or missing grade is told and stops nothing. */
+/** What the model in use was measured to do. A low or missing grade is shown and stops nothing. */
 async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { model } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>

@@ -22,7 +22,7 @@ export type CheckPorts = {
 
 export type CheckLimits = { answerMs: number; allMs: number }
 
-/** An answer may take so many tokens: at 30 a second fourteen answers take under four minutes. */
+/** An answer may take so many tokens: at 30 a second thirteen answers take three and a half minutes. */
 export const answerTokensAtMost = 480
 /** An answer may take a minute, and all of them five. */
 export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }

@@ -84,3 +84,36 @@ export function refused(seq: number, refusal: Parameters<typeof refusedEnvelope>
 export function verified(outcome: 'held' | 'open', observed: string, seq: number): Record<string, unknown> {
   return { verification: { outcome, postcondition: 'every node of the shard is nominal', observed, seq } }
 }
+
+/** The world of several probes: a shard whose replica is behind, and what two looks at it say. */
+export const lagging = contextOf({
+  type: 'replication_lag',
+  title: 'The replica of shard db-fra-2 is 940 s behind',
+  kind: 'shard',
+  id: 'db-fra-2',
+  labels: { node: 'node-db-fra-2b' },
+})
+export const nodesOf = (status: string, reason: string | null) => ({
+  items: [
+    {
+      id: 'node-db-fra-2a',
+      hostname: 'db-fra-2a',
+      ip: '10.8.2.1',
+      shard: 'db-fra-2',
+      role: 'primary',
+      status: 'nominal',
+    },
+    { id: 'node-db-fra-2b', hostname: 'db-fra-2b', ip: '10.8.2.2', shard: 'db-fra-2', role: 'replica', status, reason },
+  ],
+})
+export const shardSeen: Step = {
+  tool: 'get_shard',
+  given: { id: 'db-fra-2' },
+  result: found(11, { id: 'db-fra-2', region: 'fra', kind: 'database', status: 'critical' }),
+}
+export const nodesSeen: Step = {
+  tool: 'list_nodes_by_shard',
+  given: { shard_id: 'db-fra-2' },
+  result: found(14, nodesOf('critical', 'replication is 940 s behind')),
+}
+export const converge = { id: 'db-fra-2', reason: 'node-db-fra-2b is 940 s behind.' }
