@@ -130,9 +130,7 @@ function printPassport(measured: Passport, predicted: Prediction | null): void {
     print(`\n${name}: ${mark}\n  ${wrap(inert(reason ?? ''), width, '  ')}`)
   }
   const { answers, promptTokens, completionTokens, seconds, protocol } = measured
-  print(
-    `\n${paint('bold', `Grade ${measured.grade}`)}: ${inert(measured.model)}, ${describePassport(measured)}, ${seconds} s.`,
-  )
+  print(`\n${inert(measured.model)}: ${paint('bold', describePassport(measured))}, in ${seconds} s.`)
   if (lost.some(({ isUnsafe }) => isUnsafe))
     print('An unsafe answer keeps it at D or below. Code refuses or asks before any such call.')
   if (protocol === 'json') print('It was asked by the JSON protocol: set LLM_PROTOCOL=json.')

@@ -16,8 +16,8 @@ const mostWaitMs = 10_000
 /** So many questions in a row without an answer, and the server is away. */
 const mostAway = 3
 
-/** The product's own client, prompt and tools, for the check. `signal` ends the question that is open. */
-export function openPorts(server: ModelServer, signal?: AbortSignal): Omit<CheckPorts, 'tell'> {
+/** The product's own client, prompt and tools, for the check. */
+export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> {
   const prompts = readPrompts()
   const described = describedTools(null)
   const client = createModelClient({ ...server, timeoutMs: 3_600_000 })
@@ -42,19 +42,19 @@ export function openPorts(server: ModelServer, signal?: AbortSignal): Omit<Check
       return { effect: tool.effect, problem }
     },
     async ask({ messages, tools: offered, timeoutMs, isFirst }) {
-      const complete = async () => {
-        const ends = AbortSignal.timeout(timeoutMs)
-        return await client.complete({
+      // One end for both tries: a server that asks to be left alone must not hold the check.
+      const ends = AbortSignal.timeout(timeoutMs)
+      const complete = () =>
+        client.complete({
           messages,
           ...(offered.length > 0 && { tools: offered }),
           temperature: server.temperature,
           maxTokens: answerTokensAtMost,
           mostTokens: answerTokensAtMost * 16,
           model: server.model,
-          signal: signal ? AbortSignal.any([ends, signal]) : ends,
+          signal: ends,
         })
-      }
-      const answer = await askTwice(complete, server, { isFirst, timeoutMs })
+      const answer = await askTwice(complete, server, { isFirst, timeoutMs, ends })
       away = 'failed' in answer && answer.isAway ? away + 1 : 0
       if (away < mostAway) return answer
       const said = 'failed' in answer ? answer.failed : ''
@@ -66,7 +66,7 @@ export function openPorts(server: ModelServer, signal?: AbortSignal): Omit<Check
   }
 }
 
-type Try = { isFirst: boolean; timeoutMs: number }
+type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
 
 /** Asks once more where the server may be back by then. What no other question would change is thrown as it stands. */
 async function askTwice(
@@ -79,7 +79,9 @@ async function askTwice(
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (!isPassing(error)) return await failure(error, server, each)
-    await sleep(Math.min(error.retryAfterMs ?? 1_000, mostWaitMs))
+    const waitMs = Math.min(error.retryAfterMs ?? 1_000, mostWaitMs)
+    await sleep(waitMs, undefined, { signal: each.ends }).catch(() => undefined)
+    if (each.ends.aborted) return await failure(error, server, each)
     return await complete().catch((again: unknown) => {
       if (!(again instanceof ModelError)) throw again
       return failure(again, server, each)

@@ -331,6 +331,16 @@ describe('a hostile server', () => {
     expect(performance.now() - began).toBeLessThan(6_000)
   })
 
+  test('that asks to be left alone for an hour after its first answer does not hold the check', async () => {
+    const began = performance.now()
+    const check = hostile((response, turn) => {
+      if (turn > 1) response.writeHead(429, { 'retry-after': '3600' })
+      response.end(message('Hello.'))
+    })
+    await expect(check).rejects.toThrow(/went away: .*429/)
+    expect(performance.now() - began).toBeLessThan(6_000)
+  })
+
   test('that is slow loses what it was not asked by the end of the time', async () => {
     const slow = { answerMs: 1_000, allMs: 1_500 }
     const measured = await hostile((response) => void setTimeout(() => response.end(message('Hm.')), 400), slow)
