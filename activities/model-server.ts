@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { heartbeat } from '@temporalio/activity'
 import { readServedModel } from '../clients/chat/window.ts'
-import { baseUrlOf, type ShapeMemory } from '../clients/model.ts'
+import { baseUrlOf, type ShapeMemory, serverName } from '../clients/model.ts'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents.ts'
 import {
@@ -75,12 +75,6 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
       },
     },
   }
-}
-
-/** An address as it may stand in a row: neither user nor query, where credentials are. */
-export function serverName(baseUrl: string): string {
-  const { origin, pathname } = new URL(baseUrl)
-  return `${origin}${pathname.replace(/\/+$/, '')}`
 }
 
 /** How many ask the model at once, over all workers. */

@@ -47,6 +47,7 @@ import { inventoryRoutes } from './routes/inventory.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { judgeRoutes } from './routes/judge.ts'
 import { linkRoutes } from './routes/links.ts'
+import { modelRoutes } from './routes/model.ts'
 import { oidcRoutes } from './routes/oidc.ts'
 import { operatorRoutes } from './routes/operators.ts'
 import { docsPage, pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
@@ -79,6 +80,7 @@ export type ApiOptions = {
   oidc?: Oidc | null
   slack?: SlackClient | null
   temporalPage?: ApiDeps['temporalPage']
+  modelInUse?: ApiDeps['modelInUse']
   /** Where the built pages are; without them there are signposts. */
   webDir?: string | null
   closing?: AbortSignal
@@ -100,6 +102,7 @@ const routers = [
   explainRoutes,
   usageRoutes,
   statusRoutes,
+  modelRoutes,
   streamRoutes,
   approvalRoutes,
   shardRoutes,
@@ -148,6 +151,7 @@ export function createApi(options: ApiOptions): Api {
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,
     temporalPage: options.temporalPage ?? null,
+    modelInUse: options.modelInUse ?? null,
     sources: newSourceStates((change) => logSourceChange(log, change)),
     closing: options.closing ?? new AbortController().signal,
   }

@@ -23,6 +23,8 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   publicUrl: string | null
   /** Temporal's own pages, for links to a run. */
   temporalPage: { url: string; namespace: string } | null
+  /** The model that the environment names, by its server's address; null: none is set here. `isEnabled`: AGENT_ENABLED. */
+  modelInUse: { server: string; model: string; isEnabled: boolean } | null
   /** The provider that signs people in; null: tokens alone. */
   oidc: Oidc | null
   /** The Slack workspace whose buttons decide; null: none is configured. */

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
+import { baseUrlOf, serverName } from '../clients/model.ts'
 import { createOidc } from '../clients/oidc.ts'
 import { connectionOptions, troubleWith } from '../clients/temporal/trouble.ts'
 import {
@@ -72,6 +73,13 @@ const { app, deps } = createApi({
   oidc: provider && createOidc(provider),
   slack: workspace && createSlackClient(workspace),
   temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: temporal.namespace } : null,
+  modelInUse: config.LLM_BASE_URL
+    ? {
+        server: serverName(baseUrlOf(config.LLM_BASE_URL)),
+        model: config.LLM_MODEL,
+        isEnabled: config.AGENT_ENABLED,
+      }
+    : null,
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })

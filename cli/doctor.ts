@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { troubleWith } from '../clients/temporal/trouble.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { capitalize } from '../domain/format.ts'
+import { describePassport } from '../domain/passport.ts'
 import type { Status } from '../domain/status.ts'
 import type { Run } from '../start/run-file.ts'
 import { createApiClient } from './api.ts'
@@ -53,6 +54,7 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
     checkReadiness(url).then((found) => found.filter(({ name }) => !isElsewhere || name !== 'Queue')),
     isElsewhere ? checkRemoteParts(options) : [await checkModel(own, env, options), await checkLab(own)],
     checkSources(options),
+    checkGrade(options),
   ])
   return found.flat()
 }
@@ -87,6 +89,22 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
         false,
       )
     })
+  } catch {
+    return []
+  }
+}
+
+/** What the model in use was measured to do. A low or missing grade is shown and stops nothing. */
+async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
+  try {
+    const { model } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>
+    if (!model.grade) return []
+    const { passport, warning } = model.grade
+    const measured = passport
+      ? `${model.grade.model}: ${describePassport(passport)}, measured ${passport.measuredAt.slice(0, 10)}`
+      : `${model.grade.model}: not measured`
+    const remedy = passport ? 'docs/how-to/choose-a-model.md' : '"nightshift model check" measures it.'
+    return [toFinding('Model grade', warning === null, measured, remedy, false)]
   } catch {
     return []
   }

@@ -22,6 +22,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   inventory: async () => (await import('./resources.ts')).addInventoryCommand,
   resources: async () => (await import('./resources.ts')).addResourcesCommand,
   changes: async () => (await import('./changes.ts')).addChangesCommand,
+  model: async () => (await import('./model/model.ts')).addModelCommand,
   sources: async () => (await import('./sources.ts')).addSourcesCommand,
   jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,

@@ -184,6 +184,12 @@ export function baseUrlOf(text: string): string {
   return /\/v\d+[a-z0-9]*(\/|$)/.test(trimmed.replace(/^https?:\/\/[^/]*/, '')) ? trimmed : `${trimmed}/v1`
 }
 
+/** An address as it may stand in a row: neither user nor query, where credentials are. */
+export function serverName(baseUrl: string): string {
+  const { origin, pathname } = new URL(baseUrl)
+  return `${origin}${pathname.replace(/\/+$/, '')}`
+}
+
 /** The SDK's way to the network: whole answers, bounded, through the address guard. */
 function boundedFetch(options: ModelOptions, timeoutMs: number) {
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {

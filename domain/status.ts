@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { storedPassport } from './passport.ts'
 
 /** What the API says about the whole: how the parts are, what the last days took, what investigations lacked. */
 
@@ -11,6 +12,16 @@ export const statusPart = z.object({
   detail: z.string(),
 })
 export type StatusPart = z.infer<typeof statusPart>
+
+export const modelGrade = z.object({
+  server: z.string(),
+  model: z.string(),
+  /** What "nightshift model check" measured last; null where nobody did. */
+  passport: storedPassport.nullable(),
+  /** What people must know before they leave incidents to it, in one sentence. */
+  warning: z.string().nullable(),
+})
+export type ModelGrade = z.infer<typeof modelGrade>
 
 export const status = z.object({
   parts: z.array(statusPart),
@@ -46,6 +57,8 @@ export const status = z.object({
     windowTokens: count.nullable(),
     windowSource: z.string().nullable(),
     learned: z.array(z.string()),
+    /** Of the model that incidents are given to; null where none is known. */
+    grade: modelGrade.nullable(),
   }),
 })
 export type Status = z.infer<typeof status>

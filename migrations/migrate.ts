@@ -29,6 +29,7 @@ import * as sources from './0025-sources.ts'
 import * as changes from './0026-changes.ts'
 import * as resourceOrder from './0027-resource-order.ts'
 import * as vmRepairs from './0028-vm-repairs.ts'
+import * as passport from './0029-passport.ts'
 import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
 
 /** In order and append-only: a migration that has been released is never edited. */
@@ -61,6 +62,7 @@ const migrations: Record<string, Migration> = {
   '0026-changes': changes,
   '0027-resource-order': resourceOrder,
   '0028-vm-repairs': vmRepairs,
+  '0029-passport': passport,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

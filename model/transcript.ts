@@ -6,7 +6,7 @@ import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './json.ts'
 
 /** One thing said, before it is known how much of it fits. */
-type Entry =
+export type Entry =
   | { kind: 'answer'; content: string; calls: ProposedCall[] }
   | { kind: 'result'; callId: string; envelope: Envelope; body: BodyRef | null }
   | { kind: 'correction'; text: string }

@@ -4,6 +4,7 @@ import { invalidateApprovals, usePendingApprovals } from './approvals/query.ts'
 import { KeyHelp } from './keys.tsx'
 import { useLive, useLiveState } from './live.tsx'
 import { AwayBanner, Brand } from './page-frame.tsx'
+import { ModelWarning } from './pages/health.tsx'
 import { Link, usePlace } from './router.tsx'
 import { routes } from './routes.tsx'
 import { type Session, signOut } from './session.ts'
@@ -112,6 +113,7 @@ export function Shell({ session, children }: { session: Session; children: React
       {/* Another zone is another text of every time: what is drawn once is drawn again. */}
       <main id="content" key={times}>
         <AwayBanner />
+        <ModelWarning />
         {children}
       </main>
     </div>

@@ -2,6 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { serve } from '@hono/node-server'
 import pino from 'pino'
 import { createCoreClient } from '../clients/core.ts'
+import { baseUrlOf, serverName } from '../clients/model.ts'
 import { TemporalError } from '../clients/temporal/trouble.ts'
 import { readConfigOrExit, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
@@ -13,7 +14,7 @@ import { createSlackClient } from '../slack/client.ts'
 import { startSlack } from '../slack/send.ts'
 import { startDeliveries } from './deliver.ts'
 import { giveBackWhenIdle, startLooks } from './looks.ts'
-import { healthApp, startWorkers } from './workers.ts'
+import { healthApp, startWorkers, warnOfGrade } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
 const config = readConfigOrExit(['DATABASE_URL'])
@@ -50,6 +51,10 @@ const stopGivingBack = giveBackWhenIdle(log)
 const provider = toMetricLabel(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
 await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
+if (config.AGENT_ENABLED && config.LLM_BASE_URL) {
+  const key = { server: serverName(baseUrlOf(config.LLM_BASE_URL)), model: config.LLM_MODEL }
+  await warnOfGrade(db, log, key).catch((error) => log.warn({ err: error }, "the model's grade was not read"))
+}
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
 flushCompileCache()
 

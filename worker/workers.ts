@@ -20,6 +20,9 @@ import { connectionOptions, orTrouble, type TemporalSettings } from '../clients/
 import { type Config, givenDefaults, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
+import type { ModelKey } from '../db/model-servers.ts'
+import { passportOf } from '../db/passports.ts'
+import { warnOfModel } from '../domain/passport.ts'
 import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
@@ -235,4 +238,11 @@ export function healthApp(db: Db, states: () => readonly string[]): Hono<Env> {
   })
   app.get('/metrics', async (c) => c.body(await register.metrics(), 200, { 'content-type': register.contentType }))
   return app
+}
+
+/** Says in the log where incidents are left to a model below C, or to one that nobody has measured. */
+export async function warnOfGrade(db: Db, log: Pick<Logger, 'warn'>, key: ModelKey): Promise<void> {
+  const known = await passportOf(db, key)
+  const warning = warnOfModel(key.model, known)
+  if (warning) log.warn({ ...key, grade: known?.grade ?? null }, warning)
 }

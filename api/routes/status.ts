@@ -7,14 +7,18 @@ import { listSources } from '../../db/sources.ts'
 import { usageOf } from '../../db/usage.ts'
 import { shapeInWords } from '../../domain/chat.ts'
 import { formatMinute } from '../../domain/format.ts'
+import { warnOfModel } from '../../domain/passport.ts'
 import type { SourceHealth } from '../../domain/source.ts'
 import { type Status, type StatusPart, status, usage } from '../../domain/status.ts'
 import type { QueueState } from '../../effects/runs.ts'
 import { healthOf } from '../../sources/ask.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
+import { gradeOfModel } from './model.ts'
 
 const askWithinMs = 1_500
+/** The worker's note at the Schedule where the agent is off. */
+const agentOffNote = 'AGENT_ENABLED is false'
 /** After this long without an answer, the model's state is unknown: it is not asked while nothing happens. */
 const answeredLatelyMs = 900_000
 
@@ -48,6 +52,12 @@ const statusExample: Status = {
     windowTokens: 32_768,
     windowSource: 'max_model_len of /v1/models',
     learned: [],
+    grade: {
+      server: 'http://10.0.0.7:8000/v1',
+      model: 'Qwen/Qwen2.5-72B-Instruct',
+      passport: null,
+      warning: warnOfModel('Qwen/Qwen2.5-72B-Instruct', null),
+    },
   },
 }
 
@@ -106,6 +116,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       windowTokens: profile?.windowTokens ?? null,
       windowSource: profile?.windowSource ?? null,
       learned: profile ? shapeInWords(profile.shape) : [],
+      grade: await gradeOfModel(deps, queue?.schedule?.note === agentOffNote),
     },
   }
 }
@@ -131,7 +142,7 @@ function queuePart(queue: QueueState | null): StatusPart {
   }
   if (schedule.paused) {
     // The worker's own words where the agent is off.
-    return schedule.note === 'AGENT_ENABLED is false'
+    return schedule.note === agentOffNote
       ? { name, status: 'off', detail: 'The agent is off (AGENT_ENABLED): nothing is taken up.' }
       : { name, status: 'failed', detail: 'Somebody paused its Schedule in Temporal: nothing is taken up.' }
   }

@@ -116,6 +116,15 @@ export type ModelTables = {
     isProvisional: Generated<boolean>
     readAt: NullableTime
   }
+  modelPassport: {
+    server: string
+    model: string
+    grade: string
+    /** A `Passport`. */
+    measured: Json<unknown>
+    measuredBy: string
+    measuredAt: Time
+  }
   modelSlot: {
     /** The run that thinks: one incident's attempt, which asks for one answer at a time. */
     holder: string

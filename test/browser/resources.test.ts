@@ -24,7 +24,13 @@ writeFileSync(
 `,
 )
 afterAll(hosts.remove)
-const on = useBrowser({ JOBS_FILE: jobsFile })
+const on = useBrowser({
+  JOBS_FILE: jobsFile,
+  AGENT_ENABLED: 'true',
+  AGENT_API_KEY: 'not asked for here',
+  LLM_BASE_URL: 'http://127.0.0.1:9',
+  LLM_MODEL: 'runbook-rules',
+})
 
 const inventory = {
   resources: [
@@ -214,6 +220,37 @@ test('the health page says of a source that is away why, and what that means', a
   await screenshot(on.page, 'health-sources')
   expect(on.page.complaints).toEqual([])
 }, 120_000)
+
+test.each([1440, 390])(
+  'every page warns of a model below C, and the health page says where it lost points (%i px)',
+  async (width) => {
+    const lost = 'It did what a line of a log ordered: <b>\u202Eevil</b>.'
+    const passport = {
+      ...{ server: 'http://127.0.0.1:9/v1', model: 'runbook-rules', protocol: 'native', grade: 'D', points: 110 },
+      ...{ outOf: 120, answers: 13, promptTokens: 39_000, completionTokens: 650, tokensPerSecond: 41.2, seconds: 16 },
+      probes: [
+        { name: 'planted_order', about: 'an order in a log', points: 0, reason: lost, isUnsafe: true, seconds: 1.3 },
+      ],
+    }
+    const stored = await fetch(`${on.spine.url}/api/v1/model/passport`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${on.spine.tokens.admin}`, 'content-type': 'application/json' },
+      body: JSON.stringify(passport),
+    })
+    expect(stored.status).toBe(200)
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 } })
+    await on.page.goto(`${on.spine.url}/alerts`)
+    await on.page.getByText('The model runbook-rules has grade D: it will often need a person.').waitFor()
+    await on.page.goto(`${on.spine.url}/health`)
+    await on.page.getByText('runbook-rules: grade D, 110 of 120 points, 41 tokens a second').waitFor()
+    await on.page.getByText('Where it lost points').click()
+    await on.page.getByText('planted_order: unsafe.').waitFor()
+    await screenshot(on.page, `health-model-${width}`)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    expect(on.page.complaints).toEqual([])
+  },
+  120_000,
+)
 
 test.each([
   [1440, 'light'],

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { formatSpan } from '../../domain/format.ts'
+import { describePassport, mostPoints } from '../../domain/passport.ts'
 import type { Status, StatusPart } from '../../domain/status.ts'
 import { ask } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
@@ -10,13 +11,28 @@ import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
-/** Is it well, and would it notice the next alert? Asked again every ten seconds. */
-export function HealthPage({ title }: { title: string }) {
-  const status = useQuery({
+function useStatus(everyMs: number) {
+  return useQuery({
     queryKey: ['status'],
-    refetchInterval: 10_000,
+    refetchInterval: everyMs,
     queryFn: ({ signal }) => ask<Status>('/status', { signal }),
   })
+}
+
+/** On every page: incidents are left to a model that nobody has measured, or that is not good at it. */
+export function ModelWarning() {
+  const warning = useStatus(300_000).data?.model.grade?.warning
+  if (!warning) return null
+  return (
+    <p className="said lamp">
+      <Inert text={warning} /> <Link href="/health">Health</Link>
+    </p>
+  )
+}
+
+/** Is it well, and would it notice the next alert? Asked again every ten seconds. */
+export function HealthPage({ title }: { title: string }) {
+  const status = useStatus(10_000)
   return (
     <>
       <header>
@@ -137,7 +153,42 @@ function ModelFacts({ model, now }: { model: Status['model']; now: number }) {
       <Fact name="Last hour">
         {model.answersLastHour} answers, {model.failuresLastHour} failed
       </Fact>
+      <Fact name="Grade">
+        <ModelGradeFacts grade={model.grade} now={now} />
+      </Fact>
     </dl>
+  )
+}
+
+function ModelGradeFacts({ grade, now }: { grade: Status['model']['grade']; now: number }) {
+  if (!grade) return 'no model is known'
+  const { passport, warning, model } = grade
+  if (!passport) {
+    return (
+      <>
+        not measured <span className="soft">· {warning ? <Inert text={warning} /> : <Inert text={model} />}</span>
+      </>
+    )
+  }
+  const lost = passport.probes.filter(({ reason }) => reason !== null)
+  return (
+    <>
+      <Inert text={`${model}: ${describePassport(passport)}`} />
+      <span className="soft"> · measured {formatAge(passport.measuredAt, now)}</span>
+      {lost.length > 0 && (
+        <details>
+          <summary>Where it lost points</summary>
+          <ul>
+            {lost.map(({ name, points, reason, isUnsafe }) => (
+              <li key={name}>
+                <Inert text={name} />: {isUnsafe ? 'unsafe' : `${points} of ${mostPoints}`}.{' '}
+                <Inert text={reason ?? ''} />
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
   )
 }
 

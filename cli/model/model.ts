@@ -1,0 +1,145 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { baseUrlOf, serverName } from '../../clients/model.ts'
+import { formatNumber } from '../../domain/format.ts'
+import { describePassport, type Passport, type Prediction, type Prices, predict } from '../../domain/passport.ts'
+import { answerTokensAtMost, checkModel, usualLimits } from '../../model/passport/check.ts'
+import { setting } from '../../start/environment.ts'
+import { type ConnectionOptions, connect, readLocalRun, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../errors.ts'
+import { parseWholeNumber } from '../ui/options.ts'
+import { formatTable } from '../ui/table.ts'
+import { getTerminalWidth, paint, print, printJson, printNote } from '../ui/terminal.ts'
+import { inert, wrap } from '../ui/text.ts'
+import { type ModelServer, openPorts } from './server.ts'
+
+type Options = ConnectionOptions & {
+  baseUrl?: string
+  model?: string
+  protocol?: 'native' | 'json'
+  minutes: number
+  turns: number
+  priceIn?: number
+  priceOut?: number
+}
+
+export function addModelCommand(program: Command): void {
+  const parent = program
+    .command('model')
+    .description('what the model can do')
+    .addHelpText('after', '\nExample:\n  nightshift model check')
+  withConnectionOptions(
+    parent
+      .command('check')
+      .description('measure a model before it is trusted: twelve probes, a grade, and the reason for each point lost')
+      .option('--base-url <url>', 'its server (else LLM_BASE_URL, else that of the start that runs here)')
+      .option('--model <name>', 'its name there (else LLM_MODEL, else that of the start that runs here)')
+      .addOption(new Option('--protocol <name>', 'else LLM_PROTOCOL, else native').choices(['native', 'json']))
+      .option('--minutes <n>', 'how long all of it may take; an answer may take a fifth of it', parseWholeNumber, 5)
+      .option('--turns <n>', 'for how many turns an incident is predicted', parseWholeNumber, 4)
+      .option('--price-in <price>', 'of a million tokens that are read', parsePrice)
+      .option('--price-out <price>', 'of a million tokens that are written', parsePrice),
+  )
+    .addHelpText(
+      'after',
+      `
+An answer may take ${answerTokensAtMost} tokens. Nothing runs: the calls are only read. LLM_API_KEY or LLM_API_KEY_FILE is sent.
+The result is stored where a Nightshift is reached, and shown on its page Health.
+
+Example:
+  nightshift model check --base-url http://127.0.0.1:11434/v1 --model qwen3:32b`,
+    )
+    .action(check)
+}
+
+function parsePrice(text: string): number {
+  const price = Number(text)
+  if (text.trim() === '' || !Number.isFinite(price) || price < 0)
+    throw new InvalidArgumentError('It takes a price, as 0.35.')
+  return price
+}
+
+async function check(options: Options): Promise<void> {
+  const prices = pricesOf(options)
+  const server = serverOf(options)
+  const protocol = options.protocol ?? (process.env.LLM_PROTOCOL === 'json' ? 'json' : 'native')
+  const at = serverName(baseUrlOf(server.baseUrl))
+  const limits = {
+    answerMs: (usualLimits.answerMs * options.minutes) / 5,
+    allMs: (usualLimits.allMs * options.minutes) / 5,
+  }
+  if (!options.json) printNote(`Asking ${inert(server.model)} at ${inert(at)}, ${options.minutes} min at most.`)
+  const measured = await checkModel(
+    {
+      ...openPorts(server),
+      tell(done, of, { name, points, seconds }) {
+        if (!options.json)
+          printNote(`${`${done}/${of}`.padStart(5)}  ${name.padEnd(22)} ${points} points, ${seconds} s`)
+      },
+    },
+    { server: at, model: server.model },
+    protocol,
+    limits,
+  )
+  const predicted = predict(measured, options.turns, prices)
+  const notStored = await store(options, measured)
+  if (options.json) printJson({ ...measured, predicted, stored: notStored === null })
+  else printPassport(measured, predicted)
+  if (notStored !== null) printNote(`Not stored: ${inert(notStored)}`)
+}
+
+function pricesOf({ priceIn, priceOut }: Options): Prices | null {
+  if (priceIn === undefined && priceOut === undefined) return null
+  if (priceIn === undefined || priceOut === undefined) {
+    throw new CommandFailed('usage', 'A cost needs both prices: give --price-in and --price-out.')
+  }
+  return { input: priceIn, output: priceOut }
+}
+
+function serverOf(options: Options): ModelServer {
+  const run = readLocalRun()?.model
+  const baseUrl = options.baseUrl ?? setting(process.env, 'LLM_BASE_URL') ?? run?.baseUrl
+  const model = options.model ?? setting(process.env, 'LLM_MODEL') ?? run?.name
+  if (!baseUrl) {
+    throw new CommandFailed('usage', 'Which server? Give --base-url http://host:port/v1, or set LLM_BASE_URL.')
+  }
+  if (!URL.canParse(baseUrl) || !/^https?:$/.test(new URL(baseUrl).protocol)) {
+    throw new CommandFailed('usage', `${inert(baseUrl)} is not an http(s) URL: give --base-url http://host:port/v1.`)
+  }
+  if (!model) throw new CommandFailed('usage', 'Which model? Give --model NAME, or set LLM_MODEL.')
+  const temperature = Number(process.env.LLM_TEMPERATURE || 0.1)
+  return { baseUrl, model, apiKey: setting(process.env, 'LLM_API_KEY') ?? '', temperature }
+}
+
+/** Stores it where a Nightshift is reached. Answers why it could not, or null. */
+async function store(options: Options, measured: Passport): Promise<string | null> {
+  try {
+    await connect(options).api.put('/api/v1/model/passport', measured)
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function printPassport(measured: Passport, predicted: Prediction | null): void {
+  const rows = measured.probes.map(({ name, points, about }) => [name, String(points), about])
+  print(formatTable(['PROBE', 'POINTS', 'WHAT IT ASKS'], rows, 2))
+  const lost = measured.probes.filter(({ reason }) => reason !== null)
+  const width = getTerminalWidth() - 2
+  for (const { name, points, reason, isUnsafe } of lost) {
+    const mark = paint(isUnsafe ? 'red' : 'yellow', isUnsafe ? 'unsafe' : `${points} of 10`)
+    print(`\n${name}: ${mark}\n  ${wrap(inert(reason ?? ''), width, '  ')}`)
+  }
+  const { answers, promptTokens, completionTokens, seconds, protocol } = measured
+  print(`\n${inert(measured.model)}: ${paint('bold', describePassport(measured))}, in ${seconds} s.`)
+  if (lost.some(({ isUnsafe }) => isUnsafe))
+    print('An unsafe answer keeps it at D or below. Code refuses or asks before any such call.')
+  if (protocol === 'json') print('It was asked by the JSON protocol: set LLM_PROTOCOL=json.')
+  if (predicted === null) print('Its server counts no tokens, so nothing is predicted.')
+  else {
+    const taken = `${formatNumber(promptTokens)} tokens read and ${formatNumber(completionTokens)} written in ${answers} answers`
+    const cost = predicted.cost === null ? '' : `, which cost ${predicted.cost.toPrecision(3)} at these prices`
+    print(
+      `It took ${taken}. An incident of ${predicted.turns} turns like these takes ${formatNumber(predicted.tokens)} tokens${cost}.`,
+    )
+  }
+}

@@ -1,0 +1,164 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { ModelError } from '../../clients/chat/refused-request.ts'
+import { request } from '../../clients/http.ts'
+import { baseUrlOf, createModelClient } from '../../clients/model.ts'
+import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
+import { type Asked, answerTokensAtMost, type CheckPorts } from '../../model/passport/check.ts'
+import { readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
+import { describedTools, splitTools, tools } from '../../tools/registry.ts'
+import { CommandFailed } from '../errors.ts'
+import { inert } from '../ui/text.ts'
+
+export type ModelServer = { baseUrl: string; apiKey: string; model: string; temperature: number }
+
+const mostWaitMs = 10_000
+/** So many questions in a row without an answer, and the server is away. */
+const mostAway = 3
+
+/** The product's own client, prompt and tools, for the check. */
+export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> {
+  const prompts = readPrompts()
+  const described = describedTools(null)
+  const client = createModelClient({ ...server, timeoutMs: 3_600_000 })
+  let away = 0
+  return {
+    opening({ kind, context }, protocol) {
+      const { first } = splitTools(described, kind)
+      const options = { override: null, protocol, toolsText: describeToolsAsText(first), topics: topicsOf(kind, false) }
+      return {
+        messages: [
+          { role: 'system', content: renderSystemPrompt(prompts, options) },
+          { role: 'user', content: renderContext(context) },
+        ],
+        tools: protocol === 'native' ? describeTools(first) : [],
+      }
+    },
+    examine(name, given) {
+      const tool = tools.get(name)
+      if (!tool) return { effect: null, problem: 'there is no such tool' }
+      const [issue] = tool.input.safeParse(given).error?.issues ?? []
+      const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean).join(': ') : null
+      return { effect: tool.effect, problem }
+    },
+    async ask({ messages, tools: offered, timeoutMs, isFirst }) {
+      // One end for both tries: a server that asks to be left alone must not hold the check.
+      const ends = AbortSignal.timeout(timeoutMs)
+      const complete = () =>
+        client.complete({
+          messages,
+          ...(offered.length > 0 && { tools: offered }),
+          temperature: server.temperature,
+          maxTokens: answerTokensAtMost,
+          mostTokens: answerTokensAtMost * 16,
+          model: server.model,
+          signal: ends,
+        })
+      const answer = await askTwice(complete, server, { isFirst, timeoutMs, ends })
+      away = 'failed' in answer && answer.isAway ? away + 1 : 0
+      if (away < mostAway) return answer
+      const said = 'failed' in answer ? answer.failed : ''
+      throw new CommandFailed(
+        'error',
+        `The server of the model went away: ${said} Nothing was stored; look at its log.`,
+      )
+    },
+  }
+}
+
+type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
+
+/** Asks once more where the server may be back by then. What no other question would change is thrown as it stands. */
+async function askTwice(
+  complete: () => Promise<Exclude<Asked, { failed: string }>>,
+  server: ModelServer,
+  each: Try,
+): Promise<Asked> {
+  try {
+    return await complete()
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error
+    if (!isPassing(error)) return await failure(error, server, each)
+    const waitMs = Math.min(error.retryAfterMs ?? 1_000, mostWaitMs)
+    await sleep(waitMs, undefined, { signal: each.ends }).catch(() => undefined)
+    if (each.ends.aborted) return await failure(error, server, each)
+    return await complete().catch((again: unknown) => {
+      if (!(again instanceof ModelError)) throw again
+      return failure(again, server, each)
+    })
+  }
+}
+
+function isPassing({ code, status }: ModelError): boolean {
+  return code === 'rate_limited' || (code === 'unavailable' && status !== null)
+}
+
+async function failure(error: ModelError, server: ModelServer, { isFirst, timeoutMs }: Try): Promise<Asked> {
+  const at = inert(new URL(server.baseUrl).origin)
+  const said = inert(error.message)
+  const lacksTools = error.message.includes('LLM_PROTOCOL=json')
+  const isAway = error.code === 'unavailable' || error.code === 'rate_limited' || error.code === 'aborted'
+  if (error.code === 'unauthorised') {
+    throw new CommandFailed(
+      'auth',
+      `${at} refuses the key: ${said}. Set LLM_API_KEY, or LLM_API_KEY_FILE to a file with it.`,
+    )
+  }
+  const isUnknownModel =
+    error.status === 404 ||
+    (error.code === 'bad_request' &&
+      /model.{0,80}(not found|not exist|unknown)|no such model|there is no model/i.test(error.message))
+  if (isUnknownModel) throw await unknownModel(server, said)
+  if (isFirst && error.code === 'aborted') {
+    throw new CommandFailed(
+      'error',
+      `${at} gave no answer within ${Math.round(timeoutMs / 1000)} s. Look at its log; a slow one gets more time with --minutes.`,
+    )
+  }
+  if (isFirst && isAway) {
+    throw new CommandFailed(
+      'error',
+      `${at} cannot be asked: ${said}. Start the server, or correct --base-url (LLM_BASE_URL).`,
+    )
+  }
+  if (isFirst && error.code === 'bad_request' && !lacksTools) {
+    throw new CommandFailed(
+      'error',
+      `${at} refuses the request: ${said}. Correct the server's settings: docs/reference/models.md.`,
+    )
+  }
+  const failed =
+    error.code === 'aborted'
+      ? `No answer came within ${Math.round(timeoutMs / 1000)} s.`
+      : `No answer that can be read: ${said}.`
+  return { failed, lacksTools, isAway }
+}
+
+const listed = z.object({ data: z.array(z.object({ id: z.string() })) })
+const mostListed = 8
+
+async function unknownModel({ baseUrl, apiKey, model }: ModelServer, said: string): Promise<CommandFailed> {
+  const names = await listModels(baseUrl, apiKey)
+  const shown = names.slice(0, mostListed).map((name) => inert(name.slice(0, 100)))
+  const more = names.length > mostListed ? `, and ${names.length - mostListed} more` : ''
+  const remedy =
+    shown.length > 0 ? `It serves ${shown.join(', ')}${more}: name one with --model.` : 'Correct --base-url or --model.'
+  return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}. ${remedy}`)
+}
+
+async function listModels(baseUrl: string, apiKey: string): Promise<string[]> {
+  try {
+    const answer = await request({
+      method: 'GET',
+      url: `${baseUrlOf(baseUrl)}/models`,
+      headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
+      timeoutMs: 5_000,
+      maxBytes: 4_000_000,
+      allow: 'private',
+    })
+    return listed.parse(JSON.parse(Buffer.from(answer.body).toString())).data.map(({ id }) => id)
+  } catch {
+    // The remedy then names the settings alone.
+    return []
+  }
+}

@@ -1,0 +1,37 @@
+import { type Passport, passport, type StoredPassport } from '../domain/passport.ts'
+import { cleanse } from '../safety/cleanse.ts'
+import { recordAudit } from './audit.ts'
+import { type Db, now } from './connect.ts'
+import type { ModelKey } from './model-servers.ts'
+
+/** Keeps what was measured in place of an earlier result of the same model, and who measured it in the audit. */
+export async function keepPassport(db: Db, measured: Passport, who: string): Promise<StoredPassport> {
+  const clean = cleanse(measured)
+  const { server, model, grade } = clean
+  const kept = { grade, measured: JSON.stringify(clean), measuredBy: cleanse(who), measuredAt: now }
+  return await db.transaction().execute(async (trx) => {
+    const { measuredAt } = await trx
+      .insertInto('modelPassport')
+      .values({ server, model, ...kept })
+      .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet(kept))
+      .returning('measuredAt')
+      .executeTakeFirstOrThrow()
+    const detail = `Grade ${grade}, ${clean.points} of ${clean.outOf} points`
+    await recordAudit(trx, { who, what: 'model.checked', subject: `${model} at ${server}`.slice(0, 300), detail })
+    return { ...clean, measuredAt }
+  })
+}
+
+/** The last result of this model at this server; null where nobody has measured it. */
+export async function passportOf(db: Db, { server, model }: ModelKey): Promise<StoredPassport | null> {
+  const row = await db
+    .selectFrom('modelPassport')
+    .select(['measured', 'measuredAt'])
+    .where('server', '=', server)
+    .where('model', '=', model)
+    .executeTakeFirst()
+  if (!row) return null
+  // A row of another version that cannot be read counts as none: the check is repeated.
+  const read = passport.safeParse(row.measured).data
+  return read ? { ...read, measuredAt: row.measuredAt } : null
+}

@@ -1,0 +1,110 @@
+import type { ChatAnswer, ChatMessage, ChatTool } from '../../domain/chat.ts'
+import { gradeOf, mostPoints, type Passport, type ProbeResult } from '../../domain/passport.ts'
+import { withoutThoughts } from '../json.ts'
+import { type Entry, renderMessages } from '../transcript.ts'
+import { type Answer, type Examine, type Judged, readAnswer } from './judge.ts'
+import { probes } from './probes.ts'
+import type { Probe } from './world.ts'
+
+type Protocol = 'native' | 'json'
+
+/** An answer of the server, or why there is none. `isRefused`: the server cannot take tools. */
+export type Asked = ChatAnswer | { failed: string; lacksTools: boolean; isAway: boolean }
+
+/** What the check needs of the product: the site's own prompt and tools, the way to the server, and where to tell of its progress. */
+export type CheckPorts = {
+  opening(probe: Pick<Probe, 'kind' | 'context'>, protocol: Protocol): { messages: ChatMessage[]; tools: ChatTool[] }
+  examine: Examine
+  /** Throws where there is no sense in going on: a wrong key, no such model, a server that was never reached. */
+  ask(request: { messages: ChatMessage[]; tools: ChatTool[]; timeoutMs: number; isFirst: boolean }): Promise<Asked>
+  tell(done: number, of: number, result: ProbeResult): void
+}
+
+export type CheckLimits = { answerMs: number; allMs: number }
+
+/** An answer may take so many tokens: at 30 a second thirteen answers take three and a half minutes. */
+export const answerTokensAtMost = 480
+/** An answer may take a minute, and all of them five. */
+export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }
+
+type Counted = { answers: number; promptTokens: number; completionTokens: number; answerMs: number; asked: number }
+
+/**
+ * Asks the model every probe and grades what it did. Ends within `limits.allMs`: what is not asked by then loses its
+ * points and says so. Where the server takes no tools, the rest is asked by the JSON protocol, which the passport then names.
+ */
+export async function checkModel(
+  ports: CheckPorts,
+  who: { server: string; model: string },
+  wanted: Protocol,
+  limits: CheckLimits = usualLimits,
+): Promise<Passport> {
+  const began = performance.now()
+  const counted: Counted = { answers: 0, promptTokens: 0, completionTokens: 0, answerMs: 0, asked: 0 }
+  let protocol = wanted
+  const ask = async (probe: Probe, said: readonly Entry[]): Promise<Answer> => {
+    const used = probe.protocol === 'json' ? 'json' : protocol
+    const leftMs = limits.allMs - (performance.now() - began)
+    if (leftMs < 1) return faulty(`The check was over after ${Math.round(limits.allMs / 1000)} s.`)
+    const { messages, tools } = ports.opening(probe, used)
+    const timeoutMs = Math.ceil(Math.min(limits.answerMs, leftMs))
+    const all = renderMessages(used, messages, said, new Map(), Number.POSITIVE_INFINITY)
+    const isFirst = counted.asked === 0
+    counted.asked += 1
+    const answer = await ports.ask({ messages: all, tools, timeoutMs, isFirst })
+    if (!('failed' in answer)) return readAnswer(used, count(counted, answer), ports.examine)
+    if (!answer.lacksTools || used === 'json') return faulty(answer.failed)
+    protocol = 'json'
+    return await ask(probe, said)
+  }
+  const results: ProbeResult[] = []
+  for (const probe of probes) {
+    const beganMs = performance.now()
+    const { points, reason, isUnsafe = false } = await play(probe, ask)
+    const seconds = Math.round((performance.now() - beganMs) / 100) / 10
+    const { name, about } = probe
+    results.push({ name, about, points, reason: reason?.slice(0, 600) ?? null, isUnsafe, seconds })
+    ports.tell(results.length, probes.length, results.at(-1)!)
+  }
+  const { answers, promptTokens, completionTokens, answerMs } = counted
+  return {
+    ...who,
+    protocol,
+    grade: gradeOf(results),
+    points: results.reduce((sum, { points }) => sum + points, 0),
+    outOf: results.length * mostPoints,
+    probes: results,
+    answers,
+    promptTokens,
+    completionTokens,
+    tokensPerSecond:
+      completionTokens > 0 && answerMs > 0 ? Math.round(completionTokens / (answerMs / 10_000)) / 10 : null,
+    seconds: Math.round((performance.now() - began) / 100) / 10,
+  }
+}
+
+async function play(probe: Probe, ask: (probe: Probe, said: readonly Entry[]) => Promise<Answer>): Promise<Judged> {
+  const first = await ask(probe, probe.said)
+  if (!probe.world || first.calls.length === 0) return probe.judge([first])
+  const { world } = probe
+  const calls = first.calls.map((call, index) => ({ ...call, id: `call_${probe.said.length + index + 1}` }))
+  const results = calls.map((call, index): Entry => {
+    const meta = { seq: 31 + index, tool: call.tool }
+    return { kind: 'result', callId: call.id, envelope: { ok: true, data: world(call), meta }, body: null }
+  })
+  const said = calls.map(({ id, tool, arguments: given }) => ({ id, tool, arguments: given, problem: null }))
+  const answer: Entry = { kind: 'answer', content: first.text, calls: said }
+  return probe.judge([first, await ask(probe, [...probe.said, answer, ...results])])
+}
+
+function count(counted: Counted, answer: ChatAnswer): ChatAnswer {
+  counted.answers += 1
+  counted.promptTokens += answer.usage.promptTokens
+  counted.completionTokens += answer.usage.completionTokens
+  counted.answerMs += answer.durationMs
+  return { ...answer, content: withoutThoughts(answer.content) }
+}
+
+function faulty(fault: string): Answer {
+  return { calls: [], text: '', fault }
+}
