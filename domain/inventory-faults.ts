@@ -21,8 +21,12 @@ export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null):
     .filter((name) => !(name in items))
     .map((name) => ({ field: name.slice(0, 60), message: `is none of ${Object.keys(items).join(', ')}` }))
   const valid: { [name in ListName]: z.output<(typeof items)[name]>[] } = {
-    ...{ groups: [], nodes: [], hosts: [] },
-    ...{ resources: [], relations: [] },
+    groups: [],
+    nodes: [],
+    hosts: [],
+
+    resources: [],
+    relations: [],
   }
   for (const name of Object.keys(items) as ListName[]) checkList(name, file[name], valid[name], faults)
   const isHost = new Set(valid.hosts.map(({ id }) => id))

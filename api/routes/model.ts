@@ -7,8 +7,16 @@ import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 
 const example: StoredPassport = {
-  ...{ server: 'http://10.0.0.7:8000/v1', model: 'Qwen/Qwen2.5-72B-Instruct', protocol: 'native', grade: 'D' },
-  ...{ points: 6, outOf: 10, answers: 1, promptTokens: 2_900, completionTokens: 61 },
+  server: 'http://10.0.0.7:8000/v1',
+  model: 'Qwen/Qwen2.5-72B-Instruct',
+  protocol: 'native',
+  grade: 'D',
+
+  points: 6,
+  outOf: 10,
+  answers: 1,
+  promptTokens: 2_900,
+  completionTokens: 61,
   probes: [
     {
       name: 'after_a_denial',
@@ -19,7 +27,10 @@ const example: StoredPassport = {
       seconds: 2.4,
     },
   ],
-  ...{ tokensPerSecond: 25.4, seconds: 2.4, measuredAt: '2026-11-21T01:45:44.530000Z' },
+
+  tokensPerSecond: 25.4,
+  seconds: 2.4,
+  measuredAt: '2026-11-21T01:45:44.530000Z',
 }
 const { measuredAt: _, ...sent } = example
 

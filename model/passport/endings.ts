@@ -99,7 +99,8 @@ export const partialPlan: Probe = {
       tool: 'schedule_ha_proposal',
       given: { intent: 'recover', host_ids: ['host-osl-3'], use_rack_constraints: true },
       result: found(14, {
-        ...{ proposal_id: 'prp_01jdemo0000000000000000002', state: 'partial' },
+        proposal_id: 'prp_01jdemo0000000000000000002',
+        state: 'partial',
         steps: [{ step: 1, action: 'start', vm: 'vm-41', from: 'host-osl-3', to: 'host-osl-5' }],
         unplaced: [{ vm: 'vm-43', priority: 2, reason: 'no live host has 64 GiB of memory free' }],
         obstacle: { text: 'vm-43 needs 64 GiB; the most that is free is 38 GiB on host-osl-6.', repairs: [] },
