@@ -72,12 +72,16 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
   /** A person who says yes to everything: what is asked here is what the runbooks propose. */
   async function approveAll(): Promise<void> {
     const as = { token: spine.tokens.approver }
-    while (!isOver) {
+    const approvePending = async () => {
       const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
       for (const { id } of items) {
         const { body } = await spine.post(`/approvals/${id}/token`, { decision: 'approve' }, as)
         await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
       }
+    }
+    while (!isOver) {
+      // A request that a busy machine drops is made in the next round: what is still asked is still pending.
+      await approvePending().catch((error) => console.warn(`approving: ${error}`))
       await new Promise((resolve) => setTimeout(resolve, 300))
     }
   }
@@ -90,7 +94,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
         (await spine.incidents(`?type=${faults[name].type}`)).find(
           ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
         ),
-      150_000,
+      300_000,
     )
   const reads = (events: IncidentEvent[]) =>
     events.flatMap((event) =>
@@ -117,7 +121,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       const { checks } = await spine.lab.oracle(name, faults[name].on)
       expect(checks.filter(({ ok }) => !ok)).toEqual([])
     },
-    180_000,
+    330_000,
   )
 
   test('a lock that a log alone tells of is removed by the job that the operator declared, with its check mode as card and proof', async () => {

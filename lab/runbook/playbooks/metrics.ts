@@ -44,7 +44,7 @@ const asked: Record<string, (instance: string) => Question> = {
     finding: (answer) => over(answer, 'max', 0.05, 'seconds off'),
   }),
   ssl_certificate_will_expire_soon: (instance) => ({
-    promql: `web_certificate_not_after_seconds{instance="${instance}"} - time()`,
+    promql: `last_over_time(web_certificate_not_after_seconds{instance="${instance}"}[1m]) - time()`,
     window: 'now',
     finding(answer) {
       const seconds = number(firstOf(answer), 'value')
@@ -121,7 +121,7 @@ function converge(conversation: Conversation, node: string, { found, first, quer
 export function freeConnections(conversation: Conversation): Decision {
   const instance = instanceOf(conversation)
   if (!instance) return escalate(conversation, 'The alert names no server.')
-  const promql = `sum by (application_name, state) (pg_stat_activity_count{instance="${instance}"})`
+  const promql = `sum by (application_name, state) (last_over_time(pg_stat_activity_count{instance="${instance}"}[15s]))`
   const query = call('query_metrics', { promql, window: 'now' })
   const first = readings(conversation.steps, promql)[0]
   if (!first) return { say: 'I ask who holds the connections.', calls: [query] }
