@@ -56,7 +56,7 @@ export type ToolReading = { summary: Record<string, unknown>; whole: string; isE
 const mostRemarks = 3
 const mostRemarkCharacters = 160
 
-/** What a server says of its own answer, where that is a list: the first three texts, each on one line and cut. Empty: it says nothing. */
+/** What a server remarks on an answer, where that is a list: the first three texts, each on one line and cut. Empty: it says nothing. */
 export function quoteRemarks(given: unknown): string[] {
   if (!Array.isArray(given)) return []
   const lines = given.map((each) => (typeof each === 'string' ? each.replace(/\s+/g, ' ').trim() : ''))
