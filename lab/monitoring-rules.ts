@@ -64,7 +64,7 @@ export const rules = {
         rule(
           'ProcessCpuHigh',
           'critical',
-          'rate(process_cpu_seconds_total{job="web"}[10s]) > 0.25',
+          'rate(process_cpu_seconds_total{job="web"}[10s]) > 0.2',
           'A web service uses up its CPU',
           'It uses {{ $value | humanizePercentage }} of a core.',
         ),
