@@ -137,7 +137,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     const { dryRun } = await spine.get<Approval>(`/approvals/${asked?.metadata.approvalId}`)
     expect(JSON.stringify(dryRun.details)).toMatch(/would remove .*search\.lock/)
     expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
-  }, 180_000)
+  }, 330_000)
 
   test('what is loud beside a cause is another incident, and is left alone', async () => {
     // On a busy machine the report gets its share of a core late.
@@ -151,5 +151,5 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     )
     const cause = await ended('red_herring')
     expect([loud.severity, loud.id === cause.id]).toEqual(['critical', false])
-  }, 180_000)
+  }, 330_000)
 })
