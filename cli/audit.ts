@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { auditRow } from '../domain/audit.ts'
+import { parseTime } from '../domain/format.ts'
 import { type ApiClient, listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './errors.ts'
@@ -33,7 +34,7 @@ function addListCommand(parent: Command): void {
         '--what <word>',
         'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
       )
-      .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseTime)
+      .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseMoment)
       .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
   )
     .addHelpText(
@@ -60,10 +61,10 @@ function addListCommand(parent: Command): void {
     })
 }
 
-function parseTime(text: string): string {
-  const at = new Date(text)
-  if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('It takes a time, as 2026-11-21T01:00:00Z.')
-  return at.toISOString()
+function parseMoment(text: string): string {
+  const at = parseTime(text)
+  if (Number.isNaN(at)) throw new InvalidArgumentError('It takes a time on a day that exists, as 2026-11-21T01:00:00Z.')
+  return new Date(at).toISOString()
 }
 
 const difference = z.looseObject({ subject: z.string(), what: z.string() })

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import type { IncidentEvent } from '../domain/event.ts'
+import { parseTime } from '../domain/format.ts'
 import { type DryRunInput, type DryRunResult, dryRunInput, dryRunPolicy } from '../safety/dry-run.ts'
 import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
@@ -54,9 +55,9 @@ async function selectIncidents(api: ApiClient, { incident, since }: Options): Pr
   if (incident) return [apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}`))]
   const all = await listAll(api, '/api/v1/incidents?limit=200', apiIncident)
   if (!since) return all
-  const sinceMs = Date.parse(since)
+  const sinceMs = parseTime(since)
   if (Number.isNaN(sinceMs))
-    throw new CommandFailed('usage', `--since ${inert(since)} is not a time: write 2026-11-21.`)
+    throw new CommandFailed('usage', `--since ${inert(since)} is not a time on a day that exists: write 2026-11-21.`)
   return all.filter((each) => Date.parse(each.createdAt) >= sinceMs)
 }
 

@@ -49,6 +49,16 @@ function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
   return { at: new Date(at.getTime() + minutes * minute), offset }
 }
 
+/**
+ * Milliseconds of a time that begins with its day (`2026-11-22T03:04:05Z`), else NaN; a day that no calendar has is NaN as well, where JavaScript
+ * takes 30 February for 2 March.
+ */
+export function parseTime(text: string): number {
+  const [, year, month, dayOfMonth] = /^\s*(\d{4})-(\d\d)-(\d\d)(?!\d)/.exec(text) ?? []
+  const last = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()
+  return Number(month) <= 12 && Number(dayOfMonth) <= last ? Date.parse(text) : Number.NaN
+}
+
 /** How long something takes or lasts, short enough for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
 export function formatSpan(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)

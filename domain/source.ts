@@ -51,6 +51,8 @@ export const sourceReading = z.object({
   source: z.string(),
   /** Nothing was found: no look at anything, and evidence of absence. */
   isEmpty: z.boolean(),
+  /** The server says that something may be missing, and the summary says why: nothing found is no evidence of absence then. */
+  isPartial: z.boolean().default(false),
   /** Made by code, 2 kB at most. */
   summary: z.unknown(),
   /** Of the whole answer; `read_result` shows more of it. Null: the summary is all. */

@@ -1,5 +1,6 @@
 import { type Alert, isInFuture } from '../domain/alert.ts'
 import { sha256 } from '../domain/digest.ts'
+import { parseTime } from '../domain/format.ts'
 import type { Severity } from '../domain/incident.ts'
 
 export const maxNameChars = 200
@@ -165,7 +166,7 @@ const lastMs = Date.UTC(9000, 0, 1)
 /** A time as RFC 3339 in UTC, or null. Go's zero time (year 1) and whatever no calendar holds are null. */
 export function momentOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > 64) return null
-  const ms = Date.parse(value)
+  const ms = parseTime(value)
   return ms >= firstMs && ms <= lastMs ? new Date(ms).toISOString() : null
 }
 

@@ -6,7 +6,13 @@ import { startPostgres } from '../start/postgres.ts'
 import type { Lab } from './state.ts'
 
 /** A real PostgreSQL with few connections, which web nodes may use, and what an exporter tells of it. */
-export type Database = { url: string; exporterPort: number; stop(): Promise<void> }
+export type Database = {
+  url: string
+  exporterPort: number
+  /** Connections of a program by its name. It takes no connection itself: a full server has none to give. */
+  countHeld(name: string): Promise<number>
+  stop(): Promise<void>
+}
 
 /** So many connections the server has, and so many a web node's pool may hold. */
 const maxConnections = 20
@@ -30,6 +36,13 @@ export async function startDatabase(lab: Lab): Promise<Database> {
   return {
     url: server.url,
     exporterPort: (exporter.address() as AddressInfo).port,
+    async countHeld(name) {
+      const { rows } = await client.query<{ count: string }>(
+        'select count(*) as count from pg_stat_activity where application_name = $1',
+        [name],
+      )
+      return Number(rows[0]?.count ?? 0)
+    },
     async stop() {
       exporter.closeAllConnections()
       exporter.close()
@@ -59,18 +72,5 @@ async function describe(client: pg.Client): Promise<string> {
 }
 
 /** How many connections a node holds, as the server counts them; 0 where there is no server. */
-export async function heldConnections({ database }: Lab, node: string): Promise<number> {
-  if (!database) return 0
-  const client = new pg.Client({ connectionString: database.url, application_name: 'controller' })
-  client.on('error', () => undefined)
-  await client.connect()
-  try {
-    const { rows } = await client.query<{ count: string }>(
-      'select count(*) as count from pg_stat_activity where application_name = $1',
-      [node],
-    )
-    return Number(rows[0]?.count ?? 0)
-  } finally {
-    await client.end()
-  }
-}
+export const heldConnections = async ({ database }: Lab, node: string): Promise<number> =>
+  (await database?.countHeld(node)) ?? 0

@@ -224,7 +224,7 @@ function prometheusConfig(lab: Lab, alertmanagerPort: number, exporterPort: numb
     labels: { instance: `${id}.${region}.lab.internal:5432` },
   }
   return {
-    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    global: { scrape_interval: '2s', scrape_timeout: '2s', evaluation_interval: '1s' },
     rule_files: ['rules.yml'],
     alerting: { alertmanagers: [{ static_configs: [{ targets: [`127.0.0.1:${alertmanagerPort}`] }] }] },
     scrape_configs: [

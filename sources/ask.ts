@@ -181,7 +181,7 @@ function readAnswer(
   if (accept === 'page' && status !== 502 && status !== 504)
     return readPage(name, status, headers['content-type'] ?? '', text)
   if (status === 400 || status === 422) throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text)}`)
-  if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`)
+  if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`, { status })
   if (accept !== 'json') return text
   if (!/json/.test(headers['content-type'] ?? '')) {
     const type = (headers['content-type'] ?? 'no content type').slice(0, 60)

@@ -36,14 +36,34 @@ export type SourceErrorCode =
 export class SourceError extends Error {
   override name = 'SourceError' as const
   readonly code: SourceErrorCode
-  constructor(code: SourceErrorCode, message: string, options?: ErrorOptions) {
+  /** Of an answer whose status is no success. */
+  readonly status: number | null
+  constructor(code: SourceErrorCode, message: string, { status = null, ...options }: SourceErrorOptions = {}) {
     super(message, options)
     this.code = code
+    this.status = status
   }
 }
 
-/** What a tool read: a summary for the model (2 kB at most), the whole as text, and whether anything was there. */
-export type ToolReading = { summary: Record<string, unknown>; whole: string; isEmpty: boolean }
+type SourceErrorOptions = ErrorOptions & { status?: number | null }
+
+/**
+ * What a tool read: a summary for the model (2 kB at most), the whole as text, and whether anything was there. `isPartial`: the server says that
+ * something may be missing, and the summary says why; then nothing found is no evidence of absence.
+ */
+export type ToolReading = { summary: Record<string, unknown>; whole: string; isEmpty: boolean; isPartial?: boolean }
+
+const mostRemarks = 3
+const mostRemarkCharacters = 160
+
+/** What a server remarks on an answer, where that is a list: the first three texts, each on one line and cut. Empty: it says nothing. */
+export function quoteRemarks(given: unknown): string[] {
+  if (!Array.isArray(given)) return []
+  const lines = given.map((each) => (typeof each === 'string' ? each.replace(/\s+/g, ' ').trim() : ''))
+  const distinct = [...new Set(lines.map((line) => line || 'without words'))]
+  const shown = distinct.slice(0, mostRemarks).map((line) => cutText(line, mostRemarkCharacters))
+  return distinct.length > mostRemarks ? [...shown, `and ${distinct.length - mostRemarks} more`] : shown
+}
 
 export type ReadContext = {
   nowMs: number
@@ -132,9 +152,12 @@ export function fitSummary<T>(
   return { notShown: items.length, because: 'its names and texts are longer than a summary' }
 }
 
+const cutText = (text: string, most: number): string =>
+  text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed()
+
 /** Every text in it at most so long, and of each list of names the first twenty. */
 function cutTexts(value: unknown, most: number): unknown {
-  const cut = (text: string) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed())
+  const cut = (text: string) => cutText(text, most)
   if (typeof value === 'string') return cut(value)
   if (Array.isArray(value)) return value.map((each) => cutTexts(each, most))
   if (typeof value !== 'object' || value === null) return value

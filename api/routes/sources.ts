@@ -160,6 +160,7 @@ const readBody = z.strictObject({ tool: z.string().min(1).max(60), arguments: z.
 const readExample: SourceReading = {
   source: 'main',
   isEmpty: false,
+  isPartial: false,
   summary: { promql: 'up{instance="web-1:9100"}', seriesFound: 1, series: [] },
   digest: '0'.repeat(64),
   about: [{ kind: 'node', id: 'web-1', name: 'web-1.example.com' }],
@@ -197,7 +198,14 @@ function declareRead(router: Router, deps: ApiDeps): void {
           ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole: read.whole })
           : null
         const about = await findAbout(deps, planned.tool.labels(planned.args))
-        return { source: name, isEmpty: read.isEmpty, summary: read.summary, digest, about }
+        return {
+          source: name,
+          isEmpty: read.isEmpty,
+          isPartial: read.isPartial ?? false,
+          summary: read.summary,
+          digest,
+          about,
+        }
       } catch (error) {
         if (!(error instanceof SourceError)) throw error
         // The log says once that a source is away (`sources/ask.ts`): a storm of reads is no news.

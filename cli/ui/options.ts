@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import { parseTime } from '../../domain/format.ts'
 import { CommandFailed } from '../errors.ts'
 
 /** A parser for a flag that takes one of these words. */
@@ -60,15 +61,16 @@ const unitMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000,
  */
 export function parseFutureTime(text: string): string {
   const span = /^(\d{1,5})([mhdw])$/.exec(text.trim())
-  const at = span ? Date.now() + Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseTime(text.trim())
-  if (!Number.isFinite(at)) throw new InvalidArgumentError('Give a span as 8h or 3d, or a time as 2026-12-01T06:00Z.')
+  const at = span ? Date.now() + Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseUntil(text.trim())
+  if (!Number.isFinite(at))
+    throw new InvalidArgumentError('Give a span as 8h or 3d, or a time on a day that exists, as 2026-12-01T06:00Z.')
   if (at <= Date.now()) throw new InvalidArgumentError('It must be in the future.')
   return new Date(at).toISOString()
 }
 
 /** Milliseconds of an ISO 8601 time, else NaN. A date without a time is its midnight in UTC. */
-function parseTime(text: string): number {
+function parseUntil(text: string): number {
   return /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(text)
-    ? Date.parse(text)
+    ? parseTime(text)
     : Number.NaN
 }

@@ -55,7 +55,9 @@ function readChange(item: Fields, nowIso: string): Change | string {
   }
   const title = text('title')
   if (title === null) return '"title" is missing: say in a sentence what was changed'
-  const at = rfc3339.test(text('at') ?? '') ? momentOf(text('at')) : null
+  const givenAt = text('at') ?? ''
+  const at = rfc3339.test(givenAt) ? momentOf(givenAt) : null
+  if (at === null && rfc3339.test(givenAt)) return `"at" is no moment that a calendar has (${givenAt}): look at its day`
   if (at === null) return '"at" has to be the moment of the change, in RFC 3339, as 2026-11-22T03:04:05Z'
   if (isInFuture(Date.parse(at), Date.parse(nowIso)))
     return `"at" lies in the future (${at}): post a change when it is made`

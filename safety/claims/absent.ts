@@ -36,7 +36,7 @@ export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidenc
 /** Does a row show that a text is not there? It was asked for, answered whole and without an error, and does not hold it. */
 export function absentProblem(part: Part, text: string, claimed: string): Problem | null {
   const wanted = foldText(text)
-  if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} was cut`)
+  if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
   if (isFailed(part.data)) return problem('NOT_ASKED', `row ${part.seq} answered with an error`)
   if (wanted === '') {
     return isEmpty(part.data) ? null : problem('STILL_THERE', `the answer of row ${part.seq} is not empty`)
@@ -110,7 +110,9 @@ function isEmpty(data: unknown): boolean {
   if (data === null || data === undefined) return true
   if (typeof data !== 'object') return String(data).trim() === ''
   if (Array.isArray(data)) return data.length === 0
-  const { stdout, content, total, ...others } = data as Record<string, unknown>
+  const { stdout, content, total, isEmpty: saysEmpty, ...others } = data as Record<string, unknown>
+  // A source's reading says it: lists of series and lines lie deeper.
+  if (typeof saysEmpty === 'boolean') return saysEmpty
   if (typeof stdout === 'string') return stdout.trim() === ''
   if (typeof content === 'string') return content.trim() === ''
   const lists = Object.values(others).filter(Array.isArray)

@@ -19,7 +19,7 @@ export type Part = {
   head: string
   arguments: Record<string, unknown>
   data: unknown
-  /** The body is here in full: it was not cut where it was read. */
+  /** The body is here in full: it was not cut where it was read, and its server does not say that something is missing. */
   isWhole: boolean
   document: () => Document
 }
@@ -116,12 +116,15 @@ function bare(row: Row, source: Source, data: unknown): Part {
   }
 }
 
-/** The answer says itself that there is more. */
+/** The answer says itself that there is more, or that its server gave a part. */
 function saysCut(data: unknown): boolean {
   if (data === null || typeof data !== 'object' || Array.isArray(data)) return false
-  const { truncated, total_is_more, nextCursor, next_cursor, next_offset } = data as Record<string, unknown>
+  const { truncated, total_is_more, isPartial, nextCursor, next_cursor, next_offset } = data as Record<string, unknown>
   return (
-    truncated === true || total_is_more === true || [nextCursor, next_cursor, next_offset].some((each) => each != null)
+    truncated === true ||
+    total_is_more === true ||
+    isPartial === true ||
+    [nextCursor, next_cursor, next_offset].some((each) => each != null)
   )
 }
 

@@ -129,6 +129,8 @@ export type Found = {
   /** As the server counts them; null where it does not. */
   total: number | null
   before: readonly LogLine[] | null
+  /** Why lines may be missing, in the server's words or ours. */
+  partial?: readonly string[]
   /** Labels that lines here have, where nothing was found. */
   labelNames?: readonly string[]
 }
@@ -163,7 +165,9 @@ function summarizeLogs(
     ...(at < mostSamples && { sample: cut(template.sample, mostSampleCharacters) }),
   }))
   const { labels, contains, excludes, pattern, window } = query
+  const { partial = [] } = found
   const head = {
+    ...(partial.length > 0 && { partial }),
     asked: {
       labels,
       ...(contains.length > 0 && { contains }),
@@ -188,6 +192,7 @@ function summarizeLogs(
     summary,
     whole: ordered.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`).join('\n'),
     isEmpty: found.lines.length === 0,
+    isPartial: partial.length > 0,
   }
 }
 
@@ -229,11 +234,14 @@ const formatWindow = (seconds: number): string =>
 
 export type Range = { fromMs: number; untilMs: number }
 
+/** Lines, and why some may be missing; nothing there: they are all. */
+export type LogAnswer = { lines: LogLine[]; partial: string[] }
+
 /** How a kind of source is asked: it writes its own query from the question. */
 export type LogReader = {
   /** The newest lines of a window. */
-  readLines(ask: Ask, query: LogQuery, range: Range): Promise<LogLine[]>
-  /** How many lines the window has. */
+  readLines(ask: Ask, query: LogQuery, range: Range): Promise<LogAnswer>
+  /** How many lines the window has; null where the server does not say, or says it of a part. */
   countLines(ask: Ask, query: LogQuery, range: Range): Promise<number | null>
   /** Names of labels that lines of the window have. */
   listLabels(ask: Ask, range: Range): Promise<string[]>
@@ -252,7 +260,7 @@ export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
     async read(ask, query, { nowMs, incidentBeganMs }) {
       const range = toRange(query, nowMs)
       const earlier = { fromMs: range.fromMs - (range.untilMs - range.fromMs), untilMs: range.fromMs }
-      const [lines, total, before] = await Promise.all([
+      const [{ lines, partial }, total, before] = await Promise.all([
         readLines(ask, query, range).then(check),
         countLines(ask, query, range).catch(() => null),
         readLines(ask, query, earlier)
@@ -260,15 +268,24 @@ export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
           .catch(() => null),
       ])
       const labelNames = lines.length === 0 ? await listLabels(ask, range).catch(() => []) : undefined
-      return summarizeLogs(query, { lines, total, before, ...(labelNames && { labelNames }) }, range, incidentBeganMs)
+      const found = {
+        lines,
+        partial,
+        total: partial.length > 0 ? null : total,
+        // What is missing from the time before would be new here.
+        before: before && before.partial.length === 0 ? before.lines : null,
+        ...(labelNames && { labelNames }),
+      }
+      return summarizeLogs(query, found, range, incidentBeganMs)
     },
   })
 
 /** Lines that were asked for have a time that a date can hold, and are no more than were asked for. */
-function check(lines: LogLine[]): LogLine[] {
+function check(answer: LogAnswer): LogAnswer {
+  const { lines } = answer
   if (lines.length > mostLines)
     throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${mostLines} were asked for`)
   if (lines.some(({ atMs }) => Number.isNaN(new Date(atMs).getTime())))
     throw new SourceError('BAD_ANSWER', 'it answered a line with a time that cannot be read')
-  return lines
+  return answer
 }

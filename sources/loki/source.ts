@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type Ask, SourceError, type SourceKind } from '../kind.ts'
-import { type LogQuery, mostLines, quoteText, type Range, searchLogs } from '../logs/logs.ts'
+import { type Ask, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
+import { type LogAnswer, type LogQuery, mostLines, quoteText, type Range, searchLogs } from '../logs/logs.ts'
 
 /** Loki's HTTP API (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL. */
 
@@ -17,19 +17,21 @@ export function toLogql({ labels, contains, excludes, pattern }: LogQuery): stri
 }
 
 const streams = z.looseObject({
+  warnings: z.unknown().optional(),
   data: z.looseObject({
     resultType: z.literal('streams'),
     result: z.array(z.looseObject({ values: z.array(z.tuple([z.string(), z.string()]).rest(z.unknown())) })),
   }),
 })
 const counted = z.looseObject({
+  warnings: z.unknown().optional(),
   data: z.looseObject({ result: z.array(z.looseObject({ value: z.tuple([z.number(), z.string()]) })) }),
 })
 const names = z.looseObject({ data: z.array(z.string()).default([]) })
 
 const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
 
-async function readLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range) {
+async function readLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range): Promise<LogAnswer> {
   const search = new URLSearchParams({
     query: toLogql(query),
     start: toNanoseconds(fromMs),
@@ -39,9 +41,10 @@ async function readLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range) 
   })
   const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
   if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines in a shape that is not of the Loki API')
-  return parsed.data.data.result.flatMap(({ values }) =>
+  const lines = parsed.data.data.result.flatMap(({ values }) =>
     values.map(([at, text]) => ({ atMs: /^\d{7,19}$/.test(at) ? Number(at.slice(0, -6)) : Number.NaN, text })),
   )
+  return { lines, partial: quoteRemarks(parsed.data.warnings) }
 }
 
 export const loki: SourceKind = {
@@ -62,7 +65,8 @@ export const loki: SourceKind = {
           time: toNanoseconds(untilMs),
         })
         const parsed = counted.safeParse(await ask({ path: `/loki/api/v1/query?${search}` }))
-        return parsed.success ? Number(parsed.data.data.result[0]?.value[1] ?? 0) : null
+        if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
+        return Number(parsed.data.data.result[0]?.value[1] ?? 0)
       },
       async listLabels(ask, { fromMs, untilMs }) {
         const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })

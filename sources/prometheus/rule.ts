@@ -2,7 +2,7 @@ import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { z } from 'zod'
 import { type ListedTarget, mostTargets } from '../../domain/source.ts'
-import { type Ask, type Page, SourceError } from '../kind.ts'
+import { type Ask, type Page, quoteRemarks, SourceError } from '../kind.ts'
 
 /** The envelope of every answer of Prometheus' HTTP API. */
 const envelope = z.looseObject({ status: z.string(), data: z.unknown().optional(), error: z.string().optional() })
@@ -14,6 +14,29 @@ export function readData(answer: unknown): unknown {
   if (parsed.data.status !== 'success')
     throw new SourceError('REJECTED', (parsed.data.error ?? 'it refused the query').slice(0, 300))
   return parsed.data.data
+}
+
+/** What a server says of the answer itself: why it is partial, and what else. In summaries as it is here; left out where there is nothing. */
+export type Remarks = { partial?: string[]; infos?: string[] }
+
+const remarks = z.looseObject({
+  isPartial: z.unknown().optional(),
+  warnings: z.unknown().optional(),
+  infos: z.unknown().optional(),
+})
+
+/**
+ * The remarks beside the data: `warnings` of Prometheus, Thanos and Mimir, where a store gave no answer or samples were left out; `isPartial` of
+ * VictoriaMetrics, which gives no reason; `infos`, by which nothing is missing.
+ */
+export function readRemarks(answer: unknown): Remarks {
+  const { isPartial, warnings, infos } = remarks.parse(answer)
+  const reasons = [
+    ...(isPartial === true ? ['some of its storage nodes gave no answer (isPartial)'] : []),
+    ...quoteRemarks(warnings),
+  ]
+  const others = quoteRemarks(infos)
+  return { ...(reasons.length > 0 && { partial: reasons }), ...(others.length > 0 && { infos: others }) }
 }
 
 /** With what discovery said of each, a target takes a kilobyte or so. */

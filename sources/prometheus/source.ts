@@ -4,7 +4,7 @@ import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } 
 import { quoteText } from '../logs/logs.ts'
 import { chooseStep, judgePromql } from './judge.ts'
 import { listFixedLabels } from './promql.ts'
-import { findRule, listTargets, readData } from './rule.ts'
+import { findRule, listTargets, type Remarks, readData, readRemarks } from './rule.ts'
 import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
 
 /**
@@ -47,23 +47,28 @@ const queryMetrics = defineSourceTool({
     const untilMs = args.until ? Math.min(Date.parse(args.until), nowMs) : nowMs
     const { windowSeconds, stepSeconds } = times
     if (windowSeconds === 0) {
-      const series = await queryInstant(ask, args.promql, untilMs)
-      return toReading(series, summarizeValues(series, args.promql, untilMs))
+      const answer = await queryInstant(ask, args.promql, untilMs)
+      return toReading(answer, summarizeValues(answer, args.promql, untilMs))
     }
     const range = (backSeconds: number) =>
       queryRange(ask, args.promql, { untilMs: untilMs - backSeconds * 1000, windowSeconds, stepSeconds })
-    // What cannot be compared is said; it is no reason to show nothing.
-    const before = (seconds: number) => range(seconds).then(toMeans, () => null)
-    const [series, day, week] = await Promise.all([range(0), before(86_400), before(7 * 86_400)])
+    // What cannot be compared is said; it is no reason to show nothing. Part of an earlier window is no measure.
+    const before = (seconds: number) =>
+      range(seconds).then(
+        (answer) => (answer.remarks.partial ? null : toMeans(answer.series)),
+        () => null,
+      )
+    const [answer, day, week] = await Promise.all([range(0), before(86_400), before(7 * 86_400)])
     const asked = { promql: args.promql, window: args.window, stepSeconds, untilMs }
-    return toReading(series, summarizeSeries(series, asked, { day, week }))
+    return toReading(answer, summarizeSeries(answer, asked, { day, week }))
   },
 })
 
 /** Series as text lines of JSON, one a series: what `read_result` shows and the page draws. */
-function toReading(series: readonly Series[], summary: Record<string, unknown>) {
+function toReading({ series, remarks }: Answered, summary: Record<string, unknown>) {
   const lines = series.map((each) => JSON.stringify(each))
-  return { summary, whole: lines.join('\n'), isEmpty: series.every(({ points }) => points.length === 0) }
+  const isEmpty = series.every(({ points }) => points.length === 0)
+  return { summary, whole: lines.join('\n'), isEmpty, isPartial: remarks.partial !== undefined }
 }
 
 function toMeans(series: readonly Series[]): Map<string, number> {
@@ -92,14 +97,15 @@ const describeMetrics = defineSourceTool({
   judge: ({ labels }) => judgePromql({ promql: toCountQuery(labels), windowSeconds: 0, stepSeconds: 1 }),
   labels: ({ labels }) => labels,
   async read(ask, { labels, text }, { nowMs }) {
-    const found = await queryInstant(ask, toCountQuery(labels), nowMs)
-    const names = found
+    const { series, remarks } = await queryInstant(ask, toCountQuery(labels), nowMs)
+    const names = series
       .map(({ labels: { __name__: name = '' } }) => name)
       .filter((name) => !text || name.includes(text))
     const help = await readHelp(ask)
     const metrics = names.sort().map((name) => ({ name, ...help(name) }))
     return {
       summary: fitSummary(metrics, (kept, omitted) => ({
+        ...remarks,
         labels,
         metricsFound: metrics.length,
         metrics: kept.map(({ name, type }) => `${name}${type ? ` (${type})` : ''}`),
@@ -107,6 +113,7 @@ const describeMetrics = defineSourceTool({
       })),
       whole: metrics.map(({ name, type = '', help: words = '' }) => `${name} ${type} ${words}`.trim()).join('\n'),
       isEmpty: metrics.length === 0,
+      isPartial: remarks.partial !== undefined,
     }
   },
 })
@@ -164,16 +171,23 @@ const toPoints = (values: readonly z.output<typeof sample>[]): Point[] =>
     .filter(([at, value]) => Number.isFinite(value) && at >= 0 && at < latestSeconds)
     .sort(([left], [right]) => left - right)
 
-async function queryInstant(ask: Ask, promql: string, untilMs: number): Promise<Series[]> {
+/** Series, and what the server says of them. */
+type Answered = { series: Series[]; remarks: Remarks }
+
+function readSeries(answer: unknown): Answered {
+  return { series: toSeries(readData(answer)), remarks: readRemarks(answer) }
+}
+
+async function queryInstant(ask: Ask, promql: string, untilMs: number): Promise<Answered> {
   const form = { query: promql, time: String(untilMs / 1000), timeout: '10s' }
-  return toSeries(readData(await ask({ method: 'POST', path: '/api/v1/query', form })))
+  return readSeries(await ask({ method: 'POST', path: '/api/v1/query', form }))
 }
 
 async function queryRange(
   ask: Ask,
   promql: string,
   { untilMs, windowSeconds, stepSeconds }: { untilMs: number; windowSeconds: number; stepSeconds: number },
-): Promise<Series[]> {
+): Promise<Answered> {
   const end = untilMs / 1000
   const form = {
     query: promql,
@@ -182,11 +196,11 @@ async function queryRange(
     step: String(stepSeconds),
     timeout: '10s',
   }
-  const series = toSeries(readData(await ask({ method: 'POST', path: '/api/v1/query_range', form })))
+  const answer = readSeries(await ask({ method: 'POST', path: '/api/v1/query_range', form }))
   const most = Math.floor(windowSeconds / stepSeconds) + 2
-  if (series.some(({ points }) => points.length > most))
+  if (answer.series.some(({ points }) => points.length > most))
     throw new SourceError('BAD_ANSWER', `it answered more than the ${most} points of each series that were asked for`)
-  return series
+  return answer
 }
 
 export const prometheus: SourceKind = {
@@ -194,7 +208,7 @@ export const prometheus: SourceKind = {
   title: 'Prometheus, VictoriaMetrics, Thanos or Mimir',
   options: z.strictObject({}),
   async probe(ask) {
-    const [up] = await queryInstant(ask, 'count(up)', Date.now())
+    const [up] = (await queryInstant(ask, 'count(up)', Date.now())).series
     return `it answers queries; ${up?.points[0]?.[1] ?? 0} targets`
   },
   findRule,

@@ -1,6 +1,7 @@
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { fitSummary } from '../kind.ts'
+import type { Remarks } from './rule.ts'
 
 /**
  * The unit of what an expression computes, as far as the name of its metric says it (https://prometheus.io/docs/practices/naming/): bytes or seconds.
@@ -74,6 +75,9 @@ type SeriesSummary = {
   weekBefore?: number
 }
 
+/** What was answered. A summary begins with what the server says of it. */
+type Seen = { series: readonly Series[]; remarks: Remarks }
+
 type Compared = { day: Map<string, number> | null; week: Map<string, number> | null }
 
 /** The key of a series among others. */
@@ -86,7 +90,7 @@ export const meanOf = (points: readonly Point[]): number =>
  * The five series that moved most, with what all series share said once. Nothing of it needs a model; 2 kB at most.
  */
 export function summarizeSeries(
-  series: readonly Series[],
+  { series, remarks }: Seen,
   asked: { promql: string; window: string; stepSeconds: number; untilMs: number },
   compared: Compared,
 ): Record<string, unknown> {
@@ -98,6 +102,7 @@ export function summarizeSeries(
     .slice(0, 5)
     .map(({ each }): SeriesSummary => ({ ...summarizeOne(each, shared, compared), ...(unit && { unit }) }))
   const head = {
+    ...remarks,
     promql: asked.promql,
     window: asked.window,
     until: toTime(asked.untilMs / 1000),
@@ -115,7 +120,7 @@ export function summarizeSeries(
 }
 
 /** An instant query: values by size. */
-export function summarizeValues(series: readonly Series[], promql: string, untilMs: number): Record<string, unknown> {
+export function summarizeValues({ series, remarks }: Seen, promql: string, untilMs: number): Record<string, unknown> {
   const shared = findShared(series)
   const unit = findUnit(promql)
   const values = series
@@ -125,6 +130,7 @@ export function summarizeValues(series: readonly Series[], promql: string, until
     })
     .sort((a, b) => b.value - a.value)
   return fitSummary(values.slice(0, 30), (kept) => ({
+    ...remarks,
     promql,
     at: toTime(untilMs / 1000),
     seriesFound: series.length,

@@ -1,6 +1,15 @@
 import { z } from 'zod'
+import { parseTime } from '../../domain/format.ts'
 import { type Ask, SourceError, type SourceKind } from '../kind.ts'
-import { type LogQuery, mostLines, quotePattern, quoteText, type Range, searchLogs } from '../logs/logs.ts'
+import {
+  type LogAnswer,
+  type LogQuery,
+  mostLines,
+  quotePattern,
+  quoteText,
+  type Range,
+  searchLogs,
+} from '../logs/logs.ts'
 
 /** VictoriaLogs' HTTP API (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL. */
 
@@ -16,8 +25,25 @@ export function toLogsql({ labels, contains, excludes, pattern }: LogQuery): str
 
 const line = z.looseObject({ _time: z.string(), _msg: z.string().default('') })
 
-const askRows = async (ask: Ask, path: string, form: Record<string, string>): Promise<unknown[]> => {
-  const text = String(await ask({ method: 'POST', path, form, accept: 'lines' }))
+type Rows = { rows: unknown[]; partial: string[] }
+
+/**
+ * Asks for a whole answer. A cluster that misses storage nodes refuses that with 502 (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses);
+ * then for what the others hold, which nothing in the answer tells from a whole one.
+ */
+async function askRows(ask: Ask, form: Record<string, string>): Promise<Rows> {
+  const query = (allow_partial_response: '0' | '1') =>
+    ask({ method: 'POST', path: '/select/logsql/query', form: { ...form, allow_partial_response }, accept: 'lines' })
+  try {
+    return { rows: parseRows(String(await query('0'))), partial: [] }
+  } catch (error) {
+    if (!(error instanceof SourceError) || error.status !== 502) throw error
+    const rows = parseRows(String(await query('1')))
+    return { rows, partial: ['some of its storage nodes gave no answer (it refused a whole one with 502)'] }
+  }
+}
+
+function parseRows(text: string): unknown[] {
   try {
     return text.split('\n').flatMap((row) => (row.trim() === '' ? [] : [JSON.parse(row) as unknown]))
   } catch {
@@ -32,17 +58,18 @@ const toTimes = ({ fromMs, untilMs }: Range) => ({
   timeout: '10s',
 })
 
-async function readLines(ask: Ask, query: LogQuery, range: Range) {
-  const rows = await askRows(ask, '/select/logsql/query', {
+async function readLines(ask: Ask, query: LogQuery, range: Range): Promise<LogAnswer> {
+  const { rows, partial } = await askRows(ask, {
     query: `${toLogsql(query)} | fields _time, _msg`,
     limit: String(mostLines),
     ...toTimes(range),
   })
-  return rows.map((row) => {
+  const lines = rows.map((row) => {
     const parsed = line.safeParse(row)
     if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines without a time')
-    return { atMs: Date.parse(parsed.data._time), text: parsed.data._msg }
+    return { atMs: parseTime(parsed.data._time), text: parsed.data._msg }
   })
+  return { lines, partial }
 }
 
 const counted = z.looseObject({ total: z.coerce.number() })
@@ -54,7 +81,7 @@ export const victorialogs: SourceKind = {
   options: z.strictObject({}),
   async probe(ask) {
     const now = Date.now()
-    const rows = await askRows(ask, '/select/logsql/query', {
+    const { rows } = await askRows(ask, {
       query: '* | stats count() as total',
       ...toTimes({ fromMs: now - 300_000, untilMs: now }),
     })
@@ -65,8 +92,9 @@ export const victorialogs: SourceKind = {
       readLines,
       async countLines(ask, query, range) {
         const form = { query: `${toLogsql(query)} | stats count() as total`, ...toTimes(range) }
-        const parsed = counted.safeParse((await askRows(ask, '/select/logsql/query', form))[0])
-        return parsed.success ? parsed.data.total : null
+        const { rows, partial } = await askRows(ask, form)
+        const parsed = counted.safeParse(rows[0])
+        return parsed.success && partial.length === 0 ? parsed.data.total : null
       },
       async listLabels(ask, range) {
         const path = `/select/logsql/field_names?${new URLSearchParams({ query: '*', ...toTimes(range) })}`

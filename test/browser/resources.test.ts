@@ -128,6 +128,7 @@ async function readsOfSources(): Promise<string> {
     (_, n) => `${new Date(beganMs - hour + n * 9_000).toISOString()} GET /search ${n} ${n > 200 ? 500 : 200}`,
   )
   const metrics = {
+    partial: ['store-2 <b>is away</b>'],
     promql: 'http_errors_total',
     window: '1h',
     seriesFound: 3,
@@ -189,6 +190,7 @@ test.each([
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
     await on.page.goto(`${on.spine.url}/incidents/${id}`)
     await on.page.getByText('Chart of 3 series').click()
+    await on.page.getByText('partial: store-2 <b>is away</b>').waitFor()
     await on.page.locator('.picture polyline.series-0').waitFor()
     await on.page.getByRole('table', { name: /each series/ }).waitFor()
     expect(await on.page.getByRole('row').count()).toBe(4)

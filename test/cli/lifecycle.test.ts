@@ -46,7 +46,7 @@ describe('lifecycle', () => {
 
   test('a cancellation counts until a time, which may be a span', async () => {
     const id = await openedIncident(api.db)
-    for (const until of ['yesterday', '2020-01-01', '8', '12/24/2026']) {
+    for (const until of ['yesterday', '2020-01-01', '8', '12/24/2026', '2031-02-30', '2031-02-29T06:00Z']) {
       expect((await incidents('cancel', id, '--reason', 'a drill', '--until', until)).code).toBe(2)
     }
     const { stdout } = await incidents('cancel', id, '--reason', 'a drill', '--until', '4h', '--json')

@@ -130,6 +130,8 @@ test('what a script posts is refused in words that say what to correct', () => {
     [{ ...good, at: 'yesterday' }, /"at" has to be/],
     [{ ...good, at: '5' }, /"at" has to be/],
     [{ ...good, at: '2026-11-22T02:50:00' }, /"at" has to be/],
+    [{ ...good, at: '2026-02-30T00:00:00Z' }, /"at" is no moment that a calendar has \(2026-02-30T00:00:00Z\)/],
+    [{ ...good, at: '2026-02-29T23:00:00-05:00' }, /"at" is no moment that a calendar has/],
     [{ ...good, at: '2026-11-22T03:10:00Z' }, /future/],
     [{ ...good, url: 'javascript:alert(1)' }, /"url"/],
     [{ ...good, resources: ['web-1', {}] }, /"resources" holds an object/],

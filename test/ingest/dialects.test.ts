@@ -228,6 +228,8 @@ describe('times', () => {
       ['absent', {}],
       ['not a time', { startsAt: 'yesterday' }],
       ['a number', { startsAt: 1_700_000_000 }],
+      ['on 30 February', { startsAt: '2026-02-30T03:00:00Z' }],
+      ['on 31 April', { startsAt: 'Thu Apr 31 2026 03:00:00 GMT' }],
       ['an hour ahead', { startsAt: '2026-11-22T04:00:00Z' }],
     ])('a start that is %s becomes the time of receipt and starts no occurrence', (_what, times) => {
       expect(parsed(dialect, times)).toMatchObject({ startsAt: now, startGiven: false })

@@ -11,15 +11,16 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 // Each on a node of its shard, all at once, so that the waits pass side by side: what alerts is what real rules of a real Prometheus say.
+// A converge repairs all nodes of a shard, so of two faults in a shard it repairs one at most.
 const faults = {
   slow_leak: { on: 'node-web-osl-1a', type: 'service_memory_high', ends: 'repaired' },
   error_rate: { on: 'node-web-osl-2a', type: 'high_error_rate', ends: 'repaired' },
   noisy_neighbour: { on: 'node-web-osl-1b', type: 'high_request_rate', ends: 'no_tool' },
   connection_pool: { on: 'node-web-ams-1a', type: 'too_many_connections', ends: 'repaired' },
-  clock_skew: { on: 'node-web-ams-1b', type: 'node_clock_skew_detected', ends: 'repaired' },
+  clock_skew: { on: 'node-web-osl-2b', type: 'node_clock_skew_detected', ends: 'repaired' },
   certificate_ending: { on: 'node-web-ams-2a', type: 'ssl_certificate_will_expire_soon', ends: 'repaired' },
   red_herring: { on: 'node-web-ams-2b', type: 'high_error_rate', ends: 'repaired' },
-  missing_data: { on: 'node-web-osl-2b', type: 'target_down', ends: 'no_tool' },
+  missing_data: { on: 'node-web-ams-1b', type: 'target_down', ends: 'no_tool' },
   stale_lock: { on: 'node-web-osl-3a', type: 'high_error_rate', ends: 'repaired' },
 } as const satisfies Record<MetricFault, { on: string; type: string; ends: string }>
 const names = Object.keys(faults) as MetricFault[]
@@ -72,12 +73,16 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
   /** A person who says yes to everything: what is asked here is what the runbooks propose. */
   async function approveAll(): Promise<void> {
     const as = { token: spine.tokens.approver }
-    while (!isOver) {
+    const approvePending = async () => {
       const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
       for (const { id } of items) {
         const { body } = await spine.post(`/approvals/${id}/token`, { decision: 'approve' }, as)
         await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
       }
+    }
+    while (!isOver) {
+      // A request that a busy machine drops is made in the next round: what is still asked is still pending.
+      await approvePending().catch((error) => console.warn(`approving: ${error}`))
       await new Promise((resolve) => setTimeout(resolve, 300))
     }
   }
@@ -90,7 +95,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
         (await spine.incidents(`?type=${faults[name].type}`)).find(
           ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
         ),
-      150_000,
+      300_000,
     )
   const reads = (events: IncidentEvent[]) =>
     events.flatMap((event) =>
@@ -117,7 +122,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       const { checks } = await spine.lab.oracle(name, faults[name].on)
       expect(checks.filter(({ ok }) => !ok)).toEqual([])
     },
-    180_000,
+    330_000,
   )
 
   test('a lock that a log alone tells of is removed by the job that the operator declared, with its check mode as card and proof', async () => {
@@ -133,7 +138,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     const { dryRun } = await spine.get<Approval>(`/approvals/${asked?.metadata.approvalId}`)
     expect(JSON.stringify(dryRun.details)).toMatch(/would remove .*search\.lock/)
     expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
-  }, 180_000)
+  }, 330_000)
 
   test('what is loud beside a cause is another incident, and is left alone', async () => {
     // On a busy machine the report gets its share of a core late.
@@ -147,5 +152,5 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     )
     const cause = await ended('red_herring')
     expect([loud.severity, loud.id === cause.id]).toEqual(['critical', false])
-  }, 180_000)
+  }, 330_000)
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { useApi } from '../api/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { matrix, useSourceServer } from './server.ts'
+import { type Answer, json, matrix, useSourceServer } from './server.ts'
 
 const api = useApi()
 
@@ -45,6 +45,53 @@ test('a query that names a resource says which, and an empty answer is no look a
   expect(found.body).toMatchObject({ isEmpty: false, about: [{ kind: 'node', id: 'web-1' }] })
   stage.answer = matrix([])
   expect((await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })).body).toMatchObject({ isEmpty: true })
+})
+
+const withRemarks = (resultType: string, result: unknown[], remarks: Record<string, unknown>): Answer =>
+  json({ status: 'success', data: { resultType, result }, ...remarks })
+
+test.each([
+  [
+    'warnings of Thanos',
+    { warnings: ['receive series from store-2:\n connection refused'] },
+    ['receive series from store-2: connection refused'],
+  ],
+  ['isPartial of VictoriaMetrics', { isPartial: true }, ['some of its storage nodes gave no answer (isPartial)']],
+  ['a warning without words', { warnings: [{ text: 'no text' }] }, ['without words']],
+])(
+  'an answer with %s is partial and says why, and where nothing is in it, that is no evidence of absence',
+  async (_, remarks, partial) => {
+    await add('main')
+    stage.answer = withRemarks('vector', [], remarks)
+    const now = await read({ source: 'main', promql: 'up{instance="web-1:9100"}', window: 'now' })
+    expect(now.body).toMatchObject({ isEmpty: true, isPartial: true, summary: { partial } })
+    stage.answer = withRemarks('matrix', [], remarks)
+    const hour = await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })
+    expect(hour.body).toMatchObject({
+      isPartial: true,
+      summary: { partial, notCompared: 'a day before, a week before' },
+    })
+    stage.answer = withRemarks('vector', [], remarks)
+    const known = await read({ source: 'main', labels: { instance: 'web-1:9100' } }, 'describe_metrics')
+    expect(known.body).toMatchObject({ isEmpty: true, isPartial: true, summary: { partial } })
+  },
+)
+
+test('by an info nothing is missing, and a hundred long warnings take 2 kB at most', async () => {
+  await add('main')
+  const infos = ['PromQL info: metric might not be a counter']
+  stage.answer = withRemarks('vector', [], { infos, isPartial: false, warnings: [] })
+  const { body } = await read({ source: 'main', promql: 'up', window: 'now' })
+  expect([body.isPartial, body.summary]).toEqual([false, expect.objectContaining({ infos })])
+  expect(body.summary).not.toHaveProperty('partial')
+
+  const warnings = Array.from({ length: 100 }, (_, at) => `store-${at} ${'ü'.repeat(2_000)}`)
+  stage.answer = withRemarks('vector', [{ metric: { a: 'b' }, value: [1, '7'] }], { warnings })
+  const long = await read({ source: 'main', promql: 'up', window: 'now' })
+  const summary = long.body.summary as unknown as { partial: string[] }
+  expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)
+  expect([summary.partial.length, summary.partial[3]]).toEqual([4, 'and 97 more'])
+  expect(summary).toMatchObject({ values: [{ value: 7 }] })
 })
 
 test('what was not bounded never reaches the server, whoever asks', async () => {

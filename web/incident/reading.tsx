@@ -35,10 +35,22 @@ function Series(props: Props) {
     <details className="reading" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
         Chart of {Number(summary.seriesFound)} series, <Inert text={String(summary.window ?? '')} />
+        <Missing reasons={summary.partial} />
       </summary>
       {whole.error && <Failed error={whole.error} again={() => void whole.refetch()} />}
       {whole.data && <Chart series={parseSeries(whole.data.text)} unit={first?.unit ?? null} beganMs={props.beganMs} />}
     </details>
+  )
+}
+
+/** The server says that something may be missing: what is shown is not the whole. */
+function Missing({ reasons }: { reasons: unknown }) {
+  if (!Array.isArray(reasons) || reasons.length === 0) return null
+  return (
+    <span className="tone-warning wraps">
+      {' '}
+      partial: <Inert text={reasons.join('; ')} />
+    </span>
   )
 }
 
@@ -67,6 +79,7 @@ function Logs(props: Props) {
   const lines = whole.data?.text.split('\n') ?? []
   return (
     <div className="reading">
+      <Missing reasons={summary.partial} />
       <ul className="templates">
         {templates.map(({ template, count, isNew, first, last, sample }) => (
           <li key={template}>

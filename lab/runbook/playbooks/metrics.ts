@@ -27,24 +27,28 @@ import { undoCommit } from './deploy.ts'
  */
 
 /** Which metric tells, and by what one sees that it is so. */
-type Question = { promql: string; window: string; finding(answer: Facts): string | null }
+type Question = { promql: string; window: string; step?: string; finding(answer: Facts): string | null }
 
 const limitBytes = 160_000_000
 const daySeconds = 86_400
 
+/** As it was last known: a scrape that comes late leaves a gap. In steps that miss nothing that lasts for a moment. */
+const lastOf = (selector: string): string => `last_over_time(${selector}[15s])`
+const lately = { window: '10m', step: '5s' }
+
 const asked: Record<string, (instance: string) => Question> = {
   service_memory_high: (instance) => ({
-    promql: `process_resident_memory_bytes{instance="${instance}"}`,
-    window: '10m',
+    promql: lastOf(`process_resident_memory_bytes{instance="${instance}"}`),
+    ...lately,
     finding: (answer) => over(answer, 'last', limitBytes, 'bytes of memory'),
   }),
   node_clock_skew_detected: (instance) => ({
-    promql: `node_timex_offset_seconds{instance="${instance}"}`,
-    window: '10m',
+    promql: lastOf(`node_timex_offset_seconds{instance="${instance}"}`),
+    ...lately,
     finding: (answer) => over(answer, 'max', 0.05, 'seconds off'),
   }),
   ssl_certificate_will_expire_soon: (instance) => ({
-    promql: `web_certificate_not_after_seconds{instance="${instance}"} - time()`,
+    promql: `${lastOf(`web_certificate_not_after_seconds{instance="${instance}"}`)} - time()`,
     window: 'now',
     finding(answer) {
       const seconds = number(firstOf(answer), 'value')
@@ -63,10 +67,10 @@ export function repairDeclared(conversation: Conversation): Decision {
   return walk(conversation, node, question)
 }
 
-function walk(conversation: Conversation, node: string, { promql, window, finding }: Question): Decision {
+function walk(conversation: Conversation, node: string, { promql, window, step, finding }: Question): Decision {
   const { steps } = conversation
   const looked = done(steps, 'get_node', node).at(-1)
-  const query = call('query_metrics', { promql, window })
+  const query = call('query_metrics', { promql, window, ...(step && { step }) })
   if (!looked)
     return { say: `I look at ${node}, and at what the alert measures.`, calls: [call('get_node', { id: node }), query] }
   const first = readings(steps, promql)[0]
@@ -121,7 +125,7 @@ function converge(conversation: Conversation, node: string, { found, first, quer
 export function freeConnections(conversation: Conversation): Decision {
   const instance = instanceOf(conversation)
   if (!instance) return escalate(conversation, 'The alert names no server.')
-  const promql = `sum by (application_name, state) (pg_stat_activity_count{instance="${instance}"})`
+  const promql = `sum by (application_name, state) (${lastOf(`pg_stat_activity_count{instance="${instance}"}`)})`
   const query = call('query_metrics', { promql, window: 'now' })
   const first = readings(conversation.steps, promql)[0]
   if (!first) return { say: 'I ask who holds the connections.', calls: [query] }

@@ -206,6 +206,41 @@ describe('rules', () => {
     })
   })
 
+  describe('that something is absent', () => {
+    const nothing = {
+      kind: 'absent',
+      text: 'Nothing stands in the log of db-osl-1.',
+      quotes: [{ seq: 1, text: '' }],
+    }
+    const reading = (data: Record<string, unknown>) =>
+      row('tool_finished', {
+        callId: 'c1_0',
+        tool: 'search_logs',
+        arguments: { labels: { instance: 'db-osl-1' } },
+        effect: 'read',
+        targets: [shard],
+        outcome: 'done',
+        result: { ok: true, data: { source: 'logs', digest: null, about: [], ...data }, meta: {} },
+        body: null,
+        discovered: [],
+      } as never)
+    const found = (data: Record<string, unknown>) =>
+      checkClaims(
+        [claimSchema.parse(nothing)],
+        evidenceOf(fold(logOf(reading(data)), 1, shard), incidentId, new Map()),
+      ).map((problem) => problem?.code ?? null)
+
+    test('is shown by a source that found nothing, not by one that gave a part or found something', () => {
+      expect(found({ isEmpty: true, isPartial: false, summary: { templates: [] } })).toEqual([null])
+      expect(
+        found({ isEmpty: true, isPartial: true, summary: { partial: ['a store is away'], templates: [] } }),
+      ).toEqual(['CUT'])
+      expect(found({ isEmpty: false, isPartial: false, summary: { templates: [{ template: 'disk full' }] } })).toEqual([
+        'STILL_THERE',
+      ])
+    })
+  })
+
   describe('what is no claim', () => {
     const refusedFor = (sent: unknown) => {
       const parsed = claimSchema.safeParse(sent)
