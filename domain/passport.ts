@@ -1,14 +1,11 @@
 import { z } from 'zod'
-import { formatNumber } from './format.ts'
+import { mostPoints } from './status-words.ts'
 
 /** What a model was measured to do, before it is trusted with an incident: a grade, the reason for each point lost, and what it takes. */
 
 export const grades = ['A', 'B', 'C', 'D', 'E', 'F'] as const
 export const grade = z.enum(grades)
 export type Grade = z.infer<typeof grade>
-
-/** So many points a probe may give. */
-export const mostPoints = 10
 
 export const probeResult = z.strictObject({
   name: z.string().max(60),
@@ -88,12 +85,6 @@ export function predict(
   const output = (completionTokens / answers) * turns
   const cost = prices && (input * prices.input + output * prices.output) / 1_000_000
   return { turns, tokens: Math.round(input + output), cost }
-}
-
-/** One line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
-export function describePassport({ grade, points, outOf, tokensPerSecond }: Passport): string {
-  const speed = tokensPerSecond === null ? '' : `, ${formatNumber(Math.round(tokensPerSecond))} tokens a second`
-  return `grade ${grade}, ${formatNumber(points)} of ${formatNumber(outOf)} points${speed}`
 }
 
 /** The rule table that plays a model in the demonstration: nobody has to measure it. */

@@ -1,5 +1,6 @@
-import { formatMinute, withSpaces } from './format.ts'
+import { formatMinute, formatNumber, withSpaces } from './format.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
+import type { Passport } from './passport.ts'
 
 type Standing = Pick<
   Incident,
@@ -45,4 +46,18 @@ export const categoryWords: Record<EscalationCategory, string> = {
   alert_goes_on: 'the alert goes on',
   mitigated: 'mitigated',
   unknown: 'unknown',
+}
+
+/** So many points a probe of the passport may give. */
+export const mostPoints = 10
+
+/** One line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
+export function describePassport({
+  grade,
+  points,
+  outOf,
+  tokensPerSecond,
+}: Pick<Passport, 'grade' | 'points' | 'outOf' | 'tokensPerSecond'>): string {
+  const speed = tokensPerSecond === null ? '' : `, ${formatNumber(Math.round(tokensPerSecond))} tokens a second`
+  return `grade ${grade}, ${formatNumber(points)} of ${formatNumber(outOf)} points${speed}`
 }

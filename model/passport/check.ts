@@ -1,5 +1,6 @@
 import type { ChatAnswer, ChatMessage, ChatTool } from '../../domain/chat.ts'
-import { gradeOf, mostPoints, type Passport, type ProbeResult } from '../../domain/passport.ts'
+import { gradeOf, type Passport, type ProbeResult } from '../../domain/passport.ts'
+import { mostPoints } from '../../domain/status-words.ts'
 import { withoutThoughts } from '../json.ts'
 import { type Entry, renderMessages } from '../transcript.ts'
 import { type Answer, type Examine, type Judged, readAnswer } from './judge.ts'

@@ -1,5 +1,5 @@
 import type { ChatAnswer } from '../../domain/chat.ts'
-import { mostPoints } from '../../domain/passport.ts'
+import { mostPoints } from '../../domain/status-words.ts'
 import type { Effect } from '../../domain/tool.ts'
 import { parseAnswer } from '../protocol.ts'
 import { quote } from '../transcript.ts'
