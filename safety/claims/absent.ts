@@ -2,7 +2,7 @@ import type { Claim } from '../../domain/claim.ts'
 import { holdsName, type Name } from './actions.ts'
 import { foldText } from './document.ts'
 import { type Problem, problem, said } from './quote.ts'
-import type { Evidence, Part } from './rows.ts'
+import { type Evidence, isInTemplates, type Part } from './rows.ts'
 import type { Clause } from './text.ts'
 
 const denies =
@@ -47,6 +47,10 @@ export function absentProblem(part: Part, text: string, claimed: string): Proble
   const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
   if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
   if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
+  if (isInTemplates(part.data)) {
+    const remedy = 'search the logs for this text alone (contains), or read_result with match'
+    return problem('CUT', `row ${part.seq} shows templates of lines, not the lines: ${remedy}`)
+  }
   return narrowed(part, wanted, claimed)
 }
 
@@ -138,7 +142,9 @@ export function goneProblem(
   if (quoted.some((line) => shownGone.test(line))) return null
   const names: Name[] = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
   const reads = cited.filter(({ source, seq }) => source === 'read' && seq > evidence.lastWrite)
-  const missing = names.filter(({ text }) => reads.some((part) => part.isWhole && !holdsName(answerOf(part), text)))
+  const missing = names.filter(({ text }) =>
+    reads.some((part) => part.isWhole && !isInTemplates(part.data) && !holdsName(answerOf(part), text)),
+  )
   if (
     names.length > 0 &&
     missing.length > 0 &&

@@ -121,11 +121,24 @@ function saysCut(data: unknown): boolean {
   if (data === null || typeof data !== 'object' || Array.isArray(data)) return false
   const { truncated, total_is_more, isPartial, nextCursor, next_cursor, next_offset } = data as Record<string, unknown>
   return (
+    omits(data) ||
     truncated === true ||
     total_is_more === true ||
     isPartial === true ||
     [nextCursor, next_cursor, next_offset].some((each) => each != null)
   )
+}
+
+/** The reading of a source whose summary left something out to fit its size. */
+function omits(data: object): boolean {
+  const { summary } = data as { summary?: unknown }
+  return typeof summary === 'object' && summary !== null && Number((summary as { notShown?: unknown }).notShown) > 0
+}
+
+/** Logs as templates: a line that is there may hold a text that no template and no sample shows. */
+export function isInTemplates(data: unknown): boolean {
+  const { templates } = (data as { summary?: { templates?: unknown } } | null)?.summary ?? {}
+  return Array.isArray(templates) && templates.length > 0
 }
 
 function names(targets: readonly ResourceRef[]): string {

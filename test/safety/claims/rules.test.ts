@@ -224,9 +224,9 @@ describe('rules', () => {
         body: null,
         discovered: [],
       } as never)
-    const found = (data: Record<string, unknown>) =>
+    const found = (data: Record<string, unknown>, claim: Record<string, unknown> = nothing) =>
       checkClaims(
-        [claimSchema.parse(nothing)],
+        [claimSchema.parse(claim)],
         evidenceOf(fold(logOf(reading(data)), 1, shard), incidentId, new Map()),
       ).map((problem) => problem?.code ?? null)
 
@@ -238,6 +238,21 @@ describe('rules', () => {
       expect(found({ isEmpty: false, isPartial: false, summary: { templates: [{ template: 'disk full' }] } })).toEqual([
         'STILL_THERE',
       ])
+    })
+
+    test('is not shown by templates of lines, nor by a summary that leaves something out', () => {
+      const killer = {
+        kind: 'absent',
+        text: 'No line of db-osl-1 names the oom-killer.',
+        quotes: [{ seq: 1, text: 'oom-killer' }],
+      }
+      const whole = { isEmpty: false, isPartial: false }
+      const templates = [{ template: 'checkpoint took <*> ms', count: 12 }]
+      expect(found({ ...whole, summary: { templates } }, killer)).toEqual(['CUT'])
+      const series = [{ labels: { instance: 'db-osl-1' }, value: 1 }]
+      expect(found({ ...whole, summary: { series, notShown: 3 } }, killer)).toEqual(['CUT'])
+      expect(found({ ...whole, summary: { series } }, killer)).toEqual([null])
+      expect(found({ isEmpty: true, isPartial: false, summary: { templates: [] } }, killer)).toEqual([null])
     })
   })
 
