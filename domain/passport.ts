@@ -19,11 +19,13 @@ export const probeResult = z.strictObject({
 })
 export type ProbeResult = z.infer<typeof probeResult>
 
+/** An address as a name of a server: where user, password or query could stand, nothing does. */
+const plainAddress = /^https?:\/\/(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:\/[\w.~%/:+-]*)?$/
+
 const count = z.number().int().min(0)
 
 export const passport = z.strictObject({
-  /** The address without credentials. */
-  server: z.string().min(1).max(500),
+  server: z.string().max(500).regex(plainAddress, 'is no http(s) address without user, password and query'),
   model: z.string().min(1).max(200),
   protocol: z.enum(['native', 'json']),
   grade,

@@ -4,14 +4,12 @@ import { passport, type StoredPassport, storedPassport, warnOfModel } from '../.
 import type { ModelGrade } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/problem.ts'
 
 const example: StoredPassport = {
   server: 'http://10.0.0.7:8000/v1',
   model: 'Qwen/Qwen2.5-72B-Instruct',
   protocol: 'native',
   grade: 'D',
-
   points: 6,
   outOf: 10,
   answers: 1,
@@ -27,7 +25,6 @@ const example: StoredPassport = {
       seconds: 2.4,
     },
   ],
-
   tokensPerSecond: 25.4,
   seconds: 2.4,
   measuredAt: '2026-11-21T01:45:44.530000Z',
@@ -47,20 +44,9 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
     answer: storedPassport,
     example,
     async run({ body, principal }) {
-      if (!isPlainAddress(body.server)) {
-        throw new Problem(422, 'INVALID', 'server: is an http(s) address without user, password and query', {
-          fields: { errors: [{ in: 'body', field: 'server', message: 'is no plain address' }] },
-        })
-      }
       return await keepPassport(deps.db, body, principal.name)
     },
   })
-}
-
-function isPlainAddress(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, search, hash } = new URL(text)
-  return /^https?:$/.test(protocol) && `${username}${password}${search}${hash}` === ''
 }
 
 /**

@@ -183,6 +183,8 @@ test('a part that ends again and again stays down after some tries, and that is 
   await eventually('the start to give the worker up', async () => hasGivenUp())
   const exits = events.flatMap((event) => (event.kind === 'exited' ? [event.restartInMs] : []))
   expect(exits).toEqual([20, 40, null])
+  // What it had started is ended first.
+  await eventually('the worker to leave the list', async () => !('worker' in listed()))
   expect(Object.keys(listed()).sort()).toEqual(['api', 'lab', 'model'])
 })
 
