@@ -172,9 +172,11 @@ export function undoRelease(conversation: Conversation): Decision {
   if (!failing) return escalate(conversation, `${node} gives no errors any more.`)
   // What is busy may be loud and have nothing to do with it: a path that fails while the others answer is no lack of CPU.
   const path = text(object(failing.labels), 'path')
-  const locked = rows(summaryOf(logged).templates)
-    .map((template) => /the index is locked: [\w./]+ was left by [\w ]+/.exec(text(template, 'sample') ?? '')?.[0])
-    .find(Boolean)
+  // What failed before, and was repaired, stands in the log as well: the newest line counts.
+  const [newest] = rows(summaryOf(logged).templates)
+    .filter((template) => /search failed:/.test(text(template, 'sample') ?? ''))
+    .sort((left, right) => (text(right, 'last') ?? '').localeCompare(text(left, 'last') ?? ''))
+  const locked = /the index is locked: [\w./]+ was left by [\w ]+/.exec(text(newest ?? {}, 'sample') ?? '')?.[0]
   if (locked && logged) return unlock(conversation, node, { locked, logged })
   return undoCommit(conversation, {
     node,
