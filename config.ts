@@ -2,13 +2,19 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { TemporalSettings } from './clients/temporal/trouble.ts'
 import { agent, agentProblems, type Given, processes } from './config/agent.ts'
+import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './config/credentials.ts'
 import { platform, platformProblems } from './config/platform.ts'
-import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './config/sign-in.ts'
 import { temporal, temporalProblems, temporalSettings } from './config/temporal.ts'
 
 export { givenDefaults } from './config/agent.ts'
+export {
+  deviceUrlVariable,
+  type MeshSettings,
+  meshSettings,
+  oidcSettings,
+  slackSettings,
+} from './config/credentials.ts'
 export { proxmoxSettings } from './config/platform.ts'
-export { deviceUrlVariable, type MeshSettings, meshSettings, oidcSettings, slackSettings } from './config/sign-in.ts'
 
 export { temporalSettings }
 

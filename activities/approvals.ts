@@ -149,7 +149,7 @@ export async function knownAnswer(trx: Trx, last: IncidentEvent<'call_judged'> |
   return pending === null ? null : { kind: 'ask', approvalId: pending, expiresInMs: await lookAgainInMs(trx, pending) }
 }
 
-/** The question about this action that waits for another incident, under whatever names its things go there; null where there is none. */
+/** The pending question of another incident about this action, also under other names of its things; null without one. */
 export async function findPending(
   trx: Trx,
   incidentId: string,

@@ -120,13 +120,13 @@ function tokensOf(log: IncidentEvent[]): number {
 }
 
 const callsPerTurn = 5
-const rowsOfTurns = 60
+const historyTurns = 60
 const resultBytes = 20_000
 
 /** 300 tool calls of 20 kB each: what enters Temporal's history, and what goes to the model. */
 export async function history(): Promise<void> {
   const scene = await stage({
-    maxTurns: rowsOfTurns,
+    maxTurns: historyTurns,
     model: (turn) =>
       Array.from({ length: callsPerTurn }, (_, call) => ({
         tool: 'get_shard',

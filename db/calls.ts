@@ -113,7 +113,7 @@ export async function storeProposal(
 /** A step of an older release has no needs: then it waits for every step before it, in the order in which they were approved. */
 const storedStep = planStep.extend({ needs: planStep.shape.needs.optional(), wave: planStep.shape.wave.optional() })
 
-/** A stored plan, of any release; null where there is none. */
+/** A stored plan, of any release; null where no plan has this id. */
 export async function proposalById(
   db: Db | Trx,
   id: string,

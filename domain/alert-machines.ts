@@ -1,5 +1,4 @@
-import type { InventoryKind } from './kinds.ts'
-import { kinds, machineKinds } from './kinds.ts'
+import { type InventoryKind, kinds, machineKinds } from './kinds.ts'
 import { namesOf, toMachineNames } from './machine-names.ts'
 
 /** Which machine the labels of an alert may name. Which exporter sets which label is a fact about that exporter, so that much of this file is lists. */

@@ -37,7 +37,7 @@ export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHo
   writeForNode(lab, certificatePath(lab, node), `${certificate.toString('pem')}\n`)
 }
 
-/** The same where there is none. */
+/** Issues a certificate to a node that has none yet. */
 export async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
   if (!existsSync(certificatePath(lab, node))) await issueCertificate(lab, node)
 }

@@ -86,7 +86,7 @@ function search(): void {
   }
 }
 
-/** Who left the lock, by its own words; null where there is none. */
+/** Who left the lock, as the lock says; null without a lock. */
 function readLock(): string | null {
   try {
     const { by, pid, signal } = JSON.parse(readFileSync(lockFile, 'utf8')) as {

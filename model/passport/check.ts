@@ -9,7 +9,7 @@ import type { Probe } from './world.ts'
 
 type Protocol = 'native' | 'json'
 
-/** An answer of the server, or why there is none. `isRefused`: the server cannot take tools. */
+/** An answer of the server, or why it gave none. `lacksTools`: it takes no tools. `isAway`: it cannot be reached. */
 export type Asked = ChatAnswer | { failed: string; lacksTools: boolean; isAway: boolean }
 
 /** What the check needs of the product: the site's own prompt and tools, the way to the server, and where to tell of its progress. */

@@ -19,20 +19,24 @@ export const bounds = {
 
 /** Labels of which one value names a resource: enough to say what is wanted where no metric is named. */
 const resourceLabels = new Set([
-  ...[
-    'instance',
-    'node',
-    'nodename',
-    'host',
-    'hostname',
-    'vm',
-    'pod',
-    'namespace',
-    'deployment',
-    'statefulset',
-    'daemonset',
-  ],
-  ...['container', 'datname', 'service', 'shard', 'tenant', 'target', 'exported_instance'],
+  'instance',
+  'node',
+  'nodename',
+  'host',
+  'hostname',
+  'vm',
+  'pod',
+  'namespace',
+  'deployment',
+  'statefulset',
+  'daemonset',
+  'container',
+  'datname',
+  'service',
+  'shard',
+  'tenant',
+  'target',
+  'exported_instance',
 ])
 
 /** A length of time that is too long, or the missing step of a subquery, and what stands there in the bounded form. */
