@@ -1,5 +1,10 @@
 import { Client, Connection } from '@temporalio/client'
-import { connectionOptions, orTrouble, type TemporalSettings } from '../clients/temporal/trouble.ts'
+import {
+  connectionOptions,
+  onceNamespaceIsKnown,
+  orTrouble,
+  type TemporalSettings,
+} from '../clients/temporal/trouble.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
 import {
   ensureSearchAttributes,
@@ -29,8 +34,8 @@ export async function setUpTemporal(options: SetupOptions): Promise<SetupRow[]> 
     const client = new Client({ connection, namespace: settings.namespace })
     return [
       { what: 'namespace', state: 'there', detail: `${settings.namespace} at ${settings.address}` },
-      await setUpSearchAttributes(connection, options),
-      await setUpSchedule(client, options),
+      await onceNamespaceIsKnown(() => setUpSearchAttributes(connection, options)),
+      await onceNamespaceIsKnown(() => setUpSchedule(client, options)),
     ]
   } finally {
     await connection.close()

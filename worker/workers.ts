@@ -16,7 +16,12 @@ import { declaredMethods } from '../api/http/middleware.ts'
 import { answerProblem, toProblem } from '../api/http/problem.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { createModelClient } from '../clients/model.ts'
-import { connectionOptions, orTrouble, type TemporalSettings } from '../clients/temporal/trouble.ts'
+import {
+  connectionOptions,
+  onceNamespaceIsKnown,
+  orTrouble,
+  type TemporalSettings,
+} from '../clients/temporal/trouble.ts'
 import { type Config, givenDefaults, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
@@ -164,8 +169,10 @@ async function createModelWorker({ config, db, log, connection, namespace, taskQ
 async function keepTemporalReady(parts: WorkerParts, connection: Connection): Promise<() => void> {
   const { config, db, log, client, namespace, taskQueue } = parts
   const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED }
-  await ensureSearchAttributes(connection, namespace)
-  await ensureSchedule(client, schedule)
+  await onceNamespaceIsKnown(async () => {
+    await ensureSearchAttributes(connection, namespace)
+    await ensureSchedule(client, schedule)
+  })
   const timer = setInterval(() => {
     void recordScheduleChange(db, log, () => keepSchedule(client, schedule))
     void keepSearchAttributes(connection, namespace, log)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, isGrpcServiceError } from '@temporalio/client'
 import { handshake } from './handshake.ts'
 
@@ -35,6 +36,24 @@ export async function orTrouble<T>(settings: TemporalSettings, connect: () => Pr
   } catch (error) {
     const trouble = await troubleWith(settings)
     throw trouble ? new TemporalError(trouble, error) : error
+  }
+}
+
+/**
+ * Does this once the whole server knows the namespace. One that was made a moment ago is described at once, while the parts of the
+ * server that keep namespaces in memory read them again every few seconds and say NOT_FOUND until then. Asks for `patienceMs`,
+ * then throws what the server said last. What it does may be done in part and then again.
+ */
+export async function onceNamespaceIsKnown<T>(work: () => Promise<T>, patienceMs = 30_000): Promise<T> {
+  const until = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      const isUnknown = isGrpcServiceError(error) && error.code === notFound
+      if (!isUnknown || performance.now() > until) throw error
+      await sleep(500)
+    }
   }
 }
 

@@ -12,6 +12,7 @@ import { incidentById } from '../../db/incidents.ts'
 import { queueScheduleId as scheduleId } from '../../domain/step-key.ts'
 import { temporalRuns } from '../../effects/runs.ts'
 import { readPrompts } from '../../prompts/render.ts'
+import { setUpTemporal } from '../../start/setup.ts'
 import { giveBack } from '../../worker/looks.ts'
 import { ensureSchedule, ensureSearchAttributes, keepSchedule } from '../../worker/schedule.ts'
 import { newAuthority } from '../support/certificates.ts'
@@ -129,6 +130,19 @@ describe('schedule', () => {
     await ensureSchedule(new Client({ connection, namespace }), options)
     await eventually('readiness to be well', async () => ((await queue()) as { status: string }).status === 'ok')
   })
+
+  test('a namespace that was made a moment ago is set up: what sets it up waits until the whole server knows it', async () => {
+    const namespace = `test-new-${Date.now()}`
+    // A server that was asked before keeps it for seconds that there is none.
+    await expect(ensureSearchAttributes(temporal.client.connection as Connection, namespace)).rejects.toThrow(namespace)
+    await temporal.client.connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+    })
+    const settings = { address: await temporalAddress(), namespace, tls: false }
+    const rows = await setUpTemporal({ settings, schedule: options, isDryRun: false })
+    expect(rows.map(({ state }) => state)).toEqual(['there', 'made', 'made'])
+  }, 60_000)
 })
 
 describe('give back', () => {
