@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { TemporalSettings } from './clients/temporal/trouble.ts'
-import { agent, agentProblems, type Given, processes } from './config/agent.ts'
+import { agent, agentProblems, type Given, platform, platformProblems, processes } from './config/agent.ts'
 import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './config/credentials.ts'
-import { platform, platformProblems } from './config/platform.ts'
 import { temporal, temporalProblems, temporalSettings } from './config/temporal.ts'
 
-export { givenDefaults } from './config/agent.ts'
+export { givenDefaults, proxmoxSettings } from './config/agent.ts'
 export {
   deviceUrlVariable,
   type MeshSettings,
@@ -14,7 +13,6 @@ export {
   oidcSettings,
   slackSettings,
 } from './config/credentials.ts'
-export { proxmoxSettings } from './config/platform.ts'
 
 export { temporalSettings }
 

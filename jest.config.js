@@ -5,7 +5,7 @@
 export const whole = [
   'test/failure/**/*.test.ts',
   'test/start/{everything,postgres,prepare,temporal}.test.ts',
-  'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,model-servers,placement,resumption,slack,three-days,webhooks}.test.ts',
+  'test/e2e/{answers,canaries,decisions,demo,devices,investigation,three-days,webhooks}.test.ts',
   'test/simulation/simulation.test.ts',
   'test/mesh/agent/{corpus,exactly-once}.test.ts',
   'test/cli/{mesh,access}.test.ts',

@@ -6,7 +6,7 @@ export default {
     '!safety/command/grammars/*.ts',
     // Lists of words and of paths: a mutant that empties one word says nothing that another word's would not.
     '!safety/sql/*-words.ts',
-    '!safety/command/sensitive.ts',
+    '!safety/command/secret-paths.ts',
   ],
   testRunner: 'in-process',
   plugins: ['./test/mutation/runner.ts', './test/mutation/prose.ts'],

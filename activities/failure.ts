@@ -4,7 +4,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { HttpError } from '../clients/http.ts'
 import { StaleRunError } from '../db/append.ts'
 import { isTransient } from '../db/connect.ts'
-import type { WaitedFor } from '../db/waits.ts'
+import type { WaitedFor } from '../db/heartbeats.ts'
 
 /** Thrown where waiting may help; `code` is closed, and `retryAfterMs` is what the other side asked for. */
 export class RetryLater extends Error {

@@ -6,7 +6,7 @@ import { type GroupMember, groupState, type Leader, stampQueue } from '../db/que
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { waitsForLeader } from '../domain/admission.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
-import { decided, wake } from '../workflows/messages.ts'
+import { decided, wake } from '../workflows/outcome.ts'
 import { NonRetryable } from './failure.ts'
 import { ownWorkflowId } from './own-run.ts'
 

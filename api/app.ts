@@ -17,52 +17,47 @@ import { openApiDocument } from './http/endpoint.ts'
 import { createMetrics } from './http/metrics.ts'
 import {
   accessLog,
+  answerProblem,
   declaredMethods,
+  invalidRequest,
   limitBody,
   readableAddress,
   requestId,
   securityHeaders,
+  toProblem,
 } from './http/middleware.ts'
-import { answerProblem, invalidRequest, toProblem } from './http/problem.ts'
 import { alertRoutes, explainRoutes, ingestRoutes } from './routes/alerts.ts'
 import { plainApprovalRoutes } from './routes/approval-plain.ts'
 import { approvalRoutes } from './routes/approvals.ts'
-import { auditRoutes, verifyRoutes } from './routes/audit.ts'
-import { capabilityGapRoutes } from './routes/capability-gaps.ts'
-import { changeRoutes } from './routes/changes.ts'
+import { auditRoutes, capabilityGapRoutes, verifyRoutes } from './routes/audit.ts'
+import { changeRoutes, ingestChangeRoutes, provenChangeRoutes } from './routes/changes.ts'
 import { deviceCallRoutes } from './routes/device-calls.ts'
 import { deviceRoutes } from './routes/devices.ts'
-import { effectRoutes } from './routes/effects.ts'
+import { effectRoutes, vmRepairRoutes } from './routes/effects.ts'
 import { enrolmentRoutes } from './routes/enrolment.ts'
 import { expectationRoutes } from './routes/expectations.ts'
-import { grantRoutes } from './routes/grants.ts'
-import { healthRoutes } from './routes/health.ts'
 import { hostRoutes, nodeRoutes } from './routes/hosts.ts'
 import { incidentEndingRoutes } from './routes/incident-endings.ts'
 import { incidentEventRoutes, incidentExportRoutes } from './routes/incident-events.ts'
 import { incidentSurroundingsRoutes } from './routes/incident-surroundings.ts'
 import { incidentRoutes } from './routes/incidents.ts'
-import { ingestChangeRoutes, provenChangeRoutes } from './routes/ingest-change.ts'
-import { inventoryRoutes } from './routes/inventory.ts'
+import { inventoryRoutes, registryRoutes } from './routes/inventory.ts'
 import { jobRoutes } from './routes/jobs.ts'
-import { judgeRoutes } from './routes/judge.ts'
+import { grantRoutes, judgeRoutes } from './routes/judge.ts'
 import { linkRoutes } from './routes/links.ts'
 import { modelRoutes } from './routes/model.ts'
-import { oidcRoutes } from './routes/oidc.ts'
 import { operatorRoutes } from './routes/operators.ts'
 import { docsPage, pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
 import { proposalRoutes } from './routes/proposals.ts'
-import { registryRoutes } from './routes/registry.ts'
 import { resourceRoutes, resourceStateRoutes } from './routes/resources.ts'
-import { sessionRoutes } from './routes/session.ts'
+import { oidcRoutes, sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
 import { shardRoutes, tenantRoutes } from './routes/shards.ts'
 import { slackRoutes } from './routes/slack.ts'
 import { sourceRoutes } from './routes/sources.ts'
-import { statusRoutes, usageRoutes } from './routes/status.ts'
+import { healthRoutes, statusRoutes, usageRoutes } from './routes/status.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { tokenRoutes } from './routes/tokens.ts'
-import { vmRepairRoutes } from './routes/vm-repairs.ts'
 
 export type ApiOptions = {
   db: Db

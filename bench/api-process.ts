@@ -3,7 +3,7 @@ import { openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../start/port.ts'
+import { freePort } from '../start/process.ts'
 
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 

@@ -10,11 +10,10 @@ import { startPostgres } from '../start/postgres.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
+import { mostAtOnce, spanOf, twentyDisks } from '../test/support/shard-platform.ts'
 import { startSpine } from '../test/support/spine.ts'
-import { mostAtOnce, spanOf, twentyDisks } from '../test/support/twenty-disks.ts'
 import { describedTools } from '../tools/registry.ts'
-import { median, report } from './report.ts'
-import { type Stage, stage } from './stage.ts'
+import { median, report, type Stage, stage } from './stage.ts'
 
 const turns = 200
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { judgeCommand } from '../safety/command/judge.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
-import { report } from './report.ts'
+import { report } from './stage.ts'
 
 const rowsAtLeast = 50_000
 

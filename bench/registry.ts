@@ -9,7 +9,7 @@ import type { Declared, RegistrySource } from '../domain/registry.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
-import { median, percentile, report } from './report.ts'
+import { median, percentile, report } from './stage.ts'
 
 const resources = Number(process.env.RESOURCES ?? 50_000)
 const calls = 100

@@ -9,12 +9,12 @@ import type { Tool, ToolContext } from '../domain/tool.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { announced } from '../test/api/announced.ts'
-import { findProgram, startPrometheus } from '../test/long/real-metrics.ts'
+import { findProgram, startPrometheus } from '../test/long/real-servers.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { tools } from '../tools/registry.ts'
 import { startApi } from './api-process.ts'
-import { claimed } from './mesh-path.ts'
-import { median, percentile, report } from './report.ts'
+import { claimed } from './mesh.ts'
+import { median, percentile, report } from './stage.ts'
 
 const rounds = 200
 const warmUp = 20

@@ -9,7 +9,7 @@ import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { type Spine, startSpine } from '../test/support/spine.ts'
-import { median, percentile, report } from './report.ts'
+import { median, percentile, report } from './stage.ts'
 
 const bodies = 20
 const alertsPerBody = 100

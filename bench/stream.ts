@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isBefore } from '../api/routes/feed.ts'
+import { isBefore } from '../api/routes/stream.ts'
 import { append } from '../db/append.ts'
 import { connect, type Db } from '../db/connect.ts'
 import type { StreamPosition } from '../db/events.ts'
@@ -12,7 +12,7 @@ import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { startApi } from './api-process.ts'
-import { median, percentile, report } from './report.ts'
+import { median, percentile, report } from './stage.ts'
 
 const connections = Number(process.env.CONNECTIONS ?? 200)
 const perSecond = Number(process.env.PER_SECOND ?? 50)

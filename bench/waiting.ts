@@ -20,7 +20,7 @@ import { temporaryDirectory } from '../test/support/directory.ts'
 import { scriptedCore } from '../test/support/scripted-core.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import type { Memory } from './memory-probe.ts'
-import { median, percentile, report } from './report.ts'
+import { median, percentile, report } from './stage.ts'
 
 const waiting = Number(process.env.WAITING ?? 2_000)
 const warmUp = 50

@@ -5,14 +5,10 @@ import { type Alert, alertState, ingestOutcome, receivedAlert } from '../domain/
 import { explainedAlert } from '../domain/explained-alert.ts'
 import { parseResourceKey } from '../domain/registry.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
-import { listAll } from './api.ts'
+import { CommandFailed, listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { CommandFailed } from './errors.ts'
-import { formatMoment, paintState } from './ui/format.ts'
-import { parseOneOf, parseWholeNumber } from './ui/options.ts'
-import { formatTable } from './ui/table.ts'
-import { print, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { formatMoment, formatTable, paintState } from './ui/table.ts'
+import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addAlertsCommand(program: Command): void {
   const parent = program

@@ -5,10 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
-import { type ApiClient, createApiClient } from './api.ts'
-import { CommandFailed } from './errors.ts'
-import { useUtc } from './ui/format.ts'
-import { inert } from './ui/text.ts'
+import { type ApiClient, CommandFailed, createApiClient } from './api.ts'
+import { useUtc } from './ui/table.ts'
+import { inert } from './ui/terminal.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 

@@ -7,7 +7,7 @@ import { capitalize } from '../domain/format.ts'
 import type { Status } from '../domain/status.ts'
 import { describePassport } from '../domain/status-words.ts'
 import type { Run } from '../start/run-file.ts'
-import { createApiClient } from './api.ts'
+import { ApiProblem, CommandFailed, createApiClient } from './api.ts'
 import {
   type ConnectionOptions,
   getLastLoginUrl,
@@ -17,10 +17,8 @@ import {
   rootDir,
   withConnectionOptions,
 } from './connection.ts'
-import { ApiProblem, CommandFailed } from './errors.ts'
-import { probeHttp, probePostgres, probeWorkers, readTemporalSettings } from './probes.ts'
-import { getTerminalWidth, paint, print, printJson } from './ui/terminal.ts'
-import { inert, wrap } from './ui/text.ts'
+import { probeHttp, probePostgres, probeWorkers, readTemporalSettings } from './status.ts'
+import { getTerminalWidth, inert, paint, print, printJson, wrap } from './ui/terminal.ts'
 
 /** The result of one check. The command fails when a `needed` one is not ok. */
 type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }

@@ -4,13 +4,10 @@ import { z } from 'zod'
 import { jobName, listedJob, type ShownJob, shownJob } from '../domain/job.ts'
 import { parseResourceKey } from '../domain/registry.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
-import type { ApiClient } from './api.ts'
+import { type ApiClient, ApiProblem, CommandFailed } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { ApiProblem, CommandFailed } from './errors.ts'
-import { formatMoment } from './ui/format.ts'
-import { formatTable } from './ui/table.ts'
-import { print, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { formatMoment, formatTable } from './ui/table.ts'
+import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addJobsCommand(program: Command): void {
   const parent = program

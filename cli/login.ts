@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { readProblem, toUnreachableProblem } from './api.ts'
+import { CommandFailed, readProblem, toUnreachableProblem } from './api.ts'
 import { getLastLoginUrl, getTokensFile, parseOrigin, readLocalRun, removeToken, saveToken } from './connection.ts'
-import { CommandFailed } from './errors.ts'
-import { askHidden, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { askHidden, inert, printJson, printNote } from './ui/terminal.ts'
 
 type Options = { url?: string; tokenFile?: string; json?: boolean }
 

@@ -3,14 +3,10 @@ import { z } from 'zod'
 import { formatSpan } from '../domain/format.ts'
 import { apiToken, operator, personRoles, role } from '../domain/operator.ts'
 import { risks } from '../domain/tool.ts'
-import { listAll } from './api.ts'
+import { ApiProblem, CommandFailed, listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { ApiProblem, CommandFailed } from './errors.ts'
-import { formatMoment } from './ui/format.ts'
-import { collectValues, parseOneOf, parseWholeNumber } from './ui/options.ts'
-import { formatTable } from './ui/table.ts'
-import { print, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { formatMoment, formatTable } from './ui/table.ts'
+import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 // Loose, so that fields of a newer API still reach --json; a role or a risk may be one that this version does not know.
 const listedOperator = operator

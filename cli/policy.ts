@@ -6,13 +6,10 @@ import { type DryRunInput, type DryRunResult, dryRunInput, dryRunPolicy } from '
 import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { type ApiClient, type ApiIncident, apiIncident, listAll, parseEvent } from './api.ts'
+import { type ApiClient, type ApiIncident, ApiProblem, apiIncident, CommandFailed, listAll, parseEvent } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { ApiProblem, CommandFailed } from './errors.ts'
-import { collectValues } from './ui/options.ts'
 import { formatTable } from './ui/table.ts'
-import { paint, print, printJson, printJsonLine, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { collectValues, inert, paint, print, printJson, printJsonLine, printNote } from './ui/terminal.ts'
 
 type Options = ConnectionOptions & { incident?: string; since?: string }
 

@@ -6,14 +6,10 @@ import { findSiteFaults } from '../domain/inventory-faults.ts'
 import { listedResource, type ShownResource, shownResource } from '../domain/registry.ts'
 import { inventoryKind } from '../domain/resource.ts'
 import { type SiteFile, siteChange, siteFile } from '../domain/site.ts'
-import { listAll } from './api.ts'
+import { CommandFailed, listAll } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { CommandFailed } from './errors.ts'
-import { formatMoment } from './ui/format.ts'
-import { parseOneOf, parseWholeNumber } from './ui/options.ts'
-import { formatTable } from './ui/table.ts'
-import { print, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { formatMoment, formatTable } from './ui/table.ts'
+import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addResourcesCommand(program: Command): void {
   const parent = program

@@ -1,13 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type ListedSource, listedSource, sourceName } from '../domain/source.ts'
+import { CommandFailed } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { CommandFailed } from './errors.ts'
-import { formatMoment } from './ui/format.ts'
-import { parseWholeNumber } from './ui/options.ts'
-import { formatTable } from './ui/table.ts'
-import { paint, print, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { formatMoment, formatTable } from './ui/table.ts'
+import { inert, paint, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addSourcesCommand(program: Command): void {
   const parent = program

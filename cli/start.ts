@@ -3,13 +3,12 @@ import type { Command } from 'commander'
 import { TemporalError } from '../clients/temporal/trouble.ts'
 import { readConfig, temporalSettings } from '../config.ts'
 import type { Running } from '../start/everything.ts'
-import { type SetupRow, setUpTemporal } from '../start/setup.ts'
+import { type SetupRow, setUpTemporal } from '../start/temporal.ts'
+import { CommandFailed } from './api.ts'
 import { commandLine, getStateDir, rootDir } from './connection.ts'
 import { playDemo } from './demo/demo.ts'
-import { CommandFailed } from './errors.ts'
 import { formatModelName } from './incidents/timeline.ts'
-import { paint, print, printJson, printNote } from './ui/terminal.ts'
-import { inert } from './ui/text.ts'
+import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addStartCommand(program: Command): void {
   program
@@ -25,7 +24,7 @@ export function addStartCommand(program: Command): void {
       const env = process.env
       // Loaded here, because it is slow to load and the help does not need it.
       const [{ runInForeground }, { terminalReport }] = await Promise.all([
-        import('../start/foreground.ts'),
+        import('../start/terminal.ts'),
         import('../start/terminal.ts'),
       ])
       process.exitCode = await runInForeground(

@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
-import { type ApiClient, type ApiIncident, listEventsAfter, parseEvent, readIncident } from './api.ts'
-import { ApiProblem } from './errors.ts'
+import { type ApiClient, type ApiIncident, ApiProblem, listEventsAfter, parseEvent, readIncident } from './api.ts'
 
 /** How long to wait before reconnecting to a lost stream. */
 const reconnectMs = 500

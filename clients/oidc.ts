@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import * as openid from 'openid-client'
-import type { PersonRole } from '../domain/operator.ts'
-import type { Identity } from '../domain/sign-in.ts'
+import type { Identity, PersonRole } from '../domain/operator.ts'
 
 export type OidcSettings = {
   issuer: string

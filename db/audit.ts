@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import type { AuditRow } from '../domain/audit.ts'
 import { sha256 } from '../domain/digest.ts'
 import { systemActor } from '../domain/event.ts'
+import type { AuditRow } from '../domain/operator.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { append } from './append.ts'
 import type { Db, Trx } from './connect.ts'

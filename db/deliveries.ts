@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { newId } from '../domain/digest.ts'
-import type { AskedApproval, Notification } from '../domain/notification.ts'
+import type { AskedApproval, Notification } from '../domain/escalation.ts'
 import type { ResourceKind } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { type Db, now, type Trx } from './connect.ts'

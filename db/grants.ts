@@ -1,6 +1,6 @@
 import type { StandingGrant } from '../domain/approval.ts'
 import { newId } from '../domain/digest.ts'
-import type { Policy } from '../domain/policy.ts'
+import type { Policy } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { append } from './append.ts'
 import { type Db, inSeconds, now, type Trx } from './connect.ts'

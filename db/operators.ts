@@ -1,8 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { newId, sha256 } from '../domain/digest.ts'
-import { type Decider, mayDecide, type PersonRole } from '../domain/operator.ts'
-import { type Identity, isFreeName, operatorNameOf } from '../domain/sign-in.ts'
+import {
+  type Decider,
+  type Identity,
+  isFreeName,
+  mayDecide,
+  operatorNameOf,
+  type PersonRole,
+} from '../domain/operator.ts'
 import type { Risk } from '../domain/tool.ts'
 import { type Db, now, type Trx } from './connect.ts'
 import type { Scope } from './scope.ts'

@@ -1,7 +1,7 @@
 import { actionByKeys, keyReader, type NamingFacts } from '../domain/approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
-import type { Policy } from '../domain/policy.ts'
+import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { Risk } from '../domain/tool.ts'
 import { denialsOfTool, deniedDigests, usableApproval as usable } from './approvals/find.ts'

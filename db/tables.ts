@@ -1,6 +1,12 @@
 import type { ColumnType } from 'kysely'
-import type { AccessTables, ConfigTables, MetricTables, ModelTables } from './tables/access.ts'
-import type { ApprovalTables, EffectTables } from './tables/approval.ts'
+import type {
+  AccessTables,
+  ApprovalTables,
+  ConfigTables,
+  EffectTables,
+  MetricTables,
+  ModelTables,
+} from './tables/access.ts'
 import type { DeliveryTables, IncidentTables, SlackTables } from './tables/incident.ts'
 import type {
   ChangeTables,
@@ -11,7 +17,7 @@ import type {
   SourceTables,
 } from './tables/inventory.ts'
 
-export type { ApprovalRow } from './tables/approval.ts'
+export type { ApprovalRow } from './tables/access.ts'
 export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incident.ts'
 
 /** Every table by its name, a file per subject. */

@@ -1,8 +1,16 @@
-import { type Labels, listMachine, machineLabels, type Sought } from './alert-machines.ts'
+import {
+  isAddress,
+  isOwnName,
+  type Labels,
+  listMachine,
+  machineLabels,
+  namesOf,
+  type Sought,
+  toMachineNames,
+} from './alert-machines.ts'
 import { listSought, namespaceOf } from './alert-subjects.ts'
 import type { ResourceRule } from './explained-alert.ts'
 import { type InventoryKind, machineKinds } from './kinds.ts'
-import { isAddress, isOwnName, namesOf, toMachineNames } from './machine-names.ts'
 import { type ResourceRef, resourceKey } from './resource.ts'
 
 /**

@@ -2,13 +2,13 @@ import {
   type Labels,
   listMachine,
   machineLabels,
+  namesOf,
   namesOther,
   type Sought,
   tellsOfItsMachine,
 } from './alert-machines.ts'
 import type { ResourceRule } from './explained-alert.ts'
 import { type InventoryKind, kinds } from './kinds.ts'
-import { namesOf } from './machine-names.ts'
 
 /** What the labels of an alert may name, in the published order (`docs/reference/ingest.md`): guests, objects of a cluster, what runs on a machine. */
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
+import { webhookTemplates } from './escalation.ts'
 import { parseResourceRules } from './explained-alert.ts'
-import { webhookTemplates } from './notification.ts'
 
 /**
  * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.

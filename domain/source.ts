@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { toMachineNames } from './alert-machines.ts'
 import { sha256 } from './digest.ts'
-import { toMachineNames } from './machine-names.ts'
 import type { Attributes, Declared, RegistrySource } from './registry.ts'
 import type { ResourceRef } from './resource.ts'
 

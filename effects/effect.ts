@@ -3,7 +3,7 @@ import type { Counter, Histogram } from 'prom-client'
 import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
 import type { PlacementLimits } from '../domain/placement.ts'
-import type { EngineName } from '../placement/bound/engine.ts'
+import type { EngineName } from '../placement/bound/assignment.ts'
 import type { Mesh } from './devices/executor.ts'
 import type { Jobs } from './jobs/jobs.ts'
 import type { PlatformState } from './platform.ts'
@@ -42,7 +42,7 @@ export function effectLock(key: string): string {
   return `effect:${key}`
 }
 
-/** Why a write does not happen. `api/http/problem.ts` answers each kind with one HTTP status. */
+/** Why a write does not happen. `api/http/middleware.ts` answers each kind with one HTTP status. */
 export type RefusalKind =
   | 'not_allowed'
   | 'not_found'

@@ -1,7 +1,6 @@
 import type { Parsed } from '../domain/alert.ts'
-import { parseAlertmanager } from './alertmanager.ts'
+import { parseAlertmanager, parseGrafana } from './alertmanager.ts'
 import { parseGeneric } from './generic.ts'
-import { parseGrafana } from './grafana.ts'
 
 export type Dialect = {
   /** Content types it takes, without parameters. Anything else is a 415. */

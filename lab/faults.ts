@@ -2,13 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { appLogFile, lifetimeFile, limitLifetime, traceLog, traceMuch, writeOrders } from './app-log.ts'
-import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of, startBackups } from './disk.ts'
+import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of, startBackups } from './devices.ts'
 import { startNode } from './lab.ts'
 import { runawayOn, squatterOn, usedBytes } from './look.ts'
-import { isMetricFault, type MetricFault } from './metric-fault-names.ts'
 import { breakMetric } from './metric-faults.ts'
+import { isMetricFault, type MetricFault } from './monitoring-rules.ts'
 import { missingPrograms, needPackage, needsFile, packagePrograms } from './packages.ts'
-import { brokenRoutes, deployBroken, hasSite } from './site.ts'
 import {
   configFile,
   type Fault,
@@ -23,7 +22,7 @@ import {
   WrongTarget,
   writeForNode,
 } from './state.ts'
-import type { HostPlan, NodePlan, VmPlan } from './topology.ts'
+import { brokenRoutes, deployBroken, type HostPlan, hasSite, type NodePlan, type VmPlan } from './topology.ts'
 import { counterOf, linkId } from './vm.ts'
 
 /** How full a disk is made. */

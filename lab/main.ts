@@ -5,10 +5,9 @@ import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { labApi } from './api.ts'
 import { conditionsIn, watchedOnce } from './conditions.ts'
 import { openJournal, whatBecameOf } from './effects.ts'
-import { startLab } from './lab.ts'
+import { labSettings, startLab } from './lab.ts'
 import { lookAt } from './look.ts'
 import { postTo, startProber } from './prober.ts'
-import { labSettings } from './settings.ts'
 
 /** The controller: starts the lab, serves it on loopback, and takes everything down with it. */
 const settings = labSettings(process.env)

@@ -3,12 +3,11 @@ import { join } from 'node:path'
 import { databaseNode, heldConnections, largestPool } from './database.ts'
 import { isSearchLocked, lockSearch, unlockSearch } from './jobs.ts'
 import { startNode } from './lab.ts'
-import type { MetricFault } from './metric-fault-names.ts'
 import { certificateEndMs, issueCertificate } from './monitoring.ts'
+import type { MetricFault } from './monitoring-rules.ts'
 import { clockFile } from './node/program.ts'
-import { deployFeature, hasSite, renewSite, siteProblems } from './site.ts'
 import { type Fault, type Lab, nodeAt, nodeDirectory, runningPid, WrongTarget, writeForNode } from './state.ts'
-import type { NodePlan } from './topology.ts'
+import { deployFeature, hasSite, type NodePlan, renewSite, siteProblems } from './topology.ts'
 
 /**
  * Faults that the platform does not see: every node reads nominal, and only what Prometheus counts tells the cause. Each breaks something for

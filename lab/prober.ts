@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { writeWhole } from './children.ts'
 import {
   type Condition,
   fingerprintOf,
@@ -9,7 +10,6 @@ import {
   webhookBody,
   withoutEnds,
 } from './conditions.ts'
-import { writeWhole } from './process.ts'
 
 /** A sender without ends says once more what still is wrong after so many looks. */
 const repeatAfterLooks = 20

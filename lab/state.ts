@@ -1,11 +1,10 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Children } from './children.ts'
+import { type Account, type Children, writeWhole } from './children.ts'
 import type { Database } from './database.ts'
-import { metricFaults } from './metric-fault-names.ts'
 import type { Monitoring } from './monitoring.ts'
-import { type Account, writeWhole } from './process.ts'
+import { metricFaults } from './monitoring-rules.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
 
 export const faultName = z.enum([

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processStartedAt, processState } from './process.ts'
+import { processStartedAt, processState } from './children.ts'
 import { type Lab, saveState, storageDirectory } from './state.ts'
 
 /** A VM writes its beat every second; older than this, it is not alive whatever its pid says. */

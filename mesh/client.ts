@@ -10,8 +10,7 @@ import {
   type MeshHealth,
   meshHealth,
 } from '../domain/mesh.ts'
-import { issueRead } from './issue.ts'
-import type { SigningKey } from './sign.ts'
+import { issueRead, type SigningKey } from './sign.ts'
 
 /** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
 export type DeviceAddress = { id: string; url: string; ca?: string }

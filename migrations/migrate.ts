@@ -1,4 +1,5 @@
-import { Kysely, PostgresDialect } from 'kysely'
+import { readFileSync } from 'node:fs'
+import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type Migration, type MigrationProvider, type MigrationResultSet, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import * as log from './0001-log.ts'
@@ -30,7 +31,109 @@ import * as changes from './0026-changes.ts'
 import * as resourceOrder from './0027-resource-order.ts'
 import * as vmRepairs from './0028-vm-repairs.ts'
 import * as passport from './0029-passport.ts'
-import { NewerSchemaError, newerThan, noteBuild } from './schema-build.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+
+/** This build is older than the schema that it meets. */
+class NewerSchemaError extends Error {
+  override name = 'NewerSchemaError' as const
+}
+
+/** Notes that this build applied these migrations. A schema from before there was a place for it notes nothing. */
+async function noteBuild(db: Kysely<unknown>, applied: readonly string[]): Promise<void> {
+  if (applied.length === 0 || !(await exists(db, 'schema_build'))) return
+  await sql`
+    insert into schema_build (migration, build) select name, ${version} from unnest(${[...applied]}::text[]) name
+    on conflict (migration) do nothing`.execute(db)
+}
+
+/** What the database has seen beyond these migrations, and which build it takes; null where it has seen nothing else. */
+async function newerThan<T>(db: Kysely<T>, known: readonly string[]): Promise<string | null> {
+  if (!(await exists(db, 'kysely_migration'))) return null
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
+  const unknown = rows.map(({ name }) => name).filter((name) => !known.includes(name))
+  if (unknown.length === 0) return null
+  const build = await newestBuild(db)
+  const needed = build === null ? 'the build that applied it' : `build ${build}, which applied it, or a later one`
+  return (
+    `The schema is newer than this build (${version}), which does not know ${unknown.join(', ')}. Start ${needed}; ` +
+    'or restore the backup from before the upgrade'
+  )
+}
+
+async function newestBuild<T>(db: Kysely<T>): Promise<string | null> {
+  if (!(await exists(db, 'schema_build'))) return null
+  const { rows } = await sql<{ build: string }>`
+    select build from schema_build order by migration desc limit 1`.execute(db)
+  return rows[0]?.build ?? null
+}
+
+async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
+  const { rows } = await sql<{ there: boolean }>`select to_regclass(${table}) is not null as there`.execute(db)
+  return rows[0]?.there ?? false
+}
+
+/** What kept the schema from being brought up to date, and what its operator does about it. */
+export type MigrationTrouble = { problem: string; remedy: string }
+
+const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET']
+
+/**
+ * Explains what a migration threw; null where the error is a fault of ours. Never holds the password of `databaseUrl`.
+ * Codes are those of PostgreSQL's manual, appendix A.
+ */
+export function migrationTrouble(error: unknown, databaseUrl: string): MigrationTrouble | null {
+  if (error instanceof NewerSchemaError) return { problem: error.message, remedy: 'Nothing was changed.' }
+  const { host, login, database } = partsOf(databaseUrl)
+  const { code = '', message = String(error) } = error as { code?: string; message?: string }
+  if (unreachable.includes(code))
+    return { problem: `Nothing answers at ${host} (${code})`, remedy: 'Start PostgreSQL, or correct DATABASE_URL.' }
+  if (code === '28P01' || code === '28000')
+    return {
+      problem: `PostgreSQL at ${host} refuses the login: ${message}`,
+      remedy: "Correct the user or the password of DATABASE_URL, or the server's pg_hba.conf.",
+    }
+  if (code === '3D000')
+    return {
+      problem: `PostgreSQL at ${host} has no database ${database}`,
+      remedy: `As its administrator: CREATE DATABASE ${quoted(database)} OWNER ${quoted(login)};`,
+    }
+  if (code === '42501') return refused(message, login, database)
+  if (/CERT|ALTNAME|VERIFY_LEAF|self-signed/.test(`${code} ${message}`))
+    return {
+      problem: `The certificate of PostgreSQL at ${host} is not believed: ${message.split(';')[0]}`,
+      remedy: 'Name its authority in DATABASE_URL: ?sslmode=verify-full&sslrootcert=/path/ca.pem',
+    }
+  if (message.includes('pg_trgm'))
+    return {
+      problem: `PostgreSQL at ${host} has no extension pg_trgm: ${message}`,
+      remedy: "Install the package with PostgreSQL's own extensions (postgresql-contrib).",
+    }
+  return null
+}
+
+function refused(message: string, login: string, database: string): MigrationTrouble {
+  if (/create role|grant role|nightshift_app/.test(message))
+    return {
+      problem: `${login} may not make the role nightshift_app, as which the services run`,
+      remedy: `As PostgreSQL's administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO ${quoted(login)};`,
+    }
+  return {
+    problem: `${login} may not change the schema of ${database}: ${message}`,
+    remedy: `As PostgreSQL's administrator: ALTER DATABASE ${quoted(database)} OWNER TO ${quoted(login)};`,
+  }
+}
+
+function partsOf(databaseUrl: string): { host: string; login: string; database: string } {
+  const url = URL.parse(databaseUrl)
+  return {
+    host: url?.host || url?.searchParams.get('host') || 'localhost',
+    login: decodeURIComponent(url?.username || 'the login'),
+    database: decodeURIComponent(url?.pathname.slice(1) || 'of DATABASE_URL'),
+  }
+}
+
+const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`)
 
 /** In order and append-only: a migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {

@@ -1,6 +1,4 @@
-import { HttpError, request } from '../clients/http.ts'
-import { retryAfterMs } from '../clients/retry-after.ts'
-import { inertText } from '../domain/inert-text.ts'
+import { HttpError, request, retryAfterMs } from '../clients/http.ts'
 import type {
   DeliveryOutcome,
   Destination,
@@ -8,7 +6,8 @@ import type {
   Render,
   Rendered,
   WebhookTemplate,
-} from '../domain/notification.ts'
+} from '../domain/escalation.ts'
+import { inertText } from '../domain/inert-text.ts'
 import { renderSlack } from '../slack/notification.ts'
 import { renderGeneric } from './generic.ts'
 

@@ -1,11 +1,11 @@
 // A separate process, started by `solve.ts`: it searches and prices, which burns whole seconds of CPU, and
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
-import { type Engine, type EngineName, lazyEngine, startEngine } from './bound/engine.ts'
-import { random, wasCut } from './cluster/capacity.ts'
+import { type Engine, type EngineName, lazyEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
+import { random, wasCut } from './cluster/size-classes.ts'
+import { type Incumbent, isBetter } from './search/exhaust.ts'
 import { improve, refine } from './search/improve.ts'
-import { type Incumbent, isBetter } from './search/incumbent.ts'
 import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
 import { assessSurvivability, type FailureOutcome, rebalance } from './search/rebalance.ts'
 

@@ -1,7 +1,7 @@
 import type { PlacementProblem, Plan, PlanStep, Proof } from '../domain/placement.ts'
 import { certificateHolds } from './certificate.ts'
 import type { Instance, Names } from './cluster/instance.ts'
-import type { Incumbent } from './search/incumbent.ts'
+import type { Incumbent } from './search/exhaust.ts'
 import type { Move } from './search/search.ts'
 
 /** What a search knows, by name and in steps that can be carried out; null when it knows no moves. Its claims are not checked here, its proof is. */

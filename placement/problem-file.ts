@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type PlacementProblem, placementIntent, placementLimits } from '../domain/placement.ts'
-import { checkProblem, type Flaw, InvalidProblemError } from './check.ts'
+import { checkProblem, type Flaw, InvalidProblemError } from './certificate.ts'
 import { failureDomainOf } from './rules.ts'
 
 const flawsTold = 10

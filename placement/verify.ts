@@ -1,6 +1,6 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
 import { countForcedMigrations } from './certificate.ts'
-import { findBadInterleaving } from './interleave.ts'
+import { findBadInterleaving } from './obstacle.ts'
 import { failureDomainOf, listRestrictions, type Rules, readRules } from './rules.ts'
 
 type Verification = { ok: true } | { ok: false; step: number; reason: string }

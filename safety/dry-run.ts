@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Policy, plainPolicy } from '../domain/policy.ts'
+import { type Policy, plainPolicy } from '../domain/refusal.ts'
 import { resourceKind, resourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { type CommandVerdict, judgeCommand } from './command/judge.ts'

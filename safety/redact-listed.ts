@@ -1,12 +1,122 @@
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
-import { mark } from './redact-rules.ts'
+import { mark, type Rule } from './redact-rules.ts'
 import type { SecretKind } from './secret-names.ts'
+
+/**
+ * Tokens that say by their beginning whose they are, as their makers document them, with less demanded of their length than a scanner of
+ * repositories does: a log cuts off, and a token that is one character short is still most of a token. `chance` makes sure that what
+ * follows is no ordinary word: it holds a digit.
+ */
+const start = '(?<=^|[^A-Za-z0-9_-]|\\\\[nrtbf]|\\\\u[0-9a-fA-F]{4})'
+const chance = '(?=[\\w.~+/=-]{0,80}\\d)'
+const word = (length: number) => `${chance}[A-Za-z0-9_-]{${length},}`
+const dotted = (length: number) => `${chance}[A-Za-z0-9_.-]{${length},}`
+const hex = (length: number) => `[a-f0-9]{${length},}`
+
+const prefixes: readonly [prefix: string, rest: string][] = [
+  // Code hosting and delivery.
+  ['gh[pousr]_', '[A-Za-z0-9]{20,}'],
+  ['github_pat_', '[A-Za-z0-9_]{20,}'],
+  ['gl(?:pat|rt|dt|ptt|cbt|oas|soat|ffct|imt|agent|wt|ft)-', dotted(16)],
+  ['GR1348941', word(16)],
+  ['ATATT3|ATCTT3|ATBB|ATOB', `${chance}[A-Za-z0-9_=-]{16,}`],
+  ['bkua_|bkaj_|CCIPAT_|sgp_|sq[apu]_', word(20)],
+  ['npm_', '[A-Za-z0-9]{30,}'],
+  ['pypi-', '[A-Za-z0-9_-]{30,}'],
+  ['rubygems_', hex(40)],
+  ['CLOJARS_', '[a-z0-9]{40,}'],
+  ['ico-', '[A-Za-z0-9]{32}(?![A-Za-z0-9])'],
+  ['v1\\.(?=[a-f0-9]{40}(?![a-f0-9]))', hex(40)],
+  ['oy2', '[a-z0-9]{43}(?![a-z0-9])'],
+  ['dckr_(?:pat|oat)_', word(20)],
+  ['AKCp|cmVmdGtu', `${chance}[A-Za-z0-9]{40,}`],
+  // Clouds and platforms.
+  ['A(?:3T[A-Z0-9]|KIA|GPA|IDA|ROA|IPA|NPA|NVA|SIA|BIA|CCA)', '[A-Z0-9]{16}(?![0-9A-Za-z])'],
+  ['AIza', '[0-9A-Za-z_-]{35}'],
+  ['ya29\\.|GOCSPX-|1//0', word(20)],
+  ['do[oprt]_v1_', hex(40)],
+  ['cf(?:k|ut|at)_|v1\\.0-', word(24)],
+  ['tskey-(?:[a-z]{2,12}-)?', word(10)],
+  ['hv[sbr]\\.|[sbr]\\.(?=[A-Za-z0-9]{24}(?![A-Za-z0-9._-]))', dotted(20)],
+  ['pul-|pnu_|tfp_|dp\\.(?:pt|st|sa|ct|scim|audit)\\.(?:[a-z0-9_-]{2,35}\\.)?', word(20)],
+  ['[A-Za-z0-9]{14}\\.atlasv1\\.', word(40)],
+  ['vc[a-z]_|vercel_blob_rw_|nfp_|sbp_|HRKU-|rnd_', word(20)],
+  ['fm[12]_|fo1_', `${chance}[A-Za-z0-9_+/=,-]{20,}`],
+  ['pscale_(?:tkn|pw|oauth)_', dotted(20)],
+  ['dapi|dkea|dose', '[a-f0-9]{32}(?:-\\d)?'],
+  ['sha256~', '[A-Za-z0-9_-]{43}'],
+  ['K10[a-f0-9]{40,}::', '\\S{8,}'],
+  ['ops_eyJ', '[A-Za-z0-9_=-]{50,}'],
+  ['A3-', '[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}'],
+  ['LTAI', `${chance}[A-Za-z0-9]{16,24}(?![A-Za-z0-9])`],
+  ['AQVN|ngrok_(?:api|authtoken)_|AKID(?=[A-Za-z0-9]{32}(?![A-Za-z0-9]))', word(32)],
+  // Watching and alerting.
+  ['gl(?:sa|c)_|eyJrIjoi', `${chance}[A-Za-z0-9_=+/]{24,}`],
+  ['NR(?:AK|JS|II|RA|IQ)-', word(16)],
+  ['sntry[su]_', `${chance}[A-Za-z0-9_=+/-]{32,}`],
+  ['dt0[cs]0\\d\\.', dotted(40)],
+  ['PMAK-|pdus?\\+|u\\+(?=[A-Za-z0-9_]{18}(?![A-Za-z0-9]))', `${chance}[A-Za-z0-9_+-]{18,}`],
+  ['hcp_|phx_|phc_', word(30)],
+  // Models.
+  ['sk-(?:ant-|proj-|svcacct-|or-|live-|admin-)?', `(?=[A-Za-z_-]{0,80}\\d)[A-Za-z0-9_-]{20,}`],
+  ['hf_|api_org_', '[A-Za-z0-9]{30,}'],
+  ['gsk_|r8_|pplx-|xai-|fw_|nvapi-|tgp_v1_|tvly-|pcsk_|lsv2_(?:pt|sk)_', word(24)],
+  // Messages and money.
+  ['xox[abceoprs](?:\\.xox[bp])?-', '[A-Za-z0-9-]{10,}'],
+  ['xapp-', '[A-Za-z0-9-]{10,}'],
+  ['[sr]k_(?:live|test|prod)_', '[0-9A-Za-z]{10,}'],
+  ['whsec_', '[0-9A-Za-z+/=]{20,}'],
+  ['SG\\.', '[\\w-]{16,32}\\.[\\w-]{16,64}'],
+  ['SK', '[a-f0-9]{32}(?![0-9A-Za-z])'],
+  ['(?:pub)?key-', '[a-f0-9]{32}(?![0-9A-Za-z])'],
+  ['xkeysib-', '[a-f0-9]{40,}(?:-[A-Za-z0-9]{10,})?'],
+  ['[a-f0-9]{32}-us', '\\d{1,2}(?!\\d)'],
+  ['sq0(?:atp|csp|idp)-', word(20)],
+  ['EAAA[A-Za-z]', word(50)],
+  ['shp(?:at|ca|pa|ss)_', '[a-fA-F0-9]{32}'],
+  ['rdme_|EZ[AT]K|FLWSECK(?:_TEST)?-', word(20)],
+  ['[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.', '[A-Za-z0-9_-]{27,}'],
+  ['\\d{8,10}:AA', '[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])'],
+  ['fio-u-|tk-us-', word(40)],
+  ['pat\\.(?=[\\w-]{22}\\.[a-f0-9]{24}\\.)', dotted(50)],
+  ['os_v2_(?:app|org)_', '[a-z0-9]{60,}'],
+  ['aio_(?=[A-Za-z0-9]{28}(?![A-Za-z0-9]))', word(28)],
+  ['cio(?=[A-Za-z0-9]{32}(?![A-Za-z0-9]))', word(32)],
+  ['re_(?=[A-Za-z0-9]{8}_)', word(28)],
+  ['(?:shippo|duffel)_(?:live|test)_', word(32)],
+  ['(?:live|test)_(?=[a-f0-9]{35}(?![a-z0-9]))', hex(35)],
+  ['access-(?:sandbox|development|production)-', '[a-f0-9-]{36}'],
+  ['1/(?=\\d{15,16}:)', '\\d{15,16}:[a-f0-9]{32}'],
+  // Offices and tools.
+  ['lin_(?:api|oauth)_', word(20)],
+  ['CFPAT-', word(40)],
+  ['pat-(?:na|eu)\\d-', '[a-f0-9-]{36}'],
+  ['00(?=[A-Za-z0-9_-]{40}(?![A-Za-z0-9_-]))(?=[a-z0-9_-]{0,39}[A-Z])(?=[A-Z0-9_-]{0,39}[a-z])', word(40)],
+  ['ntn_|secret_(?=[A-Za-z0-9]{43}(?![A-Za-z0-9]))', `${chance}[A-Za-z0-9]{30,}`],
+  ['fig[duo][a-z]?_', word(20)],
+  ['sl\\.(?:u\\.)?', `${chance}[A-Za-z0-9_-]{100,}`],
+  ['pat(?=[A-Za-z0-9]{14}\\.)', '[A-Za-z0-9]{14}\\.[a-f0-9]{64}'],
+  ['(?:sdk|mob|api)-(?=[a-f0-9]{8}-[a-f0-9]{4}-4)', '[a-f0-9-]{36}'],
+  // Keys that are one word.
+  ['AGE-SECRET-KEY-1', '[0-9A-Z]{50,}'],
+  ['AGE-PLUGIN-[A-Z]{2,20}-1', '[0-9A-Z]{20,}'],
+  ['nst_', '[A-Za-z0-9_-]{20,}'],
+]
+
+const alternatives = prefixes.map(([prefix, rest]) => `(?:${prefix})${rest}`).join('|')
+
+export const prefixRule: Rule = { kind: 'token', pattern: new RegExp(`${start}(?:${alternatives})`, 'g') }
+
+const anyPrefix = new RegExp(`${start}(?:${alternatives})`)
+
+/** Does the text hold a token that says whose it is? */
+export const holdsPrefix = (text: string): boolean => anyPrefix.test(text)
 
 /**
  * The tokens of the public rule list of secretlint, pinned by this project's lock file: who makes a service changes its tokens, and
  * those who keep that list follow. Its rules only say where; what is done with it is decided here.
  */
-type Rule = (typeof rules)[number]
+type ListedRule = (typeof rules)[number]
 type Scanner = { file?(source: unknown): unknown }
 
 const prefix = '@secretlint/secretlint-rule-'
@@ -64,11 +174,11 @@ const scanners = rules
   .filter(({ id }) => !unusedRules.has(id))
   .map(({ id, rule }) => ({ hint: hints[id] ?? null, scanner: made(rule) }))
 
-function made(rule: Rule): Scanner {
+function made(rule: ListedRule): Scanner {
   return (rule.create as (context: unknown, options: object) => Scanner)(context, {})
 }
 
-const any = new RegExp(
+const anyListed = new RegExp(
   Object.values(hints)
     .map(({ source }) => source)
     .join('|'),
@@ -77,7 +187,7 @@ const isAnyAlways = scanners.some(({ hint }) => hint === null)
 
 /** Takes out what the list knows. Where two of its rules overlap, what either of them finds goes. */
 export function redactListed(text: string): string {
-  if (!isAnyAlways && !any.test(text)) return text
+  if (!isAnyAlways && !anyListed.test(text)) return text
   found = []
   const source = { content: text, contentType: 'text', filePath: '', ext: '' }
   for (const { hint, scanner } of scanners) if (!hint || hint.test(text)) scanner.file?.(source)

@@ -1,6 +1,5 @@
 import type { IncidentEvent, JudgedBasis, Verdict } from '../domain/event.ts'
-import { type Policy, plainPolicy } from '../domain/policy.ts'
-import { editedByPerson } from '../domain/refusal.ts'
+import { editedByPerson, type Policy, plainPolicy } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { bodiesToCheck } from './claims/rows.ts'

@@ -1,7 +1,6 @@
 import { actionDigest } from '../domain/digest.ts'
 import type { Verdict } from '../domain/event.ts'
-import type { Policy } from '../domain/policy.ts'
-import type { AllowCode, RefusalCode, RulingCode } from '../domain/refusal.ts'
+import type { AllowCode, Policy, RefusalCode, RulingCode } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { Effect, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
 import { type Phase, phaseOf, type State } from './fold.ts'

@@ -1,7 +1,6 @@
 import type { Approval, ApprovalStatus } from '../domain/approval.ts'
-import { formatList, formatMinute } from '../domain/format.ts'
+import { formatDown, formatList, formatMinute } from '../domain/format.ts'
 import { formatProof, listDecisions, parseRehearsal } from '../domain/format-approval.ts'
-import { formatDown } from '../domain/format-plan.ts'
 import type { Incident } from '../domain/incident.ts'
 import { planOfDryRun } from '../domain/placement.ts'
 import { resourceKey } from '../domain/resource.ts'

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { HttpError, request } from '../clients/http.ts'
-import { retryAfterMs } from '../clients/retry-after.ts'
+import { HttpError, request, retryAfterMs } from '../clients/http.ts'
 
 export type SlackSettings = {
   botToken: string

@@ -1,5 +1,5 @@
+import type { AskedApproval, Notification, Rendered, RenderOptions } from '../domain/escalation.ts'
 import { formatMinute } from '../domain/format.ts'
-import type { AskedApproval, Notification, Rendered, RenderOptions } from '../domain/notification.ts'
 import { categoryWords, outcomeWords } from '../domain/status-words.ts'
 import { fallbackText, isLink, type PlainText, plainText, slackLimits } from './text.ts'
 

@@ -13,7 +13,7 @@ import {
   slackView,
   useSlackChannel,
 } from '../db/slack-channel.ts'
-import { getLinkPath, notification } from '../domain/notification.ts'
+import { getLinkPath, notification } from '../domain/escalation.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
 

@@ -1,11 +1,19 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../config.ts'
-import { type Environment, setting } from './environment.ts'
 import { killParts, openParts, type Parts, type Report, stopParts } from './parts.ts'
 import { type Ledger, openLedger, stopLeftovers } from './process-table.ts'
 import { type Entries, enrolDevices, startPrograms } from './programs.ts'
-import { type Run, readRunFile, signInLink, stateDirOf, takeLock, writeRunFile } from './run-file.ts'
+import {
+  type Environment,
+  type Run,
+  readRunFile,
+  setting,
+  signInLink,
+  stateDirOf,
+  takeLock,
+  writeRunFile,
+} from './run-file.ts'
 import { prepareDatabase, startStores } from './stores.ts'
 import { ensureWeb } from './web.ts'
 

@@ -2,12 +2,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, unlinkSync, wri
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type Account, unprivilegedAccount } from './environment.ts'
-import { freePort, giveBack, isFree } from './port.ts'
 import { postgresPrograms, postgresUser, prepareCluster } from './postgres-cluster.ts'
-import { endedEarly, logTail, type RunningProcess, startProcess } from './process.ts'
-import type { Ledger } from './process-table.ts'
-import { groupMembers, identityOf, isRunning, sendSignal, workingDirectoryOf } from './process-table.ts'
+import { endedEarly, freePort, giveBack, isFree, logTail, type RunningProcess, startProcess } from './process.ts'
+import { groupMembers, identityOf, isRunning, type Ledger, sendSignal, workingDirectoryOf } from './process-table.ts'
+import { type Account, unprivilegedAccount } from './run-file.ts'
 
 const database = 'nightshift'
 

@@ -1,8 +1,7 @@
 import { readConfigOrExit } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { ensureGivenTokens } from '../db/tokens.ts'
-import { migrateToLatest } from '../migrations/migrate.ts'
-import { migrationTrouble } from '../migrations/trouble.ts'
+import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 
 /** Prepares the database of a production once per deployment: migrations, then the tokens that its environment names. */
 const config = readConfigOrExit(['DATABASE_URL'])

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { nodeAccount } from '../lab/children.ts'
 import { labClient } from '../lab/client.ts'
 import { writeJobs } from '../lab/jobs.ts'
-import { nodeAccount } from '../lab/process.ts'
-import { enrolLab } from './enrol-lab.ts'
+import { type Parts, replacePart, serveChild, startPart, stopFrom, waitForAll } from './parts.ts'
+import { freePort, isFree, PortTakenError } from './process.ts'
 import {
   basics,
   canEnter,
@@ -12,16 +13,14 @@ import {
   elsewhere,
   isTemporalGiven,
   meshOf,
+  type Run,
   setting,
   withoutFiles,
   withoutMesh,
   withoutTemporal,
-} from './environment.ts'
-import { type Parts, replacePart, serveChild, startPart, stopFrom, waitForAll } from './parts.ts'
-import { freePort, isFree } from './port.ts'
-import { PortTakenError } from './process.ts'
-import type { Run } from './run-file.ts'
+} from './run-file.ts'
 import type { TemporalPlace } from './stores.ts'
+import { enrolLab } from './web.ts'
 
 /** The programs of this checkout: the lab, the rule table that plays a model, the API and the worker, with what each has to know. */
 

@@ -13,7 +13,7 @@ import {
   temporalSettings,
 } from '../config.ts'
 import { settings } from '../domain/setting.ts'
-import { newAuthority } from './support/certificates.ts'
+import { newAuthority } from './support/temporal-proxy.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
+import { formatDown, formatOvertaken } from '../domain/format.ts'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discovered, reason, ref, resourceId, state } from './define.ts'

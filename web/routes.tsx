@@ -8,13 +8,12 @@ import { IncidentsPage } from './incidents/page.tsx'
 import { AlertsPage } from './pages/alerts.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { DevicesPage } from './pages/devices.tsx'
-import { GapsPage } from './pages/gaps.tsx'
 import { HealthPage } from './pages/health.tsx'
 import { JobPage, JobsPage } from './pages/jobs.tsx'
 import { PeoplePage } from './pages/people.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
-import { UsagePage } from './pages/usage.tsx'
+import { GapsPage, UsagePage } from './pages/usage.tsx'
 
 export type Route = {
   path: string

@@ -7,7 +7,7 @@ import { AwayBanner, Brand } from './page-frame.tsx'
 import { ModelWarning } from './pages/health.tsx'
 import { Link, usePlace } from './router.tsx'
 import { routes } from './routes.tsx'
-import { type Session, signOut } from './session.ts'
+import { type Session, signOut } from './sign-in.tsx'
 import { chooseZone, useZone, zones } from './time.ts'
 
 const themes = ['auto', 'light', 'dark'] as const

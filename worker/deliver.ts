@@ -10,7 +10,7 @@ import {
   maximumAttempts,
 } from '../db/deliveries.ts'
 import { readSettings } from '../db/settings.ts'
-import { type Destination, getLinkPath, notification, type WebhookTemplate } from '../domain/notification.ts'
+import { type Destination, getLinkPath, notification, type WebhookTemplate } from '../domain/escalation.ts'
 import { deliver } from '../notify/deliver.ts'
 
 const pollEveryMs = 1_000

@@ -9,7 +9,7 @@ import {
 } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import { queueScheduleId } from '../domain/step-key.ts'
-import { searchAttributeNames } from '../workflows/messages.ts'
+import { searchAttributeNames } from '../workflows/outcome.ts'
 
 export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean }
 

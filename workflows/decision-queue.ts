@@ -1,5 +1,4 @@
-import type { DecideAnswer, ReceivedDecision } from './messages.ts'
-import type { Interruption } from './outcome.ts'
+import type { DecideAnswer, Interruption, ReceivedDecision } from './outcome.ts'
 
 /** What one activity weighs at most. */
 const batchSize = 100

@@ -14,7 +14,7 @@ import {
 import type { GroupActivities, GroupPlan, QueueActivities } from '../activities/queue.ts'
 import { investigationId } from '../domain/step-key.ts'
 import { InvestigateIncident } from './investigate.ts'
-import { report, wake } from './messages.ts'
+import { report, wake } from './outcome.ts'
 
 const { planGroup, freeAttempt } = proxyActivities<GroupActivities & Pick<QueueActivities, 'freeAttempt'>>({
   startToCloseTimeout: '10s',

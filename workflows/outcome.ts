@@ -1,3 +1,77 @@
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow'
+
+/**
+ * A person's decision as it comes through Temporal. `token` says who decides and about what; `by`, where a sender adds it, is
+ * ignored.
+ */
+export type DecisionMessage = { token: string; approvalId?: string; reason?: string }
+export type DecideMessage = DecisionMessage & { decision: 'approve' | 'deny' }
+export type DecideAnswer = { outcome: string; status: string | null; message: string | null }
+
+/** Judged, recorded and answered: for callers that want to know. */
+export const decide = defineUpdate<DecideAnswer, [DecideMessage]>('decide')
+/** The same for `temporal workflow signal` and `tctl`, which cannot be answered. */
+export const approve = defineSignal<[DecisionMessage]>('approve')
+export const deny = defineSignal<[DecisionMessage]>('deny')
+/** Only a wake: a decision was recorded elsewhere, and the row is to be read. */
+export const decided = defineSignal('decided')
+/** Every alert of the incident has ended. */
+export const alertResolved = defineSignal('alertResolved')
+/** A person stops the run. Who and why is a row already. */
+export const cancelInvestigation = defineSignal('cancelInvestigation')
+
+export type Pending = { approvalId: string; since: number } | null
+export const pendingApproval = defineQuery<Pending>('pendingApproval')
+
+/** To a group: there may be something new to do. Lost, it costs a minute. */
+export const wake = defineSignal('wake')
+/** From a child to its group: it waits for a person, works again, or has ended. */
+export type ChildReport = 'parked' | 'resumed' | 'ended'
+export const report = defineSignal<[string, ChildReport]>('report')
+
+/** A decision as it arrived: `message` where its form is right, `texts` what else in it may be a decision token. */
+export type ReceivedDecision = { door: 'signal' | 'update'; message: DecideMessage | null; texts: string[] }
+
+const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
+const textsKept = 5
+
+/**
+ * A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. Whatever was sent comes out in this
+ * form, so that no sender can fail the run.
+ */
+export function parseDecision(
+  door: ReceivedDecision['door'],
+  sent: unknown,
+  decision: 'approve' | 'deny',
+): ReceivedDecision {
+  const cut = (text: unknown, limit: number) => (typeof text === 'string' ? text.slice(0, limit) : undefined)
+  const fields: Record<string, unknown> = typeof sent === 'object' && sent !== null ? { ...sent } : {}
+  const token = cut(fields.token, 200)
+  const texts = tokenTexts(sent).filter((text) => text !== token)
+  if (token === undefined) return { door, message: null, texts }
+  const [approvalId, reason] = [cut(fields.approvalId, 100), cut(fields.reason, 2_000)]
+  const message: DecideMessage = {
+    decision,
+    token,
+    ...(approvalId === undefined ? {} : { approvalId }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+  return { door, message, texts }
+}
+
+function tokenTexts(sent: unknown): string[] {
+  const text = typeof sent === 'string' ? sent : (JSON.stringify(sent) ?? '')
+  return [...new Set(text.slice(0, 10_000).match(tokenForm))].slice(0, textsKept)
+}
+
+/** The same for runs that began with version 0.1.0. */
+export function boundMessage(message: DecideMessage): DecideMessage {
+  return parseDecision('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
+}
+
+/** What operators filter investigations by in Temporal's own UI; all are keywords. A namespace without one of them fails every run. */
+export const searchAttributeNames = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
+
 /**
  * The closed words that enter workflow history. Everything else (texts, arguments, verdicts) stays in rows, so that a rule can
  * change while investigations run and none breaks on replay. A word a workflow does not know escalates.

@@ -13,7 +13,7 @@ import type { ThinkActivities } from '../activities/think.ts'
 import { llmTaskQueue } from '../domain/step-key.ts'
 import type { DecisionQueue, Interruptions } from './decision-queue.ts'
 import type { Progress } from './loop.ts'
-import type { Pending } from './messages.ts'
+import type { Pending } from './outcome.ts'
 
 export type InvestigationInput = {
   incidentId: string

@@ -10,10 +10,10 @@ import {
   decide,
   decided,
   deny,
+  type Interruption,
   parseDecision,
   pendingApproval,
-} from './messages.ts'
-import type { Interruption } from './outcome.ts'
+} from './outcome.ts'
 import { type Run, rows } from './run.ts'
 
 /** Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call whether it is still wanted. */

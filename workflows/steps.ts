@@ -11,8 +11,7 @@ import {
 } from '@temporalio/workflow'
 import type { InvestigateIncident } from './investigate.ts'
 import type { Limits, Ports, Progress } from './loop.ts'
-import { type ChildReport, report } from './messages.ts'
-import type { Act, DecisionStatus } from './outcome.ts'
+import { type Act, type ChildReport, type DecisionStatus, report } from './outcome.ts'
 import { awaitSlot, type Run, rows, showInTemporal, think, world } from './run.ts'
 import { finishesAnswers } from './signals.ts'
 

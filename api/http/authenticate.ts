@@ -6,7 +6,7 @@ import { countAttempt, type Limit, principalOfSession } from '../../db/sessions.
 import { principalOf } from '../../db/tokens.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { type Context, getCallerAddress, getOwnOrigins, type Middleware } from '../deps.ts'
-import { Problem } from './problem.ts'
+import { Problem } from './middleware.ts'
 
 /**
  * Finds the principal: by a bearer token, or by the cookie of a signed-in browser, which has the rights of its token. Both

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { InvalidProblemError } from '../../placement/check.ts'
+import { InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8 } from '../../placement/problem-file.ts'
 import type { Context } from '../deps.ts'
-import { Problem } from './problem.ts'
+import { Problem } from './middleware.ts'
 
 /** Deeper than anything that an operation takes, and far from what exhausts a stack. */
 export const maxJsonDepth = 64

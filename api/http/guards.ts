@@ -8,7 +8,7 @@ import { actionDigest, sha256 } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/operator.ts'
 import type { Context, Middleware } from '../deps.ts'
-import { Problem } from './problem.ts'
+import { Problem } from './middleware.ts'
 
 /** Refuses a principal without the permission. Every endpoint names one. */
 export function permit(permission: Permission): Middleware {

@@ -7,7 +7,7 @@ import {
   namedOf,
   openIncidentCounts,
   pendingApprovalCounts,
-} from '../../db/metric-counters.ts'
+} from '../../db/metrics.ts'
 import { slotsNow } from '../../db/model-servers.ts'
 import {
   safetyCounters as counters,

@@ -8,7 +8,7 @@ import { InvalidDeviceResponseError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
 import { callCursor, cursorOf, page, pageOf, placeIn } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem } from '../http/middleware.ts'
 import { deviceParams } from './enrolment.ts'
 import { incidentId } from './examples.ts'
 

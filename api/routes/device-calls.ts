@@ -11,8 +11,13 @@ import { capability, type MeshErrorCode } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { resourceRef } from '../../domain/resource.ts'
 import { risks } from '../../domain/tool.ts'
-import { buildOutput, refuseByDevice, refuseUnreachable, toRefusalKind } from '../../effects/devices/answers.ts'
-import { askDevice } from '../../effects/devices/ask-device.ts'
+import {
+  askDevice,
+  buildOutput,
+  refuseByDevice,
+  refuseUnreachable,
+  toRefusalKind,
+} from '../../effects/devices/ask-device.ts'
 import {
   type Executor,
   getDeadlineMs,
@@ -33,7 +38,7 @@ import { summarizeDeviceLog } from '../../sources/logs/logs.ts'
 import { tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem } from '../http/middleware.ts'
 import { answerEffect } from './effects.ts'
 
 const tag = 'devices'

@@ -12,15 +12,13 @@ import {
 } from '../../db/devices.ts'
 import { type Device, deviceTerms, type Executable, executable, guests } from '../../domain/device.ts'
 import { capability, deviceId, meshMode } from '../../domain/mesh.ts'
-import { requireMesh, whyUnusable } from '../../effects/devices/executor.ts'
-import { isManifestStale, renewManifest } from '../../effects/devices/mesh.ts'
+import { isManifestStale, renewManifest, requireMesh, whyUnusable } from '../../effects/devices/executor.ts'
 import { toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import { publicHalf } from '../../mesh/sign.ts'
 import { type ApiDeps, type Context, getCallerAddress as callerOf, type Env } from '../deps.ts'
 import { afterFailure } from '../http/authenticate.ts'
 import { jsonBody } from '../http/body.ts'
-import { limitBody } from '../http/middleware.ts'
-import { Problem } from '../http/problem.ts'
+import { limitBody, Problem } from '../http/middleware.ts'
 
 const shown = z.strictObject({ token: z.string().regex(/^nst_[\w-]{43}$/, 'is no token of an enrolment') })
 

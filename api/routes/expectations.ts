@@ -12,7 +12,7 @@ import { typesOf } from '../../domain/operator.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { moment, pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/middleware.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 import { readResourceState } from './resources.ts'
 

@@ -15,7 +15,7 @@ import { type Health, health, hostState, nodeState, vmState } from '../../domain
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound } from '../http/problem.ts'
+import { notFound } from '../http/middleware.ts'
 import { deviceField, offeredExample, withDevice, withDevices } from './enrolment.ts'
 import { nodeExample } from './examples.ts'
 import { resourceParams, staleFlag, withHealth } from './resources.ts'

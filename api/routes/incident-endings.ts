@@ -19,7 +19,7 @@ import {
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { moment } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem } from '../http/middleware.ts'
 import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 

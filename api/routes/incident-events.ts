@@ -7,7 +7,7 @@ import { eventAction, eventKind, type IncidentEvent, recordableAction } from '..
 import { type ApiDeps, toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem } from '../http/middleware.ts'
 import { eventExample, incidentExample } from './examples.ts'
 import { postmortem } from './incident-surroundings.ts'
 import { incidentParams, requireIncident } from './incidents.ts'

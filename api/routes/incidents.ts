@@ -1,12 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { queuePlaceOf } from '../../db/backlog.ts'
 import { deliveriesOf } from '../../db/deliveries.ts'
 import { lastEventsOf, verifyChain } from '../../db/events.ts'
+import { waitOf } from '../../db/heartbeats.ts'
 import { openByHand } from '../../db/idempotency.ts'
 import { incidentById, listIncidents } from '../../db/incidents.ts'
+import { queuePlaceOf } from '../../db/metrics.ts'
 import { thinkingOf } from '../../db/model-servers.ts'
 import type { Scope } from '../../db/scope.ts'
-import { waitOf } from '../../db/waits.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
@@ -22,7 +22,7 @@ import { resourceRef } from '../../domain/resource.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery, wordsOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound } from '../http/problem.ts'
+import { notFound } from '../http/middleware.ts'
 import { eventExample, incidentExample } from './examples.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })

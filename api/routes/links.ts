@@ -12,7 +12,7 @@ import {
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/middleware.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)

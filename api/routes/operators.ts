@@ -13,17 +13,17 @@ import {
   authorityOfPerson,
   authorityOfPrincipal,
   beyond,
+  namesNobody,
   type Operator,
   operator,
   operatorLimits,
   type Principal,
   permissions,
 } from '../../domain/operator.ts'
-import { namesNobody } from '../../domain/sign-in.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/middleware.ts'
 
 const tag = 'operators'
 /** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */

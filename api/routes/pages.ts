@@ -5,7 +5,7 @@ import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { sha256 } from '../../domain/digest.ts'
 import type { Context, Env } from '../deps.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem } from '../http/middleware.ts'
 
 /** Nothing from elsewhere, nothing inline: text that slipped into a page could load and run nothing. */
 const pagePolicy = [

@@ -12,7 +12,7 @@ import {
 import type { ApiDeps } from '../deps.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/middleware.ts'
 
 const tag = 'configuration'
 const params = z.object({ key: z.string().min(1).max(128) })

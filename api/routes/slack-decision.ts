@@ -21,7 +21,7 @@ import {
 import { fallbackText, isLink, plainText, slackLimits } from '../../slack/text.ts'
 import { type ApiDeps, type Context, getCallerAddress } from '../deps.ts'
 import { failedAuthentications, limitDecisions, networkOf } from '../http/authenticate.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem } from '../http/middleware.ts'
 import { wake } from './approvals.ts'
 
 /**

@@ -18,8 +18,7 @@ import {
   readInteraction,
 } from '../../slack/interaction.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
-import { limitBody } from '../http/middleware.ts'
-import { Problem } from '../http/problem.ts'
+import { limitBody, Problem } from '../http/middleware.ts'
 import { takeForPerson } from './incident-endings.ts'
 import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 

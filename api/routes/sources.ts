@@ -20,7 +20,7 @@ import { findRule, planRead, probeSource, readSource } from '../../sources/read.
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/middleware.ts'
 import { incidentId } from './examples.ts'
 
 const tag = 'sources'

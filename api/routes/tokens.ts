@@ -22,7 +22,7 @@ import {
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/middleware.ts'
 import { authorityOf } from './operators.ts'
 
 const tag = 'tokens'

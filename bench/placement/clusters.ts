@@ -1,5 +1,5 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
-import { random } from '../../placement/cluster/capacity.ts'
+import { random } from '../../placement/cluster/size-classes.ts'
 
 export type Family = { hosts: number; vms: number; racks: number | null; load: number; seed: number }
 

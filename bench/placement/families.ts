@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Plan } from '../../domain/placement.ts'
-import type { EngineName } from '../../placement/bound/engine.ts'
+import type { EngineName } from '../../placement/bound/assignment.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
-import { median } from '../report.ts'
+import { median } from '../stage.ts'
 import { type Family, generate, nameOf } from './clusters.ts'
 
 export const loads = [0.7, 0.85, 0.93, 0.97]

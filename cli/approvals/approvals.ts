@@ -3,15 +3,21 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { approvalStatus, standingGrant } from '../../domain/approval.ts'
 import { formatSpan } from '../../domain/format.ts'
-import { type ApiApproval, type ApiClient, apiApproval, listAll, readApproval } from '../api.ts'
+import { type ApiApproval, type ApiClient, apiApproval, CommandFailed, listAll, readApproval } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
-import { CommandFailed } from '../errors.ts'
 import { streamEvents } from '../stream.ts'
-import { formatMoment, paintState } from '../ui/format.ts'
-import { parseOneOf, parseSeconds, parseWholeNumber, withTimeout } from '../ui/options.ts'
-import { formatTable } from '../ui/table.ts'
-import { print, printJson, printJsonLine, printNote } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
+import { formatMoment, formatTable, paintState } from '../ui/table.ts'
+import {
+  inert,
+  parseOneOf,
+  parseSeconds,
+  parseWholeNumber,
+  print,
+  printJson,
+  printJsonLine,
+  printNote,
+  withTimeout,
+} from '../ui/terminal.ts'
 import { formatApproval } from './card.ts'
 import { addApproveCommand, addDenyCommand, addTokenCommand, runDecisionStep } from './decide.ts'
 

@@ -1,14 +1,11 @@
 import { formatEvidence } from '../../domain/approval.ts'
-import { formatSpan } from '../../domain/format.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatSpan, formatStanding } from '../../domain/format.ts'
 import { formatApprovalEnd, formatConsequences, formatProof, parseRehearsal } from '../../domain/format-approval.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import type { ApiApproval } from '../api.ts'
-import { formatMoment, paintState } from '../ui/format.ts'
-import { formatSteps } from '../ui/table.ts'
-import { getTerminalWidth, paint } from '../ui/terminal.ts'
-import { inert, inertJsonText, wrap } from '../ui/text.ts'
+import { formatMoment, formatSteps, paintState } from '../ui/table.ts'
+import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 
 /** How many VMs without a place the card names. */
 const maxUnplacedShown = 20

@@ -5,14 +5,22 @@ import { type Decision, denialCategory } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import type { Run } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
-import { type ApiApproval, type ApiClient, readApproval } from '../api.ts'
+import { type ApiApproval, type ApiClient, ApiProblem, CommandFailed, readApproval } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, rootDir, withConnectionOptions } from '../connection.ts'
-import { ApiProblem, CommandFailed } from '../errors.ts'
-import { defaultTemporal, readTemporalSettings } from '../probes.ts'
-import { formatMoment } from '../ui/format.ts'
-import { parseOneOf } from '../ui/options.ts'
-import { confirm, editText, isAskable, paint, print, printJson, printNote } from '../ui/terminal.ts'
-import { inert, inertJsonText } from '../ui/text.ts'
+import { defaultTemporal, readTemporalSettings } from '../status.ts'
+import { formatMoment } from '../ui/table.ts'
+import {
+  confirm,
+  editText,
+  inert,
+  inertJsonText,
+  isAskable,
+  paint,
+  parseOneOf,
+  print,
+  printJson,
+  printNote,
+} from '../ui/terminal.ts'
 import { formatApproval } from './card.ts'
 
 type DecideOptions = ConnectionOptions & {

@@ -2,13 +2,10 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseSetting, settingOf } from '../../domain/setting.ts'
 import { type SettingRevision, settingRevision } from '../../domain/setting-row.ts'
-import { type ApiClient, listAll } from '../api.ts'
+import { type ApiClient, CommandFailed, listAll } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
-import { CommandFailed } from '../errors.ts'
-import { formatMoment } from '../ui/format.ts'
-import { formatTable } from '../ui/table.ts'
-import { print, printJson, printNote } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
+import { formatMoment, formatTable } from '../ui/table.ts'
+import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 import {
   addDiffCommand,
   addExportCommand,

@@ -3,12 +3,10 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { parseSetting, settingOf } from '../../domain/setting.ts'
 import { settingInForce, storedSetting } from '../../domain/setting-row.ts'
-import { type ApiClient, listAll } from '../api.ts'
+import { type ApiClient, ApiProblem, CommandFailed, listAll } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
-import { ApiProblem, CommandFailed } from '../errors.ts'
 import { formatTable } from '../ui/table.ts'
-import { print, printJson, printNote } from '../ui/terminal.ts'
-import { inert, inertJsonText } from '../ui/text.ts'
+import { inert, inertJsonText, print, printJson, printNote } from '../ui/terminal.ts'
 
 const stored = storedSetting.pick({ key: true, value: true, version: true, locked: true, problem: true }).loose()
 export type CurrentSetting = z.infer<typeof stored>

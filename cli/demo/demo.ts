@@ -9,16 +9,15 @@ import {
   type ApiIncident,
   apiApproval,
   apiIncident,
+  CommandFailed,
   createApiClient,
   listAll,
 } from '../api.ts'
 import { commandLine } from '../connection.ts'
-import { CommandFailed } from '../errors.ts'
-import { describeEnding } from '../incidents/card.ts'
-import { formatVerdict } from '../lab/scenario.ts'
-import { formatMoment } from '../ui/format.ts'
-import { paint, print } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
+import { describeEnding } from '../incidents/follow.ts'
+import { formatVerdict } from '../lab/lab.ts'
+import { formatMoment } from '../ui/table.ts'
+import { inert, paint, print } from '../ui/terminal.ts'
 import { createAudience, play, printRemark, type World } from './play.ts'
 
 /** The faults of the demo in their order, with an introduction to each. */

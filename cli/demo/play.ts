@@ -11,6 +11,7 @@ import {
   type ApiClient,
   type ApiIncident,
   apiIncident,
+  CommandFailed,
   listAll,
   listEventsAfter,
   readApproval,
@@ -19,14 +20,12 @@ import {
 import { formatApproval } from '../approvals/card.ts'
 import { findTemporalProgram, formatUpdateCommand } from '../approvals/decide.ts'
 import { commandLine } from '../connection.ts'
-import { CommandFailed } from '../errors.ts'
 import { formatLiveRow } from '../incidents/timeline.ts'
 import { alertTypes } from '../lab/endings.ts'
-import { defaultTemporal, readTemporalSettings } from '../probes.ts'
+import { defaultTemporal, readTemporalSettings } from '../status.ts'
 import { followIncident } from '../stream.ts'
-import { formatMoment, paintState } from '../ui/format.ts'
-import { getTerminalWidth, paint, print } from '../ui/terminal.ts'
-import { inert, wrap } from '../ui/text.ts'
+import { formatMoment, paintState } from '../ui/table.ts'
+import { getTerminalWidth, inert, paint, print, wrap } from '../ui/terminal.ts'
 
 export type World = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
 

@@ -1,10 +1,95 @@
 import type { Command } from 'commander'
+import { z } from 'zod'
+import { expectation, expectationSubject } from '../../domain/alert.ts'
 import { closedStatuses, escalationCategory, resolveOutcome } from '../../domain/incident.ts'
 import { readIncident } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
-import { parseFutureTime, parseOneOf } from '../ui/options.ts'
-import { printJson, printNote } from '../ui/terminal.ts'
-import { describeStanding } from './card.ts'
+import { formatMoment, formatTable } from '../ui/table.ts'
+import { inert, parseFutureTime, parseOneOf, print, printJson, printNote } from '../ui/terminal.ts'
+import { describeStanding } from './follow.ts'
+
+// Loose, so that fields of a newer API still reach --json.
+const listedExpectation = expectation.omit({ state: true, createdAt: true }).loose()
+const expectationsAnswer = z.looseObject({ items: z.array(listedExpectation) })
+
+export function addExpectationsCommand(program: Command): void {
+  const parent = program
+    .command('expectations')
+    .description('list and end marks of what is expected')
+    .addHelpText('after', '\nExample:\n  nightshift expectations list\n  nightshift expectations end exp_01k…')
+  addListCommand(parent)
+  addEndCommand(parent)
+}
+
+function addListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('marks in force; with --all also those that have ended')
+      .option('--all', 'also those that have ended'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift expectations list --json')
+    .action(async (options: ConnectionOptions & { all?: boolean }) => {
+      const { api } = connect(options)
+      const { items } = expectationsAnswer.parse(await api.get('/api/v1/expectations'))
+      const shown = options.all ? items : items.filter(({ inForce }) => inForce)
+      if (options.json) return printJson(shown)
+      if (shown.length === 0)
+        return printNote('Nothing is marked as expected. Mark it with "nightshift incidents expect".')
+      const rows = shown.map((each) => [
+        inert(each.id),
+        each.subject,
+        each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over',
+        inert(`${each.about}, by ${each.createdBy}: ${each.reason}`),
+      ])
+      print(formatTable(['MARK', 'ON', 'UNTIL', 'WHAT AND WHY'], rows, 3))
+    })
+}
+
+function addEndCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('end')
+      .description('end a mark: alerts are handled normally from now on')
+      .argument('<id>', 'as exp_…'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift expectations end exp_01k…')
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const ended = await api.post(`/api/v1/expectations/${encodeURIComponent(id)}/end`)
+      if (options.json) return printJson(ended)
+      printNote(`${inert(id)} has ended: people are notified of alerts again, and alerts are investigated.`)
+    })
+}
+
+type ExpectOptions = ConnectionOptions & { until: string; reason: string; subject: string }
+export function addExpectCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('expect')
+      .description('mark the alert as expected until a time, and close the incident as expected')
+      .argument('<id>', 'as inc_…')
+      .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', parseFutureTime)
+      .requiredOption('--reason <text>', 'why it is expected')
+      .option(
+        '--subject <what>',
+        'what is expected: this alert, all on its resource, its type',
+        parseOneOf(expectationSubject.options),
+        'alert',
+      ),
+  )
+    .addHelpText(
+      'after',
+      '\nWhen it fires again in the same way, it closes as expected and no one is notified.\nAnything else is handled normally. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
+    )
+    .action(async (id: string, { until, reason, subject, ...options }: ExpectOptions) => {
+      const { api } = connect(options)
+      const answer = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/expected`, { subject, until, reason })
+      if (options.json) return printJson(answer)
+      const made = listedExpectation.parse(answer)
+      printNote(`${inert(made.id)}: ${inert(made.about)} is expected until ${formatMoment(made.until)}.`)
+    })
+}
 
 /**
  * Closes an incident with one of the API's verbs and prints its state. A run ends a moment later.

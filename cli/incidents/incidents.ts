@@ -6,18 +6,28 @@ import { z } from 'zod'
 import { formatSpan, truncate } from '../../domain/format.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
-import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../api.ts'
+import { apiIncident, CommandFailed, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
-import { CommandFailed } from '../errors.ts'
-import { addExpectCommand } from '../expectations.ts'
-import { paintState } from '../ui/format.ts'
-import { parseOneOf, parseWholeNumber } from '../ui/options.ts'
-import { formatTable } from '../ui/table.ts'
-import { getTerminalWidth, paint, print, printJson, printNote } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
-import { describeStanding, formatAlerts, formatEscalation, formatIncident } from './card.ts'
-import { addCancelCommand, addEscalateCommand, addResolveCommand } from './close.ts'
-import { addInvestigateCommand, addWatchCommand } from './follow.ts'
+import { formatTable, paintState } from '../ui/table.ts'
+import {
+  getTerminalWidth,
+  inert,
+  paint,
+  parseOneOf,
+  parseWholeNumber,
+  print,
+  printJson,
+  printNote,
+} from '../ui/terminal.ts'
+import { addCancelCommand, addEscalateCommand, addExpectCommand, addResolveCommand } from './close.ts'
+import {
+  addInvestigateCommand,
+  addWatchCommand,
+  describeStanding,
+  formatAlerts,
+  formatEscalation,
+  formatIncident,
+} from './follow.ts'
 import { formatFullTimeline, formatTimeline } from './timeline.ts'
 
 export function addIncidentsCommand(program: Command): void {

@@ -2,8 +2,7 @@ import type { EventKind, IncidentEvent, Verdict } from '../../domain/event.ts'
 import { formatElapsed, truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import { outcomeWords } from '../../domain/status-words.ts'
-import { getTerminalWidth, paint } from '../ui/terminal.ts'
-import { inert, inertJsonText, wrap } from '../ui/text.ts'
+import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 
 /** Kinds about the incident itself. The rows of an attempt are indented below its turns. */
 const incidentKinds = new Set<string>([

@@ -2,7 +2,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import type { ApiIncident } from '../api.ts'
-import { getEndingCode } from '../incidents/card.ts'
+import { getEndingCode } from '../incidents/follow.ts'
 
 /** What each fault does, what it can target, and an existing target. */
 export const faultGuide: Record<FaultName, { target: string; example: string; does: string }> = {

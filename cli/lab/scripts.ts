@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { isMetricFault } from '../../lab/metric-fault-names.ts'
+import { isMetricFault } from '../../lab/monitoring-rules.ts'
 import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
-import { type ApiClient, type ApiIncident, readIncident } from '../api.ts'
+import { type ApiClient, type ApiIncident, CommandFailed, readIncident } from '../api.ts'
 import { getStoredSetting, toSettingPath } from '../config/transfer.ts'
 import { type Audience, breakAndFind, follow, type World } from '../demo/play.ts'
-import { CommandFailed } from '../errors.ts'
 import type { ScenarioName } from './endings.ts'
 
 /** How to play a scenario: what is broken, and what a person does meanwhile. */

@@ -6,9 +6,8 @@ import { holderOf } from '../../mesh/agent/agent-processes.ts'
 import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
 import { readAddress } from '../../mesh/agent/manifest.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
-import { CommandFailed } from '../errors.ts'
-import { printNote } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
+import { CommandFailed } from '../api.ts'
+import { inert, printNote } from '../ui/terminal.ts'
 
 type AgentFlags = {
   manifest?: string

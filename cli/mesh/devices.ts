@@ -4,14 +4,10 @@ import { deviceTerms, executable, guests, listedDevice } from '../../domain/devi
 import { meshMode } from '../../domain/mesh.ts'
 import { serviceVerbs, sudoersLine, unitName } from '../../mesh/specs/unit.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
-import { type ApiClient, listAll } from '../api.ts'
+import { type ApiClient, ApiProblem, CommandFailed, listAll } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
-import { ApiProblem, CommandFailed } from '../errors.ts'
-import { formatMoment } from '../ui/format.ts'
-import { collectValues, parseOneOf, parseWholeNumber } from '../ui/options.ts'
-import { formatTable } from '../ui/table.ts'
-import { print, printJson, printNote } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
+import { formatMoment, formatTable } from '../ui/table.ts'
+import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from '../ui/terminal.ts'
 
 // Loose, so that fields of a newer API still reach --json.
 export const apiDevice = listedDevice.loose()

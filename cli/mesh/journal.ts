@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
-import { ApiProblem } from '../errors.ts'
+import { ApiProblem } from '../api.ts'
 
 /** Reads a path below `/api/v1` of the core API. Throws ApiProblem when that fails. */
 type GetPath = (path: string) => Promise<unknown>

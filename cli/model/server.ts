@@ -7,8 +7,8 @@ import { describeTools, describeToolsAsText } from '../../model/describe-tools.t
 import { type Asked, answerTokensAtMost, type CheckPorts } from '../../model/passport/check.ts'
 import { readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { describedTools, splitTools, tools } from '../../tools/registry.ts'
-import { CommandFailed } from '../errors.ts'
-import { inert } from '../ui/text.ts'
+import { CommandFailed } from '../api.ts'
+import { inert } from '../ui/terminal.ts'
 
 export type ModelServer = { baseUrl: string; apiKey: string; model: string; temperature: number }
 

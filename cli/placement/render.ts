@@ -1,9 +1,15 @@
-import { capitalize, formatCount, formatList } from '../../domain/format.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
+import {
+  capitalize,
+  formatCount,
+  formatDown,
+  formatList,
+  formatObstacle,
+  formatPlanProof,
+  formatStanding,
+} from '../../domain/format.ts'
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../../domain/placement.ts'
 import { formatSteps } from '../ui/table.ts'
-import { getTerminalWidth, paint } from '../ui/terminal.ts'
-import { inert, wrap } from '../ui/text.ts'
+import { getTerminalWidth, inert, paint, wrap } from '../ui/terminal.ts'
 
 const endingByState: Record<Plan['state'], string> = {
   no_action: 'There is nothing to do.',

@@ -2,11 +2,9 @@ import type { Command } from 'commander'
 import { formatCount, formatList } from '../../domain/format.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { nameFailureDomains } from '../../placement/rules.ts'
-import { CommandFailed } from '../errors.ts'
-import { collectValues } from '../ui/options.ts'
+import { CommandFailed } from '../api.ts'
 import { formatTable } from '../ui/table.ts'
-import { paint, print, printJson, printNote } from '../ui/terminal.ts'
-import { inert } from '../ui/text.ts'
+import { collectValues, inert, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import { drawWave, formatPlan, legend } from './render.ts'
 import {
   exitByState,

@@ -6,12 +6,12 @@ import { isScalar, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
 import { type PlacementProblem, type Plan, plan } from '../../domain/placement.ts'
-import { type EngineName, engineNames } from '../../placement/bound/engine.ts'
-import { type Flaw, InvalidProblemError } from '../../placement/check.ts'
+import { type EngineName, engineNames } from '../../placement/bound/assignment.ts'
+import { type Flaw, InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { type Progress, solve } from '../../placement/solve.ts'
-import { CommandFailed, type Outcome } from '../errors.ts'
-import { parseOneOf, parseSeconds, parseWholeNumber } from '../ui/options.ts'
+import { CommandFailed, type Outcome } from '../api.ts'
+import { parseOneOf, parseSeconds, parseWholeNumber } from '../ui/terminal.ts'
 
 export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }
 

@@ -5,8 +5,71 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
-import { CommandFailed } from '../errors.ts'
-import { inertJsonText, inertOutput } from './text.ts'
+import { InvalidArgumentError } from 'commander'
+import { parseTime } from '../../domain/format.ts'
+import { hiddenCharacter } from '../../domain/inert-text.ts'
+import { CommandFailed } from '../api.ts'
+
+/**
+ * Makes untrusted text harmless for a terminal: control characters become their pictures (ESC is
+ * ␛), those that reorder, hide or break text become U+FFFD. Keeps line breaks only with `lines`.
+ */
+export function inert(text: string, options: { lines?: boolean } = {}): string {
+  return text.replace(unsafe, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    if (code === 0x0a) return options.lines ? '\n' : ' '
+    if (code === 0x09) return ' '
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code)
+    return code === 0x7f ? '\u2421' : '\uFFFD'
+  })
+}
+
+/**
+ * Makes a whole output harmless before it is written, in case a part was not. Keeps the colours of
+ * `paint`.
+ */
+export function inertOutput(text: string): string {
+  return text
+    .split(paintSequences)
+    .map((part, index) => (index % 2 === 1 ? part : part.replace(unsafeButLayout, (character) => inert(character))))
+    .join('')
+}
+
+/** JSON that is harmless for a terminal: it escapes the characters that `inert` replaces. */
+export function inertJsonText(value: unknown, space?: number): string {
+  return JSON.stringify(value, null, space).replace(unsafeInJson, (character) =>
+    [...Array(character.length).keys()]
+      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
+}
+
+const unsafe = new RegExp(hiddenCharacter('\\u0000-\\u001f'), 'gu')
+const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
+/** The sequences that `paint` writes: weight and colour of letters. None hides a letter. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
+const paintSequences = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
+// Without C0: JSON.stringify escapes it, and its own line breaks must stay.
+const unsafeInJson = new RegExp(hiddenCharacter(''), 'gu')
+
+/**
+ * Breaks text at spaces to fit the columns, and indents further lines. Words longer than a line
+ * stay whole.
+ */
+export function wrap(text: string, columns: number, indent = ''): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(/ +/)) {
+    const longer = line === '' ? word : `${line} ${word}`
+    if (longer.length > columns && line !== '') {
+      lines.push(line)
+      line = word
+    } else {
+      line = longer
+    }
+  }
+  return [...lines, line].join(`\n${indent}`)
+}
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -100,4 +163,77 @@ export function editText(text: string): string {
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+/** A parser for a flag that takes one of these words. */
+export function parseOneOf(words: readonly string[]) {
+  return (text: string) => {
+    if (!words.includes(text)) throw new InvalidArgumentError(`It is one of ${words.join(', ')}.`)
+    return text
+  }
+}
+
+/** Parses a whole number from 1. */
+export function parseWholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('It takes a whole number from 1.')
+  return value
+}
+
+/** Collects the values of a flag that may be repeated. */
+export function collectValues(value: string, before: string[]): string[] {
+  return [...before, value]
+}
+
+/** A parser for the name of a fault or scenario. Accepts dashes for underscores. */
+export function parseLabName(words: readonly string[]) {
+  const parse = parseOneOf(words)
+  return (text: string) => parse(text.replaceAll('-', '_'))
+}
+
+/** Parses a flag that takes seconds. */
+export function parseSeconds(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It takes a number of seconds.')
+  return value
+}
+
+/** Runs work that stops on a signal. Throws CommandFailed 'timeout' after `limit` seconds. */
+export async function withTimeout<T>(
+  limit: number | undefined,
+  work: (signal?: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (limit === undefined) return work()
+  const signal = AbortSignal.timeout(limit * 1000)
+  const failed = () =>
+    new CommandFailed('timeout', `Not finished after ${limit} s. The work continues; only this command stops.`)
+  try {
+    const result = await work(signal)
+    if (signal.aborted) throw failed()
+    return result
+  } catch (error) {
+    throw signal.aborted ? failed() : error
+  }
+}
+
+const unitMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 }
+
+/**
+ * Parses a future time to ISO 8601: a span (`90m`, `8h`, `3d`, `2w`) or a time
+ * (`2026-12-01T06:00Z`).
+ */
+export function parseFutureTime(text: string): string {
+  const span = /^(\d{1,5})([mhdw])$/.exec(text.trim())
+  const at = span ? Date.now() + Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseUntil(text.trim())
+  if (!Number.isFinite(at))
+    throw new InvalidArgumentError('Give a span as 8h or 3d, or a time on a day that exists, as 2026-12-01T06:00Z.')
+  if (at <= Date.now()) throw new InvalidArgumentError('It must be in the future.')
+  return new Date(at).toISOString()
+}
+
+/** Milliseconds of an ISO 8601 time, else NaN. A date without a time is its midnight in UTC. */
+function parseUntil(text: string): number {
+  return /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(text)
+    ? parseTime(text)
+    : Number.NaN
 }

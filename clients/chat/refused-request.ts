@@ -1,6 +1,5 @@
 import OpenAI from 'openai'
-import { HttpError } from '../http.ts'
-import { retryAfterMs } from '../retry-after.ts'
+import { HttpError, retryAfterMs } from '../http.ts'
 import { isTooLong, type Refusal } from './refusal.ts'
 
 /** What came instead of an answer: any status but success, or an error with status 200. */

@@ -3,13 +3,20 @@ import { z } from 'zod'
 import type { EffectAnswer, PlatformEffect } from '../../domain/platform.ts'
 import { HttpError } from '../http.ts'
 import { type PlatformClient, PlatformError } from '../platform.ts'
-import { createProxmoxApi, type Form, type Path, type ProxmoxApi, type ProxmoxApiOptions } from './api.ts'
+import {
+  createProxmoxApi,
+  type Form,
+  isSilence,
+  type Path,
+  type ProxmoxApi,
+  type ProxmoxApiOptions,
+  upid,
+} from './api.ts'
 import { readCluster } from './cluster.ts'
 import { guestFacts } from './facts.ts'
 import { inventoryOf, readRules } from './inventory.ts'
 import { type Operation, planMigration, planPower, planStart } from './operation.ts'
 import { type Journal, lostAfterSeconds, readOutcome, taskFromList } from './outcome.ts'
-import { isSilence, upid } from './task.ts'
 
 export type ProxmoxOptions = ProxmoxApiOptions & {
   journal: Journal

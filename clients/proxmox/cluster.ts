@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ProxmoxApi } from './api.ts'
-import { flag, type Kind, nodeName, sidOf, vmid } from './name.ts'
+import { flag, type Kind, nodeName, sidOf, vmid } from './facts.ts'
 
 /** A guest in the HA manager's hands. `state` and `isRunning` are the manager's, null when it has not looked at it yet. */
 type HaGuest = {

@@ -3,7 +3,7 @@ import type { HostState, Inventory, VmState } from '../../domain/platform.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
 import type { Cluster, ClusterNode, Guest } from './cluster.ts'
-import { type Constraints, flag, getReachableNodes, sidOf, vmIdOf } from './name.ts'
+import { type Constraints, flag, getReachableNodes, sidOf, vmIdOf } from './facts.ts'
 
 /** What `GET /cluster/resources` does not tell of a guest. Null where nobody could be asked. */
 export type GuestFacts = {

@@ -1,11 +1,9 @@
 import { z } from 'zod'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import { PlatformError } from '../platform.ts'
-import type { Form, Path, ProxmoxApi } from './api.ts'
+import { type Form, type Path, type ProxmoxApi, tasksOf } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
-import { pathOf, readConfig, readStatus } from './facts.ts'
-import { findBlocker, getReachableNodes, numberOf } from './name.ts'
-import { tasksOf } from './task.ts'
+import { findBlocker, getReachableNodes, numberOf, pathOf, readConfig, readStatus } from './facts.ts'
 
 /** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */
 export type Operation =

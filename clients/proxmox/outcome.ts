@@ -1,10 +1,9 @@
 import type { EffectAnswer, PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform.ts'
 import { PlatformError } from '../platform.ts'
-import type { ProxmoxApi } from './api.ts'
+import { askTask, isSilence, isWell, lastWords, type ProxmoxApi, type Task, tasksOf, typeOf } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
-import { numberOf } from './name.ts'
+import { numberOf } from './facts.ts'
 import { errorRemedy, isAsWanted } from './operation.ts'
-import { askTask, isSilence, isWell, lastWords, type Task, tasksOf, typeOf } from './task.ts'
 
 /** What was sent, kept by its key. Survives the process that wrote it. */
 export type Journal = {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { extendableSeconds, extensionSeconds } from '../../domain/approval.ts'
 import { newId } from '../../domain/digest.ts'
-import type { AskedApproval } from '../../domain/notification.ts'
+import type { AskedApproval } from '../../domain/escalation.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/cleanse.ts'

@@ -1,4 +1,5 @@
-import type { ColumnType, Generated } from 'kysely'
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
 /** Who may do what, how they show who they are, and what they did. */
@@ -138,5 +139,116 @@ export type ModelTables = {
     /** Of the try that uses it; null while it is kept for the run. */
     token: ColumnType<string | null, string | null | undefined, string | null>
     until: Deadline
+  }
+}
+
+type ApprovalTable = {
+  id: string
+  incidentId: string
+  attempt: number
+  callId: string
+  tool: string
+  args: Json<Record<string, unknown>>
+  targets: Json<{ kind: string; id: string }[]>
+  reason: string
+  actionDigest: string
+  stateFingerprint: string
+  risk: string
+  reversible: boolean
+  required: number
+  dryRun: JSONColumnType<{ possible: boolean; summary: string; details: Record<string, unknown> }>
+  status: Generated<'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'>
+  requestedAt: Time
+  expiresAt: Deadline
+  decidedAt: NullableTime
+  useBy: NullableTime
+  /** When the workflow last read a decision: one unread for a minute is woken again. */
+  readAt: NullableTime
+  /** What a person made of the arguments before approving: the call is judged and asked again with them. */
+  edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
+  editedBy: string | null
+  /** Reminders that went out: at half its life, at nine tenths. */
+  reminded: Generated<number>
+}
+
+/** What people are asked, what they said, and what they allowed beforehand. */
+export type ApprovalTables = {
+  approval: ApprovalTable
+  approvalDecision: {
+    approvalId: string
+    operatorId: string
+    decision: 'approve' | 'deny'
+    reason: string | null
+    category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
+    via: string
+    at: Time
+  }
+  standingGrant: {
+    id: string
+    approvalId: string
+    tool: string
+    actionDigest: string
+    stateFingerprint: string
+    targets: Json<{ kind: string; id: string }[]>
+    uses: number
+    usesLeft: number
+    grantedBy: string
+    grantedAt: Time
+    expiresAt: Deadline
+    revokedAt: NullableTime
+  }
+  decisionToken: {
+    sha256: string
+    approvalId: string
+    operatorId: string
+    createdAt: Time
+    expiresAt: Deadline
+    /** Null in those that version 0.1.0 minted: good for either. */
+    decision: 'approve' | 'deny' | null
+    usedAt: NullableTime
+    /** What it was spent for: a verdict, `edit`, or why it is void. */
+    usedFor: string | null
+    /** Digest of the request that spent it, and what that came to. */
+    request: string | null
+    outcome: ColumnType<{ status: ApprovalRow['status'] } | null, string | null, string | null>
+  }
+}
+
+export type ApprovalRow = Selectable<ApprovalTable>
+
+/** Writes that must happen once: under their key, and one at a time on a target. */
+export type EffectTables = {
+  effect: {
+    key: string
+    incidentId: string | null
+    tool: string
+    actionDigest: string
+    status: 'running' | 'done' | 'failed' | 'indeterminate'
+    detail: Generated<string>
+    result: Json<Record<string, unknown>>
+    startedAt: Time
+    finishedAt: NullableTime
+  }
+  platformEffect: {
+    key: string
+    action: PlatformEffect['action']
+    vmId: string
+    node: string
+    target: string
+    tasksBefore: Json<string[]>
+    task: string | null
+    status: PlatformEffectEnding['status'] | null
+    detail: string | null
+    begunAt: Time
+  }
+  targetLease: { target: string; incidentId: string; attempt: number; callId: string; since: Time }
+  idempotency: {
+    tokenId: string
+    route: string
+    key: string
+    bodyDigest: string
+    status: number | null
+    response: Json<unknown> | null
+    createdAt: Time
   }
 }

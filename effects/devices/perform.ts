@@ -5,11 +5,18 @@ import { cancelAsked } from '../../db/effects.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { siblingKey } from '../../domain/step-key.ts'
 import { cancelOperation } from '../../mesh/client.ts'
-import { issueCancel } from '../../mesh/issue.ts'
+import { issueCancel } from '../../mesh/sign.ts'
 import { judgeField } from '../../safety/command/judge.ts'
 import type { EffectDeps, EffectEnding } from '../effect.ts'
-import { buildOutput, describeError, getAuditFields, whyEndedBadly } from './answers.ts'
-import { askDevice, type DeviceReply, type DeviceRequest } from './ask-device.ts'
+import {
+  askDevice,
+  buildOutput,
+  type DeviceReply,
+  type DeviceRequest,
+  describeError,
+  getAuditFields,
+  whyEndedBadly,
+} from './ask-device.ts'
 import { type Executor, getDeadlineMs, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
 
 export type AnnouncedCall = {

@@ -11,9 +11,8 @@ import { toDeviceCall } from '../../mesh/registry.ts'
 import type { Probe } from '../../mesh/specs/spec.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import { refuseByDevice, refuseUnreachable } from './answers.ts'
 import { askApprovalNeed, describeProof, findApprovalNeed, getRootReads, isProvenRead } from './approval-need.ts'
-import { askDevice } from './ask-device.ts'
+import { askDevice, refuseByDevice, refuseUnreachable } from './ask-device.ts'
 import {
   buildReadKey,
   type Executor,

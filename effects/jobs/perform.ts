@@ -5,9 +5,8 @@ import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/j
 import { resourceKey } from '../../domain/resource.ts'
 import { type EffectDeps, type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import { isOfDefinition, placeOf, recentMs, runCheck } from './check.ts'
+import { isOfDefinition, lookAtStep, placeOf, recentMs, runCheck, runStep } from './check.ts'
 import { type ResourceJob, requireJob } from './jobs.ts'
-import { lookAtStep, runStep } from './step.ts'
 
 /** Jobs at once in this process: each holds two connections that hold locks. */
 const mostJobs = 3

@@ -1,4 +1,4 @@
-import { unifiedDiff } from '../../mesh/agent/content.ts'
+import { unifiedDiff } from '../../mesh/agent/replace.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
 import { settle } from './program.ts'
 

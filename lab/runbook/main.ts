@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import pino from 'pino'
 import { z } from 'zod'
 import { nonceSetting } from '../../domain/start-nonce.ts'
-import { systemFingerprint } from './completion.ts'
+import { systemFingerprint } from './conversation.ts'
 import { runbookServer } from './server.ts'
 
 /** The runbook model on loopback. It is a decision table, and says so in every answer. */

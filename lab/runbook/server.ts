@@ -3,8 +3,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { nonceHeader } from '../../domain/start-nonce.ts'
-import { type Completion, chunksOf, completionOf, messageOf, modelName } from './completion.ts'
-import { type ChatRequest, chatRequest, conversationOf } from './conversation.ts'
+import {
+  type ChatRequest,
+  type Completion,
+  chatRequest,
+  chunksOf,
+  completionOf,
+  conversationOf,
+  messageOf,
+  modelName,
+} from './conversation.ts'
 import { decide } from './decide.ts'
 import { type Mood, misbehave, mood } from './moods.ts'
 

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { Manifest } from '../../domain/mesh.ts'
 import type { CapabilityContext, Outcome } from './capability.ts'
+import { isSecret, type PathRejection, type Place, parsePlace, requirePlace, weighWrite } from './manifest.ts'
 import { CapabilityError, inTurn, toOutcome } from './operation.ts'
 import { withheld } from './rehearsal.ts'
 import { checkoutAt, inCheckout, namesIn } from './repository.ts'
-import { isSecret, type PathRejection, type Place, parsePlace, requirePlace, weighWrite } from './roots.ts'
 import { at, entry } from './walk.ts'
 
 /** A checkout that nobody is at work in: its branch, and the commit it stands at. */

@@ -1,9 +1,16 @@
 import type { KeyObject } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { type Manifest, manifest } from '../../domain/mesh.ts'
+import { resolve } from 'node:path'
+import { type Manifest, type MeshErrorCode, manifest } from '../../domain/mesh.ts'
+import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
+import type { Word } from '../../safety/command/parse.ts'
 import { isSigned, readPublicKey } from '../sign.ts'
+import { heldAt, isInside, plainRoot } from '../specs/spec.ts'
+import type { Weight } from './capability.ts'
+import { CapabilityError } from './operation.ts'
 
 export type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>
@@ -88,4 +95,130 @@ function isWireguardDevice(name: string): boolean {
   } catch {
     return false
   }
+}
+
+/** A plain absolute path inside one of the manifest's roots, judged by the text alone. */
+export type Place = { path: string; segments: readonly string[]; writable: boolean }
+export type PathRejection = { code: MeshErrorCode; message: string }
+
+/**
+ * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts`
+ * then goes there without following a single link, so that the words are the truth.
+ */
+export function parsePlace(path: string, manifest: Manifest): Place | PathRejection {
+  const segments = path.split('/').filter((segment) => segment !== '')
+  const wrong = wrongWith(path, segments)
+  if (wrong) return { code: 'invalid_arguments', message: wrong }
+  const plain = `/${segments.join('/')}`
+  if (segments[0] === 'proc')
+    return { code: 'outside_roots', message: '/proc leads anywhere: proc.list tells about processes' }
+  const root = manifest.roots
+    .map((root) => ({ ...root, path: plainRoot(root.path) }))
+    .filter((root) => isInside(plain, root.path))
+    .sort((a, b) => b.path.length - a.path.length)[0]
+  if (!root)
+    return { code: 'outside_roots', message: `${plain} is outside the roots of this device${rootsOf(manifest)}` }
+  return { path: plain, segments, writable: root.writable }
+}
+
+function wrongWith(path: string, segments: readonly string[]): string | null {
+  if (!path.startsWith('/')) return 'the path is not absolute'
+  if (path.includes('\0')) return 'the path holds a NUL'
+  if (!path.isWellFormed()) return 'the path is not valid Unicode'
+  if (segments.some((segment) => segment === '.' || segment === '..')) return 'the path holds . or ..'
+  if (segments.some((segment) => Buffer.byteLength(segment) > 255)) return 'a name in the path is too long'
+  return null
+}
+
+const rootsOf = ({ roots }: Manifest) =>
+  roots.length === 0 ? ', which has none' : `: ${roots.map((root) => root.path).join(', ')}`
+
+const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
+
+/**
+ * May this path be read only with approval? A rehearsal needs no approval, so it does not show it
+ * either.
+ */
+export const isSecret = (path: string): boolean => heldAt(path) !== null
+
+/**
+ * A look at a path: unasked, unless what lies there is secret by the rules that commands are judged
+ * by.
+ */
+export function weighRead(path: string, manifest: Manifest): Weight {
+  const place = parsePlace(path, manifest)
+  if ('code' in place) return refusedFor(place)
+  const held = heldAt(place.path)
+  if (held === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
+  if (held) return { effect: 'write', reason: `${place.path} is not shown unasked`, command: null }
+  return { effect: 'read', reason: 'only looks', command: null }
+}
+
+/** A change of a path: always asked about, and never where no command may write either. */
+export function weighWrite(path: string, manifest: Manifest): Weight {
+  const place = parsePlace(path, manifest)
+  if ('code' in place) return refusedFor(place)
+  if (!place.writable) return refusedFor(readOnly(place))
+  const never = forbiddenRedirection({ operator: '>', target: wordOf(place.path), source: '' }, [])
+  if (never)
+    return { effect: 'refused', reason: `${place.path} is never written, even with an approval`, command: null }
+  return { effect: 'write', reason: `changes ${place.path}`, command: null }
+}
+
+const readOnly = ({ path }: Place): PathRejection => ({
+  code: 'outside_roots',
+  message: `${path} is in a root that is only read`,
+})
+
+const refusedFor = ({ code, message }: PathRejection): Weight => ({
+  effect: 'refused',
+  reason: message,
+  code,
+  command: null,
+})
+
+type AgentPaths = { state: string; hidden: readonly string[] }
+
+/**
+ * The place, for a caller that is about to open it; throws what `weigh` would have answered. The
+ * agent's own files are refused.
+ */
+export function requirePlace(path: string, manifest: Manifest, own: AgentPaths, access: 'look' | 'change'): Place {
+  const place = parsePlace(path, manifest)
+  if ('code' in place) throw new CapabilityError(place.code, place.message)
+  if (ownPaths(own)(place.path)) throw new CapabilityError('outside_roots', `${place.path} belongs to the agent`)
+  if (access === 'change' && !place.writable) throw new CapabilityError('outside_roots', readOnly(place).message)
+  return place
+}
+
+/** Is a path the agent's own? Where they are is looked up once, for callers that ask about many. */
+export function ownPaths({ state, hidden }: AgentPaths): (path: string) => boolean {
+  const own = [state, ...hidden].map(realPath)
+  return (path) => own.some((each) => isInside(path, each))
+}
+
+/** The walk follows no link, so what it reaches goes by its real path. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}
+
+/** What `fs.*` needs: roots to stay inside, and /proc, through which directories are held. */
+export async function missingProc(manifest: Manifest): Promise<string | null> {
+  if (manifest.roots.length === 0) return 'the manifest names no roots'
+  try {
+    await access('/proc/self/fd')
+    return null
+  } catch {
+    return '/proc is not mounted, and without it no path can be walked safely'
+  }
+}
+
+export async function missingWritableRoot(manifest: Manifest): Promise<string | null> {
+  if (manifest.roots.length > 0 && !manifest.roots.some(({ writable }) => writable))
+    return 'the manifest names no root that may be written'
+  return missingProc(manifest)
 }

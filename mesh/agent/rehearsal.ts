@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { globExpression } from '../../safety/command/patterns.ts'
 import { redact } from '../../safety/redact.ts'
 import type { CapabilityContext } from './capability.ts'
-import { isSecret } from './roots.ts'
+import { isSecret } from './manifest.ts'
 
 /** What the person who decides is shown of one check: what ran on the copy, and what it said. */
 export type CheckRun = { argv: string[]; exit_code: number | null; output: string }

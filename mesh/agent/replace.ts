@@ -1,10 +1,129 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256 } from '../../domain/digest.ts'
+import { stripText } from '../../safety/strip.ts'
 import { CapabilityError, errnoOf } from './operation.ts'
 import { type OpenEntry, within } from './walk.ts'
+
+/**
+ * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
+ * reviewed.
+ */
+export const wholeBytes = 16 * 1024 * 1024
+
+export type Text = { content: string; encoding: 'utf8' | 'base64' }
+
+/**
+ * Bytes as JSON can carry them: as text where they are text, else in base64. A character that is
+ * cut at the end is left off.
+ */
+export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
+  for (let short = 0; short <= (cut ? 3 : 0) && short <= bytes.length; short++) {
+    const part = bytes.subarray(0, bytes.length - short)
+    const content = decoded(part)
+    if (content !== null) return { content, encoding: 'utf8', bytes: part.length }
+  }
+  return { content: bytes.toString('base64'), encoding: 'base64', bytes: bytes.length }
+}
+
+/** The text of valid UTF-8 without NUL; null for anything else. */
+export function decoded(bytes: Buffer): string | null {
+  if (bytes.includes(0)) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
+  const bytes = Buffer.from(content, encoding)
+  // Buffer reads what it can of base64 and drops the rest without a word.
+  if (encoding === 'base64' && bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
+    throw new CapabilityError('invalid_arguments', 'the content is not base64')
+  return bytes
+}
+
+/** Reads up to `limit` bytes from a place of a file; fewer when it ends. */
+export async function readPart(file: FileHandle, offset: number, limit: number, signal: AbortSignal): Promise<Buffer> {
+  const bytes = Buffer.alloc(limit)
+  let length = 0
+  while (length < limit) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(bytes, length, Math.min(limit - length, 1024 * 1024), offset + length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return bytes.subarray(0, length)
+}
+
+/**
+ * All of a file that is small enough; throws `failed` for a larger one, also when it grows
+ * meanwhile.
+ */
+export async function readWhole(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
+  const { size } = await file.stat()
+  const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)
+  if (size > wholeBytes || bytes.length > wholeBytes)
+    throw new CapabilityError('failed', `${path} is larger than ${wholeBytes / 1024 / 1024} MiB`)
+  // One byte more than it was meant to be: it grew, and what was read is not all.
+  if (bytes.length > size) throw new CapabilityError('conflict', `${path} grew while it was read`)
+  return bytes
+}
+
+/** SHA-256 of a whole file in pieces; null for one that is too large to be worth it. */
+export async function digestOf(file: FileHandle, size: bigint, signal: AbortSignal): Promise<string | null> {
+  if (size > BigInt(wholeBytes)) return null
+  const hash = createHash('sha256')
+  const piece = Buffer.alloc(256 * 1024)
+  for (let at = 0; at <= wholeBytes; ) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(piece, 0, piece.length, at)
+    if (bytesRead === 0) break
+    hash.update(piece.subarray(0, bytesRead))
+    at += bytesRead
+  }
+  return hash.digest('hex')
+}
+
+/** An approval card shows no more characters of a diff than these. */
+const longestDiff = 100_000
+
+/**
+ * What a change of one file looks like, as a unified diff with three lines of context; `null` on a
+ * side that has no file. Empty when both are the same. A sentence replaces the diff of binary
+ * content, and of too much content.
+ */
+export async function unifiedDiff(
+  path: string,
+  before: Buffer | null,
+  after: Buffer | null,
+): Promise<{ diff: string; truncated: boolean }> {
+  if (before && after?.equals(before)) return { diff: '', truncated: false }
+  const [old, now] = [textOrNothing(before), textOrNothing(after)]
+  if (old === null || now === null) return { diff: `Binary content of ${path} differs\n`, truncated: false }
+  // Imported by the first rehearsal only: an idle agent does not hold it in memory.
+  const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
+  const diff = createTwoFilesPatch(
+    before ? `a${path}` : '/dev/null',
+    after ? `b${path}` : '/dev/null',
+    old,
+    now,
+    undefined,
+    undefined,
+    { context: 3, timeout: 5_000, headerOptions: FILE_HEADERS_ONLY },
+  )
+  if (diff === undefined) return { diff: `${path} changes in too many places to show\n`, truncated: true }
+  const note =
+    stripText(now) === now.replaceAll('\r\n', '\n') ? '' : '[the new content holds characters that cannot be seen]\n'
+  if (diff.length <= longestDiff) return { diff: diff + note, truncated: false }
+  const left = diff.length - longestDiff
+  return { diff: `${diff.slice(0, longestDiff).toWellFormed()}\n[${left} characters more]\n${note}`, truncated: true }
+}
+
+const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')
 
 /**
  * Puts a file in place at once: a temporary file beside it, on disk, then renamed, then the

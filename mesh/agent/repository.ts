@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import type { Manifest } from '../../domain/mesh.ts'
 import { stripText } from '../../safety/strip.ts'
 import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
-import { readWhole } from './content.ts'
+import { missingProc, missingWritableRoot, type Place } from './manifest.ts'
 import { CapabilityError } from './operation.ts'
 import { isInstalled, systemPath } from './programs.ts'
-import { missingProc, missingWritableRoot, type Place } from './roots.ts'
+import { readWhole } from './replace.ts'
 import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
 
 /**

@@ -114,7 +114,7 @@ export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Descrip
 }
 
 /**
- * A path as a device accepts it: Linux allows 4,096 bytes. `mesh/agent/roots.ts` decides where it
+ * A path as a device accepts it: Linux allows 4,096 bytes. `mesh/agent/manifest.ts` decides where it
  * may lead.
  */
 export const devicePath = z.string().min(1).max(4_096)

@@ -2,7 +2,7 @@
 // else. It is the only file that loads GLPK: a solve is synchronous and cannot be stopped from within, so the parent kills.
 import { createInterface } from 'node:readline'
 import startGlpk, { type LP } from 'glpk.js/node'
-import type { Row, SolveAnswer, SolveRequest } from './engine.ts'
+import type { Row, SolveAnswer, SolveRequest } from './assignment.ts'
 
 const glpk = await startGlpk()
 

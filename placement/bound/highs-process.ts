@@ -1,7 +1,7 @@
 // The second engine, in a separate process like the first: one JSON line in, one out. The only file that loads HiGHS.
 import { createInterface } from 'node:readline'
 import highsModule from 'highs'
-import type { LinearModel, SolveAnswer, SolveRequest } from './engine.ts'
+import type { LinearModel, SolveAnswer, SolveRequest } from './assignment.ts'
 
 // Its types describe the module as CommonJS sees it; what is loaded here is the function itself.
 const highs = await (highsModule as unknown as typeof highsModule.default)()

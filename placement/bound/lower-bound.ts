@@ -1,8 +1,14 @@
-import { isUp } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
-import type { SizeClasses } from '../cluster/size-classes.ts'
-import { bestPacking, bestPackings, type Item } from './assignment.ts'
-import type { Engine, LinearModel, Row, Term } from './engine.ts'
+import { isUp, type SizeClasses } from '../cluster/size-classes.ts'
+import {
+  bestPacking,
+  bestPackings,
+  type Engine,
+  type Item,
+  type LinearModel,
+  type Row,
+  type Term,
+} from './assignment.ts'
 
 /** What becomes of one host: who leaves it, by sizeClass, who comes, and what that costs in migrations. */
 type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }

@@ -1,17 +1,17 @@
-import type { Engine } from '../bound/engine.ts'
-import { buildCapacityState, isUp, noteCut, type Work } from '../cluster/capacity.ts'
+import type { Engine } from '../bound/assignment.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { isSmall } from './exhaust.ts'
+import { buildCapacityState, isUp, noteCut, type Work } from '../cluster/size-classes.ts'
 import {
   countMigrations,
   type Incumbent,
   initialState,
   isBetter,
   isSettled,
+  isSmall,
   recordMoves,
   remainingMs,
   type SearchState,
-} from './incumbent.ts'
+} from './exhaust.ts'
 import { admitOneByOne, chooseUnplaced, startWithoutMigrations } from './leave-down.ts'
 import { type Move, search } from './search.ts'
 import {

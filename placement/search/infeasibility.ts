@@ -1,9 +1,7 @@
-import { assignmentModel } from '../bound/assignment.ts'
-import type { Engine } from '../bound/engine.ts'
-import { buildCapacityState, isUp, type Work } from '../cluster/capacity.ts'
+import { assignmentModel, type Engine } from '../bound/assignment.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { exhaust, isSmall } from './exhaust.ts'
-import { countMigrations } from './incumbent.ts'
+import { buildCapacityState, isUp, type Work } from '../cluster/size-classes.ts'
+import { countMigrations, exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
 /** A rule or limit of an instance: the RAM or CPU of a host, an HA group, a rule about hosts, an evacuee. */

@@ -1,9 +1,7 @@
-import { type Assignment, readAssignment, startsModel } from '../bound/assignment.ts'
-import type { Engine } from '../bound/engine.ts'
-import { buildCapacityState, isUp, type Work } from '../cluster/capacity.ts'
+import { type Assignment, type Engine, readAssignment, startsModel } from '../bound/assignment.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { exhaust } from './exhaust.ts'
-import { compareUnplaced, isBetter } from './incumbent.ts'
+import { buildCapacityState, isUp, type Work } from '../cluster/size-classes.ts'
+import { compareUnplaced, exhaust, isBetter } from './exhaust.ts'
 import { type Move, type SearchResult, search } from './search.ts'
 
 /** States, and steps from them, looked at before the search for an order is given up. */

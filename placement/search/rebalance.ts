@@ -1,7 +1,6 @@
-import { buildCapacityState, findViolations, isUp, type Work } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { exhaust, isSmall } from './exhaust.ts'
-import { countMigrations, type Incumbent, initialIncumbent } from './incumbent.ts'
+import { buildCapacityState, findViolations, isUp, type Work } from '../cluster/size-classes.ts'
+import { countMigrations, exhaust, type Incumbent, initialIncumbent, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
 /** Hosts fuller than this are relieved, and no other host is brought over it to do so. */

@@ -1,5 +1,5 @@
-import { buildCapacityState, type CapacityState, isUp, type Work } from '../cluster/capacity.ts'
 import type { Instance } from '../cluster/instance.ts'
+import { buildCapacityState, type CapacityState, isUp, type Work } from '../cluster/size-classes.ts'
 
 export type Move = { vm: number; from: number; to: number }
 

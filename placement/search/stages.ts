@@ -1,12 +1,10 @@
-import { assignmentModel, readAssignment } from '../bound/assignment.ts'
-import type { Engine, SolveAnswer } from '../bound/engine.ts'
+import { assignmentModel, type Engine, readAssignment, type SolveAnswer } from '../bound/assignment.ts'
 import { type Bound, buildMaster, likelyMovers, lowerBound } from '../bound/lower-bound.ts'
 import type { Certificate } from '../certificate.ts'
-import { isUp, type Work } from '../cluster/capacity.ts'
-import { buildSizeClasses, type SizeClasses } from '../cluster/size-classes.ts'
-import { exhaust } from './exhaust.ts'
+import { buildSizeClasses, isUp, type SizeClasses, type Work } from '../cluster/size-classes.ts'
 import {
   countMigrations,
+  exhaust,
   incumbentMigrations,
   isComplete,
   isOptimal,
@@ -16,7 +14,7 @@ import {
   recordMoves,
   remainingMs,
   type SearchState,
-} from './incumbent.ts'
+} from './exhaust.ts'
 import { orderMoves, startWithoutMigrations } from './leave-down.ts'
 import { search } from './search.ts'
 

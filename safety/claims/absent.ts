@@ -1,7 +1,6 @@
 import type { Claim } from '../../domain/claim.ts'
 import { holdsName, type Name } from './actions.ts'
-import { foldText } from './document.ts'
-import { type Problem, problem, said } from './quote.ts'
+import { foldText, type Problem, problem, said } from './quote.ts'
 import { type Evidence, isInTemplates, type Part } from './rows.ts'
 import type { Clause } from './text.ts'
 

@@ -1,4 +1,4 @@
-import { foldText } from './document.ts'
+import { foldText } from './quote.ts'
 
 /** Verbs that change something, by what is done. `forms` say that it was done; `stems` are how a tool, its arguments or its answer call it. */
 const groups = [

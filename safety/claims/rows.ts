@@ -1,7 +1,7 @@
 import type { BodyRef, IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { State } from '../fold.ts'
-import { type Document, documentOf, foldText } from './document.ts'
+import { type Document, documentOf, foldText } from './quote.ts'
 
 /** What a part of a row is: only a read and a verification tell how something is. */
 export type Source = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'

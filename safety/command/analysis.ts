@@ -1,9 +1,9 @@
-import type { Constants } from './constants.ts'
 import type { Impact } from './impact.ts'
 import type { Sight, Survey } from './observe.ts'
 import type { Word } from './parse.ts'
 import type { Condition } from './surroundings.ts'
 import type { Unwrapped } from './unwrapped.ts'
+import type { Constants } from './words.ts'
 import type { InputKind } from './xargs.ts'
 
 /** Why a command was judged as it was: a closed word for tests, metrics and the workflow. */

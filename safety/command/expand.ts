@@ -1,9 +1,8 @@
 import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPart } from 'unbash'
-import { type Constants, knownFields } from './constants.ts'
 import { outputOf } from './outputs.ts'
-import { changed, type Parameter, unknown } from './parameters.ts'
-import { expandBraces } from './patterns.ts'
+import { changed, expandBraces, type Parameter, unknown } from './patterns.ts'
 import type { Word } from './tree.ts'
+import { type Constants, knownFields } from './words.ts'
 
 /**
  * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`, defaults, variables that the text

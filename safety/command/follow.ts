@@ -1,8 +1,8 @@
 import type { SyntaxNode } from 'unbash'
-import { type Constants, defineWord, remember, waysToRead } from './constants.ts'
 import { expandWords } from './expand.ts'
 import { outputOf, prints } from './outputs.ts'
 import type { Simple, Word } from './tree.ts'
+import { type Constants, defineWord, remember, waysToRead } from './words.ts'
 
 /** What one command makes known to those after it: variables, parameters, aliases, and what it prints. */
 

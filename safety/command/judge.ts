@@ -7,13 +7,11 @@ import {
   newWork,
   type Termination,
 } from './analysis.ts'
-import { hiddenCharacter } from './characters.ts'
-import { noConstants } from './constants.ts'
-import { besideFinding, sightsOf } from './observe.ts'
+import { besideFinding, rootReadsAt, setRootReadApart, sightsOf } from './observe.ts'
 import type { Word } from './parse.ts'
-import { rootReadsAt, setRootReadApart } from './root-read.ts'
 import { judgeScript } from './script.ts'
 import { findWorstImpact, judgeWords } from './simple.ts'
+import { hiddenCharacter, noConstants } from './words.ts'
 
 export type { CommandCode, CommandVerdict } from './analysis.ts'
 

@@ -1,5 +1,4 @@
 import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
-import { type Constants, defineWord, noConstants, remember } from './constants.ts'
 import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
 import { follow, isPlain, printedBy } from './follow.ts'
 import {
@@ -13,7 +12,7 @@ import {
   type Tree,
   type Word,
 } from './tree.ts'
-import { readSample, readWord } from './words.ts'
+import { type Constants, defineWord, noConstants, readSample, readWord, remember } from './words.ts'
 
 export type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
 

@@ -1,8 +1,16 @@
 import type { Word } from './parse.ts'
 import { type Path, type PathTest, pathIndex, pathOf } from './path-index.ts'
 import { globsMeet } from './patterns.ts'
-import { hiddenPaths, measuredPaths } from './secret-paths.ts'
-import { diskPaths, endlessPaths, fetchingPaths, homes, openTrees, publicPaths } from './sensitive.ts'
+import {
+  diskPaths,
+  endlessPaths,
+  fetchingPaths,
+  hiddenPaths,
+  homes,
+  measuredPaths,
+  openTrees,
+  publicPaths,
+} from './secret-paths.ts'
 
 /**
  * Where a word leads, however it is spelled. `~` is taken for `/root`: what matters about a home is the same in all of them.

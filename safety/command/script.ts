@@ -7,11 +7,11 @@ import {
   type Termination,
 } from './analysis.ts'
 import { forbiddenRedirection } from './blocklist.ts'
-import { classifyOutput } from './find.ts'
+import { firstOfPipe, setRootReadApart } from './observe.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
-import { firstOfPipe, setRootReadApart } from './root-read.ts'
 import { judgeWords } from './simple.ts'
 import { quote } from './unwrapped.ts'
+import { classifyOutput } from './xargs.ts'
 
 /** One text for a shell, at the top or inside a wrapper. */
 export function judgeScript(text: string, analysis: CommandAnalysis, context: ExecutionContext): Termination {

@@ -8,19 +8,18 @@ import {
   type Termination,
 } from './analysis.ts'
 import { forbidden } from './blocklist.ts'
-import { type EndlessCommand, unboundedByGrammar, unboundedByName } from './bounds.ts'
 import { listCarriedCommands, listCodeCommands } from './carried.ts'
-import { foreignCharacter } from './characters.ts'
 import { grammars } from './grammars/index.ts'
-import { hostOf, isKnownHost } from './hosts.ts'
 import { type Impact, impactOf, worse } from './impact.ts'
-import { enter, observe } from './observe.ts'
+import { enter, observe, rootReadOf } from './observe.ts'
 import { compile, read } from './options.ts'
+import { type EndlessCommand, unboundedByGrammar, unboundedByName } from './outputs.ts'
 import type { Word } from './parse.ts'
-import { rootReadOf } from './root-read.ts'
+import { hostOf, isKnownHost } from './remote-exec-wrappers.ts'
 import { unwrap } from './unwrap.ts'
 import { type Inner, quote, shell, type Unwrapped } from './unwrapped.ts'
 import { valueFindings } from './values.ts'
+import { foreignCharacter } from './words.ts'
 
 const programs = compile({ ...shell, ...grammars })
 const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/

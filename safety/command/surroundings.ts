@@ -1,9 +1,7 @@
 import { administrators } from './surroundings/administrators.ts'
-import { clients } from './surroundings/clients.ts'
+import { clients, plain } from './surroundings/clients.ts'
 import { clouds, clusters } from './surroundings/clusters.ts'
-import { git } from './surroundings/git.ts'
-import { plain } from './surroundings/plain.ts'
-import { tools } from './surroundings/tools.ts'
+import { git, tools } from './surroundings/tools.ts'
 
 /** By the program's base name; by two words where a sub-command obeys something else. */
 export const byProgram: ReadonlyMap<string, Surroundings> = new Map([

@@ -1,5 +1,5 @@
 import { forEachChild, type SyntaxNode } from 'unbash'
-import type { Constants } from './constants.ts'
+import type { Constants } from './words.ts'
 
 /** What the shell parser's tree becomes: plain data for everything after it. */
 

@@ -1,8 +1,7 @@
-import { unwrapFind } from './find.ts'
 import type { Word } from './parse.ts'
 import { asks, empty, inputRunners, script, shells, type Unwrapped } from './unwrapped.ts'
 import { compile, table, unwrapByTable } from './wrapper.ts'
-import { type InputKind, unwrapXargs, withArguments } from './xargs.ts'
+import { type InputKind, unwrapFind, unwrapXargs, withArguments } from './xargs.ts'
 
 /** Finds the commands that a command runs. */
 

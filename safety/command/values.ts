@@ -1,11 +1,11 @@
 import type { CommandCode, Finding } from './analysis.ts'
 import type { ValueKind } from './grammar.ts'
-import { addressOf, hostOf, isHarmlessRequest, isKnownHost, isMetadata } from './hosts.ts'
 import { languages } from './languages.ts'
 import { hasOption, type Reading, type Value } from './options.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
-import { attributesOnly } from './sensitive.ts'
+import { addressOf, hostOf, isHarmlessRequest, isKnownHost, isMetadata } from './remote-exec-wrappers.ts'
+import { attributesOnly } from './secret-paths.ts'
 
 /** Holds each value of a command against what its kind allows. */
 

@@ -1,6 +1,53 @@
 import type { Word as BashWord, ParsedScript, SyntaxNode, WordPart } from 'unbash'
 import { mark, type Tree, type Word } from './tree.ts'
 
+/** What an approver cannot see he cannot approve: these characters are refused, wherever they stand. */
+
+type Hidden = { what: string; from: number; to: number }
+
+const hidden: readonly Hidden[] = [
+  { what: 'a NUL or control character', from: 0x00, to: 0x08 },
+  { what: 'a control character', from: 0x0b, to: 0x1f },
+  { what: 'a control character', from: 0x7f, to: 0x9f },
+  { what: 'a soft hyphen', from: 0xad, to: 0xad },
+  { what: 'an invisible joiner', from: 0x034f, to: 0x034f },
+  { what: 'a direction mark', from: 0x061c, to: 0x061c },
+  { what: 'an invisible filler', from: 0x115f, to: 0x1160 },
+  { what: 'an invisible vowel', from: 0x17b4, to: 0x17b5 },
+  { what: 'a variation selector', from: 0x180b, to: 0x180f },
+  { what: 'a zero-width or direction character', from: 0x200b, to: 0x200f },
+  { what: 'a line separator or direction character', from: 0x2028, to: 0x202e },
+  { what: 'an invisible operator or direction character', from: 0x2060, to: 0x206f },
+  { what: 'an invisible filler', from: 0x3164, to: 0x3164 },
+  { what: 'half a character', from: 0xd800, to: 0xdfff },
+  { what: 'a variation selector', from: 0xfe00, to: 0xfe0f },
+  { what: 'a byte order mark', from: 0xfeff, to: 0xfeff },
+  { what: 'an invisible filler', from: 0xffa0, to: 0xffa0 },
+  { what: 'a non-character', from: 0xfff9, to: 0xffff },
+  { what: 'a musical control', from: 0x1d173, to: 0x1d17a },
+  { what: 'a tag character', from: 0xe0000, to: 0xe0fff },
+]
+
+/** The first character of the text that nobody can see, as `U+202E (…)`; null when all can be seen. */
+export function hiddenCharacter(text: string): string | null {
+  // Nearly every command is printable ASCII: one pass of the regular expression engine, and no table.
+  if (!/[^\t\n\x20-\x7e]/.test(text)) return null
+  for (const character of text) {
+    const code = character.codePointAt(0)!
+    if (code === 0x09 || code === 0x0a) continue
+    const found = hidden.find(({ from, to }) => code >= from && code <= to)
+    if (found) return `U+${code.toString(16).toUpperCase().padStart(4, '0')} (${found.what})`
+  }
+  return null
+}
+
+/** The first character outside ASCII. In a command word it is a look-alike or a blank of another width: `ｒm`, `git　status`. */
+export function foreignCharacter(word: string): string | null {
+  if (!/[^\x20-\x7e]/.test(word)) return null
+  const found = /\P{ASCII}/u.exec(word)
+  return found ? `U+${found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}` : null
+}
+
 /** The words of a command: which of them are known before the command runs, and which by a sample. */
 
 /** What these print is of a known form, whatever it is: a word with it is judged by a sample. */
@@ -96,4 +143,89 @@ const mostWildcards = 6
 function boundedPattern(pattern: string): string | null {
   const short = pattern.replace(/\*+/g, '*')
   return (short.match(/[*?[]/g)?.length ?? 0) > mostWildcards || short.length > 200 ? null : short
+}
+
+/**
+ * What a text makes known before it uses it: variables, positional parameters, functions and aliases. For the hard list alone: a
+ * command that hides behind `a=rm; $a -rf /` is the command, and a value that is known wrongly can only make a verdict stricter.
+ */
+export type Constants = {
+  /** The values that a variable may have had, the newest last; each as its fields, of which a scalar has one. */
+  variables: ReadonlyMap<string, string[][]>
+  /** Bodies of functions and texts of aliases, as they are written. */
+  functions: ReadonlyMap<string, string>
+  aliases: ReadonlyMap<string, string>
+  /** Arguments of the function or script that is looked into. */
+  positional: readonly string[]
+  /** What `$0` is. */
+  zero: string
+}
+
+/** More values of one variable than these are not tried. */
+const mostValues = 8
+/** A value that is longer disguises nothing. */
+const longestValue = 4096
+
+/** What every shell knows. The values matter where a text cuts a character out of one: `${PATH:0:1}`. */
+const given: Readonly<Record<string, string>> = {
+  IFS: ' \t\n',
+  HOME: '/root',
+  PWD: '/',
+  OLDPWD: '/',
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  SHELL: '/bin/bash',
+  BASH: '/bin/bash',
+  OSTYPE: 'linux-gnu',
+  HOSTTYPE: 'x86_64',
+}
+
+const none: ReadonlyMap<string, string & string[][]> = new Map()
+
+export const noConstants = (): Constants => ({
+  variables: none,
+  functions: none,
+  aliases: none,
+  positional: [],
+  zero: 'bash',
+})
+
+export function remember(constants: Constants, name: string, fields: string[]): void {
+  if (fields.some((field) => field.length > longestValue)) return
+  const before = constants.variables.get(name) ?? []
+  set(constants, 'variables', name, [...before.slice(1 - mostValues), fields])
+}
+
+export function defineWord(constants: Constants, kind: 'functions' | 'aliases', name: string, text: string): void {
+  set(constants, kind, name, text)
+}
+
+/** Most texts make nothing known: a map is made when there is something to put in. */
+function set<K extends 'variables' | 'functions' | 'aliases'>(
+  constants: Constants,
+  kind: K,
+  name: string,
+  value: string | string[][],
+): void {
+  if (constants[kind] === none) constants[kind] = new Map() as Constants[K]
+  ;(constants[kind] as Map<string, typeof value>).set(name, value)
+}
+
+/** How many ways there are to read a text with these: the largest number of values that one variable has. */
+export function waysToRead({ variables }: Constants): number {
+  let most = 1
+  for (const values of variables.values()) most = Math.max(most, values.length)
+  return most
+}
+
+/** The fields of a parameter, where they are known; `back` counts from the newest value. */
+export function knownFields(constants: Constants, name: string, back: number): readonly string[] | null {
+  if (name === '@' || name === '*') return constants.positional
+  if (name === '#') return [String(constants.positional.length)]
+  if (/^\d+$/.test(name)) {
+    const value = name === '0' ? constants.zero : constants.positional[Number(name) - 1]
+    return value === undefined ? [] : [value]
+  }
+  const values = constants.variables.get(name)
+  if (values) return values[Math.max(0, values.length - 1 - back)]!
+  return Object.hasOwn(given, name) ? [given[name]!] : null
 }

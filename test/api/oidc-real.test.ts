@@ -13,7 +13,7 @@ import {
   signingKey,
   startRealOidc,
   throughIssuer,
-} from '../support/real-oidc.ts'
+} from '../support/scripted-oidc.ts'
 import { useApi } from './api.ts'
 
 // Everything here is real and over HTTP: the issuer, and two servers of ours on one database.

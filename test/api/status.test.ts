@@ -2,8 +2,10 @@ import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { createApi } from '../../api/app.ts'
 import { append } from '../../db/append.ts'
+import { listAudit, recordAudit } from '../../db/audit.ts'
 import { openIncident } from '../../db/incidents.ts'
-import { noteProvider } from '../../db/metric-counters.ts'
+import { noteProvider } from '../../db/metrics.ts'
+import { systemScope } from '../../db/scope.ts'
 import { ingestAlert } from '../../db/take-body.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import { healthApp } from '../../worker/workers.ts'
@@ -12,235 +14,388 @@ import { eventually } from '../support/directory.ts'
 import { announced, asked } from './announced.ts'
 import { useApi } from './api.ts'
 
-describe('config', () => {
-  const api = useApi(() => ({ environment: { LLM_MAX_TURNS: '7' } }))
+describe('status', () => {
+  describe('config', () => {
+    const api = useApi(() => ({ environment: { LLM_MAX_TURNS: '7' } }))
 
-  test('a value is set, takes effect, and its history tells who and why', async () => {
-    const answer = await api.put('/config/agent.max_turns', { body: { value: '12', reason: 'disks need more' } })
-    expect([answer.status, answer.headers.get('etag')]).toEqual([200, '"1"'])
-    const effective = await api.get('/config/effective?type=disk_pressure')
-    expect(effective.body.items).toContainEqual({
-      ...{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null },
+    test('a value is set, takes effect, and its history tells who and why', async () => {
+      const answer = await api.put('/config/agent.max_turns', { body: { value: '12', reason: 'disks need more' } })
+      expect([answer.status, answer.headers.get('etag')]).toEqual([200, '"1"'])
+      const effective = await api.get('/config/effective?type=disk_pressure')
+      expect(effective.body.items).toContainEqual({
+        ...{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null },
+      })
+      expect((await api.get('/config/agent.max_turns/revisions')).body.items).toMatchObject([
+        { version: 1, oldValue: null, newValue: '12', actor: 'user:admin', reason: 'disks need more' },
+      ])
     })
-    expect((await api.get('/config/agent.max_turns/revisions')).body.items).toMatchObject([
-      { version: 1, oldValue: null, newValue: '12', actor: 'user:admin', reason: 'disks need more' },
+
+    test('of two people who change the same version one wins, and the other is told', async () => {
+      await api.put('/config/agent.leader_wait', { body: { value: '60' }, headers: { 'if-match': '"0"' } })
+      const changes = await Promise.all(
+        ['90', '120'].map((value) =>
+          api.put('/config/agent.leader_wait', { body: { value }, headers: { 'if-match': '"1"' } }),
+        ),
+      )
+      expect(changes.map(({ status }) => status).sort()).toEqual([200, 412])
+      const late = await api.put('/config/agent.leader_wait', { body: { value: '1' }, headers: { 'if-match': '"0"' } })
+      expect([late.status, late.body.version]).toEqual([412, 2])
+    })
+
+    test('a value that does not fit and a key that no setting has are refused', async () => {
+      const wrong = await api.put('/config/agent.max_turns', { body: { value: 'many' } })
+      expect([wrong.status, wrong.body.code]).toEqual([422, 'INVALID'])
+      expect((await api.put('/config/agent.no_such', { body: { value: '1' } })).status).toBe(404)
+    })
+
+    test('the environment stands between a stored value and the default', async () => {
+      await sql`delete from platform_config where key = 'agent.max_turns'`.execute(api.owner)
+      expect((await api.get('/config/effective')).body.items).toContainEqual({
+        ...{ name: 'agent.max_turns', key: 'LLM_MAX_TURNS', value: 7, source: 'environment', problem: null },
+      })
+    })
+
+    test('a secret is shown to nobody, neither as a value nor in its history', async () => {
+      const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+      const key = 'webhook.escalated.secret'
+      const answers = [
+        await api.put(`/config/${key}`, { body: { value: secret } }),
+        await api.get('/config'),
+        await api.get(`/config/${key}`),
+        await api.get(`/config/${key}/revisions`),
+        await api.get('/config/effective'),
+      ]
+      for (const { status, body } of answers) {
+        expect([status, body.detail]).toEqual([200, undefined])
+        expect(JSON.stringify(body)).not.toContain(secret)
+      }
+    })
+
+    test('a key that plain SQL put there is listed with its problem', async () => {
+      await sql`insert into platform_config (key, value) values ('agent.max_turms', '99')`.execute(api.owner)
+      const { body } = await api.get('/config')
+      expect(body.items).toContainEqual(
+        expect.objectContaining({ key: 'agent.max_turms', problem: expect.any(String) }),
+      )
+    })
+  })
+
+  describe('metrics', () => {
+    const api = useApi()
+
+    type Answering = { request(path: string): Response | Promise<Response> }
+
+    async function scrape(app: Answering = api.api.app): Promise<string[]> {
+      const text = await (await app.request('/metrics')).text()
+      return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    }
+
+    const sumOf = (lines: string[]) => lines.reduce((total, line) => total + Number(line.split(' ').at(-1)), 0)
+    const ofLog = (lines: string[]) =>
+      lines.filter((line) => /^nightshift_(agentic|phantom|security|approval_dec)/.test(line))
+
+    async function answered(incidentId: string, model: string): Promise<void> {
+      const event = {
+        kind: 'model_answered',
+        actor: agentActor,
+        turn: 1,
+        detail: 'said something',
+        metadata: {
+          ...{ content: '', body: null, calls: [], final: null, problem: null, model, finishReason: 'native:stop' },
+          ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+        },
+      } as NewEvent
+      await api.db.transaction().execute((trx) => append(trx, incidentId, 1, event))
+    }
+
+    test('three hundred alert types make fifty series and one for all others, and none is lost', async () => {
+      const types = Array.from({ length: 300 }, (_, type) => `type_${type}`)
+      await allAtOnce(types, (name) => openedIncident(api.db, { labels: { incident_type: name }, name }))
+      const lines = (await scrape()).filter((line) => line.startsWith('nightshift_incidents_open'))
+      expect(lines).toHaveLength(51)
+      expect(sumOf(lines)).toBe(300)
+      const again = (await scrape()).filter((line) => line.startsWith('nightshift_incidents_open'))
+      expect(again.sort()).toEqual(lines.sort())
+    })
+
+    test('a row is counted once, whichever process is asked, how many there are, and after one was started again', async () => {
+      const incident = await claimedIncident(api.db)
+      await noteProvider(api.db, 'models.example:8000')
+      const other = createApi({ db: api.db }).app
+      for (let turn = 0; turn < 5; turn += 1) await answered(incident, 'Qwen/Qwen2.5-72B')
+      const counted =
+        'nightshift_agentic_iterations_total{provider="models.example:8000",model="Qwen/Qwen2.5-72B",protocol="native"} 5'
+      const [one, two] = await eventually('the counts', async () => {
+        const both = await Promise.all([scrape(), scrape(other)])
+        return both.every((lines) => lines.includes(counted)) ? both : null
+      })
+      expect(ofLog(two as string[])).toEqual(ofLog(one as string[]))
+      const started = createApi({ db: api.db }).app
+      expect(ofLog(await scrape(started))).toEqual(ofLog(one as string[]))
+      // What a worker answers is the same.
+      const worker = healthApp(api.db, () => ['RUNNING'])
+      expect(ofLog(await scrape(worker))).toEqual(ofLog(one as string[]))
+      const refused = await worker.request('/metrics', { method: 'POST' })
+      expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    })
+
+    test('a model server that calls itself something else each time makes fifty series, and no name breaks a line', async () => {
+      const incident = await claimedIncident(api.db)
+      for (let model = 0; model < 70; model += 1) await answered(incident, `model-${model}"} 1\n{x="`)
+      const lines = await eventually('the counts', async () => {
+        const found = (await scrape()).filter((line) => line.startsWith('nightshift_agentic_iterations'))
+        return sumOf(found) === 75 ? found : null
+      })
+      expect(lines).toHaveLength(51)
+      expect(lines.filter((line) => line.includes('model="other"'))).toEqual([expect.stringMatching(/ 21$/)])
+    })
+
+    test('decisions are counted from their rows, by the door they came through', async () => {
+      const approval = await asked(api.db, await claimedIncident(api.db))
+      const { body } = await api.post(`/approvals/${approval}/token`, {
+        as: api.tokens.approver,
+        body: { decision: 'approve' },
+      })
+      const decision = { decision: 'approve', token: body.token }
+      await api.post(`/approvals/${approval}/decision`, { body: decision, as: api.tokens.approver })
+      const other = createApi({ db: api.db }).app
+      const counted = 'nightshift_approval_decisions_total{decision="approve",via="api"} 1'
+      await eventually('the count', async () => ((await scrape(other)).includes(counted) ? true : null))
+    })
+
+    test('a request of any method and path is counted under a route of ours', async () => {
+      for (let asking = 0; asking < 30; asking += 1) {
+        await api.api.app.request(`/made-up-${asking}`, { method: 'PROPFIND' })
+        await api.get(`/incidents/made-up-${asking}`)
+        await api.get(`/made-up-${asking}`)
+      }
+      const lines = (await scrape()).filter((line) => line.startsWith('nightshift_http_requests_total'))
+      expect(lines.filter((line) => line.includes('made-up'))).toEqual([])
+      expect(lines.some((line) => line.includes('method="other"'))).toBe(true)
+    })
+  })
+
+  describe('status', () => {
+    const api = useApi()
+    type Items = { items: Record<string, unknown>[]; nextCursor: string | null }
+    const list = async (path: string, as?: string) => (await api.get(path, { as })).body as unknown as Items
+
+    test('alerts are listed newest first, with what was read from the source, page by page', async () => {
+      await ingestAlert(api.db, anAlert({ fingerprint: 'a', title: 'Disk 96% full' }))
+      await ingestAlert(api.db, anAlert({ fingerprint: 'a' }))
+      await ingestAlert(api.db, anAlert({ fingerprint: 'b', name: 'host_down', title: 'Host_down' }))
+      const all = await list('/alerts')
+      expect(all.items.map(({ fingerprint, count }) => [fingerprint, count])).toEqual([
+        ['b', 1],
+        ['a', 2],
+      ])
+      expect(all.items[1]).toMatchObject({
+        raw: { title: 'Disk 96% full' },
+        incidentId: expect.stringMatching(/^inc_/),
+      })
+      const first = await list('/alerts?limit=1')
+      expect((await list(`/alerts?limit=1&cursor=${first.nextCursor}`)).items).toMatchObject([{ fingerprint: 'a' }])
+      expect((await list('/alerts?q=96%25')).items).toHaveLength(1)
+      expect((await list('/alerts?status=resolved')).items).toEqual([])
+    })
+
+    test('a list of incidents carries what happened last, and can be narrowed to a group', async () => {
+      const id = await claimedIncident(api.db)
+      await announced(api.db, id, 'get_shard', {})
+      const { items } = await list('/incidents')
+      const found = items.find((each) => each.id === id)
+      expect(found).toMatchObject({ lastEvent: { kind: 'tool_started', detail: 'Calling tool: get_shard' } })
+      const group = await list(`/incidents?group=${found?.groupId}`)
+      expect(group.items.map((each) => each.id)).toEqual([id])
+      expect((await list(`/incidents?group=${found?.groupId}&role=follower`)).items).toEqual([])
+    })
+
+    test('an incident says what the caller may do now, and why not the rest', async () => {
+      const id = await claimedIncident(api.db)
+      const actions = async (as: string) => {
+        const { body } = await api.get(`/incidents/${id}/surroundings`, { as })
+        const rows = body.actions as unknown as { action: string; refused: string | null }[]
+        return Object.fromEntries(rows.map(({ action, refused }) => [action, refused]))
+      }
+      expect(await actions(api.tokens.admin)).toEqual({
+        ...{ resolve: null, escalate: null, cancel: null, comment: null, take: null, expected: null },
+        give_back: 'Nobody has it: there is nothing to give back.',
+        investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
+      })
+      expect((await actions(api.tokens.viewer)).cancel).toBe('Your role (viewer) lacks the permission manage_incident.')
+      expect((await api.get('/incidents/inc_none/surroundings')).status).toBe(404)
+    })
+
+    test('usage counts models, people and days', async () => {
+      await asked(api.db, await claimedIncident(api.db))
+      const { body } = await api.get('/usage?days=2')
+      expect(body.byDay).toHaveLength(2)
+      expect(body.approvals).toMatchObject([{ status: 'pending', count: 1, medianWaitSeconds: null }])
+      expect((await api.get('/usage?days=0')).status).toBe(422)
+    })
+
+    test('the status tells what waits, and what is not there', async () => {
+      const waiting = { type: 'disk', severity: 'info', severitySource: 'alert', title: 'x', resource: null } as const
+      await api.db.transaction().execute((trx) => openIncident(trx, { ...waiting, requestedBy: null }))
+      const { status, body } = await api.get('/status')
+      expect(status).toBe(200)
+      expect(body.backlog).toMatchObject({ oldestWaitingAt: expect.any(String) })
+      const parts = body.parts as unknown as { name: string; status: string }[]
+      expect(Object.fromEntries(parts.map((part) => [part.name, part.status]))).toEqual({
+        ...{ database: 'ok', Temporal: 'ok', worker: 'unknown', queue: 'unknown', platform: 'off', model: 'unknown' },
+      })
+    })
+
+    test('what a page reads is for people and agents, not for senders of alerts', async () => {
+      for (const path of ['/alerts', '/usage', '/status']) {
+        expect((await api.get(path, { as: api.tokens.ingest })).status).toBe(403)
+      }
+    })
+  })
+})
+
+describe('audit', () => {
+  const api = useApi()
+  type Entry = { at: string; who: string; what: string; subject: string; detail: string; address: string | null }
+
+  async function audit(query = ''): Promise<Entry[]> {
+    const answer = await api.get(`/audit${query}`)
+    expect(answer.status).toBe(200)
+    return answer.body.items as unknown as Entry[]
+  }
+  const newest = async (what: string) => (await audit(`?what=${what}&limit=1`))[0]
+
+  async function signIn(token: string) {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token }) }
+    return await api.api.app.request('http://localhost/auth/session', init, {
+      incoming: { socket: { remoteAddress: '192.0.2.7', remotePort: 1, remoteFamily: 'IPv4' } },
+    })
+  }
+
+  test('who minted and who revoked a token is told, and never what it is', async () => {
+    const { body } = await api.post('/tokens', {
+      body: { name: 'laptop', role: 'approver', operator: 'approver', scopes: ['type:disk_pressure'] },
+    })
+    expect(await newest('token.minted')).toMatchObject({
+      ...{ who: 'admin', subject: body.id, detail: 'Minted laptop: approver of approver for type:disk_pressure' },
+    })
+    await api.post(`/tokens/${body.id}/revoke`)
+    await api.post(`/tokens/${body.id}/revoke`)
+    expect(await newest('token.revoked')).toMatchObject({ who: 'admin', subject: body.id })
+    expect((await audit('?what=token')).map(({ what }) => what)).toEqual(['token.revoked', 'token.minted'])
+    expect(JSON.stringify(await audit())).not.toContain(body.token)
+  })
+
+  test('what a person may now, and what it was before, is told', async () => {
+    const body = { role: 'approver', maxRisk: 'high', incidentTypes: null, disabled: false }
+    await api.put('/operators/anna', { body })
+    await api.put('/operators/anna', { body })
+    await api.put('/operators/anna', { body: { ...body, disabled: true, reason: 'left the company' } })
+    expect((await audit('?what=operator')).map(({ what, detail }) => [what, detail])).toEqual([
+      [
+        'operator.changed',
+        'From approver, risks up to high, all incident types to approver, risks up to high, all incident types, disabled: left the company',
+      ],
+      ['operator.added', 'As approver, risks up to high, all incident types'],
     ])
   })
 
-  test('of two people who change the same version one wins, and the other is told', async () => {
-    await api.put('/config/agent.leader_wait', { body: { value: '60' }, headers: { 'if-match': '"0"' } })
-    const changes = await Promise.all(
-      ['90', '120'].map((value) =>
-        api.put('/config/agent.leader_wait', { body: { value }, headers: { 'if-match': '"1"' } }),
+  test('a changed setting is told without its value', async () => {
+    await api.put('/config/webhook.critical.secret', { body: { value: `whsec_${'A'.repeat(32)}`, reason: 'rotated' } })
+    expect(await newest('config')).toMatchObject({
+      ...{ who: 'admin', what: 'config.changed', subject: 'webhook.critical.secret', detail: 'Version 1: rotated' },
+    })
+    await sql`insert into platform_config (key, value) values ('agent.paused', 'true')`.execute(api.owner)
+    expect(await newest('config')).toMatchObject({ who: 'sql', subject: 'agent.paused' })
+  })
+
+  test('decisions, forgeries and what a person did to an incident come from the log', async () => {
+    const incidentId = await claimedIncident(api.db)
+    const id = await asked(api.db, incidentId)
+    const as = api.tokens.approver
+    const decide = (token: string) =>
+      api.post(`/approvals/${id}/decision`, { body: { decision: 'deny', token, reason: 'not now' }, as })
+    await decide('forged')
+    await decide(
+      (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'deny' } })).body.token as unknown as string,
+    )
+    await api.post(`/incidents/${incidentId}/escalate`, { body: { reason: 'needs hands' }, as: api.tokens.operator })
+    const open = { type: 'question', severity: 'info', title: 'Is all well?' }
+    const opened = (await api.post('/incidents', { body: open, as: api.tokens.operator })).body.id
+    await api.post(`/incidents/${opened}/cancel`, { body: { reason: 'by mistake' } })
+    const found = (await audit()).filter(({ what }) => /^(approval|incident|security)/.test(what))
+    expect(found.map(({ who, what, subject }) => [who, what, subject])).toEqual([
+      ['admin', 'incident.cancelled', opened],
+      ['operator', 'incident.opened', opened],
+      ['operator', 'incident.escalated', incidentId],
+      ['approver', 'approval.denied', id],
+      ['unknown', 'security.unknown_token', incidentId],
+    ])
+    expect(await audit('?who=operator&what=incident')).toHaveLength(2)
+  })
+
+  test('sign-ins are told with where they came from, the refused as well', async () => {
+    await signIn(api.tokens.approver)
+    expect(await newest('sign_in')).toMatchObject({
+      ...{ who: 'approver', what: 'sign_in.done', detail: 'Signed in as approver', address: '192.0.2.7' },
+    })
+    await signIn('nst_forged')
+    expect(await newest('sign_in')).toMatchObject({ who: 'unknown', what: 'sign_in.refused', address: '192.0.2.7' })
+    await signIn(api.tokens.agent)
+    expect((await newest('sign_in'))?.detail).toContain('agent (agent) is not a person')
+    expect(JSON.stringify(await audit())).not.toMatch(/nst_\w/)
+  })
+
+  test('pages follow on without gap or overlap, whatever table a row is from', async () => {
+    for (let n = 0; n < 5; n++) {
+      await openedIncident(api.db)
+      await api.post('/agent', { body: { question: `question ${n}?` } })
+      await api.put('/config/agent.leader_wait', { body: { value: String(100 + n) } })
+      await recordAudit(api.db, { who: 'x', what: 'token.minted', subject: 's', detail: 'd' })
+    }
+    const all = (await audit('?limit=200')) as (Entry & { id: string })[]
+    const read: string[] = []
+    for (let cursor = ''; ; ) {
+      const { items, nextCursor } = (await api.get(`/audit?limit=3${cursor}`)).body as unknown as {
+        items: { id: string }[]
+        nextCursor: string | null
+      }
+      read.push(...items.map(({ id }) => id))
+      if (!nextCursor) break
+      cursor = `&cursor=${encodeURIComponent(nextCursor)}`
+    }
+    expect(read).toEqual(all.map(({ id }) => id))
+    expect(new Set(read).size).toBe(read.length)
+    const since = all[4]?.at as string
+    expect(await audit(`?since=${since}`)).toHaveLength(5)
+  })
+
+  test('operators and above read it; viewers, agents and senders of alerts do not', async () => {
+    const statuses = await Promise.all(
+      (['viewer', 'agent', 'ingest', 'operator', 'approver'] as const).map(
+        async (role) => (await api.get('/audit', { as: api.tokens[role] })).status,
       ),
     )
-    expect(changes.map(({ status }) => status).sort()).toEqual([200, 412])
-    const late = await api.put('/config/agent.leader_wait', { body: { value: '1' }, headers: { 'if-match': '"0"' } })
-    expect([late.status, late.body.version]).toEqual([412, 2])
+    expect(statuses).toEqual([403, 403, 403, 200, 200])
+    expect((await api.get("/audit?cursor=' or true--")).status).toBe(422)
+    expect((await api.get('/audit?what=%25')).status).toBe(422)
   })
 
-  test('a value that does not fit and a key that no setting has are refused', async () => {
-    const wrong = await api.put('/config/agent.max_turns', { body: { value: 'many' } })
-    expect([wrong.status, wrong.body.code]).toEqual([422, 'INVALID'])
-    expect((await api.put('/config/agent.no_such', { body: { value: '1' } })).status).toBe(404)
-  })
-
-  test('the environment stands between a stored value and the default', async () => {
-    await sql`delete from platform_config where key = 'agent.max_turns'`.execute(api.owner)
-    expect((await api.get('/config/effective')).body.items).toContainEqual({
-      ...{ name: 'agent.max_turns', key: 'LLM_MAX_TURNS', value: 7, source: 'environment', problem: null },
-    })
-  })
-
-  test('a secret is shown to nobody, neither as a value nor in its history', async () => {
-    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-    const key = 'webhook.escalated.secret'
-    const answers = [
-      await api.put(`/config/${key}`, { body: { value: secret } }),
-      await api.get('/config'),
-      await api.get(`/config/${key}`),
-      await api.get(`/config/${key}/revisions`),
-      await api.get('/config/effective'),
-    ]
-    for (const { status, body } of answers) {
-      expect([status, body.detail]).toEqual([200, undefined])
-      expect(JSON.stringify(body)).not.toContain(secret)
+  test('the services can only add to it, and even its owner changes nothing unseen', async () => {
+    await recordAudit(api.db, { who: 'x', what: 'token.minted', subject: 's', detail: 'key sk-ant-api03-abcdef\u0000' })
+    for (const db of [api.db, api.owner]) {
+      await expect(db.updateTable('audit').set({ who: 'y' }).execute()).rejects.toThrow()
+      await expect(db.deleteFrom('audit').execute()).rejects.toThrow()
+      await expect(sql`truncate audit`.execute(db)).rejects.toThrow()
     }
+    expect((await listAudit(systemScope(api.db), {}, { before: null, limit: 1 }))[0]?.detail).not.toContain('\u0000')
   })
 
-  test('a key that plain SQL put there is listed with its problem', async () => {
-    await sql`insert into platform_config (key, value) values ('agent.max_turms', '99')`.execute(api.owner)
-    const { body } = await api.get('/config')
-    expect(body.items).toContainEqual(expect.objectContaining({ key: 'agent.max_turms', problem: expect.any(String) }))
-  })
-})
-
-describe('metrics', () => {
-  const api = useApi()
-
-  type Answering = { request(path: string): Response | Promise<Response> }
-
-  async function scrape(app: Answering = api.api.app): Promise<string[]> {
-    const text = await (await app.request('/metrics')).text()
-    return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  }
-
-  const sumOf = (lines: string[]) => lines.reduce((total, line) => total + Number(line.split(' ').at(-1)), 0)
-  const ofLog = (lines: string[]) =>
-    lines.filter((line) => /^nightshift_(agentic|phantom|security|approval_dec)/.test(line))
-
-  async function answered(incidentId: string, model: string): Promise<void> {
-    const event = {
-      kind: 'model_answered',
-      actor: agentActor,
-      turn: 1,
-      detail: 'said something',
-      metadata: {
-        ...{ content: '', body: null, calls: [], final: null, problem: null, model, finishReason: 'native:stop' },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
-      },
-    } as NewEvent
-    await api.db.transaction().execute((trx) => append(trx, incidentId, 1, event))
-  }
-
-  test('three hundred alert types make fifty series and one for all others, and none is lost', async () => {
-    const types = Array.from({ length: 300 }, (_, type) => `type_${type}`)
-    await allAtOnce(types, (name) => openedIncident(api.db, { labels: { incident_type: name }, name }))
-    const lines = (await scrape()).filter((line) => line.startsWith('nightshift_incidents_open'))
-    expect(lines).toHaveLength(51)
-    expect(sumOf(lines)).toBe(300)
-    const again = (await scrape()).filter((line) => line.startsWith('nightshift_incidents_open'))
-    expect(again.sort()).toEqual(lines.sort())
-  })
-
-  test('a row is counted once, whichever process is asked, how many there are, and after one was started again', async () => {
-    const incident = await claimedIncident(api.db)
-    await noteProvider(api.db, 'models.example:8000')
-    const other = createApi({ db: api.db }).app
-    for (let turn = 0; turn < 5; turn += 1) await answered(incident, 'Qwen/Qwen2.5-72B')
-    const counted =
-      'nightshift_agentic_iterations_total{provider="models.example:8000",model="Qwen/Qwen2.5-72B",protocol="native"} 5'
-    const [one, two] = await eventually('the counts', async () => {
-      const both = await Promise.all([scrape(), scrape(other)])
-      return both.every((lines) => lines.includes(counted)) ? both : null
-    })
-    expect(ofLog(two as string[])).toEqual(ofLog(one as string[]))
-    const started = createApi({ db: api.db }).app
-    expect(ofLog(await scrape(started))).toEqual(ofLog(one as string[]))
-    // What a worker answers is the same.
-    const worker = healthApp(api.db, () => ['RUNNING'])
-    expect(ofLog(await scrape(worker))).toEqual(ofLog(one as string[]))
-    const refused = await worker.request('/metrics', { method: 'POST' })
-    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
-  })
-
-  test('a model server that calls itself something else each time makes fifty series, and no name breaks a line', async () => {
-    const incident = await claimedIncident(api.db)
-    for (let model = 0; model < 70; model += 1) await answered(incident, `model-${model}"} 1\n{x="`)
-    const lines = await eventually('the counts', async () => {
-      const found = (await scrape()).filter((line) => line.startsWith('nightshift_agentic_iterations'))
-      return sumOf(found) === 75 ? found : null
-    })
-    expect(lines).toHaveLength(51)
-    expect(lines.filter((line) => line.includes('model="other"'))).toEqual([expect.stringMatching(/ 21$/)])
-  })
-
-  test('decisions are counted from their rows, by the door they came through', async () => {
-    const approval = await asked(api.db, await claimedIncident(api.db))
-    const { body } = await api.post(`/approvals/${approval}/token`, {
-      as: api.tokens.approver,
-      body: { decision: 'approve' },
-    })
-    const decision = { decision: 'approve', token: body.token }
-    await api.post(`/approvals/${approval}/decision`, { body: decision, as: api.tokens.approver })
-    const other = createApi({ db: api.db }).app
-    const counted = 'nightshift_approval_decisions_total{decision="approve",via="api"} 1'
-    await eventually('the count', async () => ((await scrape(other)).includes(counted) ? true : null))
-  })
-
-  test('a request of any method and path is counted under a route of ours', async () => {
-    for (let asking = 0; asking < 30; asking += 1) {
-      await api.api.app.request(`/made-up-${asking}`, { method: 'PROPFIND' })
-      await api.get(`/incidents/made-up-${asking}`)
-      await api.get(`/made-up-${asking}`)
-    }
-    const lines = (await scrape()).filter((line) => line.startsWith('nightshift_http_requests_total'))
-    expect(lines.filter((line) => line.includes('made-up'))).toEqual([])
-    expect(lines.some((line) => line.includes('method="other"'))).toBe(true)
-  })
-})
-
-describe('status', () => {
-  const api = useApi()
-  type Items = { items: Record<string, unknown>[]; nextCursor: string | null }
-  const list = async (path: string, as?: string) => (await api.get(path, { as })).body as unknown as Items
-
-  test('alerts are listed newest first, with what was read from the source, page by page', async () => {
-    await ingestAlert(api.db, anAlert({ fingerprint: 'a', title: 'Disk 96% full' }))
-    await ingestAlert(api.db, anAlert({ fingerprint: 'a' }))
-    await ingestAlert(api.db, anAlert({ fingerprint: 'b', name: 'host_down', title: 'Host_down' }))
-    const all = await list('/alerts')
-    expect(all.items.map(({ fingerprint, count }) => [fingerprint, count])).toEqual([
-      ['b', 1],
-      ['a', 2],
-    ])
-    expect(all.items[1]).toMatchObject({ raw: { title: 'Disk 96% full' }, incidentId: expect.stringMatching(/^inc_/) })
-    const first = await list('/alerts?limit=1')
-    expect((await list(`/alerts?limit=1&cursor=${first.nextCursor}`)).items).toMatchObject([{ fingerprint: 'a' }])
-    expect((await list('/alerts?q=96%25')).items).toHaveLength(1)
-    expect((await list('/alerts?status=resolved')).items).toEqual([])
-  })
-
-  test('a list of incidents carries what happened last, and can be narrowed to a group', async () => {
-    const id = await claimedIncident(api.db)
-    await announced(api.db, id, 'get_shard', {})
-    const { items } = await list('/incidents')
-    const found = items.find((each) => each.id === id)
-    expect(found).toMatchObject({ lastEvent: { kind: 'tool_started', detail: 'Calling tool: get_shard' } })
-    const group = await list(`/incidents?group=${found?.groupId}`)
-    expect(group.items.map((each) => each.id)).toEqual([id])
-    expect((await list(`/incidents?group=${found?.groupId}&role=follower`)).items).toEqual([])
-  })
-
-  test('an incident says what the caller may do now, and why not the rest', async () => {
-    const id = await claimedIncident(api.db)
-    const actions = async (as: string) => {
-      const { body } = await api.get(`/incidents/${id}/surroundings`, { as })
-      const rows = body.actions as unknown as { action: string; refused: string | null }[]
-      return Object.fromEntries(rows.map(({ action, refused }) => [action, refused]))
-    }
-    expect(await actions(api.tokens.admin)).toEqual({
-      ...{ resolve: null, escalate: null, cancel: null, comment: null, take: null, expected: null },
-      give_back: 'Nobody has it: there is nothing to give back.',
-      investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
-    })
-    expect((await actions(api.tokens.viewer)).cancel).toBe('Your role (viewer) lacks the permission manage_incident.')
-    expect((await api.get('/incidents/inc_none/surroundings')).status).toBe(404)
-  })
-
-  test('usage counts models, people and days', async () => {
-    await asked(api.db, await claimedIncident(api.db))
-    const { body } = await api.get('/usage?days=2')
-    expect(body.byDay).toHaveLength(2)
-    expect(body.approvals).toMatchObject([{ status: 'pending', count: 1, medianWaitSeconds: null }])
-    expect((await api.get('/usage?days=0')).status).toBe(422)
-  })
-
-  test('the status tells what waits, and what is not there', async () => {
-    const waiting = { type: 'disk', severity: 'info', severitySource: 'alert', title: 'x', resource: null } as const
-    await api.db.transaction().execute((trx) => openIncident(trx, { ...waiting, requestedBy: null }))
-    const { status, body } = await api.get('/status')
-    expect(status).toBe(200)
-    expect(body.backlog).toMatchObject({ oldestWaitingAt: expect.any(String) })
-    const parts = body.parts as unknown as { name: string; status: string }[]
-    expect(Object.fromEntries(parts.map((part) => [part.name, part.status]))).toEqual({
-      ...{ database: 'ok', Temporal: 'ok', worker: 'unknown', queue: 'unknown', platform: 'off', model: 'unknown' },
-    })
-  })
-
-  test('what a page reads is for people and agents, not for senders of alerts', async () => {
-    for (const path of ['/alerts', '/usage', '/status']) {
-      expect((await api.get(path, { as: api.tokens.ingest })).status).toBe(403)
-    }
+  test('the log is read by its own small index', async () => {
+    await sql`set enable_seqscan = off`.execute(api.owner)
+    const { rows } = await sql<{ 'QUERY PLAN': string }>`
+    explain select id from incident_event
+    where (actor like 'user:%' or kind = 'security_event') order by at desc, id desc limit 50`.execute(api.owner)
+    expect(rows.map((row) => Object.values(row)[0]).join('\n')).toContain('incident_event_audit')
   })
 })

@@ -1,155 +1,224 @@
-import { expect, test } from '@jest/globals'
+import type { Server } from 'node:http'
+import { join } from 'node:path'
+import { serve } from '@hono/node-server'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { Browser } from 'playwright-core'
+import { createApi } from '../../api/app.ts'
+import { createOidc } from '../../clients/oidc.ts'
+import { ensureWeb, rootDir } from '../../start/web.ts'
 import { asked } from '../api/announced.ts'
-import { claimedIncident } from '../support/database.ts'
-import { screenshot, signedIn, useBrowser } from './browser.ts'
-import { planAsked } from './plan-asked.ts'
+import { claimedIncident, useDatabase } from '../support/database.ts'
+import { freePort } from '../support/directory.ts'
+import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
+import { launch, planAsked, screenshot, signedIn, useBrowser } from './browser.ts'
 
-const on = useBrowser()
+describe('card', () => {
+  const on = useBrowser()
 
-const opened = async (id: string, width = 1440, colorScheme: 'light' | 'dark' = 'light') => {
-  on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
-  await on.page.goto(`${on.spine.url}/approvals/${id}`)
-  await on.page.getByRole('img', { name: /^Plan to recover/ }).waitFor()
-  return on.page.getByRole('article')
-}
-
-const inSight = (name: string) =>
-  on.page
-    .getByRole('button', { name, exact: true })
-    .boundingBox()
-    .then((box) => box !== null && box.y >= 0 && box.y + box.height <= (on.page.viewportSize()?.height ?? 0))
-
-test.each([
-  [1440, 'light'],
-  [1440, 'dark'],
-  [390, 'light'],
-  [390, 'dark'],
-] as const)('at %i pixels in %s both decisions and what they lead to are in sight at once', async (width, scheme) => {
-  const card = await opened(await planAsked(on.spine), width, scheme)
-  await on.page.evaluate('scrollTo(0, 0)')
-  await screenshot(on.page, `card-${width}-${scheme}`)
-  expect([await inSight('Deny…'), await inSight('Approve…'), await inSight('+15 minutes')]).toEqual([true, true, true])
-  const lines = card.locator('.consequences')
-  for (const words of ['The targets are read again', 'The agent reads your reason', 'the incident is escalated'])
-    await lines.getByText(words).waitFor()
-  await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
-  expect([await inSight('Deny…'), await inSight('Approve…')]).toEqual([true, true])
-  await on.page.getByRole('button', { name: 'Approve…' }).click()
-  await card.getByText(/^Really: /).waitFor()
-  expect(await inSight('Yes, approve')).toBe(true)
-  await screenshot(on.page, `card-armed-${width}-${scheme}`)
-})
-
-test('a person gives a question 15 more minutes, and the countdown follows', async () => {
-  const id = await planAsked(on.spine)
-  const card = await opened(id)
-  const left = card.locator('.decision-bar .countdown')
-  expect(await left.innerText()).toMatch(/^(9|10):/)
-  await on.page.getByRole('button', { name: '+15 minutes' }).click()
-  await left.getByText(/^2[45]:/).waitFor()
-  expect(on.page.complaints).toEqual([])
-})
-
-test('a viewer reads the card and why they may not decide', async () => {
-  const id = await planAsked(on.spine)
-  await opened(id)
-  await on.page.route('**/auth/session', async (route) => {
-    const answer = await route.fetch()
-    await route.fulfill({ json: { ...(await answer.json()), role: 'viewer', permissions: ['read'] } })
-  })
-  await on.page.reload()
-  await on.page.getByText('it needs the permission decide').waitFor()
-  for (const name of ['Deny…', 'Approve…', '+15 minutes'])
-    expect(await on.page.getByRole('button', { name, exact: true }).isDisabled()).toBe(true)
-  // A question on its way would fail with the page that asked it.
-  await on.page.unrouteAll({ behavior: 'ignoreErrors' })
-})
-
-test('an expired card says that nothing was changed, keeps its preview apart from history, and asks again', async () => {
-  const id = await planAsked(on.spine)
-  const { incidentId } = await on.spine.get<{ incidentId: string }>(`/approvals/${id}`)
-  await on.spine.db
-    .updateTable('approval')
-    .set({ status: 'expired', expiresAt: '2026-11-21T02:46:00Z' })
-    .where('id', '=', id)
-    .execute()
-  await on.spine.db
-    .updateTable('incident')
-    .set({ status: 'escalated', assignedTo: null })
-    .where('id', '=', incidentId)
-    .execute()
-  for (const [width, scheme] of [
-    [390, 'dark'],
-    [1440, 'light'],
-  ] as const) {
-    await on.page?.context().close()
-    const card = await opened(id, width, scheme)
-    await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
-    await card.getByText('None of it was done.').waitFor()
-    expect(await card.innerText()).not.toMatch(/steps are done/)
-    expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
-    await screenshot(on.page, `card-expired-${width}-${scheme}`)
-  }
-  await on.page.getByRole('button', { name: 'Request again this action' }).click()
-  await on.page.getByRole('dialog').getByRole('button', { name: 'Request again' }).click()
-  await on.page.getByRole('log').getByText('Asked for an investigation').waitFor()
-  expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
-})
-
-test('a half-written denial survives a reload, and is gone once it is sent', async () => {
-  const id = await planAsked(on.spine)
-  await opened(id)
-  const words = on.page.getByRole('textbox', { name: /In your words/ })
-  await words.fill('backups run until four')
-  await on.page.reload()
-  await on.page.getByText('Exact arguments').waitFor()
-  expect(await words.inputValue()).toBe('backups run until four')
-  await on.page.getByRole('radio', { name: 'wrong time' }).check()
-  await on.page.getByRole('button', { name: 'Deny', exact: true }).click()
-  await on.page.getByText('Denied: nothing was changed.').waitFor()
-  expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
-})
-
-test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {
-  const id = await asked(on.spine.db, await claimedIncident(on.spine.db), {
-    ...{
-      tool: 'shell_eval',
-      targets: [{ kind: 'node', id: 'web-7' }],
-      identity: { command: 'systemctl restart nginx' },
-    },
-  })
-  const rehearsal = {
-    told: ['runs as user root'],
-    diff: '-worker_processes 1;\n+worker_processes 4;\n',
-    checks: [{ argv: ['nginx', '-t'], exit_code: 0, output: 'syntax is ok\n' }],
-    untried: ['systemctl was not tried: no way is known.'],
-  }
-  const dryRun = { possible: true, summary: 'run a text on web-7', details: { rehearsal } }
-  await on.spine.db
-    .updateTable('approval')
-    .set({ dryRun: JSON.stringify(dryRun), reversible: false })
-    .where('id', '=', id)
-    .execute()
-  for (const [width, scheme] of [
-    [390, 'dark'],
-    [1440, 'light'],
-  ] as const) {
-    await on.page?.context().close()
-    on.page = await signedIn(on.browser, on.spine, 'approver', {
-      viewport: { width, height: 844 },
-      colorScheme: scheme,
-    })
+  const opened = async (id: string, width = 1440, colorScheme: 'light' | 'dark' = 'light') => {
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
     await on.page.goto(`${on.spine.url}/approvals/${id}`)
-    const found = on.page.getByRole('region', { name: 'What was found out beforehand' })
-    await found.waitFor()
-    const text = await found.innerText()
-    for (const line of ['runs as user root', '+worker_processes 4;', 'check nginx -t ended with 0', '  syntax is ok'])
-      expect(text).toContain(line)
-    expect(text).not.toContain('systemctl was not tried')
-    await on.page.locator('.said.wrong').getByText('systemctl was not tried: no way is known.').waitFor()
-    await on.page.locator('.decision-bar').getByText('cannot be undone').waitFor()
-    await on.page.locator('.consequences').getByText('It cannot be undone.').waitFor()
-    await found.scrollIntoViewIfNeeded()
-    await screenshot(on.page, `card-device-${width}-${scheme}`)
+    await on.page.getByRole('img', { name: /^Plan to recover/ }).waitFor()
+    return on.page.getByRole('article')
   }
+
+  const inSight = (name: string) =>
+    on.page
+      .getByRole('button', { name, exact: true })
+      .boundingBox()
+      .then((box) => box !== null && box.y >= 0 && box.y + box.height <= (on.page.viewportSize()?.height ?? 0))
+
+  test.each([
+    [1440, 'light'],
+    [1440, 'dark'],
+    [390, 'light'],
+    [390, 'dark'],
+  ] as const)('at %i pixels in %s both decisions and what they lead to are in sight at once', async (width, scheme) => {
+    const card = await opened(await planAsked(on.spine), width, scheme)
+    await on.page.evaluate('scrollTo(0, 0)')
+    await screenshot(on.page, `card-${width}-${scheme}`)
+    expect([await inSight('Deny…'), await inSight('Approve…'), await inSight('+15 minutes')]).toEqual([
+      true,
+      true,
+      true,
+    ])
+    const lines = card.locator('.consequences')
+    for (const words of ['The targets are read again', 'The agent reads your reason', 'the incident is escalated'])
+      await lines.getByText(words).waitFor()
+    await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
+    expect([await inSight('Deny…'), await inSight('Approve…')]).toEqual([true, true])
+    await on.page.getByRole('button', { name: 'Approve…' }).click()
+    await card.getByText(/^Really: /).waitFor()
+    expect(await inSight('Yes, approve')).toBe(true)
+    await screenshot(on.page, `card-armed-${width}-${scheme}`)
+  })
+
+  test('a person gives a question 15 more minutes, and the countdown follows', async () => {
+    const id = await planAsked(on.spine)
+    const card = await opened(id)
+    const left = card.locator('.decision-bar .countdown')
+    expect(await left.innerText()).toMatch(/^(9|10):/)
+    await on.page.getByRole('button', { name: '+15 minutes' }).click()
+    await left.getByText(/^2[45]:/).waitFor()
+    expect(on.page.complaints).toEqual([])
+  })
+
+  test('a viewer reads the card and why they may not decide', async () => {
+    const id = await planAsked(on.spine)
+    await opened(id)
+    await on.page.route('**/auth/session', async (route) => {
+      const answer = await route.fetch()
+      await route.fulfill({ json: { ...(await answer.json()), role: 'viewer', permissions: ['read'] } })
+    })
+    await on.page.reload()
+    await on.page.getByText('it needs the permission decide').waitFor()
+    for (const name of ['Deny…', 'Approve…', '+15 minutes'])
+      expect(await on.page.getByRole('button', { name, exact: true }).isDisabled()).toBe(true)
+    // A question on its way would fail with the page that asked it.
+    await on.page.unrouteAll({ behavior: 'ignoreErrors' })
+  })
+
+  test('an expired card says that nothing was changed, keeps its preview apart from history, and asks again', async () => {
+    const id = await planAsked(on.spine)
+    const { incidentId } = await on.spine.get<{ incidentId: string }>(`/approvals/${id}`)
+    await on.spine.db
+      .updateTable('approval')
+      .set({ status: 'expired', expiresAt: '2026-11-21T02:46:00Z' })
+      .where('id', '=', id)
+      .execute()
+    await on.spine.db
+      .updateTable('incident')
+      .set({ status: 'escalated', assignedTo: null })
+      .where('id', '=', incidentId)
+      .execute()
+    for (const [width, scheme] of [
+      [390, 'dark'],
+      [1440, 'light'],
+    ] as const) {
+      await on.page?.context().close()
+      const card = await opened(id, width, scheme)
+      await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
+      await card.getByText('None of it was done.').waitFor()
+      expect(await card.innerText()).not.toMatch(/steps are done/)
+      expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
+      await screenshot(on.page, `card-expired-${width}-${scheme}`)
+    }
+    await on.page.getByRole('button', { name: 'Request again this action' }).click()
+    await on.page.getByRole('dialog').getByRole('button', { name: 'Request again' }).click()
+    await on.page.getByRole('log').getByText('Asked for an investigation').waitFor()
+    expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
+  })
+
+  test('a half-written denial survives a reload, and is gone once it is sent', async () => {
+    const id = await planAsked(on.spine)
+    await opened(id)
+    const words = on.page.getByRole('textbox', { name: /In your words/ })
+    await words.fill('backups run until four')
+    await on.page.reload()
+    await on.page.getByText('Exact arguments').waitFor()
+    expect(await words.inputValue()).toBe('backups run until four')
+    await on.page.getByRole('radio', { name: 'wrong time' }).check()
+    await on.page.getByRole('button', { name: 'Deny', exact: true }).click()
+    await on.page.getByText('Denied: nothing was changed.').waitFor()
+    expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
+  })
+
+  test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {
+    const id = await asked(on.spine.db, await claimedIncident(on.spine.db), {
+      ...{
+        tool: 'shell_eval',
+        targets: [{ kind: 'node', id: 'web-7' }],
+        identity: { command: 'systemctl restart nginx' },
+      },
+    })
+    const rehearsal = {
+      told: ['runs as user root'],
+      diff: '-worker_processes 1;\n+worker_processes 4;\n',
+      checks: [{ argv: ['nginx', '-t'], exit_code: 0, output: 'syntax is ok\n' }],
+      untried: ['systemctl was not tried: no way is known.'],
+    }
+    const dryRun = { possible: true, summary: 'run a text on web-7', details: { rehearsal } }
+    await on.spine.db
+      .updateTable('approval')
+      .set({ dryRun: JSON.stringify(dryRun), reversible: false })
+      .where('id', '=', id)
+      .execute()
+    for (const [width, scheme] of [
+      [390, 'dark'],
+      [1440, 'light'],
+    ] as const) {
+      await on.page?.context().close()
+      on.page = await signedIn(on.browser, on.spine, 'approver', {
+        viewport: { width, height: 844 },
+        colorScheme: scheme,
+      })
+      await on.page.goto(`${on.spine.url}/approvals/${id}`)
+      const found = on.page.getByRole('region', { name: 'What was found out beforehand' })
+      await found.waitFor()
+      const text = await found.innerText()
+      for (const line of ['runs as user root', '+worker_processes 4;', 'check nginx -t ended with 0', '  syntax is ok'])
+        expect(text).toContain(line)
+      expect(text).not.toContain('systemctl was not tried')
+      await on.page.locator('.said.wrong').getByText('systemctl was not tried: no way is known.').waitFor()
+      await on.page.locator('.decision-bar').getByText('cannot be undone').waitFor()
+      await on.page.locator('.consequences').getByText('It cannot be undone.').waitFor()
+      await found.scrollIntoViewIfNeeded()
+      await screenshot(on.page, `card-device-${width}-${scheme}`)
+    }
+  })
+})
+
+describe('oidc', () => {
+  const database = useDatabase()
+  let provider: ScriptedOidc
+  let browser: Browser
+  let server: Server
+  let url: string
+
+  beforeAll(async () => {
+    await ensureWeb()
+    provider = await startScriptedOidc()
+    const port = await freePort()
+    // Two names of this machine are two sites to a browser: what it keeps from strangers, it keeps from this provider.
+    url = `http://localhost:${port}`
+    const oidc = createOidc({
+      ...{ issuer: provider.issuer, clientId: provider.clientId, clientSecret: provider.clientSecret, publicUrl: url },
+      ...{ scopes: 'openid', groupsClaim: 'groups', roles: { sre: 'approver' } },
+    })
+    const { app } = createApi({ db: database.db, publicUrl: url, oidc, webDir: join(rootDir, 'web', 'dist') })
+    server = serve({ fetch: app.fetch, port, hostname: '127.0.0.1' }) as Server
+    browser = await launch()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    server?.closeAllConnections()
+    server?.close()
+    await provider?.stop()
+  })
+
+  test('who follows the link to their organisation comes back signed in, to the page they wanted', async () => {
+    const page = await browser.newPage()
+    await page.goto(`${url}/approvals?status=pending`)
+    await page.getByRole('link', { name: 'sign in with your organisation' }).click()
+    await page.getByRole('heading', { name: 'Approvals' }).waitFor()
+    expect(page.url()).toBe(`${url}/approvals?status=pending`)
+    const cookies = await page.context().cookies(url)
+    expect(cookies).toMatchObject([{ name: '__Host-nightshift', httpOnly: true, secure: true, sameSite: 'Strict' }])
+    await page.close()
+  })
+
+  test('who has no role here is told so on a page, and can try again', async () => {
+    provider.mood.person = { sub: 'u-9', preferred_username: 'sally', groups: ['sales'] }
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.goto(`${url}/sign-in`)
+    await page.getByRole('link', { name: 'sign in with your organisation' }).click()
+    await page.getByText('None of your groups has a role here, sally').waitFor()
+    expect(await context.cookies(url)).toEqual([])
+    calmDown(provider)
+    await page.getByRole('link', { name: 'Sign in again' }).click()
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    expect(await context.cookies(url)).toHaveLength(1)
+    await context.close()
+  })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { append } from '../../db/append.ts'
-import { noteWait } from '../../db/waits.ts'
+import { noteWait } from '../../db/heartbeats.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { screenshot, signedIn, useBrowser } from './browser.ts'

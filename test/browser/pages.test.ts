@@ -5,11 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Browser, Page } from 'playwright-core'
 import { append } from '../../db/append.ts'
 import { putConfig } from '../../db/settings.ts'
-import { enrolLab, ensureMeshKeys } from '../../start/enrol-lab.ts'
+import { enrolLab, ensureMeshKeys } from '../../start/web.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
-import { launch, openPage, signedIn, type Watched } from './browser.ts'
-import { planAsked } from './plan-asked.ts'
+import { launch, openPage, planAsked, signedIn, type Watched } from './browser.ts'
 
 const keys = temporaryDirectory()
 let spine: Spine

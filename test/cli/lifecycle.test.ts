@@ -5,10 +5,9 @@ import { closeIncident } from '../../db/closing.ts'
 import { agentActor } from '../../domain/event.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { searchAttributeFaults } from '../../worker/schedule.ts'
-import { newAuthority } from '../support/certificates.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { temporalAddress } from '../support/servers.ts'
-import { startTemporalProxy, type TemporalProxy } from '../support/temporal-proxy.ts'
+import { newAuthority, startTemporalProxy, type TemporalProxy } from '../support/temporal-proxy.ts'
 import { hostile, runAtTerminal, runCli, useServedApi } from './run-cli.ts'
 
 describe('lifecycle', () => {

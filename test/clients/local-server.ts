@@ -1,6 +1,11 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { afterAll, afterEach } from '@jest/globals'
+import type { ModelError } from '../../clients/chat/refused-request.ts'
+import { closeConnections } from '../../clients/http.ts'
+import type { ModelRequest } from '../../clients/model.ts'
+import { type RunningHost, runHost } from '../support/model-hosts/host.ts'
 
 export type Seen = { method: string; path: string; headers: Record<string, string>; body: string }
 export type Play = (response: ServerResponse, seen: Seen, request: IncomingMessage) => void
@@ -92,4 +97,52 @@ function tagged(tag: number, value: Buffer): Buffer {
   const { length } = value
   const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255]
   return Buffer.concat([Buffer.from([tag, ...size]), value])
+}
+
+/** Hosts for the tests of one file; each ends with its test. */
+export function useHosts(): (...given: Parameters<typeof runHost>) => Promise<RunningHost> {
+  const running: RunningHost[] = []
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((each) => each.stop()))
+  })
+  afterAll(closeConnections)
+  return async (...given) => {
+    const host = await runHost(...given)
+    running.push(host)
+    return host
+  }
+}
+
+export const said = { content: 'the replica lags', reasoning: 'let me think about SECRET PLANS first' }
+export const apiKey = 'sk-test'
+export const plain: ModelRequest = {
+  model: 'gpt-5-mini',
+  messages: [
+    { role: 'system', content: 'you look after databases' },
+    { role: 'user', content: 'why is db-osl-1 slow?' },
+  ],
+  ...{ temperature: 0.1, maxTokens: 1_024 },
+}
+/** A later turn, with a call, its result, and two messages of the user in a row. */
+export const later: ModelRequest = {
+  ...plain,
+  messages: [
+    ...plain.messages,
+    { role: 'user', content: 'the leader found this' },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'c1_0', type: 'function', function: { name: 'get_shard', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'c1_0', content: '{"ok":true}' },
+  ],
+}
+
+export async function fault(promise: Promise<unknown>): Promise<ModelError> {
+  return await promise.then(
+    () => {
+      throw new Error('it answered')
+    },
+    (error) => error as ModelError,
+  )
 }

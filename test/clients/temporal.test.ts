@@ -3,11 +3,16 @@ import { Connection } from '@temporalio/client'
 import { NativeConnection } from '@temporalio/worker'
 import { connectionOptions, troubleWith } from '../../clients/temporal/trouble.ts'
 import { readConfig, temporalSettings } from '../../config.ts'
-import { type Authority, newAuthority, type Pair } from '../support/certificates.ts'
 import { freePort } from '../support/directory.ts'
 import { temporalAddress } from '../support/servers.ts'
 import { installRuntime } from '../support/temporal.ts'
-import { startTemporalProxy, type TemporalProxy } from '../support/temporal-proxy.ts'
+import {
+  type Authority,
+  newAuthority,
+  type Pair,
+  startTemporalProxy,
+  type TemporalProxy,
+} from '../support/temporal-proxy.ts'
 
 // A real server behind a proxy that ends TLS, as others run it; each case through both clients of the SDK, whose TLS is not the same.
 const key = 'temporal-key-of-a-test'

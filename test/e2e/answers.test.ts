@@ -1,96 +1,142 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
+import { mostAtOnce, spanOf, twentyDisks } from '../support/shard-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-let model: ScriptedModel
-let spine: Spine
-let lines: ((request: ChatRequest) => Line)[] = []
+describe('answers', () => {
+  let model: ScriptedModel
+  let spine: Spine
+  let lines: ((request: ChatRequest) => Line)[] = []
 
-beforeAll(async () => {
-  model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
-  spine = await startSpine({
-    parts: ['api', 'worker'],
-    environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '6' },
+  beforeAll(async () => {
+    model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
+    spine = await startSpine({
+      parts: ['api', 'worker'],
+      environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '6' },
+    })
+  }, 300_000)
+  afterAll(async () => {
+    await spine?.stop()
+    await model?.stop()
   })
-}, 300_000)
-afterAll(async () => {
-  await spine?.stop()
-  await model?.stop()
-})
-beforeEach(() => {
-  model.requests.length = 0
-})
-
-const block = (value: unknown) => () => JSON.stringify(value)
-const look = (text: string) => block({ tool_call: { name: 'find_resource', parameters: { text } } })
-const answer = (summary: string, claims: Claim[]) => block({ final_answer: { summary, confidence: 'high', claims } })
-
-async function asked(question: string, ...said: typeof lines): Promise<IncidentEvent[]> {
-  lines = said
-  const { body } = await spine.post('/agent', { question })
-  const id = String(body.id ?? body.incidentId)
-  await spine.until('its end', async () => {
-    const incident = await spine.get<{ status: string }>(`/incidents/${id}`)
-    return ['resolved', 'escalated'].includes(incident.status)
+  beforeEach(() => {
+    model.requests.length = 0
   })
-  return await spine.events(id)
-}
 
-const resolved = (events: IncidentEvent[]) => events.find((event) => event.kind === 'resolved')?.metadata
-const corrections = (events: IncidentEvent[]) =>
-  events.flatMap((event) => (event.kind === 'correction_sent' ? [event.metadata.code] : []))
-const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
+  const block = (value: unknown) => () => JSON.stringify(value)
+  const look = (text: string) => block({ tool_call: { name: 'find_resource', parameters: { text } } })
+  const answer = (summary: string, claims: Claim[]) => block({ final_answer: { summary, confidence: 'high', claims } })
 
-test('an answer that cites what was read closes its question with its claims', async () => {
-  const events = await asked('How is Oslo?', look('osl'), (request) =>
-    answer('Nothing by that name is known.', [
-      { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
-    ])(),
-  )
-  expect(resolved(events)).toMatchObject({
-    outcome: 'answered',
-    confidence: 'high',
-    claims: [{ text: 'Nothing was found.', shown: true }],
+  async function asked(question: string, ...said: typeof lines): Promise<IncidentEvent[]> {
+    lines = said
+    const { body } = await spine.post('/agent', { question })
+    const id = String(body.id ?? body.incidentId)
+    await spine.until('its end', async () => {
+      const incident = await spine.get<{ status: string }>(`/incidents/${id}`)
+      return ['resolved', 'escalated'].includes(incident.status)
+    })
+    return await spine.events(id)
+  }
+
+  const resolved = (events: IncidentEvent[]) => events.find((event) => event.kind === 'resolved')?.metadata
+  const corrections = (events: IncidentEvent[]) =>
+    events.flatMap((event) => (event.kind === 'correction_sent' ? [event.metadata.code] : []))
+  const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
+
+  test('an answer that cites what was read closes its question with its claims', async () => {
+    const events = await asked('How is Oslo?', look('osl'), (request) =>
+      answer('Nothing by that name is known.', [
+        { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
+      ])(),
+    )
+    expect(resolved(events)).toMatchObject({
+      outcome: 'answered',
+      confidence: 'high',
+      claims: [{ text: 'Nothing was found.', shown: true }],
+    })
+    expect(corrections(events)).toEqual([])
   })
-  expect(corrections(events)).toEqual([])
-})
 
-test('an answer that cites rows which show nothing is corrected once; then a person gets it', async () => {
-  const events = await asked(
-    'How is Bergen?',
-    look('bgo'),
-    answer('All is well.', [{ kind: 'is', text: 'seen', quotes: [{ seq: 999, text: 'seen' }] }]),
-  )
-  expect(corrections(events)).toEqual(['evidence_missing'])
-  expect(resolved(events)).toBeUndefined()
-  expect(events.at(-1)).toMatchObject({ kind: 'escalated' })
-})
+  test('an answer that cites rows which show nothing is corrected once; then a person gets it', async () => {
+    const events = await asked(
+      'How is Bergen?',
+      look('bgo'),
+      answer('All is well.', [{ kind: 'is', text: 'seen', quotes: [{ seq: 999, text: 'seen' }] }]),
+    )
+    expect(corrections(events)).toEqual(['evidence_missing'])
+    expect(resolved(events)).toBeUndefined()
+    expect(events.at(-1)).toMatchObject({ kind: 'escalated' })
+  })
 
-test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {
-  const events = await asked('Restart mysql?', look('mysql'), answer('I restarted mysql on db-osl-1.', []))
-  expect(corrections(events)[0]).toBe('phantom_claim')
-  expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
-})
+  test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {
+    const events = await asked('Restart mysql?', look('mysql'), answer('I restarted mysql on db-osl-1.', []))
+    expect(corrections(events)[0]).toBe('phantom_claim')
+    expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
+  })
 
-test('before its last turn a model is told that it is the last', async () => {
-  const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']
-  const events = await asked('Where is everything?', ...names.map(look))
-  expect(corrections(events)).toEqual(['budget_turns'])
-  expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
-  expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
-  expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
-    metadata: { budget: 'turns', limit: 6 },
+  test('before its last turn a model is told that it is the last', async () => {
+    const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']
+    const events = await asked('Where is everything?', ...names.map(look))
+    expect(corrections(events)).toEqual(['budget_turns'])
+    expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
+    expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
+    expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
+      metadata: { budget: 'turns', limit: 6 },
+    })
+  })
+
+  test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {
+    const pair = [look('x1'), look('x2')]
+    const events = await asked('Round and round?', ...pair, ...pair, ...pair, ...pair)
+    const codes = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
+    expect(codes.filter((code) => code === 'ALTERNATING_CALLS')).toHaveLength(3)
+    expect(events.find((event) => event.kind === 'escalated')).toMatchObject({
+      metadata: { code: 'LOOP', reason: expect.stringContaining('3 of 3 repetitions') },
+    })
   })
 })
 
-test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {
-  const pair = [look('x1'), look('x2')]
-  const events = await asked('Round and round?', ...pair, ...pair, ...pair, ...pair)
-  const codes = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
-  expect(codes.filter((code) => code === 'ALTERNATING_CALLS')).toHaveLength(3)
-  expect(events.find((event) => event.kind === 'escalated')).toMatchObject({
-    metadata: { code: 'LOOP', reason: expect.stringContaining('3 of 3 repetitions') },
+describe('followers', () => {
+  let spine: Spine
+
+  beforeAll(async () => {
+    spine = await startSpine({
+      parts: ['lab', 'runbook', 'api'],
+      environment: { LAB_WEB_SHARDS: '20', LAB_PROBE_INTERVAL_MS: '1500', RUNBOOK_DELAY_MS: '60' },
+    })
+  }, 300_000)
+  afterAll(async () => {
+    await spine?.stop()
   })
+
+  test('twenty full disks: one leader, then at most two followers at a time, each with its hint, and none adopts it wrongly', async () => {
+    await sql`insert into platform_config (key, value) values ('agent.concurrency.disk_pressure', '2')`.execute(
+      spine.db,
+    )
+    const { odd, incidents, logs } = await twentyDisks(spine)
+    const of = (role: string) =>
+      incidents.flatMap((incident, index) => (incident.role === role ? [logs[index] as IncidentEvent[]] : []))
+    const [leader, ...others] = of('leader')
+    const followers = of('follower')
+    expect(others).toEqual([])
+    expect(followers).toHaveLength(19)
+
+    const leaderEnd = spanOf(leader as IncidentEvent[]).to
+    expect(followers.every((log) => spanOf(log).from >= leaderEnd)).toBe(true)
+    expect(mostAtOnce(followers.map(spanOf))).toBe(2)
+    for (const log of followers) {
+      const context = log.find((event) => event.kind === 'context_assembled')
+      expect(context?.kind === 'context_assembled' && context.metadata.hintFrom).toBe(leader?.[0]?.incidentId)
+    }
+
+    const different = incidents.find((incident) => incident.resource?.id === odd)
+    expect(different).toMatchObject({ status: 'escalated', role: 'follower' })
+    expect(incidents.filter((incident) => incident.status === 'resolved')).toHaveLength(19)
+    const diverged = followers.filter((log) => log.some((event) => event.kind === 'hint_diverged'))
+    expect(diverged.map((log) => log[0]?.incidentId)).toEqual([different?.id])
+    expect(followers.filter((log) => log.some((event) => event.kind === 'hint_confirmed'))).toHaveLength(18)
+  }, 400_000)
 })

@@ -3,7 +3,7 @@ import { auditDevice } from '../../cli/mesh/journal.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import type { FaultName } from '../../lab/state.ts'
-import { enrolLab, ensureMeshKeys } from '../../start/enrol-lab.ts'
+import { enrolLab, ensureMeshKeys } from '../../start/web.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 

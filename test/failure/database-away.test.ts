@@ -7,7 +7,7 @@ import { createToken, ensureOperator } from '../../db/tokens.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { freeze } from '../support/relay.ts'
+import { freeze } from '../support/temporal-proxy.ts'
 
 // A server of the test's own: it is frozen, filled and closed to writes.
 let postgres: Postgres

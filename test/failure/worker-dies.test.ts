@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { type Relay, startRelay } from '../support/relay.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
+import { type Relay, startRelay } from '../support/temporal-proxy.ts'
 
 describe('worker dies', () => {
   let spine: Spine

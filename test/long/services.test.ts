@@ -3,12 +3,12 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { ensureMeshKeys } from '../../start/enrol-lab.ts'
+import { ensureMeshKeys } from '../../start/web.ts'
 import { runCli, tokenFile } from '../cli/run-cli.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
 import { type ChatRequest, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
-import { type RealSystemd, startSystemd, whyNoSystemd } from './real-systemd.ts'
+import { type RealSystemd, startSystemd, whyNoSystemd } from './real-servers.ts'
 
 // Three plain hosts, a real systemd behind the agent of one of them, and no platform.
 

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { closeConnections } from '../../clients/http.ts'
-import type { Destination, Notification } from '../../domain/notification.ts'
+import type { Destination, Notification } from '../../domain/escalation.ts'
 import { deliver } from '../../notify/deliver.ts'
 import { renderGeneric } from '../../notify/generic.ts'
 import { renderSlack } from '../../slack/notification.ts'
 import { type LocalServer, startLocalServer } from '../clients/local-server.ts'
-import { hostileTitles, notification } from './notifications.ts'
+import { hostileTitles, notification } from './scripted-slack.ts'
 
 describe('deliver', () => {
   let server: LocalServer

@@ -1,15 +1,19 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Approval } from '../../domain/approval.ts'
-import { type EscalationReport, reportText } from '../../domain/escalation.ts'
+import {
+  type EscalationReport,
+  type Notification,
+  notification as notificationShape,
+  reportText,
+} from '../../domain/escalation.ts'
 import type { Incident } from '../../domain/incident.ts'
-import { type Notification, notification as notificationShape } from '../../domain/notification.ts'
 import { risks } from '../../domain/tool.ts'
 import { renderCard } from '../../slack/card.ts'
 import { slackOutcome } from '../../slack/client.ts'
 import { renderNotification } from '../../slack/notification.ts'
 import { renderRoot } from '../../slack/root.ts'
-import { breaches, hostileTitles, notification } from './notifications.ts'
+import { breaches, hostileTitles, notification } from './scripted-slack.ts'
 
 describe('slack messages', () => {
   const url = 'https://nightshift.example/approvals/apr_1'

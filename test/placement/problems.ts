@@ -1,5 +1,5 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
-import { random } from '../../placement/cluster/capacity.ts'
+import { random } from '../../placement/cluster/size-classes.ts'
 
 /** Of all that can be reached: who stays down, and the fewest live migrations with which no better choice is reached. */
 export type Best = { left: string[]; migrations: number }

@@ -1,7 +1,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
 import { stampQueue } from '../../db/queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
-import { approve, cancelInvestigation, decided, deny } from '../../workflows/messages.ts'
+import { approve, cancelInvestigation, decided, deny } from '../../workflows/outcome.ts'
 import { openedIncident, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { plainPolicy } from '../../domain/policy.ts'
+import { plainPolicy } from '../../domain/refusal.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import { categoryRule, outcomeRule } from '../../safety/ending.ts'
 import { fold } from '../../safety/fold.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { actionDigest } from '../../domain/digest.ts'
-import { plainPolicy } from '../../domain/policy.ts'
+import { plainPolicy } from '../../domain/refusal.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'

@@ -1,5 +1,5 @@
 import { agentActor } from '../../domain/event.ts'
-import type { Policy } from '../../domain/policy.ts'
+import type { Policy } from '../../domain/refusal.ts'
 import type { CallPlace } from '../../domain/step-key.ts'
 import { requiredApprovals } from '../../domain/tool.ts'
 import type { Call, Ruling } from '../../safety/judge.ts'

@@ -12,8 +12,18 @@ import { decide, expire, suspect, withdraw } from './approvals.ts'
 import { checkWorld, isStopWish, type Violation } from './invariants.ts'
 import { hosts, shards } from './platform.ts'
 import { type HostileMood, hostileMoods, propose } from './propose.ts'
-import { resourceOfAlert, widen } from './registry.ts'
-import { append, boundary, type Gate, Lost, type SimIncident, StaleRun, type World, worldOf } from './world.ts'
+import {
+  append,
+  boundary,
+  type Gate,
+  Lost,
+  resourceOfAlert,
+  type SimIncident,
+  StaleRun,
+  type World,
+  widen,
+  worldOf,
+} from './world.ts'
 
 export const limits = { maxTurns: 10, timeBudgetMs: 30 * 60_000 }
 export const tokenBudget = 60_000

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort as firstFreePort } from '../../start/port.ts'
+import { freePort as firstFreePort } from '../../start/process.ts'
 
 /** Where the product keeps what it compiled, for every process that a test starts: each would compile the same. */
 export const compileCache = join(import.meta.dirname, '../../.cache/compile')

@@ -5,8 +5,17 @@ import type { Db } from '../../db/connect.ts'
 import { claimIncident, setWaiting } from '../../db/incidents.ts'
 import { hintLeader } from '../../db/queue.ts'
 import type { InvestigationInput } from '../../workflows/investigate.ts'
-import type { DecideAnswer, DecideMessage, ReceivedDecision } from '../../workflows/messages.ts'
-import type { Act, DecisionStatus, EscalationCode, Interruption, Thought, Waited } from '../../workflows/outcome.ts'
+import type {
+  Act,
+  DecideAnswer,
+  DecideMessage,
+  DecisionStatus,
+  EscalationCode,
+  Interruption,
+  ReceivedDecision,
+  Thought,
+  Waited,
+} from '../../workflows/outcome.ts'
 
 /** What the activities of one run answer: a list is answered one by one, a function is asked. */
 export type RunScript = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { plainApproval } from '../../api/routes/approval-plain-html.ts'
+import { plainApproval } from '../../api/routes/approval-plain.ts'
 import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
 import { type Proof, verificationOutcomes } from '../../domain/envelope.ts'

@@ -8,12 +8,12 @@ import {
   alertResolved,
   approve,
   cancelInvestigation,
+  type DecisionStatus,
   decide,
   decided,
   deny,
   pendingApproval,
-} from '../../workflows/messages.ts'
-import type { DecisionStatus } from '../../workflows/outcome.ts'
+} from '../../workflows/outcome.ts'
 import { eventually } from '../support/directory.ts'
 import { scheduled, spoken } from '../support/history.ts'
 import {

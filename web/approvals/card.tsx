@@ -4,7 +4,7 @@ import { capitalize } from '../../domain/format.ts'
 import { formatProof } from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
 import { changes } from '../differences.ts'
-import { Exact, Inert, inertText } from '../inert.tsx'
+import { Exact, Inert, inertText } from '../markdown.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
 import { StaysDownInDryRun } from '../plan/plan.tsx'
@@ -12,8 +12,7 @@ import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { Decide } from './decide.tsx'
 import { ConsequencesOrEnd } from './decision-bar.tsx'
-import { DryRun } from './dry-run.tsx'
-import { Changes } from './edit.tsx'
+import { Changes, DryRun } from './edit.tsx'
 
 export function ApprovalPage({ id }: { id: string }) {
   const approval = useQuery({

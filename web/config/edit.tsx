@@ -4,7 +4,7 @@ import { truncate } from '../../domain/format.ts'
 import { ask } from '../api.ts'
 import { type Line, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert } from '../markdown.tsx'
 import { Failed } from '../page-frame.tsx'
 import { invalidateSettings, type Setting } from './query.ts'
 

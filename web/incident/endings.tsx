@@ -1,15 +1,51 @@
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
+import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
-import { useDraft } from '../draft.ts'
-import { Choice, SelectField, toIsoTime, UntilField } from '../fields.tsx'
-import { inertText } from '../inert.tsx'
-import { ActionDialog, PersonText, type Props } from './action-dialog.tsx'
+import { ask, queryClient } from '../api.ts'
+import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
+import { inertText } from '../markdown.tsx'
+import { Confirm } from '../page-frame.tsx'
+import { useSession } from '../sign-in.tsx'
+import { getRefusal } from './rows.ts'
+
+export type Props = { incident: Incident; refused: string | null }
+type DialogProps = Props & {
+  button: string
+  path: string
+  title: string
+  body?(): unknown
+  children: ReactNode
+}
+
+/** A button for something that is done to this incident, with the dialog that asks what it takes. */
+export function ActionDialog({ incident, refused, button, path, title, body, children }: DialogProps) {
+  const run = async () => {
+    await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
+    forgetDrafts(incident.id)
+    for (const key of ['incident', 'surroundings', 'events']) {
+      void queryClient.invalidateQueries({ queryKey: [key, incident.id] })
+    }
+    void queryClient.invalidateQueries({ queryKey: ['expectations'] })
+  }
+  return (
+    <Confirm button={button} label="this incident" title={title} refused={refused} run={run}>
+      {children}
+    </Confirm>
+  )
+}
+
+type TextProps = { id: string; label: string; value: string; required?: boolean; onChange(value: string): void }
+
+/** What a person writes for others to read. */
+export function PersonText({ required = true, ...rest }: TextProps) {
+  return <TextArea rows={3} required={required} minLength={3} maxLength={required ? 2000 : 1000} {...rest} />
+}
 
 const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resolved', 'no_fault']
 
 /** A person says what it was: nothing is chosen for them. */
-export function Resolve({ incident, refused }: Props) {
+function Resolve({ incident, refused }: Props) {
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
   const [text, setText] = useDraft(`resolution of ${incident.id}`)
   const options = (incident.type === 'question' ? (['answered', ...outcomes] as const) : outcomes).map(
@@ -35,7 +71,7 @@ export function Resolve({ incident, refused }: Props) {
 
 const categoryOptions = [['', 'not said'], ...Object.entries(categoryWords)] as [EscalationCategory | '', string][]
 
-export function Escalate({ incident, refused }: Props) {
+function Escalate({ incident, refused }: Props) {
   const [text, setText] = useDraft(`escalation of ${incident.id}`)
   const [next, setNext] = useDraft(`next step of ${incident.id}`)
   const [category, setCategory] = useState<EscalationCategory | ''>('')
@@ -67,7 +103,7 @@ export function Escalate({ incident, refused }: Props) {
   )
 }
 
-export function Cancel({ incident, refused }: Props) {
+function Cancel({ incident, refused }: Props) {
   const [text, setText] = useDraft(`cancellation of ${incident.id}`)
   const [until, setUntil] = useState('')
   const iso = toIsoTime(until)
@@ -95,15 +131,7 @@ export function Cancel({ incident, refused }: Props) {
 type Subject = 'alert' | 'resource' | 'type'
 
 /** Marks what fires as expected until a date: code compares what it sees then with what is true now, and nobody is notified while it is the same. */
-export function Expect({
-  incident,
-  hasAlert,
-  refused,
-}: {
-  incident: Incident
-  hasAlert: boolean
-  refused: string | null
-}) {
+function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert: boolean; refused: string | null }) {
   const subjects: (readonly [Subject, string])[] = [
     ...(hasAlert ? ([['alert', 'this alert']] as const) : []),
     ...(incident.resource
@@ -131,6 +159,58 @@ export function Expect({
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="expected-until" label="Until when?" required value={until} onChange={setUntil} />
       <PersonText id="expected-reason" label="Why is it expected?" value={reason} onChange={setReason} />
+    </ActionDialog>
+  )
+}
+
+/** What a person can do about an incident. What cannot be done now is shown with its reason, not hidden. */
+export function Actions({ incident, surroundings }: { incident: Incident; surroundings: Surroundings | null }) {
+  const { data: session } = useSession()
+  const refused = (action: PersonAction) => getRefusal(surroundings, action)
+  const isMine = incident.owner !== null && incident.owner.name === session?.name
+  return (
+    <div className="row">
+      {!isMine && <Take incident={incident} refused={refused('take')} />}
+      {incident.owner && (
+        <ActionDialog
+          incident={incident}
+          refused={refused('give_back')}
+          button="Give back"
+          path="give-back"
+          title="Give this incident back"
+        >
+          <p>It stays escalated. What fires on is in the digest, and what begins again is investigated.</p>
+        </ActionDialog>
+      )}
+      <Resolve incident={incident} refused={refused('resolve')} />
+      <Escalate incident={incident} refused={refused('escalate')} />
+      <Cancel incident={incident} refused={refused('cancel')} />
+      <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
+      <ActionDialog
+        incident={incident}
+        refused={refused('investigate')}
+        button={incident.status === 'open' ? 'Investigate now' : 'Investigate again'}
+        path="investigate"
+        title="Put it before the agent"
+      >
+        <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
+      </ActionDialog>
+    </div>
+  )
+}
+
+function Take(props: Props) {
+  return (
+    <ActionDialog
+      {...props}
+      button="Take"
+      path="take"
+      title={props.incident.owner ? 'Take it over' : 'Take this incident'}
+    >
+      <p>
+        A run ends first, and a write under way is looked at. While you have it the agent makes no attempt and nobody is
+        reminded; you hear what its alert does. Half a day without an act of yours gives it back.
+      </p>
     </ActionDialog>
   )
 }

@@ -1,14 +1,155 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 import { formatSpan } from '../../domain/format.ts'
-import type { Operator } from '../../domain/operator.ts'
-import { ask, type Page } from '../api.ts'
+import type { Operator, PersonRole } from '../../domain/operator.ts'
+import { type Risk, risks } from '../../domain/tool.ts'
+import { ask, type Page, queryClient } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
-import { Inert } from '../inert.tsx'
-import { Heading, Nothing } from '../page-frame.tsx'
+import { CheckField, ReasonField, SelectField, TextField, toOptions } from '../fields.tsx'
+import { Inert, inertText } from '../markdown.tsx'
+import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { type Place, usePlace } from '../router.tsx'
-import { useSession } from '../session.ts'
+import { rolesOfPeople, useSession } from '../sign-in.tsx'
 import { formatMoment, useNow } from '../time.ts'
-import { PersonForm } from './person-form.tsx'
+
+type Draft = ReturnType<typeof toDraft>
+
+function toDraft(person: Operator | null) {
+  return {
+    name: person?.name ?? '',
+    role: person?.role ?? ('approver' as PersonRole),
+    maxRisk: person?.maxRisk ?? ('high' as Risk),
+    // No type at all and every type are as far apart as can be: neither is an empty field.
+    allTypes: !person?.incidentTypes,
+    types: person?.incidentTypes?.join(' ') ?? '',
+    slack: person?.slackUserId ?? '',
+    disabled: Boolean(person?.disabledAt),
+    reason: '',
+  }
+}
+
+function toRequest({ role, maxRisk, allTypes, types, slack, disabled, reason }: Draft) {
+  return {
+    role,
+    maxRisk,
+    incidentTypes: allTypes ? null : types.split(/[\s,]+/).filter(Boolean),
+    disabled,
+    reason,
+    slackUserId: slack.trim() || null,
+  }
+}
+
+type Props = { button: string; person: Operator | null; isSelf: boolean }
+
+/** Makes a person, or changes what one may. The server takes the change whole, with its reason. */
+function PersonForm({ button, person, isSelf }: Props) {
+  const [draft, setDraft] = useState(() => toDraft(person))
+  const save = async () => {
+    await ask(`/operators/${encodeURIComponent(draft.name.trim())}`, {
+      method: 'PUT',
+      // A name that is taken would change the person who has it.
+      ifNoneMatch: person ? undefined : '*',
+      body: toRequest(draft),
+    })
+    await queryClient.invalidateQueries({ queryKey: ['people'] })
+  }
+  const fields = {
+    id: `person-${person?.id ?? 'new'}`,
+    draft,
+    change: (part: Partial<Draft>) => setDraft({ ...draft, ...part }),
+  }
+  return (
+    <Confirm
+      button={button}
+      label={person ? inertText(person.name) : ''}
+      title={person ? `What ${inertText(person.name)} may` : 'Add a person'}
+      // From what the person may now, not from what was typed and left.
+      onOpen={() => setDraft(toDraft(person))}
+      run={save}
+    >
+      {!person && <NameField {...fields} />}
+      <AuthorityFields {...fields} isRoleGiven={Boolean(person?.issuer)} isSelf={isSelf} />
+      <DoorFields {...fields} isSelf={isSelf} />
+      <ReasonField
+        id={`${fields.id}-reason`}
+        label="Why, for the audit"
+        value={draft.reason}
+        onChange={(reason) => fields.change({ reason })}
+      />
+    </Confirm>
+  )
+}
+
+type FieldsProps = { id: string; draft: Draft; change(part: Partial<Draft>): void }
+
+function NameField({ id, draft, change }: FieldsProps) {
+  return (
+    <TextField
+      id={`${id}-name`}
+      label="Name, one word, as rows will show it"
+      required
+      pattern="[A-Za-z0-9][\w.@+\-]{0,63}"
+      value={draft.name}
+      onChange={(name) => change({ name })}
+    />
+  )
+}
+
+/** What the person may decide. `isRoleGiven`: the role comes from a provider. */
+function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: boolean }) {
+  const { id, draft, change, isRoleGiven, isSelf } = props
+  return (
+    <>
+      <SelectField
+        label="Role"
+        value={draft.role}
+        options={toOptions(rolesOfPeople)}
+        disabled={isRoleGiven || isSelf}
+        onChange={(role) => change({ role })}
+      >
+        {isRoleGiven && <span className="small soft">comes from the groups at the provider</span>}
+        {isSelf && <span className="small soft">another admin changes yours</span>}
+      </SelectField>
+      <SelectField
+        label="Decides about risks up to"
+        value={draft.maxRisk}
+        options={toOptions(risks)}
+        onChange={(maxRisk) => change({ maxRisk })}
+      />
+      <CheckField checked={draft.allTypes} onChange={(allTypes) => change({ allTypes })}>
+        In incidents of all types
+      </CheckField>
+      <TextField
+        id={`${id}-types`}
+        label="Else in incidents of these (empty: in none)"
+        className="mono"
+        placeholder="disk_pressure replication_lag"
+        disabled={draft.allTypes}
+        value={draft.types}
+        onChange={(types) => change({ types })}
+      />
+    </>
+  )
+}
+
+/** Where the person may come in. */
+function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boolean }) {
+  return (
+    <>
+      <TextField
+        id={`${id}-slack`}
+        label="Member id at Slack (empty: may not decide there)"
+        className="mono"
+        placeholder="U012AB3CD"
+        value={draft.slack}
+        onChange={(slack) => change({ slack })}
+      />
+      <CheckField checked={draft.disabled} disabled={isSelf} onChange={(disabled) => change({ disabled })}>
+        Disabled: comes in nowhere, with any token or browser
+      </CheckField>
+    </>
+  )
+}
 
 /** People: what each may decide, when they were last seen, and how to change it. */
 export function PeoplePage({ title }: { title: string }) {

@@ -1,4 +1,4 @@
-import { inertText } from '../inert.tsx'
+import { inertText } from '../markdown.tsx'
 import { type Block, formatFree, type HostRow } from './layout.ts'
 
 const width = 340

@@ -1,5 +1,5 @@
 import type { PlacementProblem } from '../../domain/placement.ts'
-import { inertText } from '../inert.tsx'
+import { inertText } from '../markdown.tsx'
 import { type Block, formatFree, type HostRow, layout, listTouched, type PlanToDraw } from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
 

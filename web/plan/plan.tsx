@@ -1,16 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { capitalize } from '../../domain/format.ts'
 import {
+  capitalize,
   formatDown,
   formatObstacle,
   formatPlanProof,
   formatStanding,
   toStandingAfter,
-} from '../../domain/format-plan.ts'
+} from '../../domain/format.ts'
 import type { Proposal, ProposalWithProblem } from '../../domain/placement.ts'
 import { ask } from '../api.ts'
-import { Inert } from '../inert.tsx'
+import { Inert } from '../markdown.tsx'
 import { lastPosition } from './layout.ts'
 import { PlacementPicture } from './picture.tsx'
 import { Stepper, Steps } from './steps.tsx'

@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import type { PlanStep } from '../../domain/placement.ts'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText } from '../markdown.tsx'
 import { lastPosition } from './layout.ts'
 
 type Props = { steps: PlanStep[]; position: number; go: (position: number) => void }

@@ -19,7 +19,7 @@ import {
   subject,
   text,
 } from '../facts.ts'
-import { clearLogs } from './full-log.ts'
+import { clearLogs } from './deploy.ts'
 
 /** How many nodes are looked at one by one after a repair. */
 const verifyAtMost = 3

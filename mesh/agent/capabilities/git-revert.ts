@@ -6,11 +6,11 @@ import { gitRevertArgs } from '../../specs/git-history.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
 import { assertWritable, type Checkout, type Commit, commitAt, inIdleCheckout, uncommitted } from '../checkout.ts'
 import { environmentIn, output, reportTree } from '../container-rehearsal.ts'
+import { weighWrite } from '../manifest.ts'
 import { CapabilityError } from '../operation.ts'
 import { whyNotDone } from '../programs.ts'
 import { inThrowAway } from '../rehearsal.ts'
 import { changed, inCheckout, missingGit, namesIn } from '../repository.ts'
-import { weighWrite } from '../roots.ts'
 
 type Args = z.infer<typeof gitRevertArgs>
 

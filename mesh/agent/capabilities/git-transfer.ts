@@ -13,6 +13,7 @@ import {
   type Weight,
 } from '../capability.ts'
 import { type Remote, remoteOf } from '../checkout.ts'
+import { type PathRejection, type Place, requirePlace, weighWrite } from '../manifest.ts'
 import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
 import { tail, whyNotDone } from '../programs.ts'
 import {
@@ -26,7 +27,6 @@ import {
   inCheckout,
   missingGit,
 } from '../repository.ts'
-import { type PathRejection, type Place, requirePlace, weighWrite } from '../roots.ts'
 import { beside, entry, type OpenEntry, within } from '../walk.ts'
 import { gitCommit } from './git.ts'
 

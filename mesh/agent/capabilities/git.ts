@@ -16,11 +16,11 @@ import {
   uncommitted,
 } from '../checkout.ts'
 import { environmentIn, output, reportTree } from '../container-rehearsal.ts'
+import { isSecret, requirePlace, weighRead, weighWrite } from '../manifest.ts'
 import { CapabilityError, toOutcome } from '../operation.ts'
 import { whyNotDone } from '../programs.ts'
 import { inThrowAway, withheld } from '../rehearsal.ts'
 import { changed, checkoutAt, inCheckout, missingGit, missingGitToRead } from '../repository.ts'
-import { isSecret, requirePlace, weighRead, weighWrite } from '../roots.ts'
 
 type CommitArgs = z.infer<typeof gitCommitArgs>
 

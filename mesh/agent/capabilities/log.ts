@@ -2,10 +2,10 @@ import type { z } from 'zod'
 import { stripText } from '../../../safety/strip.ts'
 import { logReadArgs, mostLogLines } from '../../specs/host.ts'
 import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
-import { readPart } from '../content.ts'
+import { isSecret, requirePlace, weighRead } from '../manifest.ts'
 import { CapabilityError, toOutcome } from '../operation.ts'
 import { find, whyNotDone } from '../programs.ts'
-import { isSecret, requirePlace, weighRead } from '../roots.ts'
+import { readPart } from '../replace.ts'
 import { at, openContent } from '../walk.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']

@@ -17,7 +17,7 @@ import {
   whyNeverSignalled,
 } from '../process-facts.ts'
 import { type Process, pids, processOf, statusField } from '../programs.ts'
-import { heldBy, type Socket, socketsAt } from '../sockets.ts'
+import { heldBy, type Socket, socketsAt } from '../systemd.ts'
 
 type Args = z.infer<typeof procListArgs>
 

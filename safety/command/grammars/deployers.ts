@@ -151,3 +151,120 @@ export const deployers: Grammars = {
     options: spell({ name: '-n --namespace', flag: '-v --version' }),
   },
 }
+
+/**
+ * Programs that send a packet to a named host. What they send is theirs, not the model's: no bodies, no headers, no lookups of
+ * names that are not already known.
+ */
+export const remote: Grammars = {
+  curl: {
+    // -d, -F, -T and -X send or change, -H, -A, -e and -b may carry anything out, -K reads options, -O and -D write,
+    // -x and --resolve go elsewhere, -L goes where the answer says, -w @file reads. Braces and brackets make many addresses.
+    manual: 'curl(1), curl 7.88',
+    options: spell({
+      flag: `-0 -4 -6 -f -g -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
+        --insecure --ipv4 --ipv6 --no-buffer --no-progress-meter --show-error --silent --tlsv1.2 --tlsv1.3 --verbose -h --help
+        -V --version`,
+      number: '-m --connect-timeout --max-time --retry --retry-delay --retry-max-time --max-filesize',
+      sink: '-o --output',
+      text: '-w --write-out -r --range',
+      url: '--url',
+    }),
+    operands: { rest: 'url', min: 1, unlessOption: ['--url', '--version', '-V', '--help', '-h'] },
+    refuses: ['^@', '%output', '[{\\[][^}\\]]*[,-][^}\\]]*[}\\]]'],
+  },
+  dig: {
+    // -f reads names from a file and -k a key; `@` names the server.
+    manual: 'dig(1), BIND 9.18',
+    options: spell({
+      flag: `-4 -6 -m -r -u -v +short +noall +answer +trace +stats +nostats +comments +nocomments +question +noquestion +authority
+        +noauthority +additional +noadditional +tcp +notcp +dnssec +norecurse +recurse +multiline +identify +nsid +cmd +nocmd
+        +all +search +nosearch +cdflag +adflag +vc +ttlid +ttlunits
+        +time=1 +time=2 +time=3 +time=5 +tries=1 +tries=2 +tries=3 +retry=0 +retry=1`,
+      text: '-c -t',
+      number: '-p',
+      host: '-q -x',
+    }),
+    style: 'word',
+    operands: { rest: 'host', min: 1, unlessOption: ['-q', '-x'] },
+    keywords:
+      'A AAAA ANY CAA CNAME DNSKEY DS MX NAPTR NS PTR SOA SRV TXT IN a aaaa any caa cname mx ns ptr soa srv txt'.split(
+        ' ',
+      ),
+  },
+  fping: {
+    manual: 'fping(8), fping 5.1',
+    options: spell({ flag: '-4 -6 -a -A -d -e -n -q -s -u -v', number: '-b -B -c -C -i -p -r -t', text: '-I' }),
+    operands: { rest: 'host', min: 1 },
+  },
+  host: {
+    manual: 'host(1), BIND 9.18',
+    options: spell({ flag: '-4 -6 -a -C -d -r -s -T -U -v -V', text: '-c -t', number: '-N -R -W' }),
+    operands: { first: ['host', 'host'], min: 1 },
+  },
+  ...each('mtr mtr-packet', {
+    // -F reads names from a file; without a report it wants a terminal.
+    manual: 'mtr(8), mtr 0.95',
+    options: spell({
+      flag: '-4 -6 -b -e -j -l -n -r -T -u -w -z --aslookup --json --no-dns --report --report-wide --show-ips --tcp --udp',
+      number: '-B -c -f -G -i -m -P -Q -s -U -Z --interval --max-ttl --port --psize --report-cycles --timeout',
+    }),
+    operands: { first: ['host'], min: 1 },
+    endless: {
+      when: 'always',
+      unless: ['-r', '-w', '-j', '--report', '--report-wide', '--json'],
+      instead: { drop: [], add: ['--report', '-c', '5'] },
+    },
+  }),
+  ...each('nc ncat netcat', {
+    // Without -z it carries what it is given, so that is a word that only asks; -e and -c run programs, -l listens.
+    manual: 'nc(1), OpenBSD netcat 1.219',
+    options: spell({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
+    operands: { first: ['host', 'number'], min: 2 },
+    requires: ['-z'],
+    // ZooKeeper's four letters, memcached's and Redis' questions.
+    input: '^\\s*(?:ruok|srvr|stat|mntr|isro|wchs|version|stats|ping|info|quit)\\s*(?:quit\\s*)?$',
+  }),
+  nslookup: {
+    manual: 'nslookup(1), BIND 9.18',
+    style: 'word',
+    options: spell({
+      text: '-type -query -class',
+      'text?': '-type -query -class -querytype',
+      'number?': '-timeout -retry -port',
+    }),
+    operands: { first: ['host', 'host'], min: 1 },
+  },
+  ...each('ping ping4 ping6', {
+    // -f floods, -p and -s fill the packet with the model's bytes.
+    manual: 'ping(8), iputils 20221126',
+    options: spell({
+      flag: '-4 -6 -a -A -D -n -O -q -r -R -v -V',
+      number: '-c -i -M -Q -t -w -W',
+      name: '-I',
+    }),
+    operands: { first: ['host'], min: 1 },
+    endless: { when: 'always', unless: ['-c', '-w'], instead: { drop: [], add: ['-c', '4'] } },
+  }),
+  ...each('traceroute traceroute6 tracepath tracepath6', {
+    manual: 'traceroute(8); tracepath(8), iputils 20221126',
+    options: spell({
+      flag: '-4 -6 -A -b -e -F -I -n -r -T -U --back --icmp --mtu --tcp --udp',
+      number: '-f -l -m -N -p -q -w -z',
+      name: '-i',
+    }),
+    operands: { first: ['host', 'number'], min: 1 },
+  }),
+  wget: {
+    // It writes unless -O - or --spider; a redirection is followed, so --max-redirect=0 has to be there.
+    manual: 'wget(1), GNU Wget 1.21',
+    options: spell({
+      flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',
+      number: '-t -T --timeout --tries',
+      sink: '-O --output-document',
+    }),
+    operands: { rest: 'url', min: 1 },
+    requires: ['--spider', '-O', '--output-document'],
+    requiresAll: ['--max-redirect=0'],
+  },
+}

@@ -1,5 +1,5 @@
 import type { Grammar, Grammars } from '../grammar.ts'
-import { each, spell } from './spell.ts'
+import { each, gnu, spell } from './spell.ts'
 
 const text = { rest: 'text' } as const
 const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({
@@ -135,5 +135,154 @@ export const packages: Grammars = {
     options: spell({ flag: '--no-refresh -n --non-interactive -q --quiet' }),
     requires: ['--no-refresh'],
     commands: each('if info lr repos se search', one('zypper(8)', '-d -i -s -u --details --installed-only')),
+  },
+}
+
+/** Archives and compressed files, listed, tested and printed. */
+export const archives: Grammars = {
+  ...each('bzip2 bunzip2 unxz unzstd xz zstd', {
+    // The last mode wins, so that -t -d would replace the file: -d is in only with -c in the same word.
+    manual: 'bzip2(1), xz(1), zstd(1)',
+    options: spell({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
+    operands: { rest: 'file', min: 1 },
+    requires: ['-c', '-cd', '-dc', '--stdout', '-l', '--list', '-t', '--test'],
+    measures: { unless: ['-c', '-cd', '-dc', '--stdout'] },
+  }),
+  ...each('gzip gunzip', {
+    // Without one of these they replace the file.
+    manual: 'gzip(1), gzip 1.12',
+    options: spell({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
+    operands: { rest: 'file', min: 1 },
+    requires: ['-c', '--stdout', '-l', '--list', '-t', '--test'],
+    measures: { unless: ['-c', '--stdout'] },
+  }),
+  tar: {
+    // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run programs.
+    manual: 'tar(1), GNU tar 1.34',
+    options: spell({
+      flag: `-a -j -J -t -v -z --bzip2 --full-time --gzip --list --numeric-owner --utc --verbose --wildcards --xz --zstd
+        ${gnu}`,
+      file: '-f --file',
+      text: '--exclude',
+    }),
+    bsd: 'tvfzjJa',
+    bsdValues: { f: 'file' },
+    operands: { rest: 'text' },
+    requires: ['-t', '--list'],
+    measures: {},
+    // A first word of letters alone is read as options, whatever follows: `tar If program archive -t`.
+    refuses: [':', '^[a-z0-9]+$'],
+  },
+  unzip: {
+    // -p and -c print what is inside.
+    manual: 'unzip(1), Info-ZIP 6.0',
+    options: spell({ flag: '-C -l -q -t -v -z' }),
+    operands: { first: ['file'], rest: 'text', min: 1 },
+    requires: ['-l', '-t', '-v', '-z'],
+    measures: {},
+  },
+  ...each('zcat bzcat xzcat zstdcat lz4cat gzcat', {
+    manual: 'zcat(1), bzcat(1), xzcat(1), zstdcat(1)',
+    options: spell({ flag: '-f -q -v --help --version' }),
+    operands: { rest: 'file' },
+  }),
+  zipinfo: {
+    manual: 'zipinfo(1), Info-ZIP 3.0',
+    options: spell({ flag: '-1 -2 -C -h -l -m -s -t -T -v -z' }),
+    measures: {},
+    operands: { first: ['file'], rest: 'text', min: 1 },
+  },
+}
+
+/** Words of a packet filter, pcap-filter(7). A name that is not one of them is looked up in the DNS. */
+const filter =
+  `host|net|port|portrange|src|dst|and|or|not|ether|ip|ip6|arp|rarp|tcp|udp|icmp|icmp6|vlan|proto|broadcast|multicast|
+inbound|outbound|less|greater|len|mask|tcpflags|tcp-syn|tcp-ack|tcp-fin|tcp-rst|tcp-push|syn|ack`.replaceAll('\n', '')
+
+/** What a program does just now: threads, packets, input and output, for a bounded while. */
+export const snapshots: Grammars = {
+  iotop: {
+    manual: 'iotop(8), iotop 0.6; iotop-c 1.23',
+    options: spell({
+      flag: '-a -b -k -o -P -q -qq -qqq -t --accumulated --batch --kilobytes --only --processes --quiet --time --version',
+      number: '-d -n -p --delay --iter --pid',
+      name: '-u --user',
+    }),
+    endless: { when: 'always', unless: ['-n', '--iter'], instead: { drop: [], add: ['-b', '-n', '1'] } },
+  },
+  jcmd: {
+    // GC.run, heap dumps and what changes flags act; VM.system_properties and VM.command_line show passwords.
+    manual: 'jcmd(1), OpenJDK 17',
+    options: spell({ flag: '-l -h' }),
+    operands: { first: ['text', 'name'], rest: 'name' },
+    refuses: [
+      '^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)',
+      '^(?:baseline|shutdown)$',
+      '^(?:GC|VM|Thread|Compiler|JFR|ManagementAgent|JVMTI|PerfCounter|System)\\.(?!(?:heap_info|finalizer_info|version|uptime|flags|info|classloader_stats|print|queue|codecache|codelist|native_memory)$)',
+    ],
+  },
+  jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spell({ flag: '-l -q' }) },
+  jinfo: {
+    // Without an option it prints properties, which hold passwords; a sign before the flag's name sets it.
+    manual: 'jinfo(1), OpenJDK 17',
+    style: 'word',
+    options: spell({ flag: '-flags', name: '-flag' }),
+    operands: { first: ['number'], min: 1 },
+    requires: ['-flags', '-flag'],
+    refuses: ['[=+]', '^-'],
+  },
+  // jmap is left out: a walk through the heap holds the program up.
+  jstack: {
+    manual: 'jstack(1), OpenJDK 17',
+    style: 'word',
+    options: spell({ flag: '-l -e' }),
+    operands: { first: ['number'], min: 1 },
+  },
+  jstat: {
+    manual: 'jstat(1), OpenJDK 17',
+    style: 'word',
+    options: spell({
+      flag: '-class -compiler -gc -gccapacity -gccause -gcmetacapacity -gcnew -gcnewcapacity -gcold -gcoldcapacity -gcutil -printcompilation -t',
+      number: '-h',
+    }),
+    // Process, interval, count: without the count it goes on.
+    operands: { first: ['number', 'text', 'number'], min: 1 },
+    refuses: ['[@/]'],
+    endless: { when: 'period', instead: { drop: [], add: ['2'] } },
+    requires:
+      '-class -compiler -gc -gccapacity -gccause -gcmetacapacity -gcnew -gcnewcapacity -gcold -gcoldcapacity -gcutil -printcompilation'.split(
+        ' ',
+      ),
+  },
+  ...each('pstack eu-stack', {
+    manual: 'pstack(1), eu-stack(1)',
+    options: spell({ number: '-p' }),
+    operands: { first: ['number'] },
+  }),
+  sleep: {
+    manual: 'sleep(1), coreutils 9.1',
+    operands: { first: ['number'], min: 1 },
+    refuses: ['^\\d{3,}', '^[6-9]\\d', '[mhd]$', 'inf'],
+  },
+  tcpdump: {
+    // -w and -z write and run, -r and -F read, -A, -X and -x print what is in the packets.
+    manual: 'tcpdump(8), tcpdump 4.99; pcap-filter(7)',
+    options: spell({
+      flag: '-e -l -n -nn -p -q -t -tt -ttt -tttt -v -vv -D --list-interfaces -K -L -N -O -S -# --number --version',
+      number: '-c -s -y',
+      name: '-i --interface',
+      text: '-Q',
+    }),
+    operands: { rest: 'text' },
+    refusesOperands: [
+      `(^|[\\s(!=<>&|\\[])(?!(${filter})(?![\\w.-]))[a-z_][\\w.-]*`,
+      '(^|[\\s(!=<>&|])[0-9][0-9.-]*[g-z_]',
+      '[^\\x00-\\x7f]',
+    ],
+    endless: {
+      when: 'always',
+      unless: ['-c', '-D', '--list-interfaces', '--version'],
+      instead: { drop: [], add: ['-c', '50'] },
+    },
   },
 }

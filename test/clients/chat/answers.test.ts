@@ -3,7 +3,7 @@ import { readServedModel } from '../../../clients/chat/window.ts'
 import { baseUrlOf, createModelClient, type ModelRequest } from '../../../clients/model.ts'
 import { openAi, openRouter, providerFailed } from '../../support/model-hosts/hosted.ts'
 import { llamaCpp, ollama, vllm } from '../../support/model-hosts/local.ts'
-import { apiKey, fault, later, plain, said, useHosts } from './hosts.ts'
+import { apiKey, fault, later, plain, said, useHosts } from '../local-server.ts'
 
 describe('answers', () => {
   const start = useHosts()

@@ -4,8 +4,14 @@ import { PlatformError } from '../../../clients/platform.ts'
 import { createProxmoxClient, type ProxmoxOptions } from '../../../clients/proxmox/client.ts'
 import { resourceId } from '../../../tools/define.ts'
 import { answerJson, startLocalServer } from '../local-server.ts'
-import { memoryJournal } from './cluster.ts'
-import { aGuest, pathsSeen, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
+import {
+  aGuest,
+  memoryJournal,
+  pathsSeen,
+  type ScriptedProxmox,
+  startScriptedProxmox,
+  token,
+} from './scripted-proxmox.ts'
 
 let pve: ScriptedProxmox
 const client = (more: Partial<ProxmoxOptions> = {}) =>

@@ -1,4 +1,4 @@
-import { unifiedDiff } from '../../../mesh/agent/content.ts'
+import { unifiedDiff } from '../../../mesh/agent/replace.ts'
 import { type AgentOptions, startAgent } from '../../../mesh/agent/start.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { fsList, fsRead, fsStat } from '../../../mesh/agent/capabilities/fs.ts'
-import { parsePlace } from '../../../mesh/agent/roots.ts'
+import { parsePlace } from '../../../mesh/agent/manifest.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { ask, type Device, deviceOf, done, fault } from './device.ts'
 

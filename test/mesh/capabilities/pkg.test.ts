@@ -1,158 +1,285 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { apt, installWith, pkgInstall, pkgSearch, searchWith } from '../../../mesh/agent/capabilities/pkg.ts'
+import { readStat } from '../../../mesh/agent/programs.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
+import { aGranted, aManifest, keys, type Running, startAgent } from '../agent/running.ts'
 import { type Device, deviceOf, done, fault } from './device.ts'
 
-// The real apt-get and dpkg, in a root of their own with a repository of hand-made packages. dpkg wants to be root for that.
-const here = existsSync('/usr/bin/apt-get') && existsSync('/usr/bin/dpkg-deb') && process.getuid!() === 0
-const onDebian = here ? test : test.skip
+describe('pkg', () => {
+  // The real apt-get and dpkg, in a root of their own with a repository of hand-made packages. dpkg wants to be root for that.
+  const here = existsSync('/usr/bin/apt-get') && existsSync('/usr/bin/dpkg-deb') && process.getuid!() === 0
+  const onDebian = here ? test : test.skip
 
-let place: ReturnType<typeof temporaryDirectory>
-let device: Device
-let root: string
-let options: string[]
-const at = (...names: string[]) => join(place.path, ...names)
+  let place: ReturnType<typeof temporaryDirectory>
+  let device: Device
+  let root: string
+  let options: string[]
+  const at = (...names: string[]) => join(place.path, ...names)
 
-beforeAll(() => {
-  place = temporaryDirectory()
-  device = deviceOf(at('state'), {})
-  if (!here) return
-  root = at('root')
-  const repository = at('repository')
-  for (const directory of [
-    ...['root/var/lib/dpkg/info', 'root/var/lib/dpkg/updates', 'root/var/lib/apt/lists/partial'],
-    ...['root/var/cache/apt/archives/partial', 'root/etc/apt/preferences.d', 'root/var/log/apt', 'repository'],
-  ])
-    mkdirSync(at(directory), { recursive: true })
-  writeFileSync(at('root/var/lib/dpkg/status'), '')
-  writeFileSync(at('root/etc/apt/sources.list'), `deb [trusted=yes] file:${repository} ./\n`)
-  writeFileSync(
-    join(repository, 'Packages'),
-    [
-      build(repository, 'nightly-probe', '1.2', 'Probes at night', 'Depends: nightly-base'),
-      build(repository, 'nightly-base', '3.0+x', 'What probes need', ''),
-      build(repository, 'nightly-rival', '1.0', 'Cannot live beside it', 'Conflicts: nightly-base'),
-    ].join('\n'),
-  )
-  options = [
-    ...[
-      '-o',
-      `Dir=${root}`,
-      '-o',
-      `Dir::State::status=${root}/var/lib/dpkg/status`,
-      '-o',
-      'Dir::Bin::dpkg=/usr/bin/dpkg',
-    ],
-    ...[
-      '-o',
-      'Dir::Bin::methods=/usr/lib/apt/methods',
-      '-o',
-      'APT::Sandbox::User=root',
-      '-o',
-      `DPkg::Options::=--root=${root}`,
-    ],
-    ...['-o', 'DPkg::Options::=--force-not-root', '-o', `DPkg::Options::=--log=${root}/dpkg.log`],
-    ...['-o', 'APT::Architecture=amd64', '-o', 'APT::Architectures::=amd64'],
-  ]
-  execFileSync('apt-get', [...options, 'update'], { stdio: 'pipe' })
-})
-afterAll(() => place.remove())
-
-/** A real .deb and its paragraph in the index. */
-function build(repository: string, name: string, version: string, description: string, field: string): string {
-  const tree = at('build', name)
-  mkdirSync(join(tree, 'DEBIAN'), { recursive: true })
-  mkdirSync(join(tree, 'opt'), { recursive: true })
-  writeFileSync(join(tree, 'opt', name), `${version}\n`)
-  const control = [
-    ...[`Package: ${name}`, `Version: ${version}`, 'Architecture: all', 'Maintainer: Nobody <nobody@localhost>'],
-    ...(field ? [field] : []),
-    `Description: ${description}`,
-  ]
-  writeFileSync(join(tree, 'DEBIAN/control'), `${control.join('\n')}\n`)
-  const file = join(repository, `${name}.deb`)
-  execFileSync('dpkg-deb', ['--build', '--root-owner-group', tree, file], { stdio: 'pipe' })
-  const bytes = readFileSync(file)
-  const digest = createHash('sha256').update(bytes).digest('hex')
-  return `${control.join('\n')}\nFilename: ./${name}.deb\nSize: ${bytes.length}\nSHA256: ${digest}\n`
-}
-
-const search = (text: string) => done(device, searchWith(apt(options)), { text })
-const install = (...packages: string[]) => [device, installWith(apt(options)), { packages }] as const
-
-onDebian('packages are searched by name and description', async () => {
-  expect(await search('nightly-p')).toEqual({
-    packages: [{ name: 'nightly-probe', description: 'Probes at night' }],
-    total: 1,
+  beforeAll(() => {
+    place = temporaryDirectory()
+    device = deviceOf(at('state'), {})
+    if (!here) return
+    root = at('root')
+    const repository = at('repository')
+    for (const directory of [
+      ...['root/var/lib/dpkg/info', 'root/var/lib/dpkg/updates', 'root/var/lib/apt/lists/partial'],
+      ...['root/var/cache/apt/archives/partial', 'root/etc/apt/preferences.d', 'root/var/log/apt', 'repository'],
+    ])
+      mkdirSync(at(directory), { recursive: true })
+    writeFileSync(at('root/var/lib/dpkg/status'), '')
+    writeFileSync(at('root/etc/apt/sources.list'), `deb [trusted=yes] file:${repository} ./\n`)
+    writeFileSync(
+      join(repository, 'Packages'),
+      [
+        build(repository, 'nightly-probe', '1.2', 'Probes at night', 'Depends: nightly-base'),
+        build(repository, 'nightly-base', '3.0+x', 'What probes need', ''),
+        build(repository, 'nightly-rival', '1.0', 'Cannot live beside it', 'Conflicts: nightly-base'),
+      ].join('\n'),
+    )
+    options = [
+      ...[
+        '-o',
+        `Dir=${root}`,
+        '-o',
+        `Dir::State::status=${root}/var/lib/dpkg/status`,
+        '-o',
+        'Dir::Bin::dpkg=/usr/bin/dpkg',
+      ],
+      ...[
+        '-o',
+        'Dir::Bin::methods=/usr/lib/apt/methods',
+        '-o',
+        'APT::Sandbox::User=root',
+        '-o',
+        `DPkg::Options::=--root=${root}`,
+      ],
+      ...['-o', 'DPkg::Options::=--force-not-root', '-o', `DPkg::Options::=--log=${root}/dpkg.log`],
+      ...['-o', 'APT::Architecture=amd64', '-o', 'APT::Architectures::=amd64'],
+    ]
+    execFileSync('apt-get', [...options, 'update'], { stdio: 'pipe' })
   })
-  expect(await search('what probes')).toMatchObject({ packages: [{ name: 'nightly-base' }] })
-  // A dot is a dot.
-  expect(await search('night.y')).toEqual({ packages: [], total: 0 })
+  afterAll(() => place.remove())
+
+  /** A real .deb and its paragraph in the index. */
+  function build(repository: string, name: string, version: string, description: string, field: string): string {
+    const tree = at('build', name)
+    mkdirSync(join(tree, 'DEBIAN'), { recursive: true })
+    mkdirSync(join(tree, 'opt'), { recursive: true })
+    writeFileSync(join(tree, 'opt', name), `${version}\n`)
+    const control = [
+      ...[`Package: ${name}`, `Version: ${version}`, 'Architecture: all', 'Maintainer: Nobody <nobody@localhost>'],
+      ...(field ? [field] : []),
+      `Description: ${description}`,
+    ]
+    writeFileSync(join(tree, 'DEBIAN/control'), `${control.join('\n')}\n`)
+    const file = join(repository, `${name}.deb`)
+    execFileSync('dpkg-deb', ['--build', '--root-owner-group', tree, file], { stdio: 'pipe' })
+    const bytes = readFileSync(file)
+    const digest = createHash('sha256').update(bytes).digest('hex')
+    return `${control.join('\n')}\nFilename: ./${name}.deb\nSize: ${bytes.length}\nSHA256: ${digest}\n`
+  }
+
+  const search = (text: string) => done(device, searchWith(apt(options)), { text })
+  const install = (...packages: string[]) => [device, installWith(apt(options)), { packages }] as const
+
+  onDebian('packages are searched by name and description', async () => {
+    expect(await search('nightly-p')).toEqual({
+      packages: [{ name: 'nightly-probe', description: 'Probes at night' }],
+      total: 1,
+    })
+    expect(await search('what probes')).toMatchObject({ packages: [{ name: 'nightly-base' }] })
+    // A dot is a dot.
+    expect(await search('night.y')).toEqual({ packages: [], total: 0 })
+  })
+
+  onDebian('a rehearsed install says what would come, and installs nothing', async () => {
+    const shown = await done(...install('nightly-probe'), { rehearse: true })
+    expect(shown).toMatchObject({ would_change: true, checks: [] })
+    expect(shown.diff).toMatch(/^Inst nightly-base .*\nInst nightly-probe /)
+    expect(existsSync(join(root, 'opt/nightly-probe'))).toBe(false)
+  })
+
+  onDebian('a package is installed with what it needs, and apt is heard line by line', async () => {
+    const result = await done(...install('nightly-probe=1.2'))
+    expect(result.packages).toEqual([{ name: 'nightly-probe', before: null, after: '1.2' }])
+    expect(readFileSync(join(root, 'opt/nightly-probe'), 'utf8')).toBe('1.2\n')
+    expect(existsSync(join(root, 'opt/nightly-base'))).toBe(true)
+    expect(device.lines.some((line) => line.startsWith('Setting up nightly-probe (1.2)'))).toBe(true)
+    expect((await done(...install('nightly-probe'))).packages).toEqual([
+      { name: 'nightly-probe', before: '1.2', after: '1.2' },
+    ])
+  })
+
+  onDebian('nothing is removed to make room for what is installed', async () => {
+    await done(...install('nightly-base'))
+    const { code, message } = await fault(...install('nightly-rival'))
+    expect(code).toBe('failed')
+    expect(message).toMatch(/remove/i)
+    expect(existsSync(join(root, 'opt/nightly-base'))).toBe(true)
+  })
+
+  onDebian('a name that apt would take for a pattern installs nothing', async () => {
+    expect(await fault(...install('nightly.+'))).toEqual({
+      code: 'not_found',
+      message: 'apt knows no package nightly.+',
+    })
+    expect(await fault(...install('nightly-probe', 'no-such-thing'))).toMatchObject({ code: 'not_found' })
+  })
+
+  test.each([
+    '-y',
+    '--reinstall',
+    'nginx-',
+    './local.deb',
+    '/tmp/local.deb',
+    'nginx/stable',
+    'nginx:i386',
+    'Nginx',
+    'nginx*',
+    'task^',
+    'nginx=1.0-',
+    'nginx; id',
+    '',
+  ])('%j is no package to install', (name) => {
+    expect(pkgInstall.args.safeParse({ packages: [name] }).success).toBe(false)
+  })
+
+  test.each(['nginx', 'g++', 'libc6', 'python3.11', 'nginx=1.22.1-9+deb12u1', 'vim=2:9.0.1378-2', 'a2'])(
+    '%j is a package to install',
+    (name) => {
+      expect(pkgInstall.args.safeParse({ packages: [name] }).success).toBe(true)
+    },
+  )
+
+  test('a search runs unasked and an install is asked about', () => {
+    const { manifest } = device
+    expect(pkgSearch.weigh({ text: 'nginx', limit: 1 }, manifest).effect).toBe('read')
+    expect(pkgInstall.weigh({ packages: ['nginx'] }, manifest).effect).toBe('write')
+    expect(pkgSearch.args.safeParse({ text: '--all' }).success).toBe(false)
+  })
 })
 
-onDebian('a rehearsed install says what would come, and installs nothing', async () => {
-  const shown = await done(...install('nightly-probe'), { rehearse: true })
-  expect(shown).toMatchObject({ would_change: true, checks: [] })
-  expect(shown.diff).toMatch(/^Inst nightly-base .*\nInst nightly-probe /)
-  expect(existsSync(join(root, 'opt/nightly-probe'))).toBe(false)
-})
+describe('agent', () => {
+  // Through the agent's own process: signed requests in, its guard and journal between, effects on this machine.
 
-onDebian('a package is installed with what it needs, and apt is heard line by line', async () => {
-  const result = await done(...install('nightly-probe=1.2'))
-  expect(result.packages).toEqual([{ name: 'nightly-probe', before: null, after: '1.2' }])
-  expect(readFileSync(join(root, 'opt/nightly-probe'), 'utf8')).toBe('1.2\n')
-  expect(existsSync(join(root, 'opt/nightly-base'))).toBe(true)
-  expect(device.lines.some((line) => line.startsWith('Setting up nightly-probe (1.2)'))).toBe(true)
-  expect((await done(...install('nightly-probe'))).packages).toEqual([
-    { name: 'nightly-probe', before: '1.2', after: '1.2' },
-  ])
-})
+  const own = keys()
+  const isRoot = process.getuid!() === 0
+  const users: [string, number | undefined][] = [['the user who started it', undefined]]
+  // As most devices should run it.
+  if (isRoot) users.push(['a user without rights', 65534])
 
-onDebian('nothing is removed to make room for what is installed', async () => {
-  await done(...install('nightly-base'))
-  const { code, message } = await fault(...install('nightly-rival'))
-  expect(code).toBe('failed')
-  expect(message).toMatch(/remove/i)
-  expect(existsSync(join(root, 'opt/nightly-base'))).toBe(true)
-})
+  describe.each(users)('an agent that runs as %s', (_, uid) => {
+    let place: ReturnType<typeof temporaryDirectory>
+    let root: string
+    let agent: Running
 
-onDebian('a name that apt would take for a pattern installs nothing', async () => {
-  expect(await fault(...install('nightly.+'))).toEqual({ code: 'not_found', message: 'apt knows no package nightly.+' })
-  expect(await fault(...install('nightly-probe', 'no-such-thing'))).toMatchObject({ code: 'not_found' })
-})
+    beforeAll(async () => {
+      place = temporaryDirectory()
+      root = join(place.path, 'srv')
+      mkdirSync(join(root, 'conf'), { recursive: true })
+      const manifest = aManifest(own, {
+        roots: [{ path: root, writable: true }],
+        checks: [{ path: `${root}/**/*.json`, argv: ['python3', '-m', 'json.tool', '{path}'] }],
+      })
+      give(place.path)
+      agent = await startAgent(own, { manifest, uid, dockerHost: 'unix:///nowhere/docker.sock' })
+    })
+    afterAll(async () => {
+      await agent?.stop()
+      place.remove()
+    })
 
-test.each([
-  '-y',
-  '--reinstall',
-  'nginx-',
-  './local.deb',
-  '/tmp/local.deb',
-  'nginx/stable',
-  'nginx:i386',
-  'Nginx',
-  'nginx*',
-  'task^',
-  'nginx=1.0-',
-  'nginx; id',
-  '',
-])('%j is no package to install', (name) => {
-  expect(pkgInstall.args.safeParse({ packages: [name] }).success).toBe(false)
-})
+    /** What lies there belongs to whom the agent runs as. */
+    const give = (path: string) => uid && execFileSync('chown', ['-R', `${uid}:${uid}`, path])
+    const at = (...names: string[]) => join(root, ...names)
 
-test.each(['nginx', 'g++', 'libc6', 'python3.11', 'nginx=1.22.1-9+deb12u1', 'vim=2:9.0.1378-2', 'a2'])(
-  '%j is a package to install',
-  (name) => {
-    expect(pkgInstall.args.safeParse({ packages: [name] }).success).toBe(true)
-  },
-)
+    test('the agent says at its start what this device lacks', async () => {
+      const { unavailable } = await agent.health()
+      expect(unavailable['docker.container.list']).toBe('no engine socket at /nowhere/docker.sock')
+      expect(unavailable['fs.read']).toBeUndefined()
+      if (uid) expect(unavailable['pkg.install']).toMatch(/only root installs packages|apt-get is not here/)
+      expect((await agent.call('docker.container.list', {})).answer.error).toMatchObject({
+        code: 'capability_unavailable',
+      })
+    })
 
-test('a search runs unasked and an install is asked about', () => {
-  const { manifest } = device
-  expect(pkgSearch.weigh({ text: 'nginx', limit: 1 }, manifest).effect).toBe('read')
-  expect(pkgInstall.weigh({ packages: ['nginx'] }, manifest).effect).toBe('write')
-  expect(pkgSearch.args.safeParse({ text: '--all' }).success).toBe(false)
+    test('a file is read unasked, and what is outside or secret is not', async () => {
+      writeFileSync(at('plain'), 'hello\n')
+      writeFileSync(at('.env'), 'TOKEN=x\n')
+      give(root)
+      expect((await agent.call('fs.read', { path: at('plain') })).answer).toMatchObject({
+        ...{ ok: true, approval_status: 'auto_approved', cmd_executed: null },
+        result: { content: 'hello\n', encoding: 'utf8' },
+      })
+      expect((await agent.call('fs.read', { path: '/etc/hostname' })).answer.error).toMatchObject({
+        code: 'outside_roots',
+      })
+      expect((await agent.granted('fs.read', { path: '/etc/hostname' })).answer.error).toMatchObject({
+        code: 'outside_roots',
+      })
+      expect((await agent.call('fs.read', { path: at('.env') })).answer.error).toMatchObject({
+        code: 'approval_required',
+      })
+      expect((await agent.granted('fs.read', { path: at('.env') })).answer.result).toMatchObject({
+        content: 'TOKEN=x\n',
+      })
+    })
+
+    test('a write is rehearsed unasked, done with a grant, and done once however often it is sent', async () => {
+      const args = { path: at('conf/app.json'), content: '{"port": 8080}\n' }
+      expect((await agent.call('fs.write', args)).answer.error).toMatchObject({ code: 'approval_required' })
+      expect((await agent.call('fs.write', args, { rehearse: true })).answer).toMatchObject({
+        ok: true,
+        result: { would_change: true, checks: [{ exit_code: 0 }], diff: expect.stringContaining('+{"port": 8080}') },
+      })
+      expect(readdirSync(at('conf'))).toEqual([])
+
+      const append = { ...args, content: 'once\n', append: true }
+      await agent.granted('fs.write', args)
+      const request = aGranted(own, 'fs.write', append)
+      const first = await agent.post(request)
+      expect(first.answer).toMatchObject({ ok: true, approval_status: 'granted', result: { created: false } })
+      const again = aGranted(own, 'fs.write', append, { idempotency_key: request.idempotency_key })
+      expect((await agent.post(again)).answer.result).toEqual(first.answer.result)
+      expect(readFileSync(args.path, 'utf8')).toBe('{"port": 8080}\nonce\n')
+    })
+
+    test('a commit goes through the door, with a grant', async () => {
+      const checkout = at('repo')
+      mkdirSync(checkout)
+      const git = (...words: string[]) =>
+        execFileSync('git', words, { cwd: checkout, encoding: 'utf8', stdio: 'pipe' }).trim()
+      git('init', '--quiet', '--initial-branch=main')
+      writeFileSync(join(checkout, 'a.json'), '{}\n')
+      git('add', '.')
+      git('-c', 'user.name=Ada', '-c', 'user.email=ada@localhost', 'commit', '--quiet', '--message=First')
+      writeFileSync(join(checkout, 'a.json'), '{ broken\n')
+      give(checkout)
+      const args = { path: checkout, message: 'Break it', incident: 'inc-1' }
+      const shown = (await agent.call('git.commit', args, { rehearse: true })).answer
+      expect(shown).toMatchObject({ ok: true, result: { checks: [{ exit_code: 1 }], would_change: true } })
+      const { answer } = await agent.granted('git.commit', args)
+      expect(answer).toMatchObject({
+        ok: true,
+        result: { commit: git('-c', 'safe.directory=*', 'rev-parse', 'HEAD'), files: ['a.json'] },
+      })
+    })
+
+    test('a process is ended with a grant, and the agent itself with none', async () => {
+      const child = spawn('sleep', ['60'], uid ? { uid } : {})
+      const gone = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)))
+      const startTime = (pid: number) => readStat(readFileSync(`/proc/${pid}/stat`, 'utf8')).start_time
+      const kill = (pid: number) => agent.granted('proc.kill', { pid, start_time: startTime(pid), signal: 'TERM' })
+      expect((await kill(agent.pid)).answer.error).toMatchObject({ code: 'blocked' })
+      expect((await kill(child.pid!)).answer).toMatchObject({ ok: true, result: { ended: true } })
+      expect(await gone).toBe('SIGTERM')
+      const { answer } = await agent.call('proc.list', { name: 'mesh/agent/' })
+      expect((answer.result!.processes as { pid: number }[]).map(({ pid }) => pid)).toContain(agent.pid)
+    })
+  })
 })

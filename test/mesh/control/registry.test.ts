@@ -1,6 +1,8 @@
-import { describe, expect, test } from '@jest/globals'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { capabilities } from '../../../domain/mesh.ts'
-import { describeError } from '../../../effects/devices/answers.ts'
+import { describeError } from '../../../effects/devices/ask-device.ts'
 import {
   descriptionOf,
   inMode,
@@ -13,115 +15,228 @@ import {
 import { procListArgs } from '../../../mesh/specs/host.ts'
 import { describeTools } from '../../../model/describe-tools.ts'
 import { describedTools, tools } from '../../../tools/registry.ts'
+import { enrolled, stopDevicesAtEnd, useMeshApi } from './mesh-api.ts'
+import type { ScriptedDevice } from './scripted-device.ts'
 
-const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
-const names = (more: object) => toolsOf({ ...device, ...more }).map((spec) => spec.name)
+describe('registry', () => {
+  const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
+  const names = (more: object) => toolsOf({ ...device, ...more }).map((spec) => spec.name)
 
-test('there is one tool for each capability', () => {
-  expect(meshSpecs.map((spec) => spec.capability).sort()).toEqual([...capabilities].sort())
-  expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(capabilities.length)
-})
-
-test('servers that speak the OpenAI protocol take every name', () => {
-  for (const { name } of meshSpecs) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
-})
-
-test('a model knows a remote tool by the end of its description, and what is always asked', () => {
-  for (const spec of meshSpecs)
-    expect(descriptionOf(spec)).toMatch(/ \[device_mesh: [a-z.]+\](?: \(approval required\))?$/)
-  expect(tools.get('exec')?.description).toMatch(/\[device_mesh: shell\.exec\]$/)
-  expect(tools.get('pkg_install')?.description).toMatch(/\[device_mesh: pkg\.install\] \(approval required\)$/)
-  for (const spec of meshSpecs) expect(descriptionOf(spec, 'sudo')).toContain('(approval required)')
-})
-
-test('shell_eval is there in every mode, and sudo forces its approval', () => {
-  const spec = specNamed('shell.eval')
-  if (!spec) throw new Error('no shell_eval')
-  for (const mode of ['user', 'sudo', 'all'] as const) expect(inMode(spec, mode)).toBe(true)
-  expect(descriptionOf(spec, 'user')).not.toContain('approval required')
-  expect(descriptionOf(spec, 'sudo')).toContain('(approval required)')
-})
-
-test('what only an admin lets happen is not in mode user', () => {
-  const missing = names({}).filter((name) => !names({ mode: 'user' }).includes(name))
-  expect(missing).toEqual(['git_push', 'pkg_install', 'proc_kill', 'docker_exec', 'container_restart'])
-  expect(names({ mode: 'sudo' })).toEqual(names({}))
-})
-
-test('a list of tools takes both spellings; an unknown name is told and passed over', () => {
-  const toolsAllowed = ['exec', 'fs.read', 'fs_list', 'docker.container.logs', 'memory.recall']
-  expect(names({ toolsAllowed })).toEqual(['exec', 'fs_read', 'fs_list', 'docker_logs'])
-  expect(unknownTools(toolsAllowed)).toEqual(['memory.recall'])
-  expect(names({ toolsAllowed: ['memory.recall'] })).toEqual([])
-})
-
-test('what the device lacks is not offered, and says why', () => {
-  const health = { unavailable: { 'docker.container.list': 'no engine socket' } }
-  expect(names({ health })).not.toContain('docker_list')
-  const spec = specNamed('docker_list')
-  expect(spec && missingPrerequisite(spec, { ...device, health })).toBe('no engine socket')
-  expect(names({ terms: { capabilities: ['fs.read'] } })).toEqual(['fs_read'])
-})
-
-describe('the model', () => {
-  test('is told of no device tool where there is no device', () => {
-    expect(describedTools(null).map((tool) => tool.name)).not.toContain('exec')
-    expect(describedTools(null, [device]).map((tool) => tool.name)).toContain('exec')
+  test('there is one tool for each capability', () => {
+    expect(meshSpecs.map((spec) => spec.capability).sort()).toEqual([...capabilities].sort())
+    expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(capabilities.length)
   })
 
-  test('is told of one only where its type of incident is offered it', () => {
-    const offered = describedTools(['fs_read'], [device]).map((tool) => tool.name)
-    expect(offered).toContain('fs_read')
-    expect(offered).not.toContain('exec')
+  test('servers that speak the OpenAI protocol take every name', () => {
+    for (const { name } of meshSpecs) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
   })
 
-  test('has room for all of them beside the prompt', () => {
-    expect(JSON.stringify(describeTools(describedTools(null, [device]))).length).toBeLessThan(22_000)
+  test('a model knows a remote tool by the end of its description, and what is always asked', () => {
+    for (const spec of meshSpecs)
+      expect(descriptionOf(spec)).toMatch(/ \[device_mesh: [a-z.]+\](?: \(approval required\))?$/)
+    expect(tools.get('exec')?.description).toMatch(/\[device_mesh: shell\.exec\]$/)
+    expect(tools.get('pkg_install')?.description).toMatch(/\[device_mesh: pkg\.install\] \(approval required\)$/)
+    for (const spec of meshSpecs) expect(descriptionOf(spec, 'sudo')).toContain('(approval required)')
+  })
+
+  test('shell_eval is there in every mode, and sudo forces its approval', () => {
+    const spec = specNamed('shell.eval')
+    if (!spec) throw new Error('no shell_eval')
+    for (const mode of ['user', 'sudo', 'all'] as const) expect(inMode(spec, mode)).toBe(true)
+    expect(descriptionOf(spec, 'user')).not.toContain('approval required')
+    expect(descriptionOf(spec, 'sudo')).toContain('(approval required)')
+  })
+
+  test('what only an admin lets happen is not in mode user', () => {
+    const missing = names({}).filter((name) => !names({ mode: 'user' }).includes(name))
+    expect(missing).toEqual(['git_push', 'pkg_install', 'proc_kill', 'docker_exec', 'container_restart'])
+    expect(names({ mode: 'sudo' })).toEqual(names({}))
+  })
+
+  test('a list of tools takes both spellings; an unknown name is told and passed over', () => {
+    const toolsAllowed = ['exec', 'fs.read', 'fs_list', 'docker.container.logs', 'memory.recall']
+    expect(names({ toolsAllowed })).toEqual(['exec', 'fs_read', 'fs_list', 'docker_logs'])
+    expect(unknownTools(toolsAllowed)).toEqual(['memory.recall'])
+    expect(names({ toolsAllowed: ['memory.recall'] })).toEqual([])
+  })
+
+  test('what the device lacks is not offered, and says why', () => {
+    const health = { unavailable: { 'docker.container.list': 'no engine socket' } }
+    expect(names({ health })).not.toContain('docker_list')
+    const spec = specNamed('docker_list')
+    expect(spec && missingPrerequisite(spec, { ...device, health })).toBe('no engine socket')
+    expect(names({ terms: { capabilities: ['fs.read'] } })).toEqual(['fs_read'])
+  })
+
+  describe('the model', () => {
+    test('is told of no device tool where there is no device', () => {
+      expect(describedTools(null).map((tool) => tool.name)).not.toContain('exec')
+      expect(describedTools(null, [device]).map((tool) => tool.name)).toContain('exec')
+    })
+
+    test('is told of one only where its type of incident is offered it', () => {
+      const offered = describedTools(['fs_read'], [device]).map((tool) => tool.name)
+      expect(offered).toContain('fs_read')
+      expect(offered).not.toContain('exec')
+    })
+
+    test('has room for all of them beside the prompt', () => {
+      expect(JSON.stringify(describeTools(describedTools(null, [device]))).length).toBeLessThan(22_000)
+    })
+  })
+
+  test('every write says which resource it is for, and why', () => {
+    for (const { name } of meshSpecs) {
+      const tool = tools.get(name)
+      expect([name, tool?.names, tool?.input.safeParse({}).success]).toEqual([
+        name,
+        { on: ['node', 'host', 'vm'] },
+        false,
+      ])
+      if (tool?.effect === 'write') expect([name, tool.prepare, tool.postcondition]).not.toContain(undefined)
+    }
+    const parsed = tools.get('fs_write')?.input.safeParse({ on: 'n1', path: '/srv/x', content: '' })
+    expect(parsed?.error?.issues[0]?.path).toEqual(['reason'])
+  })
+
+  test('an agent that is older than an argument refuses it, and the model reads what helps', () => {
+    const refused = procListArgs.omit({ port: true }).safeParse({ port: 80 }).error?.issues[0]?.message ?? ''
+    const error = (message: string) => describeError('proc.list', { error: { code: 'invalid_arguments', message } })
+    expect(error(`The arguments: ${refused}`)).toMatch(
+      /"port".*older than this argument: leave it out, or update the agent$/,
+    )
+    expect(error('limit: Too big')).toBe('device_mesh: proc.list: invalid_arguments: limit: Too big')
+  })
+
+  test('arguments that no device should see are refused by the schema', () => {
+    const refused: [string, object][] = [
+      ['fs_read', { path: 'etc/passwd' }],
+      ['fs_read', { path: '/srv/a\nb' }],
+      ['git_clone', { url: 'ext::sh -c id', path: '/srv/x' }],
+      ['git_push', { path: '/srv/x', remote: '--receive-pack=id' }],
+      ['pkg_install', { packages: ['-o', 'Dpkg::Pre-Invoke=id'] }],
+      ['proc_kill', { pid: 1, start_time: '1' }],
+      ['proc_kill', { pid: 4711 }],
+      ['proc_list', { port: 0 }],
+      ['disk_usage', { path: 'srv' }],
+      ['git_show', { path: '/srv/x', revision: '--all' }],
+      ['git_revert', { path: '/srv/x', revision: 'HEAD' }],
+      ['docker_logs', { container: '../containers/json' }],
+      ['exec', { argv: [] }],
+      ['exec', { argv: ['id'], shell: true }],
+    ]
+    for (const [name, args] of refused) {
+      const parsed = tools.get(name)?.input.safeParse({ on: 'n1', reason: 'because', ...args })
+      expect([name, args, parsed?.success]).toEqual([name, args, false])
+    }
   })
 })
 
-test('every write says which resource it is for, and why', () => {
-  for (const { name } of meshSpecs) {
-    const tool = tools.get(name)
-    expect([name, tool?.names, tool?.input.safeParse({}).success]).toEqual([
-      name,
-      { on: ['node', 'host', 'vm'] },
-      false,
-    ])
-    if (tool?.effect === 'write') expect([name, tool.prepare, tool.postcondition]).not.toContain(undefined)
-  }
-  const parsed = tools.get('fs_write')?.input.safeParse({ on: 'n1', path: '/srv/x', content: '' })
-  expect(parsed?.error?.issues[0]?.path).toEqual(['reason'])
-})
+describe('faults', () => {
+  const api = useMeshApi()
+  stopDevicesAtEnd()
 
-test('an agent that is older than an argument refuses it, and the model reads what helps', () => {
-  const refused = procListArgs.omit({ port: true }).safeParse({ port: 80 }).error?.issues[0]?.message ?? ''
-  const error = (message: string) => describeError('proc.list', { error: { code: 'invalid_arguments', message } })
-  expect(error(`The arguments: ${refused}`)).toMatch(
-    /"port".*older than this argument: leave it out, or update the agent$/,
+  const read = { capability: 'fs.read', args: { path: '/srv/app.conf' } }
+  const ask = (body: object = read) => api.post('/devices/node-osl-1/calls', { body, as: api.tokens.operator })
+  let device: ScriptedDevice
+
+  beforeAll(async () => {
+    device = await enrolled(api, 'node-osl-1', { timeoutSeconds: 2 })
+    device.files.set('/srv/app.conf', 'port = 80')
+  })
+
+  test.each(['other_request', 'other_device', 'junk'] as const)(
+    'an answer that is none (%s) is not believed',
+    async (mood) => {
+      device.moods = [mood]
+      const answer = await ask()
+      expect([answer.status, answer.body.code]).toEqual([424, 'device_unreachable'])
+      expect(JSON.stringify(answer.body)).not.toContain('teapot')
+    },
   )
-  expect(error('limit: Too big')).toBe('device_mesh: proc.list: invalid_arguments: limit: Too big')
-})
 
-test('arguments that no device should see are refused by the schema', () => {
-  const refused: [string, object][] = [
-    ['fs_read', { path: 'etc/passwd' }],
-    ['fs_read', { path: '/srv/a\nb' }],
-    ['git_clone', { url: 'ext::sh -c id', path: '/srv/x' }],
-    ['git_push', { path: '/srv/x', remote: '--receive-pack=id' }],
-    ['pkg_install', { packages: ['-o', 'Dpkg::Pre-Invoke=id'] }],
-    ['proc_kill', { pid: 1, start_time: '1' }],
-    ['proc_kill', { pid: 4711 }],
-    ['proc_list', { port: 0 }],
-    ['disk_usage', { path: 'srv' }],
-    ['git_show', { path: '/srv/x', revision: '--all' }],
-    ['git_revert', { path: '/srv/x', revision: 'HEAD' }],
-    ['docker_logs', { container: '../containers/json' }],
-    ['exec', { argv: [] }],
-    ['exec', { argv: ['id'], shell: true }],
-  ]
-  for (const [name, args] of refused) {
-    const parsed = tools.get(name)?.input.safeParse({ on: 'n1', reason: 'because', ...args })
-    expect([name, args, parsed?.success]).toEqual([name, args, false])
-  }
+  test('a read whose answer was lost is asked again', async () => {
+    device.moods = ['drop_after', 'drop_before']
+    expect((await ask()).status).toBe(200)
+  })
+
+  test('a device that has no room just now is asked again a moment later', async () => {
+    device.moods = ['busy']
+    expect((await ask()).status).toBe(200)
+  })
+
+  test('a device that never answers is given up, and says so', async () => {
+    device.moods = ['hang']
+    const answer = await ask()
+    expect([answer.status, answer.body.code]).toEqual([424, 'device_unreachable'])
+    expect(answer.body.detail).toContain('took longer')
+  }, 120_000)
+
+  test('a device that is down is told in words, and its health says it', async () => {
+    await device.stop()
+    expect((await ask()).body.detail).toMatch(/device_mesh: fs\.read: device_unreachable: node-osl-1 gave no answer/)
+    expect((await api.post('/devices/node-osl-1/health')).body.healthProblem).toContain('no connection')
+    await device.resume()
+    expect((await api.post('/devices/node-osl-1/health')).body).toMatchObject({ healthProblem: null })
+  })
+
+  test('what the device said it lacks is refused before it is asked', async () => {
+    const heard = device.heard.length
+    const answer = await ask({ capability: 'docker.container.list', args: {} })
+    expect([answer.status, answer.body.code]).toEqual([424, 'capability_unavailable'])
+    expect(answer.body.detail).toContain('no engine socket')
+    expect(device.heard.length).toBe(heard)
+  })
+
+  test('a secret among the arguments goes nowhere', async () => {
+    const heard = device.heard.length
+    const argv = ['curl', '-H', 'Authorization: Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz']
+    const answer = await ask({ capability: 'shell.exec', args: { argv } })
+    expect([answer.status, answer.body.code]).toEqual([422, 'SECRET_IN_ARGUMENTS'])
+    expect(device.heard.length).toBe(heard)
+  })
+
+  test('a secret in what a device answers is not handed on', async () => {
+    device.files.set('/srv/secret.env', 'DB_PASSWORD=hunter2hunter2')
+    const answer = await ask({ capability: 'fs.read', args: { path: '/srv/secret.env' } })
+    expect(answer.body.content).toContain('[redacted')
+    expect(JSON.stringify(answer.body)).not.toContain('hunter2')
+  })
+
+  test('an address in the environment wins over the one in the row', async () => {
+    const asked: string[] = []
+    const elsewhere = createServer((request, response) => {
+      asked.push(request.url ?? '')
+      response.end('{}')
+    })
+    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+    const body = {
+      url: device.url,
+      urlEnv: 'NODE_OSL_1_DEVICE_MESH_URL',
+      mode: 'all',
+      terms: { capabilities: [], roots: [] },
+    }
+    await api.put('/devices/node-osl-1', { body })
+    api.variables.NODE_OSL_1_DEVICE_MESH_URL = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
+    await ask()
+    delete api.variables.NODE_OSL_1_DEVICE_MESH_URL
+    expect(asked).toContain('/capability')
+    elsewhere.close()
+    const wrong = { ...body, urlEnv: 'AGENT_API_KEY' }
+    expect((await api.put('/devices/node-osl-1', { body: wrong })).status).toBe(422)
+  })
+
+  test('calls are counted by capability and by what came of them', async () => {
+    const text = await (await api.api.app.request('/metrics')).text()
+    expect(text).toMatch(/nightshift_device_calls_total\{capability="fs\.read",outcome="ok"\} [1-9]/)
+    expect(text).toMatch(/nightshift_device_calls_total\{capability="fs\.read",outcome="not_sent"\} [1-9]/)
+    expect(text).toMatch(/nightshift_device_call_duration_seconds_count\{capability="fs\.read",outcome="ok"\} [1-9]/)
+  })
+
+  test('an API without keys has no mesh, and says so', async () => {
+    const { mesh } = api.api.deps
+    api.api.deps.mesh = null
+    expect((await ask()).body.code).toBe('NO_MESH')
+    api.api.deps.mesh = mesh
+  })
 })

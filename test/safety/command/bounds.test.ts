@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { decide, type Finding } from '../../../safety/command/analysis.ts'
-import { unboundedByGrammar, unboundedByName } from '../../../safety/command/bounds.ts'
 import type { Grammar } from '../../../safety/command/grammar.ts'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { compile, read } from '../../../safety/command/options.ts'
+import { unboundedByGrammar, unboundedByName } from '../../../safety/command/outputs.ts'
 import type { Word } from '../../../safety/command/parse.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 

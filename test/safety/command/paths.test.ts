@@ -4,8 +4,7 @@ import type { Word } from '../../../safety/command/parse.ts'
 import { pathIndex, pathOf } from '../../../safety/command/path-index.ts'
 import { leadsTo, normalise, pathFinding, pathList } from '../../../safety/command/paths.ts'
 import { globExpression, globsMeet } from '../../../safety/command/patterns.ts'
-import { hiddenPaths, measuredPaths } from '../../../safety/command/secret-paths.ts'
-import { openTrees, publicPaths } from '../../../safety/command/sensitive.ts'
+import { hiddenPaths, measuredPaths, openTrees, publicPaths } from '../../../safety/command/secret-paths.ts'
 
 describe('paths', () => {
   const literal = (text: string) => ({ text, literal: true, quoting: 'bare' as const, pattern: null })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Grammar, ValueKind } from '../../../safety/command/grammar.ts'
-import { addressOf, hostOf, isKnownHost } from '../../../safety/command/hosts.ts'
 import type { OptionMatch, Reading } from '../../../safety/command/options.ts'
 import type { Word } from '../../../safety/command/parse.ts'
+import { addressOf, hostOf, isKnownHost } from '../../../safety/command/remote-exec-wrappers.ts'
 import { valueFindings } from '../../../safety/command/values.ts'
 
 const word = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })

@@ -1,8 +1,0 @@
-#!/usr/bin/env node
-import { join } from 'node:path'
-import { rootDir, runUnderNode24 } from './node24.js'
-
-await runUnderNode24(
-  [join(rootDir, 'node_modules', '@stryker-mutator', 'core', 'bin', 'stryker.js'), 'run', ...process.argv.slice(2)],
-  { cwd: rootDir },
-)

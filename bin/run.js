@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+import { join } from 'node:path'
+import { rootDir, runUnderNode24 } from './node24.js'
+
+/** What the scripts of package.json start: `node bin/run.js test -- test/db`. */
+const programs = {
+  test: ['node_modules/jest/bin/jest.js'],
+  bench: ['bench/main.ts'],
+  simulate: ['test/simulation/main.ts'],
+  'build-web': ['start/build-web.ts'],
+  mutate: ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run'],
+}
+
+const [name = '', ...words] = process.argv.slice(2)
+const program = programs[name]
+if (!program) {
+  console.error(`There is no "${name}": node bin/run.js ${Object.keys(programs).join('|')} [options]`)
+  process.exit(2)
+}
+const [file, ...given] = program
+// A measurement reads and writes where it was started; the others work in the repository.
+const cwd = ['bench', 'simulate'].includes(name) ? {} : { cwd: rootDir }
+await runUnderNode24([join(rootDir, file), ...given, ...words], cwd)
