@@ -39,8 +39,8 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=30s CMD ["node", "mesh/a
 ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "cli/main.ts", "mesh", "agent"]
 
 FROM node:24.21.0-bookworm-slim
-# The Temporal client's native part and every https call need the certificates.
-RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
+# The Temporal client's native part and every https call need the certificates; git and ssh read a site's runbooks (KNOWLEDGE_REPO).
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates git openssh-client && rm -rf /var/lib/apt/lists/*
 # Two arenas: each of the SDK's threads would keep freed memory of its own (docs/explanation/operations.md, What waiting costs).
 ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_ARENA_MAX=2
 WORKDIR /app

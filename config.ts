@@ -1,11 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { TemporalSettings } from './clients/temporal/trouble.ts'
-import { agent, agentProblems, type Given, platform, platformProblems, processes } from './config/agent.ts'
+import {
+  agent,
+  agentProblems,
+  type Given,
+  knowledge,
+  knowledgeProblems,
+  platform,
+  platformProblems,
+  processes,
+} from './config/agent.ts'
 import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './config/credentials.ts'
 import { temporal, temporalProblems, temporalSettings } from './config/temporal.ts'
 
-export { givenDefaults, proxmoxSettings } from './config/agent.ts'
+export { givenDefaults, knowledgeSettings, proxmoxSettings } from './config/agent.ts'
 export {
   deviceUrlVariable,
   type MeshSettings,
@@ -19,6 +28,7 @@ export { temporalSettings }
 const schema = z.object({
   ...agent.shape,
   ...processes.shape,
+  ...knowledge.shape,
   ...temporal.shape,
   ...platform.shape,
   ...oidc.shape,
@@ -27,7 +37,15 @@ const schema = z.object({
 })
 
 /** Per subject, what only several settings together can get wrong. */
-const problemsOf = [agentProblems, oidcProblems, slackProblems, platformProblems, meshProblems, temporalProblems]
+const problemsOf = [
+  agentProblems,
+  knowledgeProblems,
+  oidcProblems,
+  slackProblems,
+  platformProblems,
+  meshProblems,
+  temporalProblems,
+]
 
 export type Config = z.infer<typeof schema>
 
@@ -41,6 +59,7 @@ export const secrets = [
   'BOOTSTRAP_INGEST_TOKEN',
   'LLM_API_KEY',
   'DATABASE_URL',
+  'KNOWLEDGE_REPO_TOKEN',
   'PLATFORM_TOKEN',
   'PROXMOX_TOKEN',
   'OIDC_CLIENT_SECRET',

@@ -9,11 +9,12 @@ import type { Db } from '../db/connect.ts'
 import { bodyText } from '../db/events.ts'
 import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'
 import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
-import { renderContext, renderHint } from '../prompts/render.ts'
+import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { findResource, getResource } from '../tools/platform.ts'
 import { isFirstFor, moreTools } from '../tools/registry.ts'
 import { readResult } from '../tools/sources.ts'
@@ -203,6 +204,10 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
     { role: 'system', content: (await bodyText(db, opening.prompt.digest)) + said.addedText },
     { role: 'user', content: renderContext({ ...known, hint: null }) },
   ]
+  if (opening.runbooks) {
+    const runbooks = runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
+    first.push({ role: 'user', content: renderRunbooks(runbooks) })
+  }
   if (hint !== null) first.push({ role: 'user', content: renderHint(hint) })
   const used = said.toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
   if (window.isCutting) assertOpeningFits(used, window)

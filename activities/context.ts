@@ -1,23 +1,19 @@
 import { activityInfo } from '@temporalio/activity'
 import { append } from '../db/append.ts'
-import { hasChanges } from '../db/changes.ts'
 import { closeIncident } from '../db/closing.ts'
 import type { Db } from '../db/connect.ts'
-import { usableDevices } from '../db/devices.ts'
 import { eventByStepKey, eventsOf, storeBody } from '../db/events.ts'
 import { incidentById, incidentState } from '../db/incidents.ts'
-import { systemScope } from '../db/scope.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
-import { listSources } from '../db/sources.ts'
 import { agentActor } from '../domain/event.ts'
 import { inventoryKind } from '../domain/resource.ts'
+import type { RunbookGiven } from '../domain/runbook.ts'
 import { stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
-import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
-import { type Prompts, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
-import { describedTools, splitTools } from '../tools/registry.ts'
+import type { Prompts } from '../prompts/render.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { NonRetryable, patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './failure.ts'
+import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
 import { escalationReason } from './reason.ts'
@@ -88,27 +84,11 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
-  const { context, parts, hintFrom, hasJobs, hasFittingJob } = await gatherContext(deps, incident)
-  const offered = settings.value<string[] | null>('agent.tools', incident.type)
-  const devices = await usableDevices(db)
-  const described = describedTools(
-    offered,
-    devices,
-    (await listSources(db)).map(({ kind }) => kind),
-    { changes: await hasChanges(systemScope(db)), jobs: hasJobs },
-  )
-  // An admin's own list is offered whole.
-  const about = inventoryKind.safeParse(incident.resource?.kind)
-  const kind = about.data ?? null
-  const { first, more } =
-    offered === null ? splitTools(described, kind, hasFittingJob ? [] : ['jobs']) : { first: described, more: [] }
-  const system = renderSystemPrompt(prompts, {
-    override: settings.value<string | null>('agent.system_prompt', incident.type),
-    protocol,
-    toolsText: describeToolsAsText(first),
-    topics: topicsOf(kind, devices.length > 0),
-  })
-  const toolsText = JSON.stringify(protocol === 'native' ? describeTools(first) : [])
+  const { context, parts, hintFrom, jobs, hasFittingJob, runbooks } = await gatherContext(deps, incident)
+  const kind = inventoryKind.safeParse(incident.resource?.kind).data ?? null
+  const about = { type: incident.type, kind, jobs, hasFittingJob }
+  const { system, tools, more } = await readFirstTurn({ db, prompts, settings }, protocol, about)
+  const { chosen = null, others = [] } = runbooks ?? {}
   await db.transaction().execute(async (trx) => {
     await append(trx, incidentId, attempt, {
       kind: 'context_assembled',
@@ -117,9 +97,14 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
       detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
       metadata: {
         prompt: await storeBody(trx, system),
-        tools: await storeBody(trx, toolsText),
-        ...(more.length > 0 && { more: await storeBody(trx, JSON.stringify(describeTools(more))) }),
+        tools: await storeBody(trx, JSON.stringify(tools)),
+        ...(more.length > 0 && { more: await storeBody(trx, JSON.stringify(more)) }),
         context: await storeBody(trx, JSON.stringify(context)),
+        // Apart from the context: what a runbook says is neither a look nor evidence.
+        ...((chosen !== null || others.length > 0) && {
+          runbooks: await storeBody(trx, JSON.stringify({ chosen, others })),
+          runbook: chosen && toGiven(chosen),
+        }),
         protocol,
         model,
         parts,
@@ -132,6 +117,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   })
   return limits
 }
+
+const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => ({ name, origin, digest, why })
 
 async function escalate(
   db: Db,

@@ -14,7 +14,8 @@ import { listSources } from '../db/sources.ts'
 import { chooseNearest, summarizeChange } from '../domain/change.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
-import { resourceKey } from '../domain/resource.ts'
+import { inventoryKind, resourceKey } from '../domain/resource.ts'
+import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { renderLeaderHint } from '../model/transcript.ts'
 import { listAllowed } from '../tools/sources.ts'
@@ -46,13 +47,16 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
+  const fitting = jobs?.fitting ?? []
+  const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, alerts))
   const pages = await part('pages', [], async () => listAllowed(await listSources(db)))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
     hintFrom: hint?.from ?? null,
-    hasJobs: jobs !== null,
-    hasFittingJob: jobs !== null && jobs.length > 0,
+    jobs: jobs?.declared ?? [],
+    hasFittingJob: fitting.length > 0,
+    runbooks,
     context: {
       incident: {
         id: incident.id,
@@ -70,7 +74,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       resource: own,
       // Its alert names several things and so none: one of these is meant, if any.
       ...(candidates.length > 0 && { candidates }),
-      ...(jobs && jobs.length > 0 && { jobs }),
+      ...(fitting.length > 0 && { jobs: fitting }),
       // What may be read of sources that allow some paths alone.
       ...(pages.length > 0 && { pages }),
       neighbours,
@@ -140,7 +144,7 @@ async function firingRule(db: Db, core: CorePort | undefined, incidentId: string
   return (answer.data as { rule: unknown }).rule
 }
 
-/** Jobs that an operator declared for this resource; null where there are none at all. */
+/** Names of the jobs that an operator declared, and those that are for this resource; null where there are none at all. */
 async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
   if (!core) return null
   const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
@@ -148,11 +152,33 @@ async function declaredJobs(core: CorePort | undefined, resource: Incident['reso
     if (!answer.ok) throw new Error(answer.problem.title)
     return (answer.data as { items: { name: string; about: string }[] }).items
   }
-  if ((await ask('')).length === 0) return null
-  if (!resource) return []
-  const fitting = await ask(`?kind=${resource.kind}&id=${encodeURIComponent(resource.id)}`)
-  return fitting.map(({ name, about }) => ({ name, about }))
+  const declared = (await ask('')).map(({ name }) => name)
+  if (declared.length === 0) return null
+  const fitting = resource ? await ask(`?kind=${resource.kind}&id=${encodeURIComponent(resource.id)}`) : []
+  return { declared, fitting: fitting.map(({ name, about }) => ({ name, about })) }
 }
+
+/** The runbook that fits and the names of two more, of the core API, which alone reads them. Null: none fits. */
+async function runbooksFor(
+  core: CorePort | undefined,
+  { type, title, resource }: Incident,
+  alerts: readonly { name: string; annotations: Record<string, string> }[],
+): Promise<RunbookMatch | null> {
+  if (!core) return null
+  const said = alerts.flatMap(({ name, annotations }) => [name, annotations.summary, annotations.description])
+  const query = new URLSearchParams({ type })
+  const kind = inventoryKind.safeParse(resource?.kind).data
+  if (kind) query.set('kind', kind)
+  query.set('words', [title, ...said].filter(Boolean).join(' ').slice(0, mostWords).toWellFormed())
+  const signal = AbortSignal.timeout(partWithinMs)
+  const answer = await core.get(`/api/v1/knowledge-match?${query}`, { signal })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  const match = runbookMatch.parse(answer.data)
+  return match.chosen === null && match.others.length === 0 ? null : match
+}
+
+/** Characters of what an alert says, for the search. */
+const mostWords = 1_000
 
 async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null

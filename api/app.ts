@@ -9,6 +9,7 @@ import { placementLimits } from '../domain/placement.ts'
 import { openJobs } from '../effects/jobs/jobs.ts'
 import { createPlatformState } from '../effects/platform.ts'
 import { noRuns, type Runs } from '../effects/runs.ts'
+import { type Knowledge, openKnowledge } from '../knowledge/knowledge.ts'
 import type { SlackClient } from '../slack/client.ts'
 import { newSourceStates, type SourceChange } from '../sources/ask.ts'
 import type { ApiDeps, Env } from './deps.ts'
@@ -44,6 +45,7 @@ import { incidentRoutes } from './routes/incidents.ts'
 import { inventoryRoutes, registryRoutes } from './routes/inventory.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { grantRoutes, judgeRoutes } from './routes/judge.ts'
+import { knowledgeRoutes } from './routes/knowledge.ts'
 import { linkRoutes } from './routes/links.ts'
 import { modelRoutes } from './routes/model.ts'
 import { operatorRoutes } from './routes/operators.ts'
@@ -67,6 +69,8 @@ export type ApiOptions = {
   mesh?: ApiDeps['mesh']
   /** Jobs that an operator declared. */
   jobs?: readonly DeclaredJob[]
+  /** The runbooks; without it those that ship with the product, once they are read. */
+  knowledge?: Knowledge
   placement?: ApiDeps['placement']
   runs?: Runs
   log?: Logger
@@ -116,6 +120,7 @@ const routers = [
   deviceCallRoutes,
   effectRoutes,
   jobRoutes,
+  knowledgeRoutes,
   proposalRoutes,
   capabilityGapRoutes,
   grantRoutes,
@@ -147,6 +152,7 @@ export function createApi(options: ApiOptions): Api {
     slack: options.slack ?? null,
     temporalPage: options.temporalPage ?? null,
     modelInUse: options.modelInUse ?? null,
+    knowledge: options.knowledge ?? openKnowledge({}),
     sources: newSourceStates((change) => logSourceChange(log, change)),
     closing: options.closing ?? new AbortController().signal,
   }

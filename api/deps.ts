@@ -11,6 +11,7 @@ import type { Source } from '../domain/source.ts'
 import { siblingKey } from '../domain/step-key.ts'
 import type { EffectDeps } from '../effects/effect.ts'
 import type { Runs } from '../effects/runs.ts'
+import type { Knowledge } from '../knowledge/knowledge.ts'
 import type { SlackClient } from '../slack/client.ts'
 import type { SourceStates } from '../sources/ask.ts'
 import { SourceError } from '../sources/kind.ts'
@@ -34,6 +35,8 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   oidc: Oidc | null
   /** The Slack workspace whose buttons decide; null: none is configured. */
   slack: SlackClient | null
+  /** Runbooks, in this process. */
+  knowledge: Knowledge
   /** How each source did, as this process saw it. */
   sources: SourceStates
   /** Aborted when the process has to stop: it is not ready any more, and streams end. */

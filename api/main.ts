@@ -8,6 +8,7 @@ import { createOidc } from '../clients/oidc.ts'
 import { connectionOptions, troubleWith } from '../clients/temporal/trouble.ts'
 import {
   givenDefaults,
+  knowledgeSettings,
   meshSettings,
   oidcSettings,
   readConfigOrExit,
@@ -20,6 +21,7 @@ import { openMesh, watchMesh } from '../effects/devices/executor.ts'
 import { JobsFileError, readJobsFile } from '../effects/jobs/jobs.ts'
 import { choosePlatform } from '../effects/platform.ts'
 import { startWatchdog, temporalRuns } from '../effects/runs.ts'
+import { openKnowledge } from '../knowledge/knowledge.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createSlackClient } from '../slack/client.ts'
 import { createApi } from './app.ts'
@@ -45,6 +47,8 @@ const client = new Client({ connection, namespace: temporal.namespace })
 const platform = choosePlatform(config, db)
 const jobs = readJobsOrExit(config.JOBS_FILE)
 
+const knowledge = openKnowledge(knowledgeSettings(config))
+
 const mesh = openMesh(meshSettings(config))
 
 const provider = oidcSettings(config)
@@ -52,12 +56,14 @@ const workspace = slackSettings(config)
 
 const closing = new AbortController()
 await loadSql()
+await knowledge.readFolders()
 const { app, deps } = createApi({
   db,
   locks,
   platform,
   mesh,
   jobs,
+  knowledge,
   placement: {
     engine: config.PLACEMENT_ENGINE,
     limits: {
@@ -104,6 +110,7 @@ void deps.metrics.register.metrics().catch(() => {})
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000)
+const stopKnowledge = knowledge.keepFresh(60_000)
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
 /** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
@@ -114,6 +121,7 @@ const stop = async () => {
   stopWatchdog()
   stopSync()
   stopTargets()
+  stopKnowledge()
   stopMesh()
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const closed = new Promise((resolve) => server.close(resolve))

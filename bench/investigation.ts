@@ -4,15 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { eventsOf } from '../db/events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
-import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
-import { readPrompts, renderSystemPrompt } from '../prompts/render.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { mostAtOnce, spanOf, twentyDisks } from '../test/support/shard-platform.ts'
 import { startSpine } from '../test/support/spine.ts'
-import { describedTools } from '../tools/registry.ts'
 import { median, report, type Stage, stage } from './stage.ts'
 
 const turns = 200
@@ -164,22 +161,4 @@ async function runsOf(client: import('@temporalio/client').Client, workflowId: s
     runId = begin || undefined
   }
   return sizes
-}
-
-/** Bytes of prompt and tool definitions that every first turn sends. */
-export async function prompt(): Promise<void> {
-  const prompts = readPrompts()
-  const described = describedTools(null)
-  const tools = Buffer.byteLength(JSON.stringify(describeTools(described)))
-  const native = Buffer.byteLength(renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '' }))
-  const json = Buffer.byteLength(
-    renderSystemPrompt(prompts, { override: null, protocol: 'json', toolsText: describeToolsAsText(described) }),
-  )
-  report('prompt', {
-    'tools offered': described.length,
-    'system prompt, native (bytes)': native,
-    'tool definitions, native (bytes)': tools,
-    'first turn, native (bytes)': native + tools,
-    'first turn, json (bytes)': json,
-  })
 }

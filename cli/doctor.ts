@@ -52,6 +52,7 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
     checkReadiness(url).then((found) => found.filter(({ name }) => !isElsewhere || name !== 'Queue')),
     isElsewhere ? checkRemoteParts(options) : [await checkModel(own, env, options), await checkLab(own)],
     checkSources(options),
+    isElsewhere ? [] : checkKnowledge(options),
     checkGrade(options),
   ])
   return found.flat()
@@ -64,9 +65,9 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
     return parts.map(({ name, status, detail }) => ({
       name: capitalize(name),
       ok: status !== 'failed',
-      needed: status === 'failed',
+      needed: status === 'failed' && name !== 'knowledge',
       detail: status === 'ok' ? detail : `${status}: ${detail}`,
-      remedy: null,
+      remedy: name === 'knowledge' && status === 'failed' ? knowledgeRemedy : null,
     }))
   } catch {
     return []
@@ -87,6 +88,20 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
         false,
       )
     })
+  } catch {
+    return []
+  }
+}
+
+const knowledgeRemedy = '"nightshift knowledge list" names each file and its remedy.'
+
+/** The runbooks that the API holds. One that is not taken makes investigations poorer, and stops nothing. */
+async function checkKnowledge(options: ConnectionOptions): Promise<Finding[]> {
+  try {
+    const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
+    return parts
+      .filter(({ name }) => name === 'knowledge')
+      .map(({ status, detail }) => toFinding('Knowledge', status !== 'failed', detail, knowledgeRemedy, false))
   } catch {
     return []
   }

@@ -125,6 +125,8 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   changes: async () => (await import('./audit.ts')).addChangesCommand,
   model: async () => (await import('./model/model.ts')).addModelCommand,
   sources: async () => (await import('./sources.ts')).addSourcesCommand,
+  knowledge: async () => (await import('./knowledge.ts')).addKnowledgeCommand,
+  prompt: async () => (await import('./knowledge.ts')).addPromptCommand,
   jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,

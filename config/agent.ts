@@ -68,6 +68,38 @@ export const agent = z.object({
   LLM_REQUESTS_PER_SECOND: z.coerce.number().min(0.1).max(1_000).default(20),
 })
 
+/** Where a site keeps its runbooks. */
+export const knowledge = z.object({
+  KNOWLEDGE_PATH: z.string().regex(/^\//, 'is not an absolute path').optional(),
+  KNOWLEDGE_REPO: z
+    .url({ protocol: /^(https|ssh|file)$/, error: 'is not an https://, ssh:// or file:// URL' })
+    .optional(),
+  KNOWLEDGE_REPO_TOKEN: z.string().min(1).optional(),
+})
+
+/** Credentials of a repository stand in a setting that no log and no page shows. */
+export function knowledgeProblems({ KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN }: Given): string[] {
+  if (!KNOWLEDGE_REPO)
+    return KNOWLEDGE_REPO_TOKEN ? ['KNOWLEDGE_REPO is required when KNOWLEDGE_REPO_TOKEN is set'] : []
+  if (!URL.canParse(KNOWLEDGE_REPO)) return []
+  const { password, username, protocol, hash } = new URL(KNOWLEDGE_REPO)
+  const isNamed = password !== '' || (username !== '' && protocol !== 'ssh:')
+  return [
+    ...(isNamed ? ['KNOWLEDGE_REPO holds a user or a password: set KNOWLEDGE_REPO_TOKEN instead'] : []),
+    ...(KNOWLEDGE_REPO_TOKEN && protocol !== 'https:' ? ['KNOWLEDGE_REPO_TOKEN takes a KNOWLEDGE_REPO of https'] : []),
+    ...(hash !== '' && !/^#[A-Za-z0-9][\w./-]{0,199}$/.test(hash)
+      ? ['KNOWLEDGE_REPO names no branch after its #']
+      : []),
+  ]
+}
+
+/** The folder and the repository of the site's runbooks; the branch stands after a `#`. */
+export function knowledgeSettings(config: z.infer<typeof knowledge>) {
+  const { KNOWLEDGE_PATH: path = null, KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN: token = null } = config
+  const [url = '', branch = ''] = KNOWLEDGE_REPO?.split('#') ?? []
+  return { path, repository: KNOWLEDGE_REPO ? { url, branch: branch === '' ? null : branch, token } : null }
+}
+
 /** An agent that is on takes a model and a token. */
 export function agentProblems(given: Given): string[] {
   if (!agent.shape.AGENT_ENABLED.safeParse(given.AGENT_ENABLED).data) return []

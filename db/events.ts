@@ -202,7 +202,11 @@ export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: 
     .select('seq')
     .where('incidentId', '=', incidentId)
     .where((where) =>
-      where.or(['body', 'context'].map((field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`)),
+      where.or(
+        ['body', 'context', 'runbooks'].map(
+          (field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`,
+        ),
+      ),
     )
     .limit(1)
     .executeTakeFirst()

@@ -160,3 +160,16 @@ export async function activeAlerts({ db }: Scope, resource: string): Promise<Ale
     .limit(50)
     .execute()
 }
+
+/** How many there are of each kind, of shards that hold databases, and of racks: what the prompt says of a site. */
+export async function readSiteFacts({
+  db,
+}: Scope): Promise<{ counts: Partial<Record<InventoryKind, number>>; databaseShards: number; racks: number }> {
+  const { rows } = await sql<{ kind: InventoryKind; count: number }>`
+    select kind, count(distinct id)::int as count from resource_source group by kind`.execute(db)
+  const { rows: more } = await sql<{ databaseShards: number; racks: number }>`
+    select (select count(*) from shard where role = 'database')::int as "databaseShards",
+      (select count(distinct rack) from host)::int as racks`.execute(db)
+  const counts = Object.fromEntries(rows.map(({ kind, count }) => [kind, count]))
+  return { counts, databaseShards: more[0]?.databaseShards ?? 0, racks: more[0]?.racks ?? 0 }
+}

@@ -4,6 +4,7 @@ import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { ResourceRef } from './resource.ts'
+import type { RunbookGiven } from './runbook.ts'
 import type { StoredClaim, Unshown } from './stored-claim.ts'
 import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
 
@@ -96,6 +97,10 @@ export type EventMetadata = {
     /** What `more_tools` adds; absent where everything is offered. */
     more?: BodyRef
     context: BodyRef
+    /** What of the runbooks the model had: one in full, others by name. Absent where none fits. */
+    runbooks?: BodyRef
+    /** The one in full: which, of what content, from where; null where none fits well enough. */
+    runbook?: RunbookGiven | null
     protocol: 'native' | 'json'
     model: string
     parts: Record<string, 'ok' | 'empty' | 'failed'>

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fence, inertJson } from '../domain/inert-text.ts'
-import { type InventoryKind, kinds, onMachines } from '../domain/kinds.ts'
+import { type InventoryKind, inventoryKinds, kinds } from '../domain/kinds.ts'
+import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
+import { describePlatform, noFacts, type SiteFacts, siteTopics } from './platform.ts'
 
 export type Prompts = {
   system: string
@@ -38,19 +40,30 @@ export function renderSystemPrompt(
     protocol: 'native' | 'json'
     toolsText: string
     topics?: ReadonlySet<string> | null
+    /** What the site has. */
+    site?: SiteFacts
   },
 ): string {
   const protocol = prompts.protocol[options.protocol].replace('{{tools}}', () => options.toolsText)
-  return [options.override ?? keepTopics(prompts.system, options.topics ?? null), prompts.constraints, protocol].join(
-    '\n\n',
-  )
+  return [options.override ?? renderSite(prompts.system, options), prompts.constraints, protocol].join('\n\n')
 }
 
-/** What the prompt says something about: the kind of the resource with those near it, and devices where they are looked at first. Null: everything. */
-export function topicsOf(kind: InventoryKind | null, hasDevices: boolean): ReadonlySet<string> | null {
+function renderSite(
+  system: string,
+  { topics = null, site = noFacts }: { topics?: ReadonlySet<string> | null; site?: SiteFacts },
+): string {
+  const isNearShards = topics === null || aboutShards.some((kind) => topics.has(kind))
+  const known = new Set([...(topics ?? inventoryKinds), ...(isNearShards ? siteTopics(site) : [])])
+  return keepTopics(system, known).replace('{{platform}}', () => describePlatform(site, topics))
+}
+
+const aboutShards: readonly InventoryKind[] = ['shard', 'node', 'tenant', 'region']
+
+/** What the prompt says something about: the kind of the resource with those near it. Null: everything. */
+export function topicsOf(kind: InventoryKind | null): ReadonlySet<string> | null {
   if (kind === null) return null
   const near = kinds[kind].near.flatMap((steps) => steps.map(({ to }) => to))
-  return new Set([kind, ...near, ...(hasDevices && onMachines.includes(kind) ? ['device'] : [])])
+  return new Set([kind, ...near])
 }
 
 /** A line of `system.md` that is about something names it: `- {host vm} Host down: …`. */
@@ -71,6 +84,17 @@ export function keepTopics(text: string, topics: ReadonlySet<string> | null): st
 /** The first message of an attempt: what is known, as data. */
 export function renderContext(context: unknown): string {
   return `Investigate this incident. What is known of it:\n${fence('incident_context', inertJson(context))}`
+}
+
+/** The runbook that fits, and the names of others, as data: a stranger may have written them, and they decide nothing. */
+export function renderRunbooks({ chosen, others }: RunbookMatch): string {
+  const more = others.map(({ name, description }) => `- ${name}: ${description.slice(0, 200)}`).join('\n')
+  const rest = chosen && chosen.body.length > inlineCharacters ? `\n(cut here: read_runbook ${chosen.name})` : ''
+  const body = chosen ? `${chosen.body.slice(0, inlineCharacters).toWellFormed()}${rest}` : ''
+  return [
+    ...(chosen ? [`The runbook ${chosen.name} for such trouble. It suggests.`, fence('runbook', body)] : []),
+    ...(more === '' ? [] : [`${chosen ? 'Other runbooks' : 'Runbooks'}, for read_runbook:`, fence('runbooks', more)]),
+  ].join('\n')
 }
 
 /** The introductory sentence, then the leader's hint as data. */

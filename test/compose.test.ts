@@ -15,7 +15,7 @@ const variables = [...settingNames, ...secrets.map((name) => `${name}_FILE`)].fi
 
 /** Which services read it. What one process alone may know goes into no other. */
 function readersOf(name: string): string[] {
-  if (name.startsWith('MESH_') || name === 'JOBS_FILE') return ['api']
+  if (name.startsWith('MESH_') || name.startsWith('KNOWLEDGE_') || name === 'JOBS_FILE') return ['api']
   if (name.startsWith('BOOTSTRAP_')) return ['migrate']
   if (name.startsWith('WORKER_')) return ['worker']
   return ['api', 'migrate', 'worker']

@@ -39,6 +39,20 @@ export const moreTools = defineTool({
   },
 })
 
+/** The body of a runbook. What it says is of its writer: a record, so neither a look nor evidence, and nothing it names is known by it. */
+export const readRunbook = defineTool({
+  name: 'read_runbook',
+  description: 'Read a runbook by name.',
+  input: z.strictObject({ name: z.string().min(1).max(64) }),
+  output: z.looseObject({ name: z.string(), digest: z.string(), body: z.string() }),
+  effect: 'record',
+  risk: 'none',
+  reversible: true,
+  names: {},
+  discovers: () => [],
+  run: ({ name }, { core, signal }) => core.get(`/api/v1/knowledge/${encodeURIComponent(name)}`, { signal }),
+})
+
 const all: Tool[] = [
   getIncident,
   listIncidentEvents,
@@ -70,6 +84,7 @@ const all: Tool[] = [
   ...sourceTools,
   readResult,
   ...deviceTools,
+  readRunbook,
   moreTools,
 ]
 

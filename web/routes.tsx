@@ -10,6 +10,7 @@ import { AuditPage } from './pages/audit.tsx'
 import { DevicesPage } from './pages/devices.tsx'
 import { HealthPage } from './pages/health.tsx'
 import { JobPage, JobsPage } from './pages/jobs.tsx'
+import { KnowledgePage, RunbookPage } from './pages/knowledge.tsx'
 import { PeoplePage } from './pages/people.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
@@ -35,6 +36,7 @@ export const routes: readonly Route[] = [
   { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
   { path: '/resources', title: 'Resources', permission: null, Page: ResourcesPage, DetailPage: ResourcePage },
   { path: '/jobs', title: 'Jobs', permission: null, Page: JobsPage, DetailPage: JobPage },
+  { path: '/knowledge', title: 'Knowledge', permission: null, Page: KnowledgePage, DetailPage: RunbookPage },
   { path: '/gaps', title: 'Capability gaps', permission: null, Page: GapsPage },
   { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
   { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },

@@ -31,6 +31,8 @@ const pages = [
   '/resources/:id',
   '/jobs',
   '/jobs/:id',
+  '/knowledge',
+  '/knowledge/:id',
   '/config',
   '/health',
   '/usage',

@@ -10,9 +10,11 @@ import { usageOf } from '../../db/usage.ts'
 import { shapeInWords } from '../../domain/chat.ts'
 import { formatMinute } from '../../domain/format.ts'
 import { warnOfModel } from '../../domain/passport.ts'
+import type { KnowledgeList } from '../../domain/runbook.ts'
 import type { SourceHealth } from '../../domain/source.ts'
 import { type Status, type StatusPart, status, usage } from '../../domain/status.ts'
 import type { QueueState } from '../../effects/runs.ts'
+import { describeKnowledge } from '../../knowledge/knowledge.ts'
 import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
 import { healthOf } from '../../sources/ask.ts'
 import type { ApiDeps, Env } from '../deps.ts'
@@ -161,6 +163,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       queuePart(queue),
       platformPart(fresh),
       modelPart(model, lately),
+      knowledgePart(deps.knowledge.list()),
     ],
     sources: sources.map(({ name, kind }) => sourcePart(name, kind, healthOf(deps.sources, name, Date.now()))),
     paused: settings.value<boolean>('agent.paused'),
@@ -235,6 +238,14 @@ function modelPart(model: Awaited<ReturnType<typeof modelHealth>>, lately: boole
   }
   if (lately) return { name: 'model', status: 'ok', detail: 'It answered lately.' }
   return { name: 'model', status: 'unknown', detail: 'Nobody asked it lately.' }
+}
+
+/** A file that was not taken makes investigations poorer, and stops nothing. */
+function knowledgePart(known: KnowledgeList): StatusPart {
+  if (known.items.length === 0 && known.places.length === 0)
+    return { name: 'knowledge', status: 'unknown', detail: 'No runbook is read yet.' }
+  const { isWell, detail } = describeKnowledge(known)
+  return { name: 'knowledge', status: isWell ? 'ok' : 'failed', detail }
 }
 
 function sourcePart(

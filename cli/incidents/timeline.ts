@@ -145,9 +145,10 @@ function describeByKind(event: IncidentEvent): string {
     case 'claimed':
       return `Claimed for investigation as ${event.metadata.role}, attempt ${event.attempt}`
     case 'context_assembled': {
-      const { model, maxTurns, parts } = event.metadata
+      const { model, maxTurns, parts, runbook } = event.metadata
       const failed = Object.entries(parts).filter(([, state]) => state === 'failed')
-      return `Model ${formatModelName(model)}, ${maxTurns} turns at most${failed.length > 0 ? `; without ${failed.map(([part]) => part).join(', ')}` : ''}`
+      const given = runbook ? `, runbook ${runbook.name} (${runbook.origin}, ${runbook.digest.slice(0, 12)})` : ''
+      return `Model ${formatModelName(model)}, ${maxTurns} turns at most${given}${failed.length > 0 ? `; without ${failed.map(([part]) => part).join(', ')}` : ''}`
     }
     case 'model_answered': {
       const { content, calls, final } = event.metadata

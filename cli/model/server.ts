@@ -5,6 +5,7 @@ import { request } from '../../clients/http.ts'
 import { baseUrlOf, createModelClient } from '../../clients/model.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
 import { type Asked, answerTokensAtMost, type CheckPorts } from '../../model/passport/check.ts'
+import { noFacts } from '../../prompts/platform.ts'
 import { readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { describedTools, splitTools, tools } from '../../tools/registry.ts'
 import { CommandFailed } from '../api.ts'
@@ -12,6 +13,14 @@ import { inert } from '../ui/terminal.ts'
 
 export type ModelServer = { baseUrl: string; apiKey: string; model: string; temperature: number }
 
+/** The site of the scripted incidents. */
+const site = {
+  ...noFacts,
+
+  counts: { region: 1, shard: 3, node: 6, tenant: 8, host: 6, vm: 20 },
+  databaseShards: 1,
+  racks: 3,
+}
 const mostWaitMs = 10_000
 /** So many questions in a row without an answer, and the server is away. */
 const mostAway = 3
@@ -25,7 +34,7 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> {
   return {
     opening({ kind, context }, protocol) {
       const { first } = splitTools(described, kind)
-      const options = { override: null, protocol, toolsText: describeToolsAsText(first), topics: topicsOf(kind, false) }
+      const options = { override: null, protocol, toolsText: describeToolsAsText(first), topics: topicsOf(kind), site }
       return {
         messages: [
           { role: 'system', content: renderSystemPrompt(prompts, options) },

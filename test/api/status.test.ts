@@ -243,6 +243,7 @@ describe('status', () => {
       const parts = body.parts as unknown as { name: string; status: string }[]
       expect(Object.fromEntries(parts.map((part) => [part.name, part.status]))).toEqual({
         ...{ database: 'ok', Temporal: 'ok', worker: 'unknown', queue: 'unknown', platform: 'off', model: 'unknown' },
+        knowledge: 'unknown',
       })
     })
 

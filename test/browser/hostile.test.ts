@@ -100,6 +100,7 @@ beforeAll(async () => {
       '/approvals',
       '/alerts',
       '/jobs',
+      '/knowledge',
       '/gaps',
       '/devices',
       '/usage',

@@ -58,6 +58,8 @@ beforeAll(async () => {
       '/resources',
       '/jobs',
       '/jobs/converge-web',
+      '/knowledge',
+      '/knowledge/host-down',
       '/gaps',
       '/devices',
       '/usage',

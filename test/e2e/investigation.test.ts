@@ -30,6 +30,19 @@ test('a stopped replica becomes an alert, an incident, a repair that held, and a
       'resolved',
     ]),
   )
+  const opening = events.find((event) => event.kind === 'context_assembled')
+  expect(opening?.metadata).toMatchObject({
+    parts: { runbook: 'ok' },
+    runbook: {
+      name: 'replication-lag',
+      origin: 'shipped',
+      digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+      why: 'type',
+    },
+  })
+  const { system, runbooks } = await spine.get<{ system: string; runbooks: string }>(`/incidents/${incident.id}/prompt`)
+  expect(system).toMatch(/2 regions, \d+ shards, [\s\S]*MySQL replication pair/)
+  expect(runbooks).toContain('<<<DATA runbook\nLook:')
   const write = events.find((event) => event.kind === 'tool_started' && event.metadata.tool === 'converge_shard')
   const held = events.find((event) => event.kind === 'verification' && event.metadata.outcome === 'held')
   expect(write && held && write.seq < held.seq).toBe(true)

@@ -5,9 +5,10 @@ import { type Approval, approval as schema } from '../../domain/approval.ts'
 import { type Proof, verificationOutcomes } from '../../domain/envelope.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
-import { inventoryKinds } from '../../domain/kinds.ts'
+import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { describeTools } from '../../model/describe-tools.ts'
+import { noFacts } from '../../prompts/platform.ts'
 import { keepTopics, readPrompts, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { renderCard } from '../../slack/card.ts'
 import { sourceKinds } from '../../sources/kinds.ts'
@@ -70,7 +71,7 @@ describe('first turn', () => {
       'prompt and tools are 12 kB at most with everything connected, for %s',
       (kind) => {
         const { first } = splitTools(everything, kind)
-        const topics = topicsOf(kind, true)
+        const topics = topicsOf(kind)
         const system = renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '', topics })
         const bytes = Buffer.byteLength(system) + Buffer.byteLength(JSON.stringify(describeTools(first)))
         expect(bytes).toBeLessThanOrEqual(12_288)
@@ -134,14 +135,15 @@ describe('first turn', () => {
   describe('the prompt', () => {
     const { system } = prompts
 
-    test('a site with database shards reads the lines of shards, a host those of plans, each without its mark', () => {
-      const shard = keepTopics(system, new Set(['shard', 'node', 'tenant']))
-      expect(shard).toContain('- Replication broken or lagging: check the shard')
-      expect(shard).toContain('A database shard is a MySQL replication pair')
-      expect(shard).not.toMatch(/Host down|ha_group|Runaway process|[{}]/)
-      const host = keepTopics(system, new Set(['host', 'vm', 'device']))
-      expect(host).toMatch(/- Host down: plan with[\s\S]*- Runaway process/)
-      expect(host).not.toMatch(/MySQL|converge/i)
+    const facts = { ...noFacts, counts: { shard: 2, node: 4, tenant: 3 }, databaseShards: 1 }
+    const readAbout = (kind: InventoryKind | null, site = facts) =>
+      renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '', topics: topicsOf(kind), site })
+
+    test('an incident of a shard reads the lines of shards, one of a host does not, and no line shows its mark', () => {
+      expect(readAbout('shard')).toContain('- Replication broken or lagging: check the shard')
+      expect(readAbout('shard')).toContain('A database shard is a MySQL replication pair')
+      expect(readAbout('host')).not.toMatch(/MySQL|converge/i)
+      for (const kind of [...inventoryKinds, null]) expect(readAbout(kind)).not.toMatch(/[{]\w+[ }]|[{][{]/)
     })
 
     test('what is about everything stays, and without a topic all of it', () => {
@@ -153,7 +155,7 @@ describe('first turn', () => {
         '## Endings',
       ])
         expect(plain).toContain(line)
-      expect(keepTopics(system, null)).toMatch(/Replication broken[\s\S]*Host down[\s\S]*Full log/)
+      expect(keepTopics(system, null)).toMatch(/Replication broken[\s\S]*Shard degraded/)
     })
   })
 })

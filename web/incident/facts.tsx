@@ -33,11 +33,29 @@ export function Facts({ incident, surroundings, events }: Props) {
       </Fact>
       <Cost incident={incident} events={events} now={now} />
       <Run incident={incident} surroundings={surroundings} />
+      <GivenRunbook events={events} />
       <Standing incident={incident} now={now} />
       <Resolution incident={incident} />
       {surroundings && surroundings.alerts.length > 0 && <Alerts alerts={surroundings.alerts} />}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
     </dl>
+  )
+}
+
+/** Which runbook the model of the newest attempt had. The page of that name shows what it says now. */
+function GivenRunbook({ events }: Pick<Props, 'events'>) {
+  const opening = events.findLast(
+    (event): event is IncidentEvent<'context_assembled'> => event.kind === 'context_assembled',
+  )
+  const given = opening?.metadata.runbook
+  if (!given) return null
+  return (
+    <Fact name="Runbook">
+      <Link href={`/knowledge/${given.name}`}>{given.name}</Link>{' '}
+      <span className="soft small">
+        {given.origin}, by {given.why}, <span className="mono">{given.digest.slice(0, 12)}</span>
+      </span>
+    </Fact>
   )
 }
 

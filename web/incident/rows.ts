@@ -80,6 +80,8 @@ export function listHighlights(event: IncidentEvent): string[] {
         ...calls.map(({ tool }) => `→ ${tool}`),
       ]
     }
+    case 'context_assembled':
+      return event.metadata.runbook ? [`runbook ${event.metadata.runbook.name}`] : []
     case 'tool_started':
       return [formatArguments(event.metadata.arguments)]
     case 'tool_finished':

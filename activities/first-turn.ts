@@ -1,0 +1,61 @@
+import { hasChanges } from '../db/changes.ts'
+import type { Db } from '../db/connect.ts'
+import { usableDevices } from '../db/devices.ts'
+import { readSiteFacts } from '../db/registry-view.ts'
+import { systemScope } from '../db/scope.ts'
+import type { SettingsReader } from '../db/settings.ts'
+import { listSources } from '../db/sources.ts'
+import type { ChatTool } from '../domain/chat.ts'
+import type { InventoryKind } from '../domain/kinds.ts'
+import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
+import type { SiteFacts } from '../prompts/platform.ts'
+import { type Prompts, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
+import { describedTools, splitTools } from '../tools/registry.ts'
+
+/** What the incident is about, as far as prompt and tools depend on it. */
+export type FirstTurnOf = {
+  type: string
+  kind: InventoryKind | null
+  /** Names of the declared jobs, and whether one is for this resource. */
+  jobs: readonly string[]
+  hasFittingJob: boolean
+}
+
+export type FirstTurn = {
+  /** The system prompt. */
+  system: string
+  /** Definitions that go with it; empty where the protocol has them in the prompt. */
+  tools: ChatTool[]
+  /** What `more_tools` adds. */
+  more: ChatTool[]
+}
+
+/** The prompt and the tools with which an investigation begins: the same for a run and for a person who asks what a model would read. */
+export async function readFirstTurn(
+  { db, prompts, settings }: { db: Db; prompts: Prompts; settings: SettingsReader },
+  protocol: 'native' | 'json',
+  { type, kind, jobs, hasFittingJob }: FirstTurnOf,
+): Promise<FirstTurn> {
+  const offered = settings.value<string[] | null>('agent.tools', type)
+  const devices = await usableDevices(db)
+  const sources = await listSources(db)
+  const has = { changes: await hasChanges(systemScope(db)), jobs: jobs.length > 0 }
+  const described = describedTools(
+    offered,
+    devices,
+    sources.map((source) => source.kind),
+    has,
+  )
+  // An admin's own list is offered whole.
+  const lacking = hasFittingJob ? [] : (['jobs'] as const)
+  const { first, more } = offered === null ? splitTools(described, kind, lacking) : { first: described, more: [] }
+  const site: SiteFacts = { ...(await readSiteFacts(systemScope(db))), sources, jobs, devices: devices.length }
+  const system = renderSystemPrompt(prompts, {
+    override: settings.value<string | null>('agent.system_prompt', type),
+    protocol,
+    toolsText: describeToolsAsText(first),
+    topics: topicsOf(kind),
+    site,
+  })
+  return { system, tools: protocol === 'native' ? describeTools(first) : [], more: describeTools(more) }
+}

@@ -1,0 +1,220 @@
+import { z } from '@hono/zod-openapi'
+import { readFirstTurn } from '../../activities/first-turn.ts'
+import { bodyText, eventsOf } from '../../db/events.ts'
+import { readSettings } from '../../db/settings.ts'
+import type { ChatTool } from '../../domain/chat.ts'
+import type { InventoryKind } from '../../domain/kinds.ts'
+import { inventoryKind } from '../../domain/resource.ts'
+import { knowledgeList, type Runbook, runbookMatch, runbookName, shownRunbook } from '../../domain/runbook.ts'
+import { listJobs } from '../../effects/jobs/jobs.ts'
+import { readPrompts, renderContext, renderRunbooks } from '../../prompts/render.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { Problem } from '../http/middleware.ts'
+import { incidentId } from './examples.ts'
+import { incidentParams, requireIncident } from './incidents.ts'
+
+const tag = 'knowledge'
+
+const exampleBody = 'Look: which VMs are still on it.\n\nRepair: plan with intent drain.'
+const example: Runbook = {
+  name: 'host-draining',
+  description: 'A host is to be emptied for maintenance.',
+  incidentTypes: ['host_draining'],
+  resourceKinds: ['host'],
+  owner: 'platform team',
+  reviewedAt: '2026-11-01',
+  origin: 'folder',
+  replaces: ['shipped'],
+  digest: '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592',
+  bytes: exampleBody.length,
+  body: exampleBody,
+}
+const { body: _, ...listedExample } = example
+
+/** What this site knows: its runbooks, which of them fits, and what a model reads first. */
+export function knowledgeRoutes(router: Router, deps: ApiDeps): void {
+  declareList(router, deps)
+  declareMatch(router, deps)
+  declareShow(router, deps)
+  declarePrompt(router, deps)
+  declarePromptOfIncident(router, deps)
+}
+
+function declareList(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/knowledge',
+    permission: 'read',
+    tag,
+    summary: 'Runbooks by name, the files that were not taken with the reason, and where the site keeps its own',
+    answer: knowledgeList,
+    example: {
+      items: [listedExample],
+      nextCursor: null,
+      refused: [{ origin: 'folder', file: 'old/SKILL.md', why: 'it is not UTF-8', remedy: 'save it as UTF-8' }],
+      places: [
+        {
+          origin: 'folder',
+          at: '/etc/nightshift/knowledge',
+          commit: null,
+          readAt: '2026-11-21T01:46:00.000Z',
+          error: null,
+        },
+      ],
+    },
+    run: async () => deps.knowledge.list(),
+  })
+}
+
+function declareMatch(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/knowledge-match',
+    permission: 'read',
+    tag,
+    summary: 'Which runbook an incident of a type gets with its context, and the two that it is told of',
+    description:
+      'By type, then by pattern, then by kind; words only order and add names: a match by words alone is not given in full.',
+    query: z.object({
+      type: z.string().min(1).max(200),
+      kind: inventoryKind.optional(),
+      words: z.string().max(1_000).optional(),
+    }),
+    answer: runbookMatch,
+    example: {
+      chosen: { ...example, why: 'type' },
+      others: [{ name: 'host-down', description: 'A host of virtual machines is dead.', why: 'words' }],
+    },
+    run: async ({ query: { type, kind = null, words = '' } }) => deps.knowledge.match({ type, kind, words }),
+  })
+}
+
+function declareShow(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/knowledge/{name}',
+    permission: 'read',
+    tag,
+    summary: 'A runbook with its body, in Markdown',
+    description: 'Its text is of its writer, and code never reads it: it suggests.',
+    params: z.object({ name: runbookName }),
+    answer: shownRunbook,
+    example,
+    problems: [404],
+    async run({ params: { name } }) {
+      const found = deps.knowledge.show(name)
+      if (found) return found
+      throw new Problem(
+        404,
+        'NOT_FOUND',
+        `There is no runbook ${name}: "nightshift knowledge list" shows what there is.`,
+      )
+    },
+  })
+}
+
+const promptAnswer = z.object({
+  /** The system prompt. */
+  system: z.string(),
+  tools: z.array(z.looseObject({})),
+  /** Names of what `more_tools` adds. */
+  more: z.array(z.string()),
+  /** What is known of the incident, as the model reads it; null where no incident was named. */
+  context: z.string().nullable(),
+  /** The runbook and the names of others, as the model reads them; null where none fits. */
+  runbooks: z.string().nullable(),
+  bytes: z.object({
+    system: z.number().int(),
+    tools: z.number().int(),
+    /** System prompt and tools: what every first turn costs. */
+    first: z.number().int(),
+    context: z.number().int(),
+    runbooks: z.number().int(),
+  }),
+})
+
+const promptExample = {
+  system: 'You are …',
+  tools: [],
+  more: ['read_result'],
+  context: null,
+  runbooks: null,
+  bytes: { system: 11, tools: 2, first: 13, context: 0, runbooks: 0 },
+}
+
+function declarePrompt(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/prompt',
+    permission: 'read',
+    tag,
+    summary: 'What a model would read first of an incident of a type about a kind of resource, with its bytes',
+    query: z.object({
+      type: z.string().min(1).max(200).default('unknown'),
+      kind: inventoryKind.optional(),
+      protocol: z.enum(['native', 'json']).default('native'),
+    }),
+    answer: promptAnswer,
+    example: promptExample,
+    run: ({ query: { type, kind = null, protocol } }) => readPrompt(deps, type, kind, protocol),
+  })
+}
+
+async function readPrompt(deps: ApiDeps, type: string, kind: InventoryKind | null, protocol: 'native' | 'json') {
+  const jobs = listJobs(deps.jobs, null)
+  const about = { type, kind, jobs: jobs.map(({ name }) => name), hasFittingJob: jobs.some((job) => job.kind === kind) }
+  const settings = await readSettings(deps.db, deps.environment)
+  const { system, tools, more } = await readFirstTurn(
+    { db: deps.db, prompts: readPrompts(), settings },
+    protocol,
+    about,
+  )
+  const match = deps.knowledge.match({ type, kind, words: '' })
+  const runbooks = match.chosen === null && match.others.length === 0 ? null : renderRunbooks(match)
+  return withBytes({ system, tools, more, context: null, runbooks })
+}
+
+function declarePromptOfIncident(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/prompt',
+    permission: 'read',
+    tag,
+    summary: 'What the model of the newest attempt read first, as it is stored, with its bytes',
+    params: incidentParams,
+    answer: promptAnswer,
+    example: { ...promptExample, context: `{"incident":{"id":"${incidentId}"}}` },
+    problems: [404],
+    async run({ scope, params: { id } }) {
+      await requireIncident(scope, id)
+      return await readPromptOfIncident(deps, id)
+    },
+  })
+}
+
+async function readPromptOfIncident({ db }: ApiDeps, id: string) {
+  const opening = (await eventsOf(db, id)).findLast((event) => event.kind === 'context_assembled')
+  if (opening?.kind !== 'context_assembled')
+    throw new Problem(404, 'NOT_FOUND', 'No investigation of this incident has gathered its context.')
+  const { prompt, tools, more, context, runbooks } = opening.metadata
+  const read = async (digest: string): Promise<string> => await bodyText(db, digest)
+  const { hint: _, ...known } = JSON.parse(await read(context.digest)) as Record<string, unknown>
+  return withBytes({
+    system: await read(prompt.digest),
+    tools: JSON.parse(await read(tools.digest)) as ChatTool[],
+    more: more ? (JSON.parse(await read(more.digest)) as ChatTool[]) : [],
+    context: renderContext({ ...known, hint: null }),
+    runbooks: runbooks ? renderRunbooks(runbookMatch.parse(JSON.parse(await read(runbooks.digest)))) : null,
+  })
+}
+
+type Read = { system: string; tools: ChatTool[]; more: ChatTool[]; context: string | null; runbooks: string | null }
+
+function withBytes({ system, tools, more, context, runbooks }: Read): z.infer<typeof promptAnswer> {
+  const [prompt, definitions] = [Buffer.byteLength(system), Buffer.byteLength(JSON.stringify(tools))]
+  const bytes = { system: prompt, tools: definitions, first: prompt + definitions }
+  const given = { context: Buffer.byteLength(context ?? ''), runbooks: Buffer.byteLength(runbooks ?? '') }
+  const names = more.map((tool) => tool.function.name)
+  return { system, tools, more: names, context, runbooks, bytes: { ...bytes, ...given } }
+}

@@ -1,0 +1,100 @@
+import { type InventoryKind, inventoryKinds } from '../domain/kinds.ts'
+import { openKnowledge } from '../knowledge/knowledge.ts'
+import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
+import { describePlatform, noFacts, type SiteFacts } from '../prompts/platform.ts'
+import { readPrompts, renderRunbooks, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
+import { describedTools, splitTools } from '../tools/registry.ts'
+import { report } from './stage.ts'
+
+/** Three sites that have nothing in common: what the registry of each holds. */
+export const sites = {
+  lab: {
+    counts: { region: 2, shard: 4, node: 8, tenant: 6, host: 9, vm: 25 },
+    databaseShards: 2,
+    racks: 5,
+
+    sources: [{ name: 'lab', kind: 'prometheus' }],
+    jobs: ['unlock-search'],
+    devices: 8,
+  },
+  hosts: { ...noFacts, counts: { region: 1, shard: 1, node: 3, device: 3 }, devices: 3 },
+  proxmox: { ...noFacts, counts: { region: 1, host: 3, vm: 14 }, racks: 3 },
+} satisfies Record<string, SiteFacts>
+
+/** Types of the lab's alerts, each with the kind of its resource; `seen`: only metrics tell, so a source is there. */
+const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] = [
+  { type: 'replication_lag', kind: 'node' },
+  { type: 'service_down', kind: 'node' },
+  { type: 'disk_pressure', kind: 'node' },
+  { type: 'config_drift', kind: 'node' },
+  { type: 'runaway_process', kind: 'node' },
+  { type: 'bad_deploy', kind: 'node' },
+  { type: 'missing_package', kind: 'node' },
+  { type: 'host_down', kind: 'host' },
+  { type: 'host_draining', kind: 'host' },
+  { type: 'HighErrorRate', kind: 'node', seen: true },
+  { type: 'ServiceMemoryHigh', kind: 'node', seen: true },
+]
+
+/** Every capability of an agent. */
+const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
+
+/** System prompt and tool definitions of a first turn, in bytes: about a kind, at a site with devices or without, with these kinds of source. */
+export function measureFirstTurn(kind: InventoryKind | null, site: SiteFacts, sourceKinds: readonly string[]) {
+  const described = describedTools(null, site.devices > 0 ? [device] : [], sourceKinds, { jobs: site.jobs.length > 0 })
+  const { first } = splitTools(described, kind, ['jobs'])
+  const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind), site }
+  const system = Buffer.byteLength(renderSystemPrompt(readPrompts(), options))
+  const tools = Buffer.byteLength(JSON.stringify(describeTools(first)))
+  return { system, tools, first: system + tools }
+}
+
+/** Bytes of prompt and tools that every first turn sends: of everything, of the lab's incidents; what three sites read of themselves. */
+export async function prompt(): Promise<void> {
+  const prompts = readPrompts()
+  const described = describedTools(null)
+  const tools = Buffer.byteLength(JSON.stringify(describeTools(described)))
+  const whole = (protocol: 'native' | 'json', toolsText: string) =>
+    Buffer.byteLength(renderSystemPrompt(prompts, { override: null, protocol, toolsText }))
+  const [native, json] = [whole('native', ''), whole('json', describeToolsAsText(described))]
+  report('prompt', {
+    'tools offered': described.length,
+    'system prompt, native (bytes)': native,
+    'tool definitions, native (bytes)': tools,
+    'first turn, native (bytes)': native + tools,
+    'first turn, json (bytes)': json,
+  })
+  await reportIncidents()
+  reportSites()
+}
+
+async function reportIncidents(): Promise<void> {
+  const knowledge = openKnowledge({})
+  await knowledge.refresh()
+  const rows = incidents.map(({ type, kind, seen }) => {
+    const site = { ...sites.lab, ...(!seen && { sources: [] }) }
+    const { system, tools, first } = measureFirstTurn(kind, site, seen ? ['prometheus'] : [])
+    const match = knowledge.match({ type, kind, words: '' })
+    const runbooks = Buffer.byteLength(renderRunbooks(match))
+    return [`${type} of a ${kind}`, `${first} = ${system} + ${tools}; ${match.chosen?.name} ${runbooks}`] as const
+  })
+  report('first turns of the lab (bytes: system prompt + tools; runbook)', Object.fromEntries(rows))
+}
+
+function reportSites(): void {
+  for (const [name, site] of Object.entries(sites)) {
+    const bytes = (kind: InventoryKind) =>
+      measureFirstTurn(
+        kind,
+        site,
+        site.sources.map((source) => source.kind),
+      )
+    const kinds = inventoryKinds.filter((kind) => (site.counts as SiteFacts['counts'])[kind])
+    const rows = kinds.map((kind) => [
+      `about a ${kind} (bytes)`,
+      `${bytes(kind).first} = ${bytes(kind).system} + ${bytes(kind).tools}`,
+    ])
+    report(`the prompt of ${name}`, Object.fromEntries(rows))
+    console.log(`${describePlatform(site, null)}\n`)
+  }
+}

@@ -1,0 +1,189 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { redact } from '../safety/redact.ts'
+import { type FoundFile, faults, fileName, mostFileBytes, mostFiles, parseFiles, type ReadRunbooks } from './read.ts'
+
+/**
+ * The runbooks of a Git repository. It is cloned bare, one commit deep, read object by object, and removed again: nothing is ever
+ * checked out, so no hook, filter, link or submodule of it does anything. Nothing is pushed.
+ */
+export type Repository = {
+  /** `https://…`, `ssh://…`, or `file:///…`; without credentials. */
+  url: string
+  branch: string | null
+  /** Of https: sent as the password of a Basic header. */
+  token: string | null
+}
+
+const withinMs = 60_000
+const mostCloneBytes = 64 * 1024 * 1024
+const mostOutputBytes = 16 * 1024 * 1024
+
+const settings = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.attributesFile=/dev/null',
+  'credential.helper=',
+  'core.askPass=',
+  'http.followRedirects=false',
+  'submodule.recurse=false',
+  'fetch.fsckObjects=true',
+  'gc.auto=0',
+  'maintenance.auto=false',
+]
+
+/** Why a repository could not be read, in words without credentials. */
+export class RepositoryError extends Error {
+  override name = 'RepositoryError' as const
+}
+
+/** The commit that its branch is at, asked without fetching anything. */
+export async function askCommit(repository: Repository): Promise<string> {
+  const ref = repository.branch === null ? 'HEAD' : `refs/heads/${repository.branch}`
+  const out = await git(repository, ['ls-remote', '--', repository.url, ref])
+  const [, commit] = /^([0-9a-f]{40,64})\t/.exec(out.toString('utf8')) ?? []
+  if (!commit) throw new RepositoryError(`there is no branch ${repository.branch ?? 'that HEAD names'}`)
+  return commit
+}
+
+/** Every `<name>/SKILL.md` of its newest commit, at its top or in a folder `knowledge/`, `runbooks/` or `skills/`. */
+export async function readRepository(repository: Repository): Promise<ReadRunbooks & { commit: string }> {
+  const directory = await mkdtemp(join(tmpdir(), 'nightshift-knowledge-'))
+  try {
+    const branch = repository.branch === null ? [] : ['--branch', repository.branch]
+    const words = ['clone', '--bare', '--depth=1', '--single-branch', '--no-tags', '--no-recurse-submodules']
+    // An empty template: that of the machine may hold hooks.
+    const clone = join(directory, 'clone.git')
+    await git(repository, [...words, '--template=', ...branch, '--', repository.url, clone], clone)
+    const inside = (...rest: string[]) => git(repository, [`--git-dir=${clone}`, ...rest])
+    const commit = (await inside('rev-parse', '--verify', 'HEAD')).toString('utf8').trim()
+    const listed = await inside('ls-tree', '-r', '-l', '-z', '--full-tree', commit)
+    const entries = entriesOf(listed.toString('utf8'))
+    const files: FoundFile[] = []
+    for (const { name, mode, bytes, object } of entries.slice(0, mostFiles)) {
+      if (mode === '120000') files.push({ name, problem: faults.link })
+      else if (mode !== '100644' && mode !== '100755') files.push({ name, problem: faults.notAFile })
+      else if (bytes > mostFileBytes) files.push({ name, problem: faults.tooLarge(bytes) })
+      else files.push({ name, bytes: await inside('cat-file', 'blob', object) })
+    }
+    if (entries.length > mostFiles)
+      files.push({ name: entries[mostFiles]!.name, problem: faults.tooMany(entries.length) })
+    return { ...parseFiles('repository', files), commit }
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+type Entry = { name: string; mode: string; bytes: number; object: string }
+
+const runbookPath = new RegExp(`^(?:(?:knowledge|runbooks|skills)/)?([^/]{1,200})/${fileName.replace('.', '\\.')}$`)
+
+/** Of `ls-tree -l -z`: mode, type, object, size, tab, path. */
+function entriesOf(listed: string): Entry[] {
+  return listed.split('\0').flatMap((line) => {
+    const [, mode = '', object = '', size = '', path = ''] =
+      /^(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line) ?? []
+    const name = runbookPath.exec(path)?.[1]
+    return name === undefined ? [] : [{ name, mode, object, bytes: Number(size) || 0 }]
+  })
+}
+
+/** Runs git with none of the machine's settings, and ends it when it takes too long or too much room. */
+async function git(repository: Repository, words: readonly string[], watched?: string): Promise<Buffer> {
+  const args = ['--no-pager', '--no-replace-objects', ...settings.flatMap((setting) => ['-c', setting]), ...words]
+  const child = spawn('git', args, {
+    env: environmentFor(repository),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: '/',
+    detached: true,
+  })
+  const [out, err] = [keepOutput(), keepOutput()]
+  child.stdout.on('data', out.take)
+  child.stderr.on('data', err.take)
+  let ended: string | null = null
+  const end = (why: string) => {
+    ended ??= why
+    // With what it started: a server that sends without an end is read by a child of git.
+    if (child.pid !== undefined) killGroup(child.pid)
+  }
+  const timer = setTimeout(() => end(`it took longer than ${withinMs / 1000} s`), withinMs)
+  const sizes = setInterval(async () => {
+    if (out.isFull()) end('git printed too much')
+    if (watched && (await bytesBelow(watched)) > mostCloneBytes) end(`it is larger than ${mostCloneBytes >> 20} MiB`)
+  }, 100)
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', resolve)
+    })
+    if (ended === null && code === 0) return out.bytes()
+    throw new RepositoryError(ended ?? whyFailed(err.bytes().toString('utf8'), repository))
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'ENOENT') throw error
+    throw new RepositoryError('git is not installed where the API runs: install it, or use KNOWLEDGE_PATH')
+  } finally {
+    clearTimeout(timer)
+    clearInterval(sizes)
+  }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function environmentFor({ url, token }: Repository): NodeJS.ProcessEnv {
+  const { HOME, SSH_AUTH_SOCK } = process.env
+  return {
+    PATH: process.env.PATH ?? '/usr/bin:/bin',
+    // ssh finds its key and known hosts there; git itself reads no file of it.
+    HOME: HOME ?? '/nonexistent',
+    ...(SSH_AUTH_SOCK && { SSH_AUTH_SOCK }),
+    LC_ALL: 'C.UTF-8',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ALLOW_PROTOCOL: new URL(url).protocol.slice(0, -1),
+    GIT_SSH_COMMAND: 'ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ForwardAgent=no',
+    // By the environment, not by words: those show in every list of processes.
+    ...(token !== null && {
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'http.extraHeader',
+      GIT_CONFIG_VALUE_0: `Authorization: Basic ${Buffer.from(`git:${token}`).toString('base64')}`,
+    }),
+  }
+}
+
+function keepOutput() {
+  const parts: Buffer[] = []
+  let length = 0
+  const take = (part: Buffer) => {
+    if (length < mostOutputBytes) parts.push(part)
+    length += part.length
+  }
+  return { take, isFull: () => length > mostOutputBytes, bytes: () => Buffer.concat(parts) }
+}
+
+async function bytesBelow(directory: string): Promise<number> {
+  try {
+    const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+    const files = entries.filter((entry) => entry.isFile()).slice(0, 10_000)
+    const sizes = await Promise.all(files.map(({ parentPath, name }) => stat(join(parentPath, name)).catch(() => null)))
+    return sizes.reduce((sum, looked) => sum + (looked?.size ?? 0), 0)
+  } catch {
+    return 0
+  }
+}
+
+function whyFailed(text: string, { token }: Repository): string {
+  const line =
+    text.split('\n').find((each) => /^(?:fatal|error|remote|ssh|host key|permission)/i.test(each)) ??
+    'git ended with an error'
+  return redact(token ? line.replaceAll(token, '[redacted]') : line).slice(0, 300)
+}

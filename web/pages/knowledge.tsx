@@ -1,0 +1,138 @@
+import { useQuery } from '@tanstack/react-query'
+import { formatList } from '../../domain/format.ts'
+import type { KnowledgeList, ListedRunbook, Runbook, RunbookOrigin } from '../../domain/runbook.ts'
+import { ask } from '../api.ts'
+import { type Column, DataTable } from '../data-table.tsx'
+import { Inert, inertText, Markdown } from '../markdown.tsx'
+import { Fact } from '../marks.tsx'
+import { Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Link } from '../router.tsx'
+import { formatMoment } from '../time.ts'
+
+const originWords: Record<RunbookOrigin, string> = {
+  shipped: 'shipped',
+  repository: "the site's repository",
+  folder: "the site's folder",
+}
+
+const formatOrigin = ({ origin, replaces }: Pick<ListedRunbook, 'origin' | 'replaces'>): string =>
+  replaces.length === 0
+    ? originWords[origin]
+    : `${originWords[origin]}, before that of ${formatList(replaces.map((each) => (each === 'shipped' ? 'the product' : originWords[each])))}`
+
+const formatNames = (names: readonly string[]): string => names.join(', ').replaceAll('_', ' ') || 'any'
+
+const columns: Column<ListedRunbook>[] = [
+  {
+    head: 'Runbook',
+    className: 'wraps',
+    cell: ({ name, description }) => (
+      <>
+        <Link href={`/knowledge/${name}`}>{name}</Link>
+        <div className="soft small">
+          <Inert text={description} />
+        </div>
+      </>
+    ),
+  },
+  { head: 'From', className: 'wraps', cell: formatOrigin },
+  { head: 'Kinds', className: 'wide wraps', cell: ({ resourceKinds }) => formatNames(resourceKinds) },
+  { head: 'Reviewed', className: 'wide', cell: ({ reviewedAt }) => reviewedAt ?? 'never' },
+]
+
+/** The ways to work that investigations read. They are kept in files, so the page only shows them, and what was not taken. */
+export function KnowledgePage({ title }: { title: string }) {
+  const known = useQuery({
+    queryKey: ['knowledge'],
+    queryFn: ({ signal }) => ask<KnowledgeList>('/knowledge', { signal }),
+  })
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+      </header>
+      {known.data && <Troubles known={known.data} />}
+      <DataTable
+        query={known}
+        what="runbooks"
+        caption="Runbooks"
+        columns={columns}
+        toKey={({ name }) => name}
+        empty={<Nothing title="No runbook is read yet.">The API reads them as it starts.</Nothing>}
+      />
+    </>
+  )
+}
+
+function Troubles({ known: { refused, places } }: { known: KnowledgeList }) {
+  return (
+    <>
+      {places.map(({ origin, at, commit, readAt, error }) => (
+        <p key={origin} className={error === null ? 'soft small wraps' : 'said lamp wraps'}>
+          {originWords[origin]}: <Inert text={at} /> {commit && `at ${commit.slice(0, 12)}, `}
+          read {readAt ? formatMoment(readAt) : 'never'}
+          {error !== null && (
+            <>
+              ; <Inert text={error} />
+            </>
+          )}
+        </p>
+      ))}
+      {refused.map(({ origin, file, why, remedy }) => (
+        <p key={`${origin} ${file}`} className="said lamp wraps">
+          <strong>
+            <Inert text={file} /> is not taken:
+          </strong>{' '}
+          <Inert text={`${why}. ${remedy}.`} />
+        </p>
+      ))}
+    </>
+  )
+}
+
+export function RunbookPage({ id }: { id: string }) {
+  const name = decodeURIComponent(id)
+  const runbook = useQuery({
+    queryKey: ['runbook', name],
+    queryFn: ({ signal }) => ask<Runbook>(`/knowledge/${encodeURIComponent(name)}`, { signal }),
+  })
+  return (
+    <>
+      <p className="small">
+        <Link href="/knowledge">← Knowledge</Link>
+      </p>
+      <header>
+        <Heading title={inertText(name)} />
+      </header>
+      <QueryState query={runbook} what="the runbook" />
+      {runbook.data && <Shown runbook={runbook.data} />}
+    </>
+  )
+}
+
+function Shown({ runbook }: { runbook: Runbook }) {
+  const { description, incidentTypes, resourceKinds, owner, reviewedAt, digest, body } = runbook
+  return (
+    <article className="card">
+      <p className="wraps">
+        <Inert text={description} />
+      </p>
+      <dl className="facts">
+        <Fact name="From">{formatOrigin(runbook)}</Fact>
+        <Fact name="Incident types" isWhole>
+          <Inert text={incidentTypes.join(', ') || 'any'} />
+        </Fact>
+        <Fact name="Kinds">{formatNames(resourceKinds)}</Fact>
+        <Fact name="Owner">
+          <Inert text={owner ?? 'not said'} />
+        </Fact>
+        <Fact name="Reviewed">{reviewedAt ?? 'never'}</Fact>
+        <Fact name="Content">
+          <span className="mono">{digest.slice(0, 12)}</span>
+        </Fact>
+      </dl>
+      <Markdown text={body} />
+      <p className="soft small">It suggests. It allows nothing, and no rule of code reads it.</p>
+    </article>
+  )
+}
