@@ -5,6 +5,7 @@ import type { Db, Trx } from '../db/connect.ts'
 import { eventByStepKey } from '../db/events.ts'
 import { claimIncident, incidentState, lockIncident, toIncident } from '../db/incidents.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
+import { spentCap } from '../db/spend.ts'
 import { agentActor, type ConfigInForce, type IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
 import { investigationId, parseInvestigationId, type Run, stepKey } from '../domain/step-key.ts'
@@ -109,7 +110,7 @@ type ClaimDeps = {
 export async function claim({ db, environment, isEnabled }: ClaimDeps, input: ClaimInput): Promise<Claimed | null> {
   const settings = await readSettings(db, environment)
   // Not only the queue may start a run: what is off and what is paused take up nothing, by any way.
-  if (!isEnabled || settings.value<boolean>('agent.paused')) return null
+  if (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db))) return null
   // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
   const claimed = ownWorkflowId() === investigationId(input) ? await claimRows(db, settings, input) : 'forged'
   if (claimed !== 'forged') return claimed

@@ -4,6 +4,7 @@ import type { Db } from '../db/connect.ts'
 import { useUpAttempt } from '../db/overdue.ts'
 import { type GroupMember, groupState, type Leader, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { spentCap } from '../db/spend.ts'
 import { waitsForLeader } from '../domain/admission.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
 import { decided, wake } from '../workflows/outcome.ts'
@@ -40,7 +41,7 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     async stampQueue(): Promise<string[]> {
       if (!isEnabled) return []
       const settings = await readSettings(db, environment)
-      if (settings.value<boolean>('agent.paused')) return []
+      if (settings.value<boolean>('agent.paused') || (await spentCap(db))) return []
       return await stampQueue(db, settings.value<number>('agent.max_concurrent'))
     },
 
@@ -115,7 +116,7 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
         idle: true,
         lookAgainMs: null,
       }
-      if (!state || !isEnabled || settings.value<boolean>('agent.paused')) return nothing
+      if (!state || !isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db))) return nothing
 
       const open = new Set(state.members.map((member) => member.incidentId))
       const stillStarting = starting.filter((id) => open.has(id))

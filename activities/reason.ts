@@ -15,6 +15,7 @@ const sentence: Record<EscalationCode, string> = {
   TURN_LIMIT: 'The limit of turns was reached without a resolution',
   TIME_BUDGET: 'The time budget was used up without a resolution',
   TOKEN_BUDGET: 'The token budget was used up without a resolution',
+  MONEY_BUDGET: 'The money that models may cost is spent (agent.budget_day, agent.budget_month)',
   BYTE_BUDGET: 'The limit of bytes read from tools was reached without a resolution',
   LOOP: 'The model kept proposing what it had done already',
   CORRECTION_LIMIT: 'The model kept answering in a form that could not be used',

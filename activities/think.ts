@@ -2,6 +2,7 @@ import { activityInfo, cancellationSignal } from '@temporalio/activity'
 import { append, StaleRunError } from '../db/append.ts'
 import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf, inlineLimitBytes, storeBody } from '../db/events.ts'
+import { costOfAnswer, recordSpend, spentCap } from '../db/spend.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
@@ -47,11 +48,12 @@ export function thinkActivities(deps: ThinkDeps) {
           if (turn.turn > budgets.turns) throw new NonRetryable('TURN_LIMIT')
           const spent = spentBudget(state, budgets)
           if (spent) return { kind: 'over_budget', budget: spent }
+          if (await spentCap(db)) return { kind: 'over_budget', budget: 'money' }
           const warning = nearBudget(state, turn.turn, budgets)
           const told = warning ? [...events, await warn(db, turn, warning)] : events
           const asked = await inTurn(deps, turn, mayWait, async (waitedMs, lost) => {
             const answer = await askModel(deps, turn, told, opening, AbortSignal.any([signal, lost]))
-            return await write(db, turn, opening.protocol, { ...answer, waitedMs })
+            return await write(db, turn, opening, { ...answer, waitedMs })
           })
           return asked.taken ? await conclude(db, turn, asked.value) : { kind: 'waiting', ahead: asked.ahead }
         } catch (error) {
@@ -128,9 +130,10 @@ const contentLimit = inlineLimitBytes
 async function write(
   db: Db,
   turn: Turn,
-  protocol: 'native' | 'json',
+  { protocol, model }: Pick<EventMetadata['context_assembled'], 'protocol' | 'model'>,
   { answer, parsed, waitedMs }: Answered & { waitedMs: number },
 ): Promise<IncidentEvent<'model_answered'>> {
+  const cost = await costOfAnswer(db, [model, answer.model], answer.usage)
   return await db.transaction().execute(async (trx) => {
     const text = parsed.kind === 'correction' ? answer.content : parsed.text
     const long = Buffer.byteLength(text) > contentLimit
@@ -159,9 +162,11 @@ async function write(
         model: answer.model,
         finishReason: `${protocol}:${answer.finishReason}`,
         durationMs: answer.durationMs,
+        cost,
         ...(waitedMs >= 1_000 && { waitedMs }),
       },
     })
+    await recordSpend(trx, turn.incidentId, { model: answer.model, cost })
     return event
   })
 }

@@ -110,6 +110,7 @@ complete --command nightshift --no-files --arguments '(__nightshift_words)'`
 const commands: Record<string, () => Promise<(root: Command) => void>> = {
   start: async () => (await import('./start.ts')).addStartCommand,
   status: async () => (await import('./status.ts')).addStatusCommand,
+  usage: async () => (await import('./status.ts')).addUsageCommand,
   login: async () => (await import('./login.ts')).addLoginCommand,
   logout: async () => (await import('./login.ts')).addLogoutCommand,
   doctor: async () => (await import('./doctor.ts')).addDoctorCommand,

@@ -6,6 +6,7 @@ import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from 
 import { groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
 import { type Scope, systemScope } from './scope.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from './settings.ts'
+import { spentCap } from './spend.ts'
 
 /** Values of a label from outside that have a series of their name; later ones are `other`. */
 export const namedValues = 50
@@ -204,6 +205,8 @@ export async function queuePlaceOf(
 async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise<Reason> {
   if (settings.value<boolean>('agent.paused'))
     return { why: 'paused', over: 'all', text: 'the agent is paused (agent.paused), nothing is taken up' }
+  const spent = await spentCap(db)
+  if (spent) return { why: 'budget', over: 'all', text: `${spent.text}, nothing is taken up` }
   const ofGroup = await reasonInGroup(db, own, settings)
   if (ofGroup) return ofGroup
   const slots = settings.value<number>('agent.max_concurrent')

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { onceNow } from './connect.ts'
 import type { Scope } from './scope.ts'
 
-export type Usage = {
+export type TokenUse = {
   models: {
     model: string
     answers: number
@@ -18,12 +18,12 @@ export type Usage = {
   approvals: { status: string; count: number; medianWaitSeconds: number | null; longestWaitSeconds: number | null }[]
 }
 
-type ModelDay = Usage['models'][number] & { day: string }
+type ModelDay = TokenUse['models'][number] & { day: string }
 
 const shownModels = 20
 
 /** What the last days took of models and of people, counted from the rows themselves. */
-export async function usageOf({ db }: Scope, days: number): Promise<Usage> {
+export async function usageOf({ db }: Scope, days: number): Promise<TokenUse> {
   const since = sql<string>`(${onceNow} - make_interval(days => ${days}))`
   const today = sql`date_trunc('day', ${onceNow}, 'UTC')`
   const [answers, byDay, incidents, approvals] = await Promise.all([
@@ -38,7 +38,7 @@ export async function usageOf({ db }: Scope, days: number): Promise<Usage> {
         (coalesce(sum((metadata->>'durationMs')::float8), 0) / 1000)::float8 as seconds
       from incident_event where kind in ('model_answered', 'model_failed') and at > ${since}
       group by 1, 2`.execute(db),
-    sql<Omit<Usage['byDay'][number], 'tokens'>>`
+    sql<Omit<TokenUse['byDay'][number], 'tokens'>>`
       select to_char(day, 'YYYY-MM-DD') as day,
         coalesce(opened.count, 0)::int as incidents, coalesce(asked.count, 0)::int as approvals
       from generate_series(${today} - make_interval(days => ${days - 1}), ${today}, interval '1 day') as day
@@ -47,11 +47,11 @@ export async function usageOf({ db }: Scope, days: number): Promise<Usage> {
       left join (select date_trunc('day', requested_at, 'UTC') as day, count(*) from approval
         where requested_at > ${since} group by 1) as asked using (day)
       order by day desc`.execute(db),
-    sql<Usage['incidents'][number]>`
+    sql<TokenUse['incidents'][number]>`
       select status, count(*)::int as count,
         percentile_cont(0.5) within group (order by extract(epoch from closed_at - created_at))::float8 as "medianSeconds"
       from incident where created_at > ${since} group by status order by count desc`.execute(db),
-    sql<Usage['approvals'][number]>`
+    sql<TokenUse['approvals'][number]>`
       select status, count(*)::int as count,
         percentile_cont(0.5) within group (order by extract(epoch from decided_at - requested_at))::float8 as "medianWaitSeconds",
         max(extract(epoch from decided_at - requested_at))::float8 as "longestWaitSeconds"
@@ -71,7 +71,7 @@ export async function usageOf({ db }: Scope, days: number): Promise<Usage> {
   }
 }
 
-function modelsOf(rows: ModelDay[]): Usage['models'] {
+function modelsOf(rows: ModelDay[]): TokenUse['models'] {
   return [...Map.groupBy(rows, ({ model }) => model)]
     .map(([model, days]) => ({
       model,

@@ -177,6 +177,8 @@ const nextSteps: Record<string, string> = {
   TURN_LIMIT: 'Read what was found so far; start it again with more turns if it was on its way (agent.max_turns)',
   TIME_BUDGET: 'Read what was found so far; start it again with more time if it was on its way (agent.time_budget)',
   TOKEN_BUDGET: 'Read what was found so far; start it again with more tokens if it was on its way (agent.token_budget)',
+  MONEY_BUDGET:
+    'Read what was found so far; to go on today, raise agent.budget_day or agent.budget_month and start it again',
   BYTE_BUDGET: 'Read what was found so far, and look at the large results yourself',
   LOOP: 'Look for what the agent lacked: it repeated itself',
   CORRECTION_LIMIT: 'Investigate by hand, and check whether this model can use tools',

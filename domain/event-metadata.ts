@@ -3,6 +3,7 @@ import type { TokenUsage } from './chat.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
+import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './resource.ts'
 import type { RunbookGiven } from './runbook.ts'
 import type { StoredClaim, Unshown } from './stored-claim.ts'
@@ -12,6 +13,8 @@ import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
 
 /** What code notes about an incident besides its runs. Closed: pages and tests read the word, people read the text. */
 export type NotedCode =
+  /** Of what models may cost, so much is spent. */
+  | `budget_${'day' | 'month'}_${80 | 100}`
   | 'watch_started'
   | 'watch_over'
   | 'watch_unknown'
@@ -123,6 +126,7 @@ export type EventMetadata = {
     model: string
     finishReason: string
     durationMs: number
+    cost?: AnswerCost
     /** For a slot, before it was asked: others asked the model. Of a second or more. */
     waitedMs?: number
   }

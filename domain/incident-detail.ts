@@ -13,6 +13,8 @@ export type ListedIncident = z.infer<typeof listedIncident>
 export const detailedIncident = incident.extend({
   model: z.object({ state: z.enum(['asked', 'waiting']), since: z.string(), ahead: z.number().int() }).nullable(),
   queue: queuePlace.nullable(),
+  /** Dollars that models took for it so far; 0 also where their price is not known. */
+  cost: z.number(),
   /** What a step of its run waits for because nothing answers. */
   waits: z.object({ for: z.enum(['core_api', 'database']), since: z.string() }).nullable(),
 })

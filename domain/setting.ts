@@ -3,6 +3,7 @@ import { parseInvestigateFilter } from './admission.ts'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
 import { webhookTemplates } from './escalation.ts'
 import { parseResourceRules } from './explained-alert.ts'
+import { parsePrices } from './price.ts'
 
 /**
  * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.
@@ -23,6 +24,16 @@ const resourceRules = z.string().transform((text, context) => {
   context.addIssue({ code: 'custom', message: parsed.reason })
   return z.NEVER
 })
+const prices = z.string().transform((text, context) => {
+  const parsed = parsePrices(text)
+  if (parsed.ok) return parsed.rules
+  context.addIssue({ code: 'custom', message: parsed.reason })
+  return z.NEVER
+})
+const dollars = z
+  .string()
+  .regex(/^\d{1,7}(\.\d{1,2})?$/, 'takes dollars such as 25 or 2.50')
+  .transform(Number)
 const names = z.string().transform((text) =>
   text
     .split(',')
@@ -104,6 +115,19 @@ export const settings: Setting[] = [
     'Seconds of work per investigation; waiting for a person is not counted.',
   ),
   setting('agent.token_budget', whole(1_000, 100_000_000), '400000', 'Tokens per investigation.'),
+  setting(
+    'agent.prices',
+    prices,
+    '',
+    'Dollars per million tokens in and out, over the shipped list prices: `model = in / out`, several separated by a semicolon; `*` at the end fits any rest, and `model = 0` costs nothing.',
+  ),
+  setting(
+    'agent.budget_day',
+    dollars,
+    null,
+    'Dollars that models may cost a day (UTC). Notices at 80 and 100 %; then nothing is investigated until the day ends. Unset: no cap.',
+  ),
+  setting('agent.budget_month', dollars, null, 'The same for a month (UTC).'),
   setting(
     'agent.investigate',
     investigateFilter,

@@ -63,6 +63,9 @@ export const status = z.object({
 })
 export type Status = z.infer<typeof status>
 
+const spentOn = z.object({ name: z.string(), answers: count, dollars: z.number(), assumed: z.number() })
+export type SpentOn = z.infer<typeof spentOn>
+
 export const usage = z.object({
   models: z.array(
     z.object({
@@ -76,6 +79,14 @@ export const usage = z.object({
     }),
   ),
   byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
+  /** Dollars, by the prices in force when each answer came. `assumed`: of them, for models without a price. */
+  money: z.object({
+    day: z.object({ dollars: z.number(), cap: z.number().nullable() }),
+    month: z.object({ dollars: z.number(), cap: z.number().nullable() }),
+    byModel: z.array(spentOn),
+    byType: z.array(spentOn),
+    byDay: z.array(spentOn),
+  }),
   incidents: z.array(z.object({ status: z.string(), count, medianSeconds: z.number().nullable() })),
   approvals: z.array(
     z.object({

@@ -37,6 +37,8 @@ const correctionsLimit = 5
 /** Asked again this often for one call, the platform changes faster than people can decide. */
 const asksPerCall = 5
 
+const budgetCodes = { tokens: 'TOKEN_BUDGET', bytes: 'BYTE_BUDGET', money: 'MONEY_BUDGET' } as const
+
 /** Runs turns until the incident is closed or a limit says that a person must take over. Never throws for what a port answers. */
 export async function runLoop(ports: Ports, limits: Limits, resume: Progress = freshProgress): Promise<LoopEnd> {
   const progress = { ...resume }
@@ -72,7 +74,7 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
       case 'unproven':
         return escalate('UNPROVEN_ANSWER')
       case 'over_budget':
-        return escalate(thought.budget === 'bytes' ? 'BYTE_BUDGET' : 'TOKEN_BUDGET')
+        return escalate(budgetCodes[thought.budget ?? 'tokens'] ?? 'TOKEN_BUDGET')
       case 'interrupted':
         // The question was put off, not answered: the turn begins again unless the run has ended.
         progress.turn -= 1

@@ -83,7 +83,7 @@ export type Thought =
   | { kind: 'correction' }
   | { kind: 'closed' }
   | { kind: 'unproven' }
-  | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' }
+  | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' | 'money' }
   | { kind: 'fenced' }
   | { kind: 'interrupted' }
   /** As many as may ask the model ask it: this one has a place in the line. */
@@ -115,6 +115,7 @@ export type EscalationCode =
   | 'TURN_LIMIT'
   | 'TIME_BUDGET'
   | 'TOKEN_BUDGET'
+  | 'MONEY_BUDGET'
   | 'BYTE_BUDGET'
   | 'LOOP'
   | 'CORRECTION_LIMIT'

@@ -7,6 +7,7 @@ import { incidentById, listIncidents } from '../../db/incidents.ts'
 import { queuePlaceOf } from '../../db/metrics.ts'
 import { thinkingOf } from '../../db/model-servers.ts'
 import type { Scope } from '../../db/scope.ts'
+import { costOfIncident } from '../../db/spend.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
@@ -118,17 +119,19 @@ function declareGetIncident(router: Router, deps: ApiDeps): void {
       ...incidentExample,
       model: { state: 'waiting', since: '2026-11-21T01:45:44.530000Z', ahead: 2 },
       queue: null,
+      cost: 0.04,
       waits: null,
     },
     problems: [404],
     async run({ scope, params }) {
       const found = await requireIncident(scope, params.id)
-      const [model, queue, waits] = await Promise.all([
+      const [model, queue, waits, cost] = await Promise.all([
         thinkingOf(scope, params.id),
         placeOf(scope, deps, found),
         waitOf(db, params.id),
+        costOfIncident(scope, params.id),
       ])
-      return { ...found, model, queue, waits }
+      return { ...found, model, queue, waits, cost }
     },
   })
 }

@@ -6,10 +6,12 @@ import { lastProfile, slotsNow } from '../../db/model-servers.ts'
 import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
 import { listSources } from '../../db/sources.ts'
+import { moneyOf, type Spend, spendNow } from '../../db/spend.ts'
 import { usageOf } from '../../db/usage.ts'
 import { shapeInWords } from '../../domain/chat.ts'
 import { formatMinute } from '../../domain/format.ts'
 import { warnOfModel } from '../../domain/passport.ts'
+import { formatDollars } from '../../domain/price.ts'
 import type { KnowledgeList } from '../../domain/runbook.ts'
 import type { SourceHealth } from '../../domain/source.ts'
 import { type Status, type StatusPart, status, usage } from '../../domain/status.ts'
@@ -140,7 +142,7 @@ export function statusRoutes(router: Router, deps: ApiDeps): void {
 
 async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps
-  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources] = await Promise.all([
+  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend] = await Promise.all([
     backlogOf(scope),
     modelHealth(db),
     slotsNow(db),
@@ -150,6 +152,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
     runs.isReachable(askWithinMs),
     platform ? state.refresh() : null,
     listSources(db),
+    spendNow(db),
   ])
   const workers = queue?.workers.length ?? 0
   const lately = model.last ? Date.now() - Date.parse(model.last.at) < answeredLatelyMs : false
@@ -164,6 +167,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       platformPart(fresh),
       modelPart(model, lately),
       knowledgePart(deps.knowledge.list()),
+      ...budgetParts(spend),
     ],
     sources: sources.map(({ name, kind }) => sourcePart(name, kind, healthOf(deps.sources, name, Date.now()))),
     paused: settings.value<boolean>('agent.paused'),
@@ -248,6 +252,24 @@ function knowledgePart(known: KnowledgeList): StatusPart {
   return { name: 'knowledge', status: isWell ? 'ok' : 'failed', detail }
 }
 
+/** A line for each cap that is set. */
+function budgetParts(spend: Spend): StatusPart[] {
+  return (['day', 'month'] as const).flatMap((period): StatusPart[] => {
+    const { dollars, cap } = spend[period]
+    if (cap === null) return []
+    const detail = `${formatDollars(dollars)} of ${formatDollars(cap)} is spent this ${period} (UTC).`
+    const name = `budget of the ${period}`
+    if (dollars < cap) return [{ name, status: 'ok', detail }]
+    return [
+      {
+        name,
+        status: 'failed',
+        detail: `${detail} Nothing is investigated until it ends, or agent.budget_${period} is raised.`,
+      },
+    ]
+  })
+}
+
 function sourcePart(
   source: string,
   kind: string,
@@ -285,9 +307,16 @@ export function usageRoutes(router: Router, deps: ApiDeps): void {
         },
       ],
       byDay: [{ day: '2026-11-21', incidents: 4, tokens: 123_500, approvals: 2 }],
+      money: {
+        day: { dollars: 0.27, cap: 25 },
+        month: { dollars: 11.4, cap: null },
+        byModel: [{ name: 'claude-sonnet-5', answers: 41, dollars: 0.27, assumed: 0 }],
+        byType: [{ name: 'disk_pressure', answers: 41, dollars: 0.27, assumed: 0 }],
+        byDay: [{ name: '2026-11-21', answers: 41, dollars: 0.27, assumed: 0 }],
+      },
       incidents: [{ status: 'resolved', count: 3, medianSeconds: 84 }],
       approvals: [{ status: 'approved', count: 2, medianWaitSeconds: 71, longestWaitSeconds: 130 }],
     },
-    run: ({ scope, query: { days } }) => usageOf(scope, days),
+    run: async ({ scope, query: { days } }) => ({ ...(await usageOf(scope, days)), money: await moneyOf(scope, days) }),
   })
 }

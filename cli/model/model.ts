@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { baseUrlOf, serverName } from '../../clients/model.ts'
 import { formatNumber } from '../../domain/format.ts'
 import { type Passport, type Prediction, type Prices, predict } from '../../domain/passport.ts'
+import { priceOf } from '../../domain/price.ts'
 import { describePassport } from '../../domain/status-words.ts'
 import { answerTokensAtMost, checkModel, usualLimits } from '../../model/passport/check.ts'
 import { setting } from '../../start/run-file.ts'
@@ -58,8 +59,8 @@ function parsePrice(text: string): number {
 }
 
 async function check(options: Options): Promise<void> {
-  const prices = pricesOf(options)
   const server = serverOf(options)
+  const prices = pricesOf(options, server.model)
   const protocol = options.protocol ?? (process.env.LLM_PROTOCOL === 'json' ? 'json' : 'native')
   const at = serverName(baseUrlOf(server.baseUrl))
   const limits = {
@@ -86,8 +87,12 @@ async function check(options: Options): Promise<void> {
   if (notStored !== null) printNote(`Not stored: ${inert(notStored)}`)
 }
 
-function pricesOf({ priceIn, priceOut }: Options): Prices | null {
-  if (priceIn === undefined && priceOut === undefined) return null
+/** As given, or the shipped list price of this model; null where nobody knows it. */
+function pricesOf({ priceIn, priceOut }: Options, model: string): Prices | null {
+  if (priceIn === undefined && priceOut === undefined) {
+    const { isAssumed, ...listed } = priceOf([model], [])
+    return isAssumed ? null : { input: listed.in, output: listed.out }
+  }
   if (priceIn === undefined || priceOut === undefined) {
     throw new CommandFailed('usage', 'A cost needs both prices: give --price-in and --price-out.')
   }

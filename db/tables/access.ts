@@ -117,6 +117,9 @@ export type ModelTables = {
     isProvisional: Generated<boolean>
     readAt: NullableTime
   }
+  /** Dollars by day (UTC); `assumed`: of them, for models that have no price. */
+  modelSpend: { day: string; model: string; type: string; answers: number; cost: string; assumed: string }
+  spendNotice: { period: string; percent: number; cap: string; at: Time }
   modelPassport: {
     server: string
     model: string

@@ -56,6 +56,7 @@ describe('escalation', () => {
       TURN_LIMIT: true,
       TIME_BUDGET: true,
       TOKEN_BUDGET: true,
+      MONEY_BUDGET: true,
       BYTE_BUDGET: true,
       LOOP: true,
       CORRECTION_LIMIT: true,

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { sql } from 'kysely'
 import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import type { DetailedIncident } from '../../domain/incident-detail.ts'
+import type { Usage } from '../../domain/status.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { mostAtOnce, spanOf, twentyDisks } from '../support/shard-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -96,6 +98,47 @@ describe('answers', () => {
     expect(events.find((event) => event.kind === 'escalated')).toMatchObject({
       metadata: { code: 'LOOP', reason: expect.stringContaining('3 of 3 repetitions') },
     })
+  })
+
+  test("a storm cannot spend more than the day's cap: what is under way goes to people, the rest waits and goes on when the cap is raised", async () => {
+    const set = async (key: string, value: string) =>
+      await sql`insert into platform_config (key, value) values (${key}, ${value})
+        on conflict (key) do update set value = excluded.value`.execute(spine.db)
+    // A prompt of three thousand tokens costs three dollars here.
+    await set('agent.prices', '* = 1000/1000')
+    const spent = async () => (await spine.get<Usage>('/usage?days=1')).money.day.dollars
+    lines = [(request) => look(`n${request.messages.length}`)()]
+    await set('agent.budget_day', '100')
+    const ids = await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        const { body } = await spine.post('/agent', { question: `Is disk ${index} full?` })
+        return String(body.id ?? body.incidentId)
+      }),
+    )
+    const all = async () => await Promise.all(ids.map((id) => spine.get<DetailedIncident>(`/incidents/${id}`)))
+    await spine.until('the rest to wait for money', async () =>
+      (await all()).every(({ status, queue }) => status === 'escalated' || queue?.why === 'budget'),
+    )
+    const stopped = await all()
+    const open = stopped.filter(({ status }) => status === 'open')
+    expect(open.length).toBeGreaterThan(0)
+    const asked = model.requests.length
+    const one = (await spent()) / asked
+    // Those that asked when the cap was reached may finish their answer: one for each that thinks at once.
+    expect(await spent()).toBeLessThan(100 + 6 * one)
+    const logs = await Promise.all(ids.map((id) => spine.events(id)))
+    const reasons = logs.flat().flatMap((event) => (event.kind === 'escalated' ? [event.metadata.code] : []))
+    expect(reasons).toContain('MONEY_BUDGET')
+    const notes = logs.flat().flatMap((event) => (event.kind === 'noted' ? [event.metadata.code] : []))
+    expect(notes.filter((code) => code.startsWith('budget_'))).toEqual(
+      ['budget_day_80', 'budget_day_100'].slice(-notes.length),
+    )
+
+    await set('agent.budget_day', '1000000')
+    await spine.until('the rest to be investigated', async () =>
+      (await all()).every(({ status }) => status === 'escalated' || status === 'resolved'),
+    )
+    expect(model.requests.length).toBeGreaterThan(asked)
   })
 })
 

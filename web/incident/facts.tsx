@@ -3,6 +3,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber, formatResourceSearch, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
+import { formatDollars } from '../../domain/price.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { Inert, Markdown } from '../markdown.tsx'
 import { Fact, Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
@@ -83,7 +84,7 @@ function FoundResource({ incident: { resource }, events }: Pick<Props, 'incident
 
 /** How long it took, and what it cost. */
 function Cost({ incident, events, now }: { incident: Incident; events: IncidentEvent[]; now: number }) {
-  const { tokens, turns, modelMs, waitedMs } = sumCost(events, now)
+  const { tokens, turns, modelMs, waitedMs, dollars } = sumCost(events, now)
   const { closedAt, createdAt } = incident
   const until = closedAt ? Date.parse(closedAt) : now
   return (
@@ -96,6 +97,7 @@ function Cost({ incident, events, now }: { incident: Incident; events: IncidentE
         </dd>
       </div>
       <Fact name="Spent">
+        {dollars > 0 && `${formatDollars(dollars)} · `}
         {formatNumber(tokens)} tokens · {turns} {turns === 1 ? 'turn' : 'turns'} · {formatSpan(modelMs)} in the model
       </Fact>
     </>

@@ -178,6 +178,10 @@ function getLookSign({ verification, resource }: EventMetadata['looked']) {
 }
 
 const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
+  budget_day_80: { word: 'budget of the day', tone: 'warning' },
+  budget_day_100: { word: 'budget of the day', shape: 'cross', tone: 'critical' },
+  budget_month_80: { word: 'budget of the month', tone: 'warning' },
+  budget_month_100: { word: 'budget of the month', shape: 'cross', tone: 'critical' },
   watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
   watch_over: { word: 'over', shape: 'check', tone: 'good' },
   watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
@@ -213,6 +217,7 @@ export function sumCost(events: IncidentEvent[], now: number) {
   let tokens = 0
   let turns = 0
   let modelMs = 0
+  let dollars = 0
   let waitedMs = 0
   const asked = new Map<string, number>()
   for (const event of events) {
@@ -220,6 +225,7 @@ export function sumCost(events: IncidentEvent[], now: number) {
     if (event.kind === 'model_answered') {
       tokens += event.metadata.usage.promptTokens + event.metadata.usage.completionTokens
       modelMs += event.metadata.durationMs
+      dollars += event.metadata.cost?.dollars ?? 0
       turns += 1
     } else if (event.kind === 'approval_requested') asked.set(event.metadata.approvalId, at)
     else if (
@@ -232,5 +238,5 @@ export function sumCost(events: IncidentEvent[], now: number) {
     }
   }
   for (const since of asked.values()) waitedMs += now - since
-  return { tokens, turns, modelMs, waitedMs }
+  return { tokens, turns, modelMs, waitedMs, dollars }
 }

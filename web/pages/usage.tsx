@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { formatNumber, formatSpan, withSpaces } from '../../domain/format.ts'
-import type { CapabilityGap, Usage } from '../../domain/status.ts'
+import { formatDollars } from '../../domain/price.ts'
+import type { CapabilityGap, SpentOn, Usage } from '../../domain/status.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, DataTable, Table } from '../data-table.tsx'
 import { AddressFacet, SelectField, toOptions } from '../fields.tsx'
@@ -40,6 +41,7 @@ export function UsagePage({ title }: { title: string }) {
         <div className="stack">
           <Totals usage={usage.data} />
           <Sheet title="Models" items={usage.data.models} columns={modelColumns} toKey={({ model }) => model} />
+          <Money money={usage.data.money} />
           <Sheet
             title="How incidents stand"
             items={usage.data.incidents}
@@ -57,6 +59,45 @@ export function UsagePage({ title }: { title: string }) {
       )}
     </>
   )
+}
+
+/** What models cost: today and this month beside their caps, then by model and type of incident. */
+function Money({ money }: { money: Usage['money'] }) {
+  if (money.byModel.every(({ dollars }) => dollars === 0) && money.day.cap === null && money.month.cap === null)
+    return <p className="soft">No price is known for these models: set agent.prices to see what they cost.</p>
+  return (
+    <>
+      <p>
+        {(['day', 'month'] as const).map((period) => (
+          <span key={period}>
+            {period === 'day' ? 'Today (UTC) ' : ' · This month (UTC) '}
+            {formatDollars(money[period].dollars)}
+            {money[period].cap !== null && ` of ${formatDollars(money[period].cap)}`}
+          </span>
+        ))}
+      </p>
+      <Sheet title="Cost by model" items={money.byModel} columns={spentColumns('Model')} toKey={({ name }) => name} />
+      <Sheet
+        title="Cost by type of incident"
+        items={money.byType}
+        columns={spentColumns('Type')}
+        toKey={({ name }) => name}
+      />
+    </>
+  )
+}
+
+function spentColumns(head: string): Column<SpentOn>[] {
+  return [
+    { head, className: 'wraps', cell: ({ name }) => <Inert text={name} /> },
+    { head: 'Answers', className: 'num', cell: ({ answers }) => formatNumber(answers) },
+    { head: 'Cost', className: 'num', cell: ({ dollars }) => formatDollars(dollars) },
+    {
+      head: 'Without a price',
+      className: 'num wide',
+      cell: ({ assumed }) => (assumed > 0 ? `${formatDollars(assumed)} at the dearest price` : '–'),
+    },
+  ]
 }
 
 function Totals({ usage }: { usage: Usage }) {

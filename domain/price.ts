@@ -1,0 +1,94 @@
+import type { TokenUsage } from './chat.ts'
+
+/** What a million tokens cost, in dollars. */
+export type Price = { in: number; out: number }
+
+/** `model` may end in `*`. The first rule that fits is the price. */
+export type PriceRule = { model: string; price: Price }
+
+/**
+ * List prices as their makers publish them: standard rate, no cache, no batch. A site whose contract says otherwise sets `agent.prices`,
+ * which goes first. Read on 2026-11-24 from the page that each row names.
+ */
+export const shippedPrices: readonly (PriceRule & { source: string })[] = [
+  row('claude-fable-5*', 10, 50, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),
+  row('claude-opus-5-5*', 4, 20, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),
+  row('claude-opus-5*', 5, 25, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),
+  row('claude-sonnet-5*', 2, 10, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),
+  row('claude-haiku-4-5*', 1, 5, 'https://platform.claude.com/docs/zh-CN/models/sonnet-5/overview'),
+  row('gpt-4.1-mini*', 0.4, 1.6, 'https://tokenmath.io/openai-api-pricing-explained'),
+  row('gpt-4.1', 2, 8, 'https://tokenmath.io/openai-api-pricing-explained'),
+  row('gpt-5-mini*', 0.25, 2, 'https://deploybase.ai/articles/openai-pricing'),
+  row('gpt-5-nano*', 0.05, 0.4, 'https://deploybase.ai/articles/openai-pricing'),
+  row('gpt-5-pro*', 15, 120, 'https://deploybase.ai/articles/openai-pricing'),
+  row('gpt-5.4*', 2.5, 15, 'https://deploybase.ai/articles/openai-pricing'),
+  row('gpt-5.1*', 1.25, 10, 'https://deploybase.ai/articles/openai-pricing'),
+  row('gpt-5', 1.25, 10, 'https://deploybase.ai/articles/openai-pricing'),
+]
+export const pricesReadOn = '2026-11-24'
+
+function row(model: string, dollarsIn: number, dollarsOut: number, source: string) {
+  return { model, price: { in: dollarsIn, out: dollarsOut }, source }
+}
+
+const mostRules = 100
+const mostDollars = 100_000
+const rule =
+  /^(?<model>[\w.:/@-]{1,200}\*?|\*)\s*=\s*(?<in>\d{1,6}(?:\.\d{1,6})?)\s*\/\s*(?<out>\d{1,6}(?:\.\d{1,6})?)$/
+
+/** `qwen* = 0.2/0.6; llama-3.3-70b = 0`: dollars per million tokens in and out, rules separated by a semicolon. */
+export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { ok: false; reason: string } {
+  const parts = text
+    .split(/[;\n]/)
+    .map((part) => part.trim())
+    .filter(Boolean)
+  if (parts.length > mostRules)
+    return { ok: false, reason: `takes ${mostRules} rules at most, and these are ${parts.length}` }
+  const rules: PriceRule[] = []
+  for (const part of parts) {
+    // `model = 0` says that it costs nothing.
+    const { groups } = rule.exec(part.replace(/=\s*0$/, '= 0/0')) ?? {}
+    if (!groups)
+      return { ok: false, reason: `"${part.slice(0, 80)}" is no rule of the form "model = dollars in / dollars out"` }
+    const price = { in: Number(groups.in), out: Number(groups.out) }
+    if (Math.max(price.in, price.out) > mostDollars)
+      return { ok: false, reason: `"${part.slice(0, 80)}" costs more than ${mostDollars} dollars a million` }
+    rules.push({ model: groups.model ?? '', price })
+  }
+  return { ok: true, rules }
+}
+
+/**
+ * What a model costs, by the first of its names that has a rule. A provider's prefix (`openai/gpt-5`) counts for nothing where the name with it has no rule. Without any rule the
+ * dearest known price, so that a cap errs on the side of the wallet: `isAssumed`.
+ */
+export function priceOf(models: readonly string[], ownRules: readonly PriceRule[]): Price & { isAssumed: boolean } {
+  const rules = [...ownRules, ...shippedPrices]
+  for (const name of models.flatMap((model) => [model, model.slice(model.lastIndexOf('/') + 1)])) {
+    const found = rules.find((each) => fits(each.model, name))
+    if (found) return { ...found.price, isAssumed: false }
+  }
+  return {
+    in: Math.max(...rules.map(({ price }) => price.in)),
+    out: Math.max(...rules.map(({ price }) => price.out)),
+    isAssumed: true,
+  }
+}
+
+function fits(pattern: string, model: string): boolean {
+  return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : pattern === model
+}
+
+/** What an answer cost, by the price in force when it came. `isAssumed`: nobody said what this model costs. */
+export type AnswerCost = { dollars: number; in: number; out: number; isAssumed?: boolean }
+
+/** Dollars of an answer. */
+export function costOf({ promptTokens, completionTokens }: TokenUsage, price: Price): number {
+  return Number(((promptTokens * price.in + completionTokens * price.out) / 1_000_000).toFixed(9))
+}
+
+/** Dollars for people: two digits, and as many as it takes to say that something was spent. */
+export function formatDollars(dollars: number): string {
+  if (dollars === 0) return '$0'
+  return `$${dollars >= 0.01 ? dollars.toFixed(2) : dollars.toPrecision(1)}`
+}
