@@ -12,6 +12,7 @@ import {
   processes,
 } from './config/agent.ts'
 import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './config/credentials.ts'
+import { type DeclaredModel, readModels } from './config/models.ts'
 import { temporal, temporalProblems, temporalSettings } from './config/temporal.ts'
 
 export { givenDefaults, knowledgeSettings, proxmoxSettings } from './config/agent.ts'
@@ -22,6 +23,7 @@ export {
   oidcSettings,
   slackSettings,
 } from './config/credentials.ts'
+export { type DeclaredModel, defaultModel } from './config/models.ts'
 
 export { temporalSettings }
 
@@ -121,10 +123,31 @@ export function readConfig(
   return parsed.data
 }
 
+/** The models that runs may be given to, with their keys: for the worker alone. Throws ConfigError with every fault of LLM_SERVERS_FILE. */
+export function modelsOf(
+  config: Config,
+  environment: Record<string, string | undefined> = process.env,
+): DeclaredModel[] {
+  const given = {
+    baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9',
+    model: config.LLM_MODEL,
+    apiKey: config.LLM_API_KEY,
+    file: config.LLM_SERVERS_FILE,
+  }
+  const { models, problems } = readModels(given, environment)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return models
+}
+
 /** For the main file of a process: a wrong environment ends it with code 1 and one message that lists every problem. */
 export function readConfigOrExit(requires: (keyof Config)[]): Config {
+  return orExit(() => readConfig(process.env, requires))
+}
+
+/** The same for what a file of the configuration says. */
+export function orExit<T>(read: () => T): T {
   try {
-    return readConfig(process.env, requires)
+    return read()
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     console.error(error.message)

@@ -7,18 +7,19 @@ import type { ModelClient } from '../clients/model.ts'
 import { append } from '../db/append.ts'
 import type { Db } from '../db/connect.ts'
 import { bodyText } from '../db/events.ts'
-import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape } from '../domain/chat.ts'
+import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape, type Writing } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'
-import { type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
+import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { findResource, getResource } from '../tools/platform.ts'
 import { isFirstFor, moreTools } from '../tools/registry.ts'
 import { readResult } from '../tools/sources.ts'
 import { NonRetryable, RetryLater } from './failure.ts'
+import { withLiveAnswer } from './live-answer.ts'
 import type { ServedModels } from './model-server.ts'
 
 export type AskDeps = {
@@ -30,6 +31,8 @@ export type AskDeps = {
   contextTokens: number | null
   /** What is known of the server; without it the window is the one that was set. */
   served?: ServedModels
+  /** The declared name of the model. */
+  route?: string
 }
 
 export type Answered = { answer: ChatAnswer; parsed: ParsedAnswer }
@@ -42,6 +45,8 @@ type Window = {
   /** The limit that was set, and what is kept free for a model that is known to need more. */
   answer: number
   reserve: number
+  /** The server can do no more than one call an answer. */
+  isOneCall: boolean
 }
 
 const callsPerTurn = 8
@@ -65,26 +70,29 @@ export async function askModel(
   signal: AbortSignal,
 ): Promise<Answered> {
   try {
-    const answer = await fitting(deps, turn, events, opening, signal)
+    const about = { turn, maxTurns: opening.maxTurns, model: opening.model }
+    const answer = await withLiveAnswer(deps.db, about, (onWriting) =>
+      fitting({ deps, turn, events, opening }, signal, onWriting),
+    )
     const said = { ...answer, content: withoutThoughts(answer.content) }
     return { answer: said, parsed: parseAnswer(opening.protocol, said, { maxCalls: callsPerTurn }) }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
     if (error.code === 'oversized') return oversized(opening.model)
-    await recordFailure(deps.db, turn, error)
+    await recordFailure(deps, turn, error)
     if (!error.retryable) throw new NonRetryable(`MODEL_${error.code.toUpperCase()}`)
     throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
   }
 }
 
+type Asking = { deps: AskDeps; turn: Turn; events: readonly IncidentEvent[]; opening: Opening }
+
 /** Asks, and where the server finds it too long, again with less: the window it named is kept for all that follows. */
 async function fitting(
-  deps: AskDeps,
-  turn: Turn,
-  events: readonly IncidentEvent[],
-  opening: Opening,
+  { deps, turn, events, opening }: Asking,
   signal: AbortSignal,
+  onWriting: (writing: Writing) => void,
 ): Promise<ChatAnswer> {
   const added = await addedTools(deps.db, events, turn.attempt, opening)
   const offered = JSON.parse(await bodyText(deps.db, opening.tools.digest)) as ChatTool[]
@@ -101,12 +109,13 @@ async function fitting(
         messages,
         ...(tools.length > 0 ? { tools } : {}),
         temperature: deps.temperature,
-
         maxTokens: window.answer,
         mostTokens: mostAnswer(window, messages, toolsLength),
-
         model: opening.model,
+        ...(isNative ? {} : { form: answerForm }),
+        isOneCall: window.isOneCall,
         signal,
+        onWriting,
         // With the try in it: a server that replays by key must not repeat an answer that could not be used.
         idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
       })
@@ -173,6 +182,7 @@ async function windowOf(deps: AskDeps, model: string): Promise<Window> {
     tokens,
     answer,
     isCutting,
+    isOneCall: known?.abilities.parallel === 'no',
     reserve: answerTokens(known?.shape ?? plainShape, answer, half),
     source: tokens === deps.contextTokens ? 'LLM_CONTEXT_TOKENS' : (known?.windowSource ?? 'the default'),
   }
@@ -184,11 +194,7 @@ function mostAnswer(window: Window, messages: ChatMessage[], toolsLength: number
   return Math.max(window.reserve, Math.min(Math.floor(window.tokens / 2), window.tokens - prompt))
 }
 
-type Said = {
-  deps: AskDeps
-  turn: Turn
-  events: readonly IncidentEvent[]
-  opening: Opening
+type Said = Asking & {
   toolsLength: number
   /** Tools that were asked for, where tools are text. */
   addedText: string
@@ -247,7 +253,7 @@ function oversized(model: string): Answered {
   }
 }
 
-async function recordFailure(db: Db, turn: Turn, error: ModelError): Promise<void> {
+async function recordFailure({ db, served, route }: AskDeps, turn: Turn, error: ModelError): Promise<void> {
   const { attempt } = activityInfo()
   await db.transaction().execute(async (trx) => {
     await append(trx, turn.incidentId, turn.attempt, {
@@ -256,7 +262,14 @@ async function recordFailure(db: Db, turn: Turn, error: ModelError): Promise<voi
       turn: turn.turn,
       stepKey: stepKey(turn, turn.turn, 'model_failed', 0, attempt),
       detail: error.message,
-      metadata: { code: error.code, status: error.status, activityAttempt: attempt, retryAfterMs: error.retryAfterMs },
+      metadata: {
+        code: error.code,
+        status: error.status,
+        activityAttempt: attempt,
+        retryAfterMs: error.retryAfterMs,
+        ...(served && { server: served.server }),
+        ...(route !== undefined && { route }),
+      },
     })
   })
 }

@@ -4,11 +4,11 @@ import { closeIncident } from '../db/closing.ts'
 import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf, storeBody } from '../db/events.ts'
 import { incidentById, incidentState } from '../db/incidents.ts'
-import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
 import { agentActor } from '../domain/event.ts'
 import { inventoryKind } from '../domain/resource.ts'
 import type { RunbookGiven } from '../domain/runbook.ts'
-import { stepKey } from '../domain/step-key.ts'
+import { type Run, stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import type { Prompts } from '../prompts/render.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
@@ -23,6 +23,8 @@ type ContextDeps = {
   prompts: Prompts
   protocol: 'native' | 'json'
   model: string
+  /** Those that settings may name, by their declared names; `model` is the default. */
+  models?: ReadonlyMap<string, string>
   environment: EnvironmentDefaults
   /** Without it nothing is asked of sources. */
   core?: CorePort
@@ -71,7 +73,7 @@ export function contextActivities(deps: ContextDeps) {
 export type ContextActivities = ReturnType<typeof contextActivities>
 
 async function assemble(deps: ContextDeps, incidentId: string, attempt: number): Promise<RunLimits> {
-  const { db, prompts, protocol, model, environment } = deps
+  const { db, prompts, protocol, environment } = deps
   await assertOwnRun(db, { incidentId, attempt })
   const settings = await readSettings(db, environment)
   const incident = await incidentById(db, incidentId)
@@ -84,6 +86,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
 
+  const { model, route, unknown } = await modelOfRun(deps, settings, { incidentId, attempt }, incident.type)
   const { context, parts, hintFrom, jobs, hasFittingJob, runbooks } = await gatherContext(deps, incident)
   const kind = inventoryKind.safeParse(incident.resource?.kind).data ?? null
   const about = { type: incident.type, kind, jobs, hasFittingJob }
@@ -94,7 +97,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
       kind: 'context_assembled',
       actor: agentActor,
       stepKey: key,
-      detail: `Context assembled: ${Object.keys(parts).join(', ')}`,
+      detail: `Context assembled: ${Object.keys(parts).join(', ')}${unknown ? `. ${unknown}` : ''}`,
       metadata: {
         prompt: await storeBody(trx, system),
         tools: await storeBody(trx, JSON.stringify(tools)),
@@ -107,6 +110,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
         }),
         protocol,
         model,
+        ...(route !== null && { route }),
         parts,
         hintFrom,
         maxTurns: limits.maxTurns,
@@ -119,6 +123,24 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 }
 
 const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => ({ name, origin, digest, why })
+
+/** The model that the settings give this run to: by its type first, then by its role. A name that nobody declares is the default, and is said. */
+async function modelOfRun(
+  { db, model, models }: ContextDeps,
+  settings: SettingsReader,
+  run: Run,
+  type: string,
+): Promise<{ model: string; route: string | null; unknown: string | null }> {
+  const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0), 'claimed')
+  const role = claimed?.metadata.role ?? 'leader'
+  const byType = settings.effective('agent.model.type', type)
+  const { key, value } = byType.value === null ? settings.effective(`agent.model.${role}`) : byType
+  if (typeof value !== 'string' || !models) return { model, route: null, unknown: null }
+  const named = models.get(value)
+  if (named !== undefined) return { model: named, route: value, unknown: null }
+  const unknown = `${key} names ${value}, which LLM_SERVERS_FILE does not declare: the default model is asked`
+  return { model, route: null, unknown }
+}
 
 async function escalate(
   db: Db,

@@ -100,7 +100,10 @@ async function stop(
 }
 
 function keepsEnding(events: readonly IncidentEvent[]): boolean {
-  const last = events.findLast(({ kind }) => kind === 'model_answered' || kind === 'noted')
+  // A note of which model is asked says nothing about the ending.
+  const last = events.findLast(
+    (event) => event.kind === 'model_answered' || (event.kind === 'noted' && event.metadata.code !== 'model_route'),
+  )
   return last?.kind === 'noted' && last.metadata.code === 'ending_kept'
 }
 

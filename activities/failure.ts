@@ -94,6 +94,15 @@ type Patience = {
 
 /** What an activity waits for, by its context: sent with every heartbeat, so that Temporal's pages show it. */
 const waits = new WeakMap<Context, { waitsFor: string; since: string }>()
+/** How far it is, in numbers alone: Temporal keeps what a heartbeat says. */
+const progress = new WeakMap<Context, Record<string, number>>()
+
+/** Shows in Temporal how far this activity is, from its next heartbeat on; null when that is over. */
+export function showDetails(details: Record<string, number> | null): void {
+  const context = Context.current()
+  if (details === null) progress.delete(context)
+  else progress.set(context, details)
+}
 
 /** Shows in Temporal what this activity waits for from now on; null when the wait is over. */
 export function showWait(what: string | null): void {
@@ -109,7 +118,7 @@ export function showWait(what: string | null): void {
 export async function withHeartbeat<T>(work: () => Promise<T>): Promise<T> {
   const timeoutMs = activityInfo().heartbeatTimeoutMs ?? 30_000
   const context = Context.current()
-  const beat = () => context.heartbeat(waits.get(context))
+  const beat = () => context.heartbeat(waits.get(context) ?? progress.get(context))
   beat()
   const timer = setInterval(beat, timeoutMs / 3)
   try {

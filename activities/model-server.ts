@@ -8,6 +8,7 @@ import { incidentById } from '../db/incidents.ts'
 import {
   claimReading,
   heldSeconds,
+  keepAbilities,
   keepRefusedWindow,
   keepServed,
   keepShape,
@@ -39,6 +40,7 @@ type Log = { warn(fields: object, message: string): void }
 export function servedModels(db: Db, given: { baseUrl: string; apiKey: string }, log: Log): ServedModels {
   const baseUrl = baseUrlOf(given.baseUrl)
   const server = serverName(baseUrl)
+  const noted = new Set<string>()
   return {
     server,
     async profile(model) {
@@ -71,6 +73,17 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
           )
         } catch (error) {
           log.warn({ err: error }, 'what was learned of the model server could not be kept')
+        }
+      },
+      async note(model, seen) {
+        // Each is written once by each worker: every answer shows the same.
+        const fresh = Object.entries(seen).filter((each) => !noted.has(`${model} ${each.join()}`))
+        if (fresh.length === 0) return
+        try {
+          await keepAbilities(db, { server, model }, Object.fromEntries(fresh))
+          for (const each of fresh) noted.add(`${model} ${each.join()}`)
+        } catch (error) {
+          log.warn({ err: error }, 'what an answer showed of the model server could not be kept')
         }
       },
     },

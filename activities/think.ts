@@ -14,11 +14,15 @@ import type { Thought, Waited } from '../workflows/outcome.ts'
 import { type Answered, type AskDeps, askModel } from './ask-model.ts'
 import { conclude } from './conclude.ts'
 import { NonRetryable, RetryLater, withHeartbeat } from './failure.ts'
+import { type ModelRoutes, modelFor, type RoutedModel } from './model-routes.ts'
 import { type Slots, type Turned, waitForSlot, withSlot } from './model-server.ts'
 import { assertOwnRun } from './own-run.ts'
 
-/** `slots`: how many ask at once over all workers; without it nobody waits. */
-type ThinkDeps = AskDeps & { slots?: Slots }
+/** `slots`: how many ask each server at once over all workers; without it nobody waits. */
+type ThinkDeps = Omit<AskDeps, 'model' | 'served'> & {
+  models: ModelRoutes
+  slots?: Omit<Slots, 'server'>
+}
 
 /** So long a wait for a slot takes before it says how it stands. */
 const waitMs = 20_000
@@ -27,6 +31,11 @@ const ownWaitMs = 60_000
 
 export function thinkActivities(deps: ThinkDeps) {
   const { db, slots } = deps
+  /** The model that the run asks next, out of its rows. */
+  const chosen = async (run: Run, turn: number, events: readonly IncidentEvent[]) => {
+    const { route } = contextOf(events, run.attempt)
+    return await modelFor(db, deps.models, { ...run, turn }, events, route)
+  }
   return {
     /**
      * One turn of the model: asks, parses, and writes what was answered. The first `model_answered` row wins: a retry after a
@@ -51,9 +60,12 @@ export function thinkActivities(deps: ThinkDeps) {
           if (await spentCap(db)) return { kind: 'over_budget', budget: 'money' }
           const warning = nearBudget(state, turn.turn, budgets)
           const told = warning ? [...events, await warn(db, turn, warning)] : events
-          const asked = await inTurn(deps, turn, mayWait, async (waitedMs, lost) => {
-            const answer = await askModel(deps, turn, told, opening, AbortSignal.any([signal, lost]))
-            return await write(db, turn, opening, { ...answer, waitedMs })
+          const model = await chosen(turn, turn.turn, told)
+          const seat: AskDeps = { ...deps, model: model.client, served: model.served, route: model.name }
+          const known = { ...opening, model: model.model }
+          const asked = await inTurn(db, slotsOf(slots, model), turn, mayWait, async (waitedMs, lost) => {
+            const answer = await askModel(seat, turn, told, known, AbortSignal.any([signal, lost]))
+            return await write(db, turn, known, { ...answer, waitedMs, seat: model })
           })
           return asked.taken ? await conclude(db, turn, asked.value) : { kind: 'waiting', ahead: asked.ahead }
         } catch (error) {
@@ -66,10 +78,17 @@ export function thinkActivities(deps: ThinkDeps) {
     /** Waits in the line of those who ask the model. `ready`: a slot is kept for the run, for as long as it takes to ask. */
     async awaitSlot(run: Run): Promise<Waited> {
       if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
-      const slot = await waitForSlot(db, slots, run, waitMs, cancellationSignal())
+      const events = await eventsOf(db, run.incidentId)
+      const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
+      const { served } = await chosen(run, turns + 1, events)
+      const slot = await waitForSlot(db, { ...slots, server: served.server }, run, waitMs, cancellationSignal())
       return slot.held ? { kind: 'ready' } : { kind: 'waiting', ahead: slot.ahead }
     },
   }
+}
+
+function slotsOf(slots: ThinkDeps['slots'], { served }: RoutedModel): Slots | undefined {
+  return slots && { ...slots, server: served.server }
 }
 
 type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
@@ -78,8 +97,13 @@ type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
  * Asks with a slot. Without a free one the workflow waits, where nothing runs out; but a try after a failure counts with that
  * failure's time, or a model that is down would be asked for ever.
  */
-async function inTurn<T>(deps: ThinkDeps, turn: Turn, mayWait: boolean, ask: Ask<T>): Promise<Turned<T>> {
-  const { db, slots } = deps
+async function inTurn<T>(
+  db: Db,
+  slots: Slots | undefined,
+  turn: Turn,
+  mayWait: boolean,
+  ask: Ask<T>,
+): Promise<Turned<T>> {
   if (!slots) return { taken: true, value: await ask(0, new AbortController().signal) }
   const asked = await withSlot(db, slots, turn, ask)
   if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
@@ -131,7 +155,7 @@ async function write(
   db: Db,
   turn: Turn,
   { protocol, model }: Pick<EventMetadata['context_assembled'], 'protocol' | 'model'>,
-  { answer, parsed, waitedMs }: Answered & { waitedMs: number },
+  { answer, parsed, waitedMs, seat }: Answered & { waitedMs: number; seat: RoutedModel },
 ): Promise<IncidentEvent<'model_answered'>> {
   const cost = await costOfAnswer(db, [model, answer.model], answer.usage)
   return await db.transaction().execute(async (trx) => {
@@ -160,6 +184,9 @@ async function write(
         problem: parsed.kind === 'correction' ? { code: parsed.code, text: parsed.text } : null,
         usage: answer.usage,
         model: answer.model,
+
+        server: seat.served.server,
+        route: seat.name,
         finishReason: `${protocol}:${answer.finishReason}`,
         durationMs: answer.durationMs,
         cost,

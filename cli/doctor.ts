@@ -5,7 +5,7 @@ import { troubleWith } from '../clients/temporal/trouble.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { capitalize } from '../domain/format.ts'
 import type { Status } from '../domain/status.ts'
-import { describePassport } from '../domain/status-words.ts'
+import { describeAbilities, describePassport } from '../domain/status-words.ts'
 import type { Run } from '../start/run-file.ts'
 import { ApiProblem, CommandFailed, createApiClient } from './api.ts'
 import {
@@ -272,7 +272,7 @@ async function checkModel(run: Run | null, env: NodeJS.ProcessEnv, options: Conn
 async function describeModelState(options: ConnectionOptions): Promise<string> {
   try {
     const status = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>
-    const { windowTokens, windowSource, learned, waiting } = status.model
+    const { windowTokens, windowSource, learned, waiting, abilities } = status.model
     const set = process.env.LLM_CONTEXT_TOKENS
     const window = set
       ? `${set} by LLM_CONTEXT_TOKENS`
@@ -280,7 +280,8 @@ async function describeModelState(options: ConnectionOptions): Promise<string> {
         ? `${windowTokens} by ${windowSource}`
         : '32768, because the server does not report one'
     const asked = learned.length > 0 ? `; asked with ${learned.join(', ')}` : ''
-    return `; window ${window}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
+    const can = abilities ? `; ${describeAbilities(abilities)}` : ''
+    return `; window ${window}${can}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
   } catch {
     return ''
   }

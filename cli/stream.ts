@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
+import { type LiveAnswer, liveAnswer } from '../domain/chat.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
 import { type ApiClient, type ApiIncident, ApiProblem, listEventsAfter, parseEvent, readIncident } from './api.ts'
@@ -14,6 +15,8 @@ type StreamOptions = {
   signal?: AbortSignal
   onLost?: (why: string) => void
   onOpen?: () => void
+  /** What a model writes just now; its text is untrusted. */
+  onLive?: (live: LiveAnswer) => void
 }
 
 /**
@@ -45,6 +48,11 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())) {
         if (message.id) lastId = message.id
+        if (message.event === 'model_writing') {
+          const live = parseLive(message.data)
+          if (live) options.onLive?.(live)
+          continue
+        }
         const event = parseMessage(message.data)
         if (!event) continue
         const before = seen.get(event.incidentId)
@@ -98,6 +106,14 @@ const closingKinds = new Set<string>(['resolved', 'escalated', 'cancelled'])
 function parseMessage(text: string): IncidentEvent | null {
   try {
     return parseEvent(JSON.parse(text))
+  } catch {
+    return null
+  }
+}
+
+function parseLive(text: string): LiveAnswer | null {
+  try {
+    return liveAnswer.safeParse(JSON.parse(text)).data ?? null
   } catch {
     return null
   }

@@ -97,6 +97,54 @@ export async function request(options: HttpRequest): Promise<HttpAnswer> {
   }
 }
 
+type OpenAnswer = {
+  status: number
+  /** Lower-case names; repeated ones joined by `, `. */
+  headers: Record<string, string>
+  /** Its bytes as they come. Throws HttpError where they break off, take too long or are more than `maxBytes`. */
+  pieces: AsyncIterable<Uint8Array>
+}
+
+/** Like `request`, for an answer that is read while it comes. What `read` throws is thrown as it stands, and ends the connection. */
+export async function receive<T>(options: HttpRequest, read: (answer: OpenAnswer) => Promise<T>): Promise<T> {
+  const exchange = beginExchange(options)
+  try {
+    const answer = await exchange.send().catch((error: unknown) => {
+      throw exchange.toHttpError(error)
+    })
+    const body: Body = answer.body
+    // A reader that gives up destroys it, and that is no failure of the process.
+    answer.body.on('error', () => {})
+    try {
+      const pieces = boundedPieces(body, exchange, options.maxBytes)
+      return await read({ status: answer.statusCode, headers: flat(answer.headers), pieces })
+    } finally {
+      body.destroy()
+    }
+  } finally {
+    exchange.end()
+  }
+}
+
+async function* boundedPieces(
+  body: Body,
+  { what, toHttpError }: Pick<ReturnType<typeof beginExchange>, 'what' | 'toHttpError'>,
+  maxBytes: number,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  try {
+    for await (const piece of body) {
+      bytes += piece.byteLength
+      if (bytes > maxBytes) {
+        throw new HttpError('too_large', `the answer to ${what} is larger than ${maxBytes} bytes`, false)
+      }
+      yield piece
+    }
+  } catch (error) {
+    throw toHttpError(error)
+  }
+}
+
 /** Longer than any line that is worth reading. */
 const maxLineCharacters = 64_000
 

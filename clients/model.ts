@@ -1,12 +1,20 @@
 import OpenAI from 'openai'
-import type { ChatCompletionCreateParamsNonStreaming } from 'openai/resources/chat/completions'
-import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape, type RequestShape } from '../domain/chat.ts'
+import {
+  type ChatAnswer,
+  type ChatMessage,
+  type ChatTool,
+  plainShape,
+  type RequestShape,
+  type SeenAbilities,
+  type Writing,
+} from '../domain/chat.ts'
 import type { AddressPolicy } from './address.ts'
 import { errorInBody, type ReadAnswer, readAnswer } from './chat/answer.ts'
 import { answerTokens, requestBody } from './chat/body.ts'
 import { correctedShape, readRefusal, withoutLimit } from './chat/refusal.ts'
 import { causeIn, ModelError, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
-import { request } from './http.ts'
+import { type AnswerStream, readStream } from './chat/stream.ts'
+import { receive } from './http.ts'
 
 type ModelOptions = {
   /** Any chat-completions server, with or without a trailing `/v1`. */
@@ -14,6 +22,8 @@ type ModelOptions = {
   /** May be empty: then no credential is sent. */
   apiKey: string
   timeoutMs?: number
+  /** So long a stream may say nothing of its answer once it has begun; until then it has all of `timeoutMs`. */
+  stallMs?: number
   maxAnswerBytes?: number
   allow?: AddressPolicy
   /** Where it is kept how the server wants its requests; by default in this client alone. */
@@ -24,6 +34,8 @@ type ModelOptions = {
 export type ShapeMemory = {
   recall(model: string): Promise<RequestShape>
   keep(model: string, shape: RequestShape): Promise<void>
+  /** What an answer showed that the server can do. */
+  note?(model: string, seen: SeenAbilities): Promise<void>
 }
 
 export type ModelRequest = {
@@ -37,24 +49,36 @@ export type ModelRequest = {
   signal?: AbortSignal
   /** The step key: a server that knows idempotency bills one answer. */
   idempotencyKey?: string
+  /** The schema that an answer in text has to keep, where the server can hold a model to one. */
+  form?: Record<string, unknown>
+  isOneCall?: boolean
+  /** Called as the answer grows, at every piece. It must not throw. */
+  onWriting?: (writing: Writing) => void
 }
 
 export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer> }
 
 /** So often one request is asked otherwise; a server that is not content by then is not going to be. */
-const mostCorrections = 5
+const mostCorrections = 8
+/** Bytes of a stream for each byte of an answer: every token comes in an envelope. */
+const envelopeFactor = 16
+/** After the end of an answer, so long the counts of tokens may take. */
+const countsMs = 2_000
 
 /**
- * Chat completions: gives a whole answer or throws ModelError, never part of one, since the body is complete before anybody reads
- * it. A refusal that names a parameter is learned from and asked again at once, a bounded number of times; any other retry is
+ * Chat completions, streamed where the server streams: gives a whole answer or throws ModelError, never part of one. A refusal that names a parameter is learned from and asked again at once, a bounded number of times; any other retry is
  * the workflow's business.
  */
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
   const memory = options.memory ?? ownMemory()
-  const server = openServer(options, timeoutMs)
   return {
     async complete(asked) {
+      let isStreamed = false
+      const server = openServer(options, timeoutMs, (writing) => {
+        isStreamed = true
+        asked.onWriting?.(writing)
+      })
       let shape = await memory.recall(asked.model)
       const tried = new Set<string>()
       const spent = { promptTokens: 0, completionTokens: 0 }
@@ -71,6 +95,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
           const { isSpentOnReasoning, ...answer } = outcome
           // This prompt left no room for more; the next is cut so that it does.
           if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))
+          await memory.note?.(asked.model, seenIn(answer, isStreamed))
           return { ...answer, usage: added(answer.usage, spent) }
         }
         if (!isRefused) {
@@ -85,7 +110,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
   }
 }
 
-function openServer(options: ModelOptions, timeoutMs: number): OpenAI {
+function openServer(options: ModelOptions, timeoutMs: number, onWriting: OnWriting): OpenAI {
   return new OpenAI({
     baseURL: baseUrlOf(options.baseUrl),
     apiKey: options.apiKey || 'none',
@@ -98,7 +123,7 @@ function openServer(options: ModelOptions, timeoutMs: number): OpenAI {
     // Ours ends first; this one is only there because the SDK insists on one.
     timeout: timeoutMs + 10_000,
     logLevel: 'off',
-    fetch: boundedFetch(options, timeoutMs),
+    fetch: boundedFetch(options, timeoutMs, onWriting),
   })
 }
 
@@ -114,18 +139,18 @@ async function exchange(
   // A server that replays by key must not repeat the answer to a request of another shape.
   const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
   try {
-    const answer: unknown = await server.chat.completions.create(
-      body as unknown as ChatCompletionCreateParamsNonStreaming,
-      {
-        signal: asked.signal,
-        headers: key ? { 'Idempotency-Key': key } : {},
-      },
-    )
+    // `post` gives what our own `fetch` has put together; `create` would read the stream by itself.
+    const answer: unknown = await server.post('/chat/completions', {
+      body,
+      signal: asked.signal,
+      headers: key ? { 'Idempotency-Key': key } : {},
+    })
     const fault = errorInBody(answer)
     if (fault) return new RefusedRequest(readRefusal(fault.status, fault.text), {})
     return readAnswer(answer, Math.round(performance.now() - begunMs))
   } catch (error) {
-    if (error instanceof ModelError) throw error
+    const own = causeIn(error, ModelError)
+    if (own) throw own
     const refused = causeIn(error, RefusedRequest)
     if (refused) return refused
     throw modelErrorOf(error)
@@ -148,6 +173,15 @@ function nextShape(
   const next = correctedShape(shape, outcome.refusal, limit)
   if (next === null || !tried.has(JSON.stringify(next))) return next
   return next.limit === shape.limit ? null : withoutLimit(shape)
+}
+
+function seenIn({ toolCalls, usage }: ChatAnswer, isStreamed: boolean): SeenAbilities {
+  return {
+    ...(toolCalls.length > 0 && { tools: 'yes' }),
+    ...(toolCalls.length > 1 && { parallel: 'yes' }),
+    ...(usage.completionTokens > 0 && { usage: 'yes' }),
+    ...(isStreamed && { streaming: 'yes' }),
+  }
 }
 
 function wider(shape: RequestShape): RequestShape {
@@ -190,8 +224,9 @@ export function serverName(baseUrl: string): string {
   return `${origin}${pathname.replace(/\/+$/, '')}`
 }
 
-/** The SDK's way to the network: whole answers, bounded, through the address guard. */
-function boundedFetch(options: ModelOptions, timeoutMs: number) {
+/** The SDK's way to the network: whole answers, bounded, through the address guard. A stream is put together here. */
+function boundedFetch(options: ModelOptions, timeoutMs: number, onWriting: OnWriting) {
+  const maxBytes = options.maxAnswerBytes ?? 2_000_000
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const headers: Record<string, string> = {}
     for (const [name, value] of new Headers(init?.headers)) {
@@ -199,20 +234,89 @@ function boundedFetch(options: ModelOptions, timeoutMs: number) {
       if (name.startsWith('x-stainless-') || (name === 'authorization' && options.apiKey === '')) continue
       headers[name] = value
     }
-    const answer = await request({
+    const stall = new AbortController()
+    const given = init?.signal ?? undefined
+    const asked = {
       method: 'POST',
       url: String(input instanceof Request ? input.url : input),
       headers,
       body: String(init?.body ?? ''),
       timeoutMs,
-      maxBytes: options.maxAnswerBytes ?? 2_000_000,
+      maxBytes: maxBytes * envelopeFactor,
       allow: options.allow ?? 'private',
-      signal: init?.signal ?? undefined,
+      signal: given ? AbortSignal.any([given, stall.signal]) : stall.signal,
+    } as const
+    return await receive(asked, async (answer) => {
+      const body = await readBody(answer, { maxBytes, stall, stallMs: options.stallMs ?? timeoutMs }, onWriting)
+      if (answer.status < 200 || answer.status > 299) {
+        throw new RefusedRequest(readRefusal(answer.status, body), answer.headers)
+      }
+      const isEmpty = answer.status === 204 || answer.status === 205
+      return new Response(isEmpty ? null : body, {
+        status: answer.status,
+        // The SDK reads a body as JSON by its type alone, and a stream has another one.
+        headers: { ...answer.headers, 'content-type': 'application/json' },
+      })
     })
-    if (answer.status < 200 || answer.status > 299) {
-      throw new RefusedRequest(readRefusal(answer.status, Buffer.from(answer.body).toString()), answer.headers)
-    }
-    const isEmpty = answer.status === 204 || answer.status === 205
-    return new Response(isEmpty ? null : Buffer.from(answer.body), { status: answer.status, headers: answer.headers })
   }
+}
+
+type OnWriting = (writing: Writing) => void
+type Opened = Parameters<Parameters<typeof receive>[1]>[0]
+type Bounds = { maxBytes: number; stall: AbortController; stallMs: number }
+
+function isStream({ status, headers }: Opened): boolean {
+  return status === 200 && (headers['content-type'] ?? '').includes('event-stream')
+}
+
+/** The text of a whole body, or of a stream the body that it stands for. */
+async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): Promise<string> {
+  if (isStream(answer)) return JSON.stringify(await readStreamed(answer, bounds, onWriting))
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of answer.pieces) {
+    bytes += piece.byteLength
+    if (bytes > bounds.maxBytes) {
+      throw new ModelError('oversized', `the model server's answer is larger than ${bounds.maxBytes} bytes`, {
+        retryable: false,
+      })
+    }
+    pieces.push(piece)
+  }
+  const text = Buffer.concat(pieces).toString()
+  if (answer.status !== 200 || !/^\s*data:/.test(text)) return text
+  // A stream that its server called something else.
+  const stream = readStream(bounds.maxBytes)
+  stream.feed(text)
+  return JSON.stringify(stream.whole())
+}
+
+async function readStreamed(answer: Opened, bounds: Bounds, onWriting: OnWriting): Promise<unknown> {
+  const stream = readStream(bounds.maxBytes)
+  const decoder = new TextDecoder()
+  let timer: NodeJS.Timeout | undefined
+  const within = (ms: number) => {
+    clearTimeout(timer)
+    timer = setTimeout(() => bounds.stall.abort(), ms)
+  }
+  try {
+    for await (const piece of answer.pieces) {
+      if (!stream.feed(decoder.decode(piece, { stream: true }))) continue
+      if (stream.isDone()) break
+      within(stream.isEnded() ? countsMs : bounds.stallMs)
+      onWriting(stream.writing())
+    }
+  } catch (error) {
+    if (!bounds.stall.signal.aborted) throw error
+    if (!stream.isEnded()) throw stalled(stream, bounds.stallMs)
+  } finally {
+    clearTimeout(timer)
+  }
+  return stream.whole()
+}
+
+function stalled(stream: AnswerStream, stallMs: number): ModelError {
+  const { pieces } = stream.writing()
+  const message = `the model server stopped in the middle of its answer: nothing came for ${stallMs / 1000} s after about ${pieces} tokens`
+  return new ModelError('stalled', message, { status: 200, retryable: true })
 }

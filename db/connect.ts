@@ -134,10 +134,20 @@ export function connect(
     client.on('error', () => {})
     pulse.watch(client)
   })
-  return new Kysely<Database>({
+  const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })
+  addresses.set(db, databaseUrl)
+  return db
+}
+
+/** Who listens needs a connection that no statement of the pool gets. */
+const addresses = new WeakMap<Db, string>()
+
+/** A connection to the same database outside of the pool. It is not open yet; errors are for who asked for it. */
+export function separateClient(db: Db, name: string): pg.Client {
+  return new pg.Client({ connectionString: addresses.get(db), application_name: name, keepAlive: true })
 }
 
 /**

@@ -1,5 +1,12 @@
 import { sql } from 'kysely'
-import { plainShape, type RequestShape, requestShape } from '../domain/chat.ts'
+import {
+  abilitiesOf,
+  type ModelAbilities,
+  plainShape,
+  type RequestShape,
+  requestShape,
+  type SeenAbilities,
+} from '../domain/chat.ts'
 import type { Severity } from '../domain/incident.ts'
 import { type Db, now, onceNow, type Trx } from './connect.ts'
 import type { Scope } from './scope.ts'
@@ -9,6 +16,7 @@ export type ModelKey = { server: string; model: string }
 
 export type ModelProfile = {
   shape: RequestShape
+  abilities: ModelAbilities
   /** As the server says, or as a refusal said if that is less; null where neither did. */
   windowTokens: number | null
   windowSource: string | null
@@ -36,6 +44,7 @@ export async function modelProfile(db: Db, { server, model }: ModelKey): Promise
   const row = await db
     .selectFrom('modelProfile')
     .select(['shape', 'identity', 'windowTokens', 'windowSource', 'refusedWindow', 'cutsSilently', 'isProvisional'])
+    .select('abilities')
     .select([fresh.as('isFresh'), due.as('isDue')])
     .where('server', '=', server)
     .where('model', '=', model)
@@ -43,9 +52,9 @@ export async function modelProfile(db: Db, { server, model }: ModelKey): Promise
   if (!row) {
     return {
       shape: plainShape,
+      abilities: abilitiesOf({}, plainShape),
       windowTokens: null,
       windowSource: null,
-
       cutsSilently: false,
       isProvisional: false,
       isRead: false,
@@ -54,8 +63,10 @@ export async function modelProfile(db: Db, { server, model }: ModelKey): Promise
   }
   const { windowTokens, refusedWindow } = row
   const isRefused = refusedWindow !== null && (windowTokens === null || refusedWindow <= windowTokens)
+  const shape = row.isFresh ? requestShape.parse(row.shape) : plainShape
   return {
-    shape: row.isFresh ? requestShape.parse(row.shape) : plainShape,
+    shape,
+    abilities: abilitiesOf(row.abilities, shape),
     windowTokens: isRefused ? refusedWindow : windowTokens,
     windowSource: isRefused ? 'a refusal' : row.windowSource,
     cutsSilently: row.cutsSilently,
@@ -104,11 +115,13 @@ export type Served = {
   identity: string
   cutsSilently: boolean
   isProvisional: boolean
+  abilities: SeenAbilities
 }
 
 /** Keeps what a server said of its model. When it is another one than before, all that was learned of the earlier one goes. */
 export async function keepServed(db: Db, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served
+  const said = JSON.stringify(served.abilities)
   const isOther = sql<boolean>`model_profile.identity is not null and model_profile.identity <> ${identity}`
   await db
     .updateTable('modelProfile')
@@ -119,10 +132,25 @@ export async function keepServed(db: Db, key: ModelKey, served: Served): Promise
       cutsSilently,
       isProvisional,
       shape: sql<string>`case when ${isOther} then '{}'::jsonb else shape end`,
+      abilities: sql<string>`case when ${isOther} then '{}'::jsonb else abilities end || ${said}::jsonb`,
       refusedWindow: sql<number | null>`case when ${isOther} then null else refused_window end`,
     })
     .where('server', '=', key.server)
     .where('model', '=', key.model)
+    .execute()
+}
+
+/** Keeps what an answer showed that the server can do, beside what is known. */
+export async function keepAbilities(db: Db, key: ModelKey, seen: SeenAbilities): Promise<void> {
+  const abilities = JSON.stringify(seen)
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, abilities })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['server', 'model'])
+        .doUpdateSet({ abilities: sql<string>`model_profile.abilities || ${abilities}::jsonb` }),
+    )
     .execute()
 }
 
@@ -133,6 +161,54 @@ export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): 
     .values({ ...key, refusedWindow: tokens })
     .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ refusedWindow: tokens }))
     .execute()
+}
+
+/** Leaves a model alone for so long: it did not answer. One that is left alone already is not for longer. */
+export async function leaveAlone(db: Db, key: ModelKey, seconds: number): Promise<void> {
+  const awayUntil = ahead(seconds)
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, awayUntil })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['server', 'model'])
+        .doUpdateSet({ awayUntil })
+        .where(sql<boolean>`coalesce(model_profile.away_until < ${onceNow}, true)`),
+    )
+    .execute()
+}
+
+/** Those that are left alone now. */
+export async function modelsAway(db: Db): Promise<ModelKey[]> {
+  return await db.selectFrom('modelProfile').select(['server', 'model']).where('awayUntil', '>', onceNow).execute()
+}
+
+export type ListedModel = ModelKey & { name: string; fallbacks: string[] }
+
+/** Makes known what LLM_SERVERS_FILE declares, in place of what was declared before; of two workers the last one is believed. */
+export async function declareModels(db: Db, models: readonly ListedModel[]): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended('declared_model', 0))`.execute(trx)
+    await trx.deleteFrom('declaredModel').execute()
+    const rows = models.map((each, place) => ({ ...each, fallbacks: JSON.stringify(each.fallbacks), place }))
+    if (rows.length > 0) await trx.insertInto('declaredModel').values(rows).execute()
+  })
+}
+
+/** The models that the workers know, in their order, each with its profile and until when it is left alone. */
+export async function declaredModels({
+  db,
+}: Scope): Promise<(ListedModel & { profile: ModelProfile; awayUntil: string | null })[]> {
+  const rows = await db
+    .selectFrom('declaredModel as declared')
+    .leftJoin('modelProfile as known', (join) =>
+      join.onRef('known.server', '=', 'declared.server').onRef('known.model', '=', 'declared.model'),
+    )
+    .select(['declared.name', 'declared.server', 'declared.model', 'declared.fallbacks'])
+    .select(sql<string | null>`case when known.away_until > ${onceNow} then known.away_until end`.as('awayUntil'))
+    .orderBy('declared.place')
+    .execute()
+  return await Promise.all(rows.map(async (row) => ({ ...row, profile: await modelProfile(db, row) })))
 }
 
 /** Who asks a server of models: one run, with the severity of its incident. */

@@ -34,6 +34,37 @@ export type ChatAnswer = {
   durationMs: number
 }
 
+/** How far an answer is that is being written. */
+export type Writing = {
+  /** Those that a server sends one by one, reasoning included: about as many tokens. */
+  pieces: number
+  /** Tokens as the server counts them; null where it counts at the end or never. */
+  counted: number | null
+  /** Its text so far, without reasoning that came in a field that is only for it. Untrusted, and never stored. */
+  content: string
+  /** The call that it writes, as a name and the arguments so far. */
+  call: { name: string; arguments: string } | null
+}
+
+/** What a run's model writes just now, for those who watch. It goes from process to process and is in no row. */
+export const liveAnswer = z.object({
+  incidentId: z.string().max(100),
+  attempt: z.number().int(),
+  turn: z.number().int(),
+  maxTurns: z.number().int(),
+  model: z.string().max(200),
+  /** `ended`: the answer is whole, or was given up. */
+  state: z.enum(['asked', 'writing', 'ended']),
+  /** Since it was asked. */
+  seconds: z.number().min(0),
+  tokens: z.number().int().min(0),
+  /** The server counted; else each piece counts as one. */
+  isCounted: z.boolean(),
+  /** The end of its text. Untrusted. */
+  tail: z.string().max(500),
+})
+export type LiveAnswer = z.infer<typeof liveAnswer>
+
 /**
  * How a server of models wants its requests where it differs from what most take. Every word is one of ours: what a server says
  * chooses among them and adds nothing.
@@ -54,10 +85,47 @@ export const requestShape = z.object({
   callIds: z.enum(['own', 'nine']).catch('own'),
   /** `empty`: an answer with calls goes back with an empty `reasoning_content`, which DeepSeek insists on. */
   reasoning: z.enum(['omitted', 'empty']).catch('omitted'),
+  /** `plain`: the server streams, and takes no `stream_options`, so that it may count no tokens. `off`: it answers whole. */
+  stream: z.enum(['usage', 'plain', 'off']).catch('usage'),
+  /** `single`: the template takes one call an answer, so the history shows one each and no more is asked for. */
+  calls: z.enum(['many', 'single']).catch('many'),
+  /** Of a server that knows no `parallel_tool_calls`. */
+  parallel: z.enum(['sent', 'omitted']).catch('sent'),
+  /** How the form of a JSON answer is held: `response_format` with a schema, vLLM's `guided_json`, or by words alone. */
+  form: z.enum(['schema', 'guided', 'words']).catch('schema'),
 })
 export type RequestShape = z.infer<typeof requestShape>
 
 export const plainShape: RequestShape = requestShape.parse({})
+
+const can = z.enum(['yes', 'no', 'unknown'])
+/** What a server can do with a model, as it says itself or as its answers and refusals showed. */
+export const modelAbilities = z.object({
+  tools: can,
+  /** Several calls in one answer. */
+  parallel: can,
+  /** Holds an answer to a JSON schema. */
+  schema: can,
+  /** Holds an answer to a grammar. */
+  grammar: can,
+  /** Counts tokens. */
+  usage: can,
+  streaming: can,
+})
+export type ModelAbilities = z.infer<typeof modelAbilities>
+/** What was seen of some of them; what was not seen is left out. */
+export type SeenAbilities = Partial<Record<keyof ModelAbilities, 'yes' | 'no'>>
+
+/** All that is known: what a server refused (the shape) counts more than what it says. */
+export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape): ModelAbilities {
+  const known = Object.keys(modelAbilities.shape).map((name) => [name, can.safeParse(stored[name]).data ?? 'unknown'])
+  return {
+    ...(Object.fromEntries(known) as ModelAbilities),
+    ...(shape.stream === 'off' && { streaming: 'no' as const }),
+    ...(shape.calls === 'single' && { parallel: 'no' as const }),
+    ...(shape.form !== 'schema' && { schema: shape.form === 'guided' ? ('yes' as const) : ('no' as const) }),
+  }
+}
 
 /** The shape in words, for people: what differs from the plain one. */
 export function shapeInWords(shape: RequestShape): string[] {
@@ -70,6 +138,11 @@ export function shapeInWords(shape: RequestShape): string[] {
     ...(shape.system === 'merged' ? ['no system message'] : []),
     ...(shape.turns === 'alternating' ? ['no two messages of the user in a row'] : []),
     ...(shape.callIds === 'nine' ? ['call ids of nine characters'] : []),
+    ...(shape.stream === 'plain' ? ['a stream without stream_options'] : []),
+    ...(shape.stream === 'off' ? ['no stream'] : []),
+    ...(shape.calls === 'single' ? ['one call an answer'] : []),
+    ...(shape.form === 'guided' ? ['guided_json for the form of an answer'] : []),
+    ...(shape.form === 'words' ? ['no schema of an answer'] : []),
     ...(shape.reasoning === 'empty' ? ['an empty reasoning_content in answers'] : []),
   ]
 }

@@ -35,6 +35,7 @@ export type NotedCode =
   | 'not_as_expected'
   | 'run_lost'
   | 'attempt_skipped'
+  | 'model_route'
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
@@ -85,7 +86,12 @@ export type EventMetadata = {
     /** What was read of the resource, as far as a mark compares it. */
     state: Record<string, unknown> | null
   }
-  noted: { code: NotedCode; text: string }
+  noted: {
+    code: NotedCode
+    text: string
+    /** Of `model_route`: the models by their declared names. */
+    route?: { from: string; to: string }
+  }
   claimed: {
     role: IncidentRole
     groupId: string
@@ -106,6 +112,8 @@ export type EventMetadata = {
     runbook?: RunbookGiven | null
     protocol: 'native' | 'json'
     model: string
+    /** The declared name of the model, where one is asked that the settings name. */
+    route?: string
     parts: Record<string, 'ok' | 'empty' | 'failed'>
     hintFrom: string | null
     maxTurns: number
@@ -124,13 +132,24 @@ export type EventMetadata = {
     problem: { code: string; text: string } | null
     usage: TokenUsage
     model: string
+    /** Its server's address without credentials, and the declared name of the model; absent in rows of before. */
+    server?: string
+    route?: string
     finishReason: string
     durationMs: number
     cost?: AnswerCost
     /** For a slot, before it was asked: others asked the model. Of a second or more. */
     waitedMs?: number
   }
-  model_failed: { code: string; status: number | null; activityAttempt: number; retryAfterMs: number | null }
+  model_failed: {
+    code: string
+    status: number | null
+    activityAttempt: number
+    retryAfterMs: number | null
+    /** As in `model_answered`. */
+    server?: string
+    route?: string
+  }
   correction_sent: { code: string; text: string }
   call_judged: {
     callId: string

@@ -1,4 +1,5 @@
 import type { AlertResource } from './alert-resource.ts'
+import type { LiveAnswer } from './chat.ts'
 import type { Plan, Proof, Standing, Unplaced } from './placement.ts'
 
 /** Times, spans, numbers and texts as people read them, the same on the page and on the terminal. */
@@ -99,6 +100,13 @@ export function formatList(names: readonly string[], last: 'and' | 'or' = 'and')
   if (names.length > 8) return `${names.slice(0, 8).join(', ')} ${last} ${names.length - 8} more`
   if (names.length < 2) return names.join('')
   return `${names.slice(0, -1).join(', ')} ${last} ${names.at(-1)}`
+}
+
+/** `qwen answers · 14 s · about 310 tokens · turn 3 of 10`. The model's name is untrusted. */
+export function describeLiveAnswer({ model, state, seconds, tokens, isCounted, turn, maxTurns }: LiveAnswer): string {
+  const written = `${isCounted ? '' : 'about '}${formatNumber(tokens)} tokens`
+  const parts = [`${model} answers`, formatSpan(seconds * second), state === 'asked' ? 'nothing yet' : written]
+  return [...parts, `turn ${turn} of ${maxTurns}`].join(' · ')
 }
 
 /** The first letter as a capital. */

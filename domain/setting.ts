@@ -34,6 +34,10 @@ const dollars = z
   .string()
   .regex(/^\d{1,7}(\.\d{1,2})?$/, 'takes dollars such as 25 or 2.50')
   .transform(Number)
+/** A name of LLM_SERVERS_FILE; `default` is the model of LLM_BASE_URL. */
+const declaredModel = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes a name that LLM_SERVERS_FILE declares, or default')
 const names = z.string().transform((text) =>
   text
     .split(',')
@@ -101,6 +105,19 @@ export const settings: Setting[] = [
   setting('agent.max_turns.*', whole(1, 200), '10', 'The same for one incident type.', {
     environment: 'LLM_MAX_TURNS',
   }),
+  setting(
+    'agent.model.leader',
+    declaredModel,
+    null,
+    'The model that leaders are given to, by its name in LLM_SERVERS_FILE.',
+  ),
+  setting('agent.model.follower', declaredModel, null, 'The same for followers.'),
+  setting(
+    'agent.model.type.*',
+    declaredModel,
+    null,
+    'The same for one incident type, for leaders and followers alike.',
+  ),
   setting('agent.tools.*', names, null, 'Comma-separated tools offered for this type; all when not set.'),
   setting(
     'agent.leader_wait',

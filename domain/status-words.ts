@@ -1,3 +1,4 @@
+import type { ModelAbilities } from './chat.ts'
 import { formatMinute, formatNumber, withSpaces } from './format.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 import type { Passport } from './passport.ts'
@@ -60,4 +61,24 @@ export function describePassport({
 }: Pick<Passport, 'grade' | 'points' | 'outOf' | 'tokensPerSecond'>): string {
   const speed = tokensPerSecond === null ? '' : `, ${formatNumber(Math.round(tokensPerSecond))} tokens a second`
   return `grade ${grade}, ${formatNumber(points)} of ${formatNumber(outOf)} points${speed}`
+}
+
+const abilityWords: Record<keyof ModelAbilities, string> = {
+  tools: 'tool calls',
+  parallel: 'several at once',
+  schema: 'JSON schema',
+  grammar: 'grammar',
+
+  usage: 'counts tokens',
+  streaming: 'streams',
+}
+
+/** `tool calls, streams; not: several at once`; what is not known is left out. */
+export function describeAbilities(abilities: ModelAbilities): string {
+  const named = (word: 'yes' | 'no') =>
+    (Object.keys(abilityWords) as (keyof ModelAbilities)[])
+      .filter((name) => abilities[name] === word)
+      .map((name) => abilityWords[name])
+      .join(', ')
+  return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { modelAbilities } from './chat.ts'
 import { storedPassport } from './passport.ts'
 
 /** What the API says about the whole: how the parts are, what the last days took, what investigations lacked. */
@@ -57,11 +58,43 @@ export const status = z.object({
     windowTokens: count.nullable(),
     windowSource: z.string().nullable(),
     learned: z.array(z.string()),
+    /** What that server can do with the model; null where it was never asked. */
+    abilities: modelAbilities.nullable(),
     /** Of the model that incidents are given to; null where none is known. */
     grade: modelGrade.nullable(),
   }),
 })
 export type Status = z.infer<typeof status>
+
+/** The models that the workers know, without keys, and which runs the settings give to which. */
+export const modelList = z.object({
+  items: z.array(
+    z.object({
+      name: z.string(),
+      server: z.string(),
+      model: z.string(),
+      /** Who stands in for it, in order. */
+      fallbacks: z.array(z.string()),
+      abilities: modelAbilities,
+      windowTokens: count.nullable(),
+      windowSource: z.string().nullable(),
+      learned: z.array(z.string()),
+      passport: storedPassport.nullable(),
+      /** It did not answer: until then runs ask who stands in for it. */
+      awayUntil: z.string().nullable(),
+    }),
+  ),
+  routes: z.array(
+    z.object({
+      /** The setting. */
+      key: z.string(),
+      model: z.string(),
+      /** Else the default is asked. */
+      isDeclared: z.boolean(),
+    }),
+  ),
+})
+export type ModelList = z.infer<typeof modelList>
 
 const spentOn = z.object({ name: z.string(), answers: count, dollars: z.number(), assumed: z.number() })
 export type SpentOn = z.infer<typeof spentOn>

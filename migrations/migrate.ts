@@ -31,6 +31,7 @@ import * as changes from './0026-changes.ts'
 import * as resourceOrder from './0027-resource-order.ts'
 import * as vmRepairs from './0028-vm-repairs.ts'
 import * as passport from './0029-passport.ts'
+import * as models from './0030-models.ts'
 import * as money from './0031-money.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
@@ -167,6 +168,7 @@ const migrations: Record<string, Migration> = {
   '0027-resource-order': resourceOrder,
   '0028-vm-repairs': vmRepairs,
   '0029-passport': passport,
+  '0030-models': models,
   '0031-money': money,
 }
 

@@ -44,6 +44,38 @@ export type ParsedAnswer =
   /** `text` is what the model reads. */
   | { kind: 'correction'; code: CorrectionCode; text: string }
 
+const anyObject = { type: 'object', additionalProperties: true }
+const quoteForm = { type: 'object', properties: { seq: { type: 'integer' }, text: { type: 'string' } } }
+const claimForm = {
+  type: 'object',
+  properties: {
+    kind: { type: 'string', enum: claim.shape.kind.options },
+    text: { type: 'string' },
+    quotes: { type: 'array', items: { ...quoteForm, required: ['seq', 'text'] } },
+  },
+  required: ['kind', 'text', 'quotes'],
+}
+/** The form of an answer by the JSON protocol, for servers that hold a model to a schema. */
+export const answerForm: Record<string, unknown> = {
+  anyOf: [
+    wrapped('tool_call', { name: { type: 'string' }, parameters: anyObject }, ['name', 'parameters']),
+    wrapped(
+      'final_answer',
+      {
+        summary: { type: 'string' },
+        confidence: { type: 'string', enum: ['high', 'medium', 'low'] },
+        claims: { type: 'array', items: claimForm },
+      },
+      ['summary', 'confidence'],
+    ),
+  ],
+}
+
+function wrapped(name: string, properties: Record<string, unknown>, required: string[]): Record<string, unknown> {
+  const inner = { type: 'object', properties, required, additionalProperties: false }
+  return { type: 'object', properties: { [name]: inner }, required: [name], additionalProperties: false }
+}
+
 type Answer = Pick<ChatAnswer, 'content' | 'toolCalls'> & { finishReason?: string }
 type Limits = Required<ParseLimits>
 

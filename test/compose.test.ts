@@ -17,7 +17,7 @@ const variables = [...settingNames, ...secrets.map((name) => `${name}_FILE`)].fi
 function readersOf(name: string): string[] {
   if (name.startsWith('MESH_') || name.startsWith('KNOWLEDGE_') || name === 'JOBS_FILE') return ['api']
   if (name.startsWith('BOOTSTRAP_')) return ['migrate']
-  if (name.startsWith('WORKER_')) return ['worker']
+  if (name.startsWith('WORKER_') || name === 'LLM_SERVERS_FILE') return ['worker']
   return ['api', 'migrate', 'worker']
 }
 

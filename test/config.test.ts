@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import {
   type ConfigError,
+  modelsOf,
   oidcSettings,
   proxmoxSettings,
   readConfig,
@@ -255,5 +256,43 @@ test('what cannot work with Temporal is said before anything connects, naming th
     const found = problems(environment)
     expect([environment, found]).toEqual([environment, [expect.stringMatching(problem)]])
     expect(found.join()).not.toContain('hunter2')
+  }
+})
+
+test('models are declared in a file, with their keys by reference; the default is that of LLM_BASE_URL', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'nightshift-models-'))
+  const [file, key] = [join(directory, 'models.json'), join(directory, 'key')]
+  writeFileSync(key, 'sk-of-big\n')
+  const read = (content: unknown, environment: Record<string, string> = {}) => {
+    writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
+    const given = { LLM_BASE_URL: 'http://dgx:8000', LLM_MODEL: 'qwen', LLM_SERVERS_FILE: file }
+    try {
+      return { models: modelsOf(readConfig(given), environment), problems: [] }
+    } catch (error) {
+      return { models: [], problems: (error as ConfigError).problems }
+    }
+  }
+  const big = { name: 'big', baseUrl: 'http://big:8000/v1', model: 'qwen-72b', keyFile: key, fallbacks: ['default'] }
+  const cloud = { name: 'cloud', baseUrl: 'https://api.example/v1', model: 'm', keyVariable: 'CLOUD_KEY' }
+  const whole = { default: { fallbacks: ['cloud'] }, models: [big, cloud] }
+  expect(read(whole, { CLOUD_KEY: 'sk-of-cloud' }).models).toMatchObject([
+    { name: 'default', baseUrl: 'http://dgx:8000', model: 'qwen', fallbacks: ['cloud'] },
+    { name: 'big', apiKey: 'sk-of-big', fallbacks: ['default'] },
+    { name: 'cloud', apiKey: 'sk-of-cloud', fallbacks: [] },
+  ])
+  const faults: [unknown, RegExp][] = [
+    ['{', /which is not JSON/],
+    [{ models: [{ ...big, apiKey: 'sk-in-the-file' }] }, /models\.0: .*apiKey/],
+    [{ models: [{ ...big, baseUrl: 'http://user:pass@big:8000' }] }, /name the key by keyFile or keyVariable/],
+    [{ models: [{ ...big, keyFile: '/no/such/file' }] }, /big: keyFile names \/no\/such\/file, which cannot be read/],
+    [{ models: [cloud] }, /cloud: keyVariable names CLOUD_KEY, which is not set/],
+    [{ models: [big, big] }, /big is declared twice/],
+    [{ models: [{ ...big, fallbacks: ['gone'] }] }, /big: its fallback gone is declared nowhere/],
+    [{ models: [{ ...big, fallbacks: ['big'] }] }, /big: its fallback big is itself/],
+  ]
+  for (const [content, fault] of faults) {
+    const { problems } = read(content)
+    expect(problems.join('\n')).toMatch(fault)
+    expect(problems.join('\n')).not.toMatch(/sk-|pass@/)
   }
 })

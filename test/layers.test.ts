@@ -82,7 +82,15 @@ const withoutScope = [
   'incidentIdsAfter',
 ]
 const ofFoundIncident = ['eventsOf', 'alertsOf', 'waitOf', 'beganAt']
-const ofProcess = ['scopeOf', 'createFeed', 'readSettings', 'listSources', 'readSiteFile', 'placementState']
+const ofProcess = [
+  'scopeOf',
+  'createFeed',
+  'createLiveAnswers',
+  'readSettings',
+  'listSources',
+  'readSiteFile',
+  'placementState',
+]
 
 test('what a route reads for a caller goes through the scope of that caller', () => {
   const reads = readdirSync('api/routes').flatMap((file) => {

@@ -1,11 +1,16 @@
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
+import type { LiveAnswer } from '../domain/chat.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import { queryClient, streaming } from './api.ts'
 import { kinds } from './marks.tsx'
 
 type Listener = (event: IncidentEvent) => void
 /** `opening`: never connected yet. */
-type Live = { state: 'opening' | 'live' | 'lost'; listen(listener: Listener): () => void }
+type Live = {
+  state: 'opening' | 'live' | 'lost'
+  listen(listener: Listener): () => void
+  hear(listener: (live: LiveAnswer) => void): () => void
+}
 
 const LiveContext = createContext<Live | null>(null)
 /** The browser reconnects by itself and says where it was; only a refusal ends a stream, and then a new one is opened. */
@@ -18,6 +23,7 @@ const reopenMs = 5_000
 export function LiveProvider({ children }: { children: ReactNode }) {
   const [state, setState] = useState<Live['state']>('opening')
   const listeners = useRef(new Set<Listener>())
+  const hearers = useRef(new Set<(live: LiveAnswer) => void>())
 
   useEffect(() => {
     let source: EventSource | undefined
@@ -38,6 +44,10 @@ export function LiveProvider({ children }: { children: ReactNode }) {
         if (source?.readyState !== EventSource.CLOSED) return
         timer = setTimeout(open, reopenMs)
       }
+      source.addEventListener('model_writing', ({ data }) => {
+        const live = JSON.parse(data) as LiveAnswer
+        for (const hearer of hearers.current) hearer(live)
+      })
       for (const kind of Object.keys(kinds) as EventKind[]) {
         source.addEventListener(kind, ({ data }) => {
           const event = JSON.parse(data) as IncidentEvent
@@ -56,7 +66,11 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     listeners.current.add(listener)
     return () => void listeners.current.delete(listener)
   })
-  return <LiveContext value={{ state, listen: live }}>{children}</LiveContext>
+  const [hear] = useState(() => (hearer: (live: LiveAnswer) => void) => {
+    hearers.current.add(hearer)
+    return () => void hearers.current.delete(hearer)
+  })
+  return <LiveContext value={{ state, listen: live, hear }}>{children}</LiveContext>
 }
 
 export function useLiveState(): Live['state'] {
@@ -72,4 +86,28 @@ export function useLive(listener: Listener): void {
   })
   const listen = live?.listen
   useEffect(() => listen?.((event) => newest.current(event)), [listen])
+}
+
+/** A worker says every second how far an answer is: what is older than this is over. */
+const silentMs = 5_000
+
+/** What the model of this incident writes just now; null where it writes nothing. */
+export function useLiveAnswer(incidentId: string): LiveAnswer | null {
+  const hear = useContext(LiveContext)?.hear
+  const [live, setLive] = useState<LiveAnswer | null>(null)
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const leave = hear?.((said) => {
+      if (said.incidentId !== incidentId) return
+      clearTimeout(timer)
+      setLive(said.state === 'ended' ? null : said)
+      timer = setTimeout(() => setLive(null), silentMs)
+    })
+    return () => {
+      clearTimeout(timer)
+      leave?.()
+      setLive(null)
+    }
+  }, [hear, incidentId])
+  return live
 }

@@ -4,7 +4,7 @@ import pino from 'pino'
 import { createCoreClient } from '../clients/core.ts'
 import { baseUrlOf, serverName } from '../clients/model.ts'
 import { TemporalError } from '../clients/temporal/trouble.ts'
-import { readConfigOrExit, slackSettings } from '../config.ts'
+import { modelsOf, orExit, readConfigOrExit, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/metrics.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
@@ -18,6 +18,7 @@ import { healthApp, startWorkers, warnOfGrade } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
 const config = readConfigOrExit(['DATABASE_URL'])
+const models = orExit(() => modelsOf(config))
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
 const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
 
@@ -33,7 +34,7 @@ server.on('error', (error) => {
 
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
-const workers = await startWorkers(config, db, log).catch((error): never => {
+const workers = await startWorkers(config, db, log, { models }).catch((error): never => {
   // What is in the way of Temporal is said in one line that names the setting, not as a stack.
   if (!(error instanceof TemporalError)) throw error
   log.fatal(`the worker does not start: ${error.message}`)

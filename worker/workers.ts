@@ -7,6 +7,7 @@ import { actActivities } from '../activities/act.ts'
 import { approvalActivities } from '../activities/approvals.ts'
 import { contextActivities } from '../activities/context.ts'
 import { sanitizeFailures } from '../activities/failure.ts'
+import type { RoutedModel } from '../activities/model-routes.ts'
 import { servedModels } from '../activities/model-server.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
 import { thinkActivities } from '../activities/think.ts'
@@ -14,17 +15,17 @@ import type { Env } from '../api/deps.ts'
 import { sharedMetrics } from '../api/http/metrics.ts'
 import { answerProblem, declaredMethods, toProblem } from '../api/http/middleware.ts'
 import { createCoreClient } from '../clients/core.ts'
-import { createModelClient } from '../clients/model.ts'
+import { baseUrlOf, createModelClient, serverName } from '../clients/model.ts'
 import {
   connectionOptions,
   onceNamespaceIsKnown,
   orTrouble,
   type TemporalSettings,
 } from '../clients/temporal/trouble.ts'
-import { type Config, givenDefaults, temporalSettings } from '../config.ts'
+import { type Config, type DeclaredModel, givenDefaults, modelsOf, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'
-import type { ModelKey } from '../db/model-servers.ts'
+import { declareModels, type ModelKey } from '../db/model-servers.ts'
 import { passportOf } from '../db/passports.ts'
 import { warnOfModel } from '../domain/passport.ts'
 import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
@@ -45,6 +46,8 @@ export type Workers = {
 
 type WorkerOptions = {
   taskQueue?: string
+  /** By default those of the environment. */
+  models?: DeclaredModel[]
   /** Other workflows than ours, for measurements. */
   bundle?: { code: string }
   /** What `platform_config` falls back to; by default what the process was given. */
@@ -71,8 +74,19 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     connection,
     namespace,
     client: new Client({ connection: clientConnection, namespace }),
+    models: options.models ?? modelsOf(config),
     taskQueue: options.taskQueue ?? defaultTaskQueue,
   }
+  const named = parts.models.map(({ name, baseUrl, model, fallbacks }) => ({
+    name,
+    server: serverName(baseUrlOf(baseUrl)),
+    model,
+    fallbacks,
+  }))
+  // Without a model of LLM_BASE_URL there is none to show.
+  await declareModels(db, config.LLM_BASE_URL ? named : named.slice(1)).catch((error) =>
+    log.warn({ err: error }, 'which models there are was not made known'),
+  )
   const workers = [await createMainWorker(parts), await createModelWorker(parts)]
   const stopKeeping = options.schedule === false ? () => {} : await keepTemporalReady(parts, clientConnection)
   const running = Promise.all(workers.map((worker) => worker.run())).then(() => undefined)
@@ -97,6 +111,7 @@ type WorkerParts = {
   connection: NativeConnection
   namespace: string
   client: Client
+  models: DeclaredModel[]
   taskQueue: string
 }
 
@@ -112,6 +127,7 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     prompts: readPrompts(),
     protocol: config.LLM_PROTOCOL,
     model: config.LLM_MODEL,
+    models: new Map(parts.models.map(({ name, model }) => [name, model])),
     environment,
     isEnabled,
   })
@@ -138,18 +154,17 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
   })
 }
 
-async function createModelWorker({ config, db, log, connection, namespace, taskQueue }: WorkerParts): Promise<Worker> {
-  const server = { baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9', apiKey: config.LLM_API_KEY }
-  const served = servedModels(db, server, log)
-  const model = createModelClient({ ...server, timeoutMs: config.LLM_TIMEOUT_SECONDS * 1000, memory: served.memory })
+async function createModelWorker(parts: WorkerParts): Promise<Worker> {
+  const { config, db, log, connection, namespace, taskQueue } = parts
+  const [first, ...others] = parts.models.map((each) => routedModel(parts, each))
+  if (!first) throw new Error('there is no model')
   const activities = thinkActivities({
     db,
-    model,
+    models: [first, ...others],
     temperature: config.LLM_TEMPERATURE,
     maxTokens: config.LLM_MAX_TOKENS,
     contextTokens: config.LLM_CONTEXT_TOKENS ?? null,
-    served,
-    slots: { server: served.server, limit: config.LLM_MAX_CONCURRENT },
+    slots: { limit: config.LLM_MAX_CONCURRENT },
   })
   return await Worker.create({
     connection,
@@ -162,6 +177,20 @@ async function createModelWorker({ config, db, log, connection, namespace, taskQ
     shutdownGraceTime: '2s',
     shutdownForceTime: '15s',
   })
+}
+
+function routedModel(
+  { config, db, log }: WorkerParts,
+  { name, model, fallbacks, ...server }: DeclaredModel,
+): RoutedModel {
+  const served = servedModels(db, server, log)
+  const client = createModelClient({
+    ...server,
+    timeoutMs: config.LLM_TIMEOUT_SECONDS * 1000,
+    stallMs: config.LLM_STALL_SECONDS * 1000,
+    memory: served.memory,
+  })
+  return { name, model, fallbacks, client, served }
 }
 
 /** Makes the Schedule and the search attributes, and makes them again when somebody changes them. Answers how to stop looking. */

@@ -1,7 +1,10 @@
-import { lastProfile } from '../../db/model-servers.ts'
+import { declaredModels, lastProfile } from '../../db/model-servers.ts'
 import { keepPassport, passportOf } from '../../db/passports.ts'
+import type { Scope } from '../../db/scope.ts'
+import { storedSettings } from '../../db/settings.ts'
+import { shapeInWords } from '../../domain/chat.ts'
 import { passport, type StoredPassport, storedPassport, warnOfModel } from '../../domain/passport.ts'
-import type { ModelGrade } from '../../domain/status.ts'
+import { type ModelGrade, type ModelList, modelList } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 
@@ -33,6 +36,42 @@ const { measuredAt: _, ...sent } = example
 
 export function modelRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
+    method: 'get',
+    path: '/models',
+    permission: 'read',
+    tag: 'health',
+    summary: 'The models that runs may be given to, and which settings give runs to them',
+    description: 'As the workers know them: LLM_BASE_URL and what LLM_SERVERS_FILE declares. No key is known here.',
+    answer: modelList,
+    example: {
+      items: [
+        {
+          name: 'default',
+          server: example.server,
+          model: example.model,
+          fallbacks: ['small'],
+          abilities: {
+            tools: 'yes',
+            parallel: 'yes',
+            schema: 'yes',
+            grammar: 'yes',
+            usage: 'yes',
+            streaming: 'yes',
+          },
+
+          windowTokens: 32_768,
+          windowSource: 'max_model_len of /v1/models',
+          learned: [],
+
+          passport: null,
+          awayUntil: null,
+        },
+      ],
+      routes: [{ key: 'agent.model.follower', model: 'small', isDeclared: true }],
+    },
+    run: ({ scope }) => listModels(scope),
+  })
+  endpoint(router, deps, {
     method: 'put',
     path: '/model/passport',
     permission: 'write_config',
@@ -47,6 +86,25 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
       return await keepPassport(deps.db, body, principal.name)
     },
   })
+}
+
+/** The declared models in their order, and the settings that name one. */
+async function listModels(scope: Scope): Promise<ModelList> {
+  const { db } = scope
+  const known = await declaredModels(scope)
+  const items = known.map(async ({ profile, ...model }) => ({
+    ...model,
+
+    abilities: profile.abilities,
+    windowTokens: profile.windowTokens,
+    windowSource: profile.windowSource,
+    learned: shapeInWords(profile.shape),
+    passport: await passportOf(db, model),
+  }))
+  const settings = [...(await storedSettings(db))].filter(([key]) => /^agent\.model\./.test(key))
+  const names = new Set(known.map(({ name }) => name))
+  const routes = settings.map(([key, model]) => ({ key, model, isDeclared: names.has(model) }))
+  return { items: await Promise.all(items), routes: routes.toSorted((a, b) => a.key.localeCompare(b.key)) }
 }
 
 /**

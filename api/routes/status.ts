@@ -117,6 +117,14 @@ const statusExample: Status = {
     windowTokens: 32_768,
     windowSource: 'max_model_len of /v1/models',
     learned: [],
+    abilities: {
+      tools: 'yes',
+      parallel: 'yes',
+      schema: 'yes',
+      grammar: 'yes',
+      usage: 'yes',
+      streaming: 'yes',
+    },
     grade: {
       server: 'http://10.0.0.7:8000/v1',
       model: 'Qwen/Qwen2.5-72B-Instruct',
@@ -184,6 +192,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       windowTokens: profile?.windowTokens ?? null,
       windowSource: profile?.windowSource ?? null,
       learned: profile ? shapeInWords(profile.shape) : [],
+      abilities: profile?.abilities ?? null,
       grade: await gradeOfModel(deps, queue?.schedule?.note === agentOffNote),
     },
   }

@@ -12,6 +12,7 @@ import { permit } from '../http/guards.ts'
 import { Problem } from '../http/middleware.ts'
 import { eventExample, incidentId } from './examples.ts'
 import { requireIncident } from './incidents.ts'
+import { createLiveAnswers, type LiveAnswers } from './live-answers.ts'
 
 const pollMs = 100
 const feedBatch = 500
@@ -155,7 +156,7 @@ const route = createRoute({
   tags: ['incidents'],
   summary: 'Rows as they are written (server-sent events)',
   description:
-    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A comment comes every 15 s.\n\nPermission: `read`.',
+    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A comment comes every 15 s.\n\n`model_writing` is no row and has no id: what the model of an incident writes just now, at most twice a second. Its text is untrusted, and stored nowhere.\n\nPermission: `read`.',
   security: [{ bearer: [] }],
   'x-permission': 'read',
   request: {
@@ -168,7 +169,11 @@ const route = createRoute({
       content: {
         'text/event-stream': {
           // Of each event: the stream itself has no end.
-          schema: z.object({ event: eventKind, id: z.string().regex(idShape), data: z.string() }),
+          schema: z.object({
+            event: z.enum([...eventKind.options, 'model_writing']),
+            id: z.string().regex(idShape),
+            data: z.string(),
+          }),
           example: { event: 'tool_finished' as const, id: '7342-4711', data: JSON.stringify(eventExample) },
         },
       },
@@ -185,6 +190,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
   const { db, closing, log } = deps
   let listeners = 0
   const feed = createFeed(db, log, toMessage)
+  const live = createLiveAnswers(db, closing)
   router.openAPIRegistry.registerPath(route)
   router.get('/stream', permit('read'), async (c) => {
     const scope = scopeOf(db, c.get('principal'))
@@ -206,14 +212,17 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       const gone = new AbortController()
       out.onAbort(() => gone.abort())
       const ended = AbortSignal.any([closing, gone.signal])
-      const leave = feed.join()
+      const leaveFeed = feed.join()
+      const leaveLive = live.join()
       try {
         // The first message holds the place, so that a stream lost before its first row resumes without a gap. `streamSSE`
         // would send an empty event with it, and format each row once per listener instead of once.
         await out.write(`retry: ${reconnectMs}\nid: ${toEventId(position)}\n\n`)
         let wroteAt = performance.now()
+        let heard = 0
         while (!ended.aborted) {
           const change = feed.change()
+          const version = live.version()
           const read = await readAfter(scope, feed, position, { log, incidentId })
           if (ended.aborted) break
           if (!read) {
@@ -226,14 +235,21 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
           if (wanted.length > 0) wroteAt = performance.now()
           position = upTo
           if (entries.length > 0) continue
-          await changeOr(change, wroteAt + heartbeatMs - performance.now(), ended)
+          for (const { message, version } of live.after(heard, incidentId)) {
+            await out.write(message)
+            heard = version
+            wroteAt = performance.now()
+          }
+          if (live.version() > version) continue
+          await changeOr(change, live, wroteAt + heartbeatMs - performance.now(), ended)
           if (!ended.aborted && performance.now() - wroteAt >= heartbeatMs) {
             await out.write(': still here\n\n')
             wroteAt = performance.now()
           }
         }
       } finally {
-        leave()
+        leaveFeed()
+        leaveLive()
         listeners -= 1
       }
     })
@@ -270,17 +286,19 @@ async function readAfter(
 }
 
 /**
- * Waits for a change, so many milliseconds, or the end. `Promise.race` would keep a handler on every change until the end.
+ * Waits for a change, a word of a model, so many milliseconds, or the end. `Promise.race` would keep a handler on every change until the end.
  */
-async function changeOr(change: Promise<void>, ms: number, ended: AbortSignal): Promise<void> {
+async function changeOr(change: Promise<void>, live: LiveAnswers, ms: number, ended: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const done = () => {
       clearTimeout(timer)
+      deafen()
       ended.removeEventListener('abort', done)
       resolve()
     }
     const timer = setTimeout(done, Math.max(0, ms))
     ended.addEventListener('abort', done)
+    const deafen = live.listen(done)
     void change.then(done)
   })
 }

@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { listLinks } from '../../domain/alert-links.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
 import { reportText } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatSpan, withSpaces } from '../../domain/format.ts'
+import { describeLiveAnswer, formatSpan, truncate, withSpaces } from '../../domain/format.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { resourceKey } from '../../domain/resource.ts'
@@ -21,6 +22,7 @@ import {
   printJson,
   printJsonLine,
   printNote,
+  showFoot,
   withTimeout,
   wrap,
 } from '../ui/terminal.ts'
@@ -125,7 +127,8 @@ export function addWatchCommand(parent: Command): void {
       await withTimeout(options.timeout, async (signal) => {
         if (id === undefined) {
           const lost = (why: string) => printNote(`The stream was lost (${inert(why)}). Reconnecting.`)
-          for await (const event of streamEvents(api, { signal, onLost: lost })) {
+          const onLive = (live: LiveAnswer) => showLive(live, options, ` …${inert(live.incidentId).slice(-6)}`)
+          for await (const event of streamEvents(api, { signal, onLost: lost, onLive })) {
             if (options.json) printJsonLine(event)
             else print(formatAmongMany(event))
           }
@@ -137,9 +140,27 @@ export function addWatchCommand(parent: Command): void {
           if (options.json) printJsonLine(event)
           else if (text) print(text)
         }
-        await followToEnd(api, id, printRow, signal)
+        try {
+          await followToEnd(api, id, printRow, { signal, onLive: (live) => showLive(live, options) })
+        } finally {
+          showFoot(null)
+        }
       })
     })
+}
+
+/** Who answers, for how long, and the last words: a line at the foot of the terminal, which the next row takes the place of. */
+function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
+  if (json) return
+  if (live.state === 'ended') {
+    showFoot(null)
+    return
+  }
+  const who = inert(describeLiveAnswer({ ...live, model: truncate(live.model, 40) }))
+  const room = getTerminalWidth() - of.length - who.length - 4
+  const words = inert(live.tail.replace(/\s+/g, ' '))
+  const end = words.length > room ? `…${words.slice(words.length - room + 1)}` : words
+  showFoot(truncate(`${of}${of && ' '}${who}${room > 10 && end ? ` · ${end}` : ''}`, getTerminalWidth() - 1))
 }
 
 /** One row among those of several incidents. The end of an id tells incidents apart. */
@@ -177,7 +198,7 @@ export function addInvestigateCommand(parent: Command): void {
             const text = options.json || event.seq <= incident.events ? null : formatLiveRow(event, since)
             if (text) print(text)
           },
-          signal,
+          { signal },
         ),
       )
       if (options.json) printJson(ended)
@@ -241,9 +262,9 @@ async function followToEnd(
   api: ApiClient,
   id: string,
   each: (event: IncidentEvent) => void | Promise<void>,
-  signal?: AbortSignal,
+  { signal, onLive }: { signal?: AbortSignal; onLive?: (live: LiveAnswer) => void } = {},
 ): Promise<ApiIncident> {
-  for await (const event of followIncident(api, id, { signal, onLost: () => undefined })) await each(event)
+  for await (const event of followIncident(api, id, { signal, onLive, onLost: () => undefined })) await each(event)
   const incident = await readIncident(api, id)
   if (!signal?.aborted && incident.status !== 'resolved') {
     throw new CommandFailed('unresolved', `${id} ended ${incident.status}.`)

@@ -3,7 +3,8 @@ import { baseUrlOf, serverName } from '../../clients/model.ts'
 import { formatNumber } from '../../domain/format.ts'
 import { type Passport, type Prediction, type Prices, predict } from '../../domain/passport.ts'
 import { priceOf } from '../../domain/price.ts'
-import { describePassport } from '../../domain/status-words.ts'
+import type { ModelList } from '../../domain/status.ts'
+import { describeAbilities, describePassport } from '../../domain/status-words.ts'
 import { answerTokensAtMost, checkModel, usualLimits } from '../../model/passport/check.ts'
 import { setting } from '../../start/run-file.ts'
 import { CommandFailed } from '../api.ts'
@@ -25,8 +26,13 @@ type Options = ConnectionOptions & {
 export function addModelCommand(program: Command): void {
   const parent = program
     .command('model')
-    .description('what the model can do')
-    .addHelpText('after', '\nExample:\n  nightshift model check')
+    .description('which models there are, and what they can do')
+    .addHelpText('after', '\nExamples:\n  nightshift model list\n  nightshift model check')
+  withConnectionOptions(
+    parent.command('list').description('servers, who stands in for whom, which runs are given to which, and grades'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift model list --json')
+    .action(list)
   withConnectionOptions(
     parent
       .command('check')
@@ -49,6 +55,34 @@ Example:
   nightshift model check --base-url http://127.0.0.1:11434/v1 --model qwen3:32b`,
     )
     .action(check)
+}
+
+async function list(options: ConnectionOptions): Promise<void> {
+  const known = (await connect(options).api.get('/api/v1/models')) as ModelList
+  if (options.json) return printJson(known)
+  if (known.items.length === 0) {
+    return print('None: no worker has a model. Set LLM_BASE_URL and LLM_MODEL, or declare some by LLM_SERVERS_FILE.')
+  }
+  const rows = known.items.map(({ name, model, server, fallbacks, passport, awayUntil }) => [
+    ...[name, model, server, fallbacks.join(', ') || '–', passport?.grade ?? 'not measured'],
+    awayUntil ? `left alone until ${awayUntil.slice(11, 19)} UTC` : 'asked',
+  ])
+  print(
+    formatTable(
+      ['NAME', 'MODEL', 'SERVER', 'FALLBACKS', 'GRADE', 'NOW'],
+      rows.map((row) => row.map((cell) => inert(cell))),
+      2,
+    ),
+  )
+  for (const { name, abilities, windowTokens, learned } of known.items) {
+    const window = windowTokens === null ? '' : `; window ${formatNumber(windowTokens)}`
+    const asked = learned.length > 0 ? `; asked with ${learned.join(', ')}` : ''
+    print(`${inert(name)}: ${describeAbilities(abilities)}${window}${inert(asked)}`)
+  }
+  for (const { key, model, isDeclared } of known.routes) {
+    const remedy = isDeclared ? '' : ', which nobody declares: the default is asked. Declare it in LLM_SERVERS_FILE.'
+    print(`${inert(key)}: ${inert(model)}${remedy}`)
+  }
 }
 
 function parsePrice(text: string): number {

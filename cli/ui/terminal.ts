@@ -81,8 +81,20 @@ export function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout })
 }
 
+/** The line at the foot of the terminal that is written over; empty where none stands. */
+let foot = ''
+
+/** Shows a line below all others, in place of the one before; null takes it away. Nothing where stdout is no terminal. */
+export function showFoot(line: string | null): void {
+  if (!process.stdout.isTTY) return
+  foot = line === null ? '' : inertOutput(line)
+  process.stdout.write(`\r\u001b[K${foot}`)
+}
+
 /** Prints the result of a command to stdout. */
 export function print(text: string): void {
+  if (foot !== '') process.stdout.write('\r\u001b[K')
+  foot = ''
   process.stdout.write(`${inertOutput(text)}\n`)
 }
 

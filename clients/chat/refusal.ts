@@ -57,7 +57,7 @@ export function isTooLong({ status, message, kind }: Refusal): boolean {
 }
 
 const refusing =
-  /unsupported|not support|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
+  /unsupported|not (yet )?(support|implement)|disabled|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
 
 /**
  * The shape to ask with after this refusal, or null where it names nothing that asking otherwise would change. `askedTokens` is
@@ -79,14 +79,39 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
   if (/reasoning_content/.test(message) && /missing|required|must/i.test(message)) {
     return shape.reasoning === 'empty' ? null : { ...shape, reasoning: 'empty' }
   }
+  if (/only supports? single tool.?calls?/i.test(message)) {
+    return shape.calls === 'single' ? null : { ...shape, calls: 'single' }
+  }
   if (refusal.status === 404 || refusal.status === 500) return null
   const named = namedParameter(refusal)
-  if (named === 'temperature') return shape.temperature === 'omitted' ? null : { ...shape, temperature: 'omitted' }
   if (named === null) return null
+  if (named !== 'max_tokens' && named !== 'max_completion_tokens') return without(shape, named)
   const most = largestBelow(message, askedTokens)
   if (most !== null && /too large|at most|less than|range|maximum|<=/i.test(message))
     return { ...shape, mostTokens: most }
   return otherLimit(shape, named)
+}
+
+/** The shape without what was refused, or with what stands in for it; null where nothing of the kind was sent. */
+function without(
+  shape: RequestShape,
+  refused: Exclude<Parameter, 'max_tokens' | 'max_completion_tokens'>,
+): RequestShape | null {
+  switch (refused) {
+    case 'temperature':
+      return shape.temperature === 'omitted' ? null : { ...shape, temperature: 'omitted' }
+    case 'stream_options':
+      return shape.stream === 'usage' ? { ...shape, stream: 'plain' } : null
+    case 'stream':
+      return shape.stream === 'off' ? null : { ...shape, stream: 'off' }
+    case 'parallel_tool_calls':
+      return shape.parallel === 'omitted' ? null : { ...shape, parallel: 'omitted' }
+    case 'guided_json':
+      return shape.form === 'guided' ? { ...shape, form: 'words' } : null
+    case 'response_format':
+    case 'json_schema':
+      return shape.form === 'schema' ? { ...shape, form: 'guided' } : null
+  }
 }
 
 /** A template that still complains of order has no place for a system message. */
@@ -105,16 +130,21 @@ export function withoutLimit(shape: RequestShape): RequestShape {
   return { ...shape, limit: 'none' }
 }
 
-const parameters = ['max_completion_tokens', 'max_tokens', 'temperature'] as const
+const parameters = [
+  ...(['max_completion_tokens', 'max_tokens', 'temperature', 'stream_options', 'stream'] as const),
+  ...(['parallel_tool_calls', 'response_format', 'json_schema', 'guided_json'] as const),
+]
+type Parameter = (typeof parameters)[number]
+const namedIn = new RegExp(`\\b(${parameters.join('|')})\\b`)
 
 /** Which of the parameters that can be changed is refused: the one in its field, else the first that the message names. */
-function namedParameter({ param, message, kind }: Refusal): (typeof parameters)[number] | null {
-  const field = parameters.find((each) => param === each || param?.endsWith(`.${each}`))
+function namedParameter({ param, message, kind }: Refusal): Parameter | null {
+  const field = parameters.find(
+    (each) => param === each || param?.endsWith(`.${each}`) || param?.startsWith(`${each}.`),
+  )
   if (field) return field
   if (param !== null || !refusing.test(`${kind} ${message}`)) return null
-  return (
-    (/\b(max_completion_tokens|max_tokens|temperature)\b/.exec(message)?.[1] as (typeof parameters)[number]) ?? null
-  )
+  return (namedIn.exec(message)?.[1] as Parameter | undefined) ?? null
 }
 
 function largestBelow(message: string, below: number): number | null {

@@ -97,6 +97,7 @@ type ModelErrorCode =
   | 'rate_limited'
   | 'unavailable'
   | 'timeout'
+  | 'stalled'
   | 'refused'
   | 'unauthorised'
   | 'bad_request'

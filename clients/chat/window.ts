@@ -1,3 +1,4 @@
+import type { SeenAbilities } from '../../domain/chat.ts'
 import type { AddressPolicy } from '../address.ts'
 import { request } from '../http.ts'
 
@@ -13,6 +14,8 @@ export type ServedModel = {
   cutsSilently: boolean
   /** Not yet known for good: Ollama decides when it loads the model. */
   isProvisional: boolean
+  /** What it says it can do. */
+  abilities: SeenAbilities
 }
 
 type Where = { baseUrl: string; apiKey: string; model: string; allow?: AddressPolicy }
@@ -39,12 +42,27 @@ export async function readServedModel(where: Where): Promise<ServedModel | null>
   const owner = String(entry?.owned_by ?? '')
   if (owner === 'llamacpp' || isJson(entry?.meta)) return await llamaCpp(where, entry ?? {})
   const stated = windowOf(entry) ?? windowOf(parent)
-  if (stated) return served({ ...stated, owner, root: entry?.root ?? null })
+  if (stated) return served({ ...stated, owner, root: entry?.root ?? null }, abilitiesIn(owner, entry))
   const isOllama = owner === 'library' || (!isOpenAi(owner) && (await isOllamaAt(where)))
-  return isOllama ? await ollama(where) : served({ tokens: null, source: null, owner, root: entry?.root ?? null })
+  return isOllama
+    ? await ollama(where)
+    : served({ tokens: null, source: null, owner, root: entry?.root ?? null }, abilitiesIn(owner, entry))
 }
 
-function served(found: { tokens: number | null; source: string | null; owner: string; root: unknown }): ServedModel {
+/** vLLM and SGLang hold answers to grammars; OpenRouter lists the parameters that a model's providers take. */
+function abilitiesIn(owner: string, entry: Json | undefined): SeenAbilities {
+  const listed = entry?.supported_parameters
+  if (Array.isArray(listed)) {
+    const has = (name: string) => (listed.includes(name) ? 'yes' : 'no')
+    return { tools: has('tools'), schema: has('structured_outputs') }
+  }
+  return owner === 'vllm' || owner === 'sglang' ? { grammar: 'yes', schema: 'yes' } : {}
+}
+
+function served(
+  found: { tokens: number | null; source: string | null; owner: string; root: unknown },
+  abilities: SeenAbilities,
+): ServedModel {
   const { tokens, source } = found
   return {
     windowTokens: tokens,
@@ -52,6 +70,7 @@ function served(found: { tokens: number | null; source: string | null; owner: st
     identity: JSON.stringify([found.owner, found.root, tokens]),
     cutsSilently: false,
     isProvisional: false,
+    abilities,
   }
 }
 
@@ -81,7 +100,16 @@ async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
   const meta = isJson(entry.meta) ? entry.meta : {}
   const own = tokens ?? positive(meta.n_ctx)
   const source = own === null ? null : tokens === null ? 'n_ctx of /v1/models' : 'n_ctx of /props'
-  return served({ tokens: own, source, owner: 'llamacpp', root: [meta.n_params ?? null, meta.size ?? null] })
+  const caps = props !== 'unreached' && isJson(props?.chat_template_caps) ? props.chat_template_caps : {}
+  return served(
+    { tokens: own, source, owner: 'llamacpp', root: [meta.n_params ?? null, meta.size ?? null] },
+    {
+      schema: 'yes',
+      grammar: 'yes',
+      ...yesOrNo('tools', caps.supports_tools),
+      ...yesOrNo('parallel', caps.supports_parallel_tool_calls),
+    },
+  )
 }
 
 /**
@@ -109,7 +137,16 @@ async function ollama(where: Where): Promise<ServedModel> {
     identity: JSON.stringify(['ollama', info['general.parameter_count'] ?? null, show.modified_at ?? null]),
     cutsSilently: true,
     isProvisional: loaded === null,
+    abilities: {
+      schema: 'yes',
+      grammar: 'no',
+      ...yesOrNo('tools', Array.isArray(show.capabilities) ? show.capabilities.includes('tools') : undefined),
+    },
   }
+}
+
+function yesOrNo(name: keyof SeenAbilities, said: unknown): SeenAbilities {
+  return typeof said === 'boolean' ? { [name]: said ? 'yes' : 'no' } : {}
 }
 
 async function loadedWindow(where: Where, root: string): Promise<number | null> {

@@ -116,6 +116,19 @@ export type ModelTables = {
     cutsSilently: Generated<boolean>
     isProvisional: Generated<boolean>
     readAt: NullableTime
+    /** What the server was seen to be able to do. */
+    abilities: JsonOrDefault<Record<string, unknown>>
+    /** It did not answer, and is left alone until then. */
+    awayUntil: NullableTime
+  }
+  /** As LLM_SERVERS_FILE declares them, without keys. */
+  declaredModel: {
+    name: string
+    server: string
+    model: string
+    fallbacks: JsonOrDefault<string[]>
+    place: number
+    declaredAt: Generated<string>
   }
   /** Dollars by day (UTC); `assumed`: of them, for models that have no price. */
   modelSpend: { day: string; model: string; type: string; answers: number; cost: string; assumed: string }

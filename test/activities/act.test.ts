@@ -4,6 +4,7 @@ import { MockActivityEnvironment } from '@temporalio/testing'
 import { expirySecondsOf } from '../../activities/approvals.ts'
 import { type Answered, type AskDeps, askModel } from '../../activities/ask-model.ts'
 import { contextActivities } from '../../activities/context.ts'
+import { withHeartbeat } from '../../activities/failure.ts'
 import { servedModels, waitForSlot, withSlot } from '../../activities/model-server.ts'
 import { rule } from '../../activities/rule.ts'
 import { send } from '../../activities/send.ts'
@@ -13,9 +14,11 @@ import { createModelClient } from '../../clients/model.ts'
 import { append } from '../../db/append.ts'
 import { bodyText, eventsOf, storeBody } from '../../db/events.ts'
 import { waitOf } from '../../db/heartbeats.ts'
+import { listenLive } from '../../db/live.ts'
 import { slotsNow, takeSlot } from '../../db/model-servers.ts'
 import { declareResources } from '../../db/registry.ts'
 import { putConfig, readSettings } from '../../db/settings.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
 import { failedEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
 import { importSource } from '../../domain/registry.ts'
@@ -287,6 +290,7 @@ describe('think', () => {
     const database = useDatabase()
     const silent = { warn() {} }
     let host: RunningHost
+    const beats: Record<string, unknown>[] = []
     afterEach(async () => await host?.stop())
     afterAll(closeConnections)
 
@@ -324,7 +328,7 @@ describe('think', () => {
       return { opening, events }
     }
 
-    async function asking(speak: () => Spoken, window: number) {
+    async function asking(speak: () => Spoken | Promise<Spoken>, window: number) {
       host = await runHost(vllm({ window, parsesReasoning: true }), speak)
       const where = { baseUrl: host.url, apiKey: '' }
       const served = servedModels(database.db, where, silent)
@@ -336,8 +340,13 @@ describe('think', () => {
       const { opening, events } = await readingRun()
       const turn = { incidentId, attempt: 1, turn: 21 }
       const { signal } = new AbortController()
-      const ask = async () =>
-        (await new MockActivityEnvironment().run(() => askModel(deps, turn, events, opening, signal))) as Answered
+      const ask = async () => {
+        const environment = new MockActivityEnvironment({ heartbeatTimeoutMs: 1_000 })
+        environment.on('heartbeat', (details?: Record<string, unknown>) => details && beats.push(details))
+        return (await environment.run(() =>
+          withHeartbeat(() => askModel(deps, turn, events, opening, signal)),
+        )) as Answered
+      }
       return { ask, served }
     }
 
@@ -349,6 +358,33 @@ describe('think', () => {
       // What is left out is said, and the newest results are whole.
       expect(JSON.stringify(host.asked.at(-1))).toContain('cut to fit')
       expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toContain('line of a log')
+    })
+
+    test('while an answer is written its end is told, without secrets and reasoning; the heartbeat holds numbers alone', async () => {
+      const { ask } = await asking(async () => {
+        await sleep(700)
+        return {
+          content: `the key is AKIAIOSFODNN7EXAMPLE and the replica ${'lags '.repeat(40)}`,
+          reasoning: 'SECRET PLANS',
+        }
+      }, 32_768)
+      host.host.pauseMs = 20
+      const heard: LiveAnswer[] = []
+      const ends = new AbortController()
+      const listening = listenLive(database.db, (said) => void heard.push(said), ends.signal)
+      await sleep(200)
+      await ask()
+      await eventually('its end is told', async () => heard.at(-1)?.state === 'ended')
+      ends.abort()
+      await listening
+      expect(heard.map(({ state }) => state)).toEqual(expect.arrayContaining(['asked', 'writing', 'ended']))
+      const last = heard.findLast(({ state }) => state === 'writing')!
+      expect(last).toMatchObject({ turn: 21, maxTurns: 30, model: 'qwen3', isCounted: false })
+      expect(last.tokens).toBeGreaterThan(10)
+      expect(last.tail).toContain('lags')
+      expect(JSON.stringify(heard)).not.toMatch(/AKIAIOSFODNN7EXAMPLE|SECRET PLANS/)
+      expect(beats.length).toBeGreaterThan(0)
+      for (const beat of beats) expect(Object.values(beat).every((each) => typeof each === 'number')).toBe(true)
     })
 
     test('of a try that lost its slot nothing is used, and it ends at once', async () => {

@@ -7,12 +7,18 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { serve } from '@hono/node-server'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import { createApi } from '../../api/app.ts'
 import { readWeb } from '../../api/routes/pages.ts'
 import { listen } from '../../bench/stream.ts'
+import { createApiClient } from '../../cli/api.ts'
+import { streamEvents } from '../../cli/stream.ts'
 import { append } from '../../db/append.ts'
 import { connect, type Db } from '../../db/connect.ts'
+import { eventsOf } from '../../db/events.ts'
+import { listenLive, tellLive } from '../../db/live.ts'
 import { createToken } from '../../db/tokens.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
 import type { PlanStep } from '../../domain/placement.ts'
 import type { Inventory } from '../../domain/platform.ts'
 import { rootDir } from '../../start/web.ts'
@@ -42,6 +48,54 @@ describe('serving', () => {
       } finally {
         pages.end()
       }
+    })
+
+    test('who comes late sees within a second what a model writes; the stream of another incident, and the log, have nothing of it', async () => {
+      const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
+      const live = {
+        ...{ incidentId: id, attempt: 1, turn: 3, maxTurns: 10, model: 'qwen', state: 'writing' as const },
+        ...{ seconds: 14, tokens: 310, isCounted: false, tail: 'the replica lags' },
+      }
+      const client = createApiClient({ url: api.apiUrl, token: api.tokens.viewer, run: null })
+      const ends = new AbortController()
+      const heard: { of: string; at: number; live: LiveAnswer }[] = []
+      const watch = async (incidentId: string | undefined, of: string) => {
+        const onLive = (said: LiveAnswer) => void heard.push({ of, at: performance.now(), live: said })
+        for await (const _ of streamEvents(client, { incidentId, signal: ends.signal, onLive }));
+      }
+      const watching = [watch(id, 'early'), watch(undefined, 'all'), watch(other, 'other')]
+      const telling = setInterval(() => void tellLive(api.db, live), 1_000)
+      await eventually('the first sees it', async () => heard.some(({ of }) => of === 'early'))
+      const cameAt = performance.now()
+      watching.push(watch(id, 'late'))
+      await eventually('who comes late sees it', async () => heard.some(({ of }) => of === 'late'))
+      expect(heard.find(({ of }) => of === 'late')!.at - cameAt).toBeLessThan(1_000)
+      clearInterval(telling)
+      ends.abort()
+      await Promise.all(watching)
+      expect(heard[0]!.live).toEqual(live)
+      expect(new Set(heard.map(({ of }) => of))).toEqual(new Set(['early', 'all', 'late']))
+      expect(JSON.stringify(await eventsOf(api.db, id))).not.toContain('the replica lags')
+    })
+
+    test('what anybody else says on the channel of the database is passed over', async () => {
+      const id = await openedIncident(api.db)
+      const ends = new AbortController()
+      const heard: LiveAnswer[] = []
+      const listening = listenLive(api.db, (said) => void heard.push(said), ends.signal)
+      const good = {
+        ...{ incidentId: id, attempt: 1, turn: 1, maxTurns: 10, model: 'qwen', state: 'asked' as const },
+        ...{ seconds: 1, tokens: 0, isCounted: false, tail: '' },
+      }
+      await eventually('a good word is heard', async () => {
+        for (const payload of ['x', '{}', JSON.stringify({ ...good, tokens: 'many' })])
+          await sql`select pg_notify('nightshift_live_answers', ${payload})`.execute(api.db)
+        await tellLive(api.db, { ...good, tail: '\u0001'.repeat(400), model: '漢'.repeat(200), incidentId: id })
+        return heard.length > 0
+      })
+      ends.abort()
+      await listening
+      expect(new Set(heard.map(({ model }) => model))).toEqual(new Set(['漢'.repeat(200)]))
     })
 
     async function comment(incidentId: string): Promise<string> {

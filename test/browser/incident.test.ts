@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { append } from '../../db/append.ts'
 import { noteWait } from '../../db/heartbeats.ts'
+import { tellLive } from '../../db/live.ts'
 import { agentActor } from '../../domain/event.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { screenshot, signedIn, useBrowser } from './browser.ts'
@@ -69,6 +70,19 @@ test.each(looks)(
     expect(await progress.innerText()).toMatch(/· 1\d s · turn 3 of 10/)
     await screenshot(on.page, `thinking-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    const live = {
+      ...{ incidentId: id, attempt: 1, turn: 3, maxTurns: 10, model: 'slow-model', state: 'writing' as const },
+      ...{ seconds: 15.5, tokens: 310, isCounted: false },
+      tail: `<img src=x onerror=alert(1)> \u202eand the replica lags ${'further '.repeat(40)}`,
+    }
+    await tellLive(on.spine.db, live)
+    await progress.getByText('slow-model answers · 16 s · about 310 tokens · turn 3 of 10').waitFor()
+    expect(await progress.innerText()).toContain('and the replica lags')
+    expect(await progress.locator('img').count()).toBe(0)
+    await screenshot(on.page, `writing-${width}-${colorScheme}`)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    await tellLive(on.spine.db, { ...live, state: 'ended', tail: '' })
+    await progress.getByText('slow-model is answering').waitFor()
     await asksModel(id, 'waiting', 2)
     await on.page.reload()
     await progress.getByText('Waits for a model slot, 2 ahead').waitFor()

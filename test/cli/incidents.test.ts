@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { append } from '../../db/append.ts'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import { type Closing, closeIncident } from '../../db/closing.ts'
+import { tellLive } from '../../db/live.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
@@ -111,6 +112,28 @@ describe('incidents', () => {
     const bad = await run(`incidents verify ${id}`)
     expect(bad.code).toBe(1)
     expect(bad.stderr).toContain(`row ${event.seq}: its content is not what was hashed`)
+  })
+
+  test('a watch at a terminal says who answers, for how long and the last words, and harms no terminal', async () => {
+    const id = await claimedIncident(api.db)
+    const live = {
+      ...{ incidentId: id, attempt: 1, turn: 3, maxTurns: 10, model: 'qwen', state: 'writing' as const },
+      ...{ seconds: 14, tokens: 310, isCounted: false, tail: `the replica lags ${hostile}` },
+    }
+    const telling = setInterval(() => void tellLive(api.db, live), 200)
+    const { shown } = await runAtTerminal(['incidents', 'watch', id, '--timeout', '3'], api.as('viewer'))
+    clearInterval(telling)
+    expect(shown).toContain('qwen answers · 14 s · about 310 tokens · turn 3 of 10')
+    expect(shown).toMatch(/next line/)
+    // The line at the foot is written over: a return and an erasure of ours, and nothing of the model's.
+    const lines = shown.split('\r\u001b[K')
+    expect(lines.length).toBeGreaterThan(3)
+    for (const line of lines) {
+      expect(harmfulIn(line)).toBeNull()
+      expect(line.split('\n')[0]!.length).toBeLessThan(80)
+    }
+    const { stdout } = await run(`incidents watch ${id} --timeout 1`)
+    expect(stdout).not.toContain('qwen answers')
   })
 
   test('a watch over a broken stream loses no row and shows none twice', async () => {

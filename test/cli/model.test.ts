@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { declareModels, keepAbilities, leaveAlone } from '../../db/model-servers.ts'
 import { passportOf } from '../../db/passports.ts'
 import { runbookServer } from '../../lab/runbook/server.ts'
 import { warnOfGrade } from '../../worker/workers.ts'
@@ -130,4 +131,26 @@ test('the API takes no address with a password, and no passport of another shape
   expect(await put({ ...measured, grade: 'A+' })).toBe(422)
   const named = { ...measured, model: hostile }
   expect(await put(named)).toBe(200)
+})
+
+test('the list says who stands in for whom, who is left alone, and which setting names nobody; no key is in it', async () => {
+  const [server, other] = ['http://10.0.0.7:8000/v1', 'http://10.0.0.8:8000/v1']
+  await declareModels(api.db, [
+    { name: 'default', server, model: 'qwen-72b', fallbacks: ['small'] },
+    { name: 'small', server: other, model: 'qwen-8b', fallbacks: [] },
+  ])
+  await leaveAlone(api.db, { server, model: 'qwen-72b' }, 60)
+  await keepAbilities(api.db, { server, model: 'qwen-72b' }, { tools: 'yes', streaming: 'yes', parallel: 'no' })
+  await api.put('/config/agent.model.follower', { body: { value: 'small' } })
+  await api.put('/config/agent.model.type.disk_pressure', { body: { value: 'gone' } })
+  const { stdout } = await runCli(['model', 'list'], api.as('viewer'))
+  expect(stdout).toMatch(/default +qwen-72b +http:\/\/10\.0\.0\.7:8000\/v1 +small +not measured +left alone until/)
+  expect(stdout).toMatch(/small +qwen-8b .* asked/)
+  expect(stdout).toContain('default: tool calls, streams; not: several at once')
+  expect(stdout).toContain('agent.model.follower: small\n')
+  expect(stdout).toContain('agent.model.type.disk_pressure: gone, which nobody declares')
+  const listed = JSON.parse((await runCli(['model', 'list', '--json'], api.as('viewer'))).stdout)
+  expect(listed.items.map(({ name }: { name: string }) => name)).toEqual(['default', 'small'])
+  const refused = await api.put('/config/agent.model.leader', { body: { value: 'No such name!' } })
+  expect([refused.status, JSON.stringify(refused.body)]).toEqual([422, expect.stringContaining('LLM_SERVERS_FILE')])
 })

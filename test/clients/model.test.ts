@@ -61,6 +61,8 @@ test('a model that answers with text and calls is read whole', async () => {
     messages: [{ role: 'user', content: 'why is db-osl-1 slow?' }],
     temperature: 0.1,
     max_tokens: 100,
+    stream: true,
+    stream_options: { include_usage: true },
   })
 })
 

@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import {
   claimReading,
+  keepAbilities,
   keepRefusedWindow,
   keepServed,
   keepShape,
   keepSlot,
+  leaveAlone,
   leaveSlot,
   modelProfile,
+  modelsAway,
   type Served,
   slotsNow,
   takeSlot,
@@ -17,6 +20,7 @@ import { overdueIncidents } from '../../db/overdue.ts'
 import { systemScope } from '../../db/scope.ts'
 import { plainShape, type RequestShape } from '../../domain/chat.ts'
 import type { Severity } from '../../domain/incident.ts'
+import { describeAbilities } from '../../domain/status-words.ts'
 import { claimedIncident, moveClock, useDatabase } from '../support/database.ts'
 
 describe('model profile', () => {
@@ -26,7 +30,7 @@ describe('model profile', () => {
   const learned: RequestShape = { ...plainShape, limit: 'max_completion_tokens', temperature: 'omitted' }
   const served: Served = {
     ...{ windowTokens: 8_192, source: 'max_model_len of /v1/models', identity: 'a' },
-    ...{ cutsSilently: false, isProvisional: false },
+    ...{ cutsSilently: false, isProvisional: false, abilities: { grammar: 'yes', parallel: 'yes' } },
   }
 
   test('what one worker learned every worker knows, for a week', async () => {
@@ -53,6 +57,32 @@ describe('model profile', () => {
     })
     await keepServed(database.db, key, { ...served, identity: 'b' })
     expect(await modelProfile(database.db, key)).toMatchObject({ shape: plainShape, windowTokens: 8_192 })
+  })
+
+  test('what a server says it can do, what its answers show and what it refused are one profile', async () => {
+    const key = aModel()
+    await claimReading(database.db, key)
+    await keepServed(database.db, key, served)
+    await keepAbilities(database.db, key, { usage: 'yes', streaming: 'yes' })
+    const known = { grammar: 'yes', parallel: 'yes', usage: 'yes', streaming: 'yes', tools: 'unknown' }
+    expect((await modelProfile(database.db, key)).abilities).toMatchObject(known)
+    await keepShape(database.db, key, { ...plainShape, calls: 'single', form: 'words', stream: 'off' })
+    const { abilities } = await modelProfile(database.db, key)
+    expect(abilities).toMatchObject({ parallel: 'no', schema: 'no', streaming: 'no', grammar: 'yes' })
+    expect(describeAbilities(abilities)).toBe('grammar, counts tokens; not: several at once, JSON schema, streams')
+    await keepServed(database.db, key, { ...served, identity: 'b', abilities: {} })
+    expect(describeAbilities((await modelProfile(database.db, key)).abilities)).toBe('not known yet')
+  })
+
+  test('a model that did not answer is left alone for a while, and no longer for a second run that finds it so', async () => {
+    const key = aModel()
+    await leaveAlone(database.db, key, 60)
+    await moveClock(database.owner, '50 seconds')
+    await leaveAlone(database.db, key, 60)
+    expect(await modelsAway(database.db)).toEqual([key])
+    await moveClock(database.owner, '61 seconds')
+    expect(await modelsAway(database.db)).toEqual([])
+    await moveClock(database.owner, '0 days')
   })
 
   test('of many workers one asks the server, and again after ten minutes', async () => {

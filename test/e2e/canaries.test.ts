@@ -1,10 +1,25 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { createApiClient } from '../../cli/api.ts'
+import { streamEvents } from '../../cli/stream.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { describeLiveAnswer } from '../../domain/format.ts'
+import type { ModelList } from '../../domain/status.ts'
 import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
-import { eventually } from '../support/directory.ts'
+import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { spoken } from '../support/history.ts'
-import { type Asked, type ModelHost, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
+import {
+  type Answered,
+  type Asked,
+  type ModelHost,
+  type RunningHost,
+  runHost,
+  type Spoken,
+} from '../support/model-hosts/host.ts'
 import { openAi } from '../support/model-hosts/hosted.ts'
 import { ollama, vllm } from '../support/model-hosts/local.ts'
 import { type Said, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
@@ -142,12 +157,15 @@ describe('canaries', () => {
 describe('model servers', () => {
   let spine: Spine
   let host: RunningHost
+  let standIn: RunningHost | null = null
   afterEach(async () => {
     await spine?.stop()
     await host?.stop()
+    await standIn?.stop()
+    standIn = null
   })
 
-  type Speak = (asked: Asked, turn: number) => Spoken | Promise<Spoken>
+  type Speak = (asked: Asked, turn: number) => Spoken | Answered | Promise<Spoken>
   type Model = { state: 'asked' | 'waiting'; ahead: number } | null
   type Status = {
     model: { asking: number; waiting: number; windowTokens: number; windowSource: string; learned: string[] }
@@ -260,6 +278,51 @@ describe('model servers', () => {
     expect(host.asked).toHaveLength(6)
     // No later turn was told what an earlier one thought.
     expect(JSON.stringify(host.asked)).not.toContain('SECRET PLANS')
+  }, 120_000)
+
+  test('while a server is down another one stands in: the run says so, a watcher sees it write, and its key is nowhere', async () => {
+    const key = 'sk-of-the-stand-in-0123456789'
+    const directory = temporaryDirectory()
+    const [keyFile, file] = [join(directory.path, 'key'), join(directory.path, 'models.json')]
+    const small = { ...openAi, pauseMs: 120 }
+    const seen: string[] = []
+    standIn = await runHost(small, async (asked, turn) => {
+      await sleep(300)
+      return {
+        ...((await lookThenHandOver(asked, turn)) as Spoken),
+        content: 'I look what there is and then hand over.',
+      }
+    })
+    writeFileSync(keyFile, key)
+    const models = [{ name: 'small', baseUrl: standIn.url, model: 'gpt-5-mini', keyFile }]
+    writeFileSync(file, JSON.stringify({ default: { fallbacks: ['small'] }, models }))
+    const down: Answered = { status: 503, body: { error: { message: 'no capacity' } } }
+    await site(vllm({ window: 32_768 }), 'qwen3', () => down, { LLM_SERVERS_FILE: file })
+    await alerted('all_is_down')
+    const { id } = await spine.incident('all_is_down', 'investigating')
+    const ends = new AbortController()
+    const client = createApiClient({ url: spine.url, token: spine.tokens.admin, run: null })
+    const watching = (async () => {
+      const onLive = (live: LiveAnswer) => void seen.push(`${describeLiveAnswer(live)} | ${live.tail}`)
+      for await (const _ of streamEvents(client, { incidentId: id, signal: ends.signal, onLive }));
+    })()
+    const events = await ended('all_is_down')
+    ends.abort()
+    await watching
+    const note = events.find((event) => event.kind === 'noted' && event.metadata.code === 'model_route')
+    expect(note?.detail).toMatch(/^Fell back from default \(qwen3\) to small \(gpt-5-mini\): /)
+    const answer = events.find((event) => event.kind === 'model_answered')
+    expect(answer).toMatchObject({ metadata: { route: 'small', server: `${standIn.url}/v1` } })
+    expect(seen.join('\n')).toMatch(/^gpt-5-mini answers · \d s · about [1-9]\d* tokens · turn 1 of 10 \| I look what/m)
+    const list = await spine.get<ModelList>('/models')
+    expect(list.items.map(({ name, awayUntil }) => [name, awayUntil !== null])).toEqual([
+      ['default', true],
+      ['small', false],
+    ])
+    const everything = `${JSON.stringify([events, list, await spine.get('/status')])}${spine.printed()}`
+    expect(everything).not.toContain(key)
+    expect(standIn.asked.length).toBeGreaterThan(1)
+    directory.remove()
   }, 120_000)
 
   test('an Ollama whose window would cut off the prompt is not asked, and the person who gets it reads what to set', async () => {

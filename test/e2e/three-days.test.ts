@@ -9,6 +9,7 @@ import { actActivities } from '../../activities/act.ts'
 import { approvalActivities } from '../../activities/approvals.ts'
 import { contextActivities } from '../../activities/context.ts'
 import { sanitizeFailures } from '../../activities/failure.ts'
+import { servedModels } from '../../activities/model-server.ts'
 import { thinkActivities } from '../../activities/think.ts'
 import { createCoreClient } from '../../clients/core.ts'
 import { createModelClient } from '../../clients/model.ts'
@@ -52,7 +53,13 @@ beforeAll(async () => {
     ...sanitizeFailures(
       thinkActivities({
         db: core.db,
-        model: createModelClient({ baseUrl: url(model), apiKey: '' }),
+        models: [
+          {
+            ...{ name: 'default', model: 'runbook-rules', fallbacks: [] },
+            client: createModelClient({ baseUrl: url(model), apiKey: '' }),
+            served: servedModels(core.db, { baseUrl: url(model), apiKey: '' }, log),
+          },
+        ],
         temperature: 0,
         maxTokens: 500,
         contextTokens: 16_000,

@@ -1,10 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatClock, formatSpan } from '../../domain/format.ts'
+import { describeLiveAnswer, formatClock, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { ask } from '../api.ts'
 import { usePendingApprovals } from '../approvals/query.ts'
+import { useLiveAnswer } from '../live.tsx'
 import { Inert } from '../markdown.tsx'
 import { Failed } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
@@ -18,6 +20,7 @@ type ProgressProps = { incident: DetailedIncident; surroundings: Surroundings | 
 /** What happens now, while nothing new is written: who is waited for, for how long, which turn it is, and the way to stop it. */
 export function Progress({ incident, surroundings, events }: ProgressProps) {
   const now = useNow()
+  const live = useLiveAnswer(incident.id)
   if (incident.status === 'open' && incident.queue) {
     return (
       <p className="said progress" role="status">
@@ -30,13 +33,17 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
   const refused = getRefusal(surroundings, 'take')
   return (
     <div className="said progress row apart">
-      <p>
-        <strong>
-          <Inert text={what} />
-        </strong>
-        {since !== null && <span className="soft"> · {formatSpan(now - since)}</span>}
-        {turn && <span className="soft"> · {turn}</span>}
-      </p>
+      {live ? (
+        <Writes live={live} />
+      ) : (
+        <p>
+          <strong>
+            <Inert text={what} />
+          </strong>
+          {since !== null && <span className="soft"> · {formatSpan(now - since)}</span>}
+          {turn && <span className="soft"> · {turn}</span>}
+        </p>
+      )}
       <ActionDialog
         incident={incident}
         refused={refused}
@@ -49,6 +56,24 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
           the agent makes no attempt until you give it back.
         </p>
       </ActionDialog>
+    </div>
+  )
+}
+
+/** What the model writes just now. It is shown and not kept: the whole answer becomes a row. */
+function Writes({ live }: { live: LiveAnswer }) {
+  return (
+    <div className="writing">
+      <p>
+        <strong>
+          <Inert text={describeLiveAnswer(live)} />
+        </strong>
+      </p>
+      {live.tail !== '' && (
+        <p className="soft small writes">
+          … <Inert text={live.tail} />
+        </p>
+      )}
     </div>
   )
 }

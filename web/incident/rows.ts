@@ -201,6 +201,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }>
   owner_lapsed: { word: 'lapsed', shape: 'diamond', tone: 'warning' },
   expected_marked: { word: 'expected', shape: 'check', tone: 'quiet' },
   expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
+  model_route: { word: 'other model', shape: 'arrow', tone: 'warning' },
   not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'warning' },
 }
 

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { formatSpan } from '../../domain/format.ts'
-import type { Status, StatusPart } from '../../domain/status.ts'
-import { describePassport, mostPoints } from '../../domain/status-words.ts'
+import { formatNumber, formatSpan } from '../../domain/format.ts'
+import type { ModelList, Status, StatusPart } from '../../domain/status.ts'
+import { describeAbilities, describePassport, mostPoints } from '../../domain/status-words.ts'
 import { ask } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../markdown.tsx'
@@ -73,6 +73,7 @@ function Parts({ status }: { status: Status }) {
       <Schedule schedule={status.schedule} now={now} />
       <h2>Model</h2>
       <ModelFacts model={status.model} now={now} />
+      <Models />
       <p className="soft small">
         As of {formatMoment(new Date(now).toISOString())}. For machines: <a href="/readyz">/readyz</a>,{' '}
         <a href="/metrics">/metrics</a>.
@@ -153,10 +154,55 @@ function ModelFacts({ model, now }: { model: Status['model']; now: number }) {
       <Fact name="Last hour">
         {model.answersLastHour} answers, {model.failuresLastHour} failed
       </Fact>
+      <Fact name="Its server">
+        {model.abilities ? describeAbilities(model.abilities) : 'not known yet'}
+        {model.windowTokens !== null && <span className="soft"> · window {formatNumber(model.windowTokens)}</span>}
+      </Fact>
       <Fact name="Grade">
         <ModelGradeFacts grade={model.grade} now={now} />
       </Fact>
     </dl>
+  )
+}
+
+type ListedModel = ModelList['items'][number]
+
+const modelColumns: Column<ListedModel>[] = [
+  { head: 'Name', cell: ({ name }) => <Inert text={name} /> },
+  { head: 'Model', className: 'wraps', cell: ({ model, server }) => <Inert text={`${model} at ${server}`} /> },
+  { head: 'Stands in for it', cell: ({ fallbacks }) => <Inert text={fallbacks.join(', ') || 'none'} /> },
+  { head: 'Grade', cell: ({ passport }) => passport?.grade ?? 'not measured' },
+  { head: 'Can', className: 'wraps', cell: ({ abilities }) => describeAbilities(abilities) },
+  {
+    head: 'Is',
+    cell: ({ awayUntil }) =>
+      awayUntil ? <Mark {...looks.failed} word="left alone" /> : <Mark {...looks.ok} word="asked" />,
+  },
+]
+
+/** All that runs may be given to, where there is more than one. */
+function Models() {
+  const list = useQuery({
+    queryKey: ['models'],
+    refetchInterval: 10_000,
+    queryFn: ({ signal }) => ask<ModelList>('/models', { signal }),
+  })
+  if (!list.data || list.data.items.length < 2) return null
+  return (
+    <section className="sheet" aria-label="Models">
+      <Table
+        caption="Models that runs may be given to"
+        items={list.data.items}
+        columns={modelColumns}
+        toKey={({ name }) => name}
+      />
+      {list.data.routes.map(({ key, model, isDeclared }) => (
+        <p key={key} className="small">
+          <Inert text={`${key}: ${model}`} />
+          {!isDeclared && ', which nobody declares: the default is asked.'}
+        </p>
+      ))}
+    </section>
   )
 }
 

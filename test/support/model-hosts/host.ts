@@ -1,5 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Dialect, eventsOf } from './streams.ts'
 
 export type Asked = {
   model: string
@@ -23,6 +25,10 @@ export type ModelHost = {
   /** What it says against a request, or null where it takes it. */
   refuse(asked: Asked, headers: IncomingHttpHeaders): Answered | null
   answer(spoken: Spoken, asked: Asked): unknown
+  /** How it streams; without it `stream` is passed over and the answer comes whole. */
+  dialect?: Dialect
+  /** Between two pieces of a stream. */
+  pauseMs?: number
 }
 
 export type RunningHost = { url: string; asked: Asked[]; paths: string[]; host: ModelHost; stop(): Promise<void> }
@@ -55,7 +61,15 @@ export async function runHost(
     if (refused) return send(refused)
     turn += 1
     const said = await speak(body, turn)
-    send('status' in said ? said : { status: 200, body: host.answer(said, body) })
+    if ('status' in said) return send(said)
+    const whole = host.answer(said, body)
+    if (!host.dialect || body.stream !== true) return send({ status: 200, body: whole })
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+    for (const event of eventsOf(host.dialect, whole, body)) {
+      response.write(event)
+      if (host.pauseMs) await sleep(host.pauseMs)
+    }
+    response.end()
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo

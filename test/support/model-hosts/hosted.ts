@@ -1,12 +1,25 @@
 import { type Answered, type Asked, callsOf, type ModelHost, tokensOf, unknownOf } from './host.ts'
 
 const known = [
-  ...['model', 'messages', 'tools', 'tool_choice', 'parallel_tool_calls', 'stream', 'n', 'seed', 'user', 'metadata'],
+  ...[
+    'model',
+    'messages',
+    'tools',
+    'tool_choice',
+    'parallel_tool_calls',
+    'stream',
+    'stream_options',
+    'n',
+    'seed',
+    'user',
+    'metadata',
+  ],
   ...['temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'reasoning_effort', 'response_format', 'stop'],
 ]
 
 /** api.openai.com with a model that reasons: o-series and GPT-5. It tells no window. */
 export const openAi: ModelHost = {
+  dialect: { calls: 'pieces', index: 'each', usage: 'asked' },
   other: (path) =>
     path === '/v1/models'
       ? { object: 'list', data: [{ id: 'gpt-5-mini', object: 'model', created: 1754425928, owned_by: 'system' }] }
@@ -64,6 +77,7 @@ function refused(status: number, message: string, param: string | null, code: st
 
 /** openrouter.ai: many models and providers, of which one may have less of a window than its model. */
 export const openRouter: ModelHost = {
+  dialect: { calls: 'whole', index: 'each', usage: 'with the end', comment: 'OPENROUTER PROCESSING' },
   other: (path) =>
     path === '/api/v1/models'
       ? {

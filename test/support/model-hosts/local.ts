@@ -4,6 +4,7 @@ type LlamaCppOptions = { window: number; isLoading?: () => boolean; hasJinja?: b
 
 /** `llama-server`: a slot's `n_ctx` stands in `/props`, while the list of models names what the model was trained with. */
 export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
+  dialect: { calls: 'pieces', index: 'each', usage: 'with the end' },
   other(path) {
     if (path === '/v1/models') {
       const meta = {
@@ -81,6 +82,7 @@ export const ollama = (options: OllamaOptions): ModelHost => {
   let isLoaded = false
   const window = () => options.loaded?.() ?? options.parameter ?? options.environment ?? 4096
   return {
+    dialect: { calls: 'whole', index: 'zero', usage: 'asked' },
     other(path, body) {
       if (path === '/v1/models') {
         return { object: 'list', data: [{ id: 'qwen3:8b', object: 'model', created: 1760000000, owned_by: 'library' }] }
@@ -178,6 +180,7 @@ const known = [
 ]
 
 export const vllm = (options: VllmOptions): ModelHost => ({
+  dialect: { calls: 'pieces', index: 'each', usage: 'asked', ...(options.isOld && { isClosed: false }) },
   other: (path) =>
     path === '/v1/models'
       ? {

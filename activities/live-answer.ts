@@ -1,0 +1,85 @@
+import type { Db } from '../db/connect.ts'
+import { tellLive } from '../db/live.ts'
+import type { LiveAnswer, Writing } from '../domain/chat.ts'
+import type { Turn } from '../domain/step-key.ts'
+import { withoutThoughts } from '../model/json.ts'
+import { cleanse } from '../safety/cleanse.ts'
+import { showDetails } from './failure.ts'
+
+/** Twice a second at most; while nothing changes once a second, so that a watcher who comes late sees it within one. */
+const tellEveryMs = 500
+const tailCharacters = 400
+/** More than is shown, so that a secret is seen whole. */
+const readCharacters = 8_000
+
+type About = { turn: Turn; maxTurns: number; model: string }
+
+/**
+ * Does the work of asking a model, and tells those who watch how far its answer is: in notices of the database, which keeps none,
+ * and as numbers in the activity's heartbeat. An answer that comes at once is not told of. Telling never fails the work.
+ */
+export async function withLiveAnswer<T>(
+  db: Db,
+  about: About,
+  work: (onWriting: (writing: Writing) => void) => Promise<T>,
+): Promise<T> {
+  const beganMs = performance.now()
+  let newest: Writing | null = null
+  let told: LiveAnswer | null = null
+  let telling: Promise<void> | null = null
+  let isQuiet = false
+  const tell = (state: LiveAnswer['state']) => {
+    told = toLive(about, state, newest, (performance.now() - beganMs) / 1000)
+    telling = tellLive(db, told)
+      .catch(() => {})
+      .finally(() => {
+        telling = null
+      })
+  }
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - beganMs) / 1000)
+    const tokens = newest?.counted ?? newest?.pieces ?? 0
+    showDetails({ turn: about.turn.turn, seconds, tokens })
+    isQuiet = !isQuiet && tokens === (told?.tokens ?? -1)
+    if (!isQuiet && telling === null) tell(newest === null ? 'asked' : 'writing')
+  }, tellEveryMs)
+  try {
+    return await work((writing) => {
+      newest = writing
+    })
+  } finally {
+    clearInterval(timer)
+    showDetails(null)
+    // After what is on its way, or a watcher would see it written on.
+    if (told !== null) void Promise.resolve(telling).then(() => tell('ended'))
+  }
+}
+
+function toLive(
+  { turn, maxTurns, model }: About,
+  state: LiveAnswer['state'],
+  writing: Writing | null,
+  seconds: number,
+): LiveAnswer {
+  const { incidentId, attempt } = turn
+  return {
+    incidentId,
+    attempt,
+    turn: turn.turn,
+    maxTurns,
+    model: cleanse(model).slice(0, 100).toWellFormed(),
+    state,
+    seconds: Math.round(seconds * 10) / 10,
+    tokens: writing?.counted ?? writing?.pieces ?? 0,
+    isCounted: (writing?.counted ?? null) !== null,
+    tail: state === 'writing' && writing ? tailOf(writing) : '',
+  }
+}
+
+/** The end of what is written: reasoning is left out as in rows, and what a row would not hold is taken out before it is cut. */
+function tailOf({ content, call }: Writing): string {
+  const said = withoutThoughts(content).slice(-readCharacters)
+  const called = call ? `${call.name} ${call.arguments.slice(-readCharacters)}` : ''
+  const text = [said, called].filter((each) => each.trim() !== '').join('\n')
+  return cleanse(text.toWellFormed()).slice(-tailCharacters).toWellFormed()
+}

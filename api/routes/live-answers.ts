@@ -1,0 +1,85 @@
+import type { Db } from '../../db/connect.ts'
+import { listenLive } from '../../db/live.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
+
+/** After this long without a word its worker is gone. */
+const silentMs = 5_000
+/** The database is listened to for so long after the last watcher has left. */
+const lingerMs = 10_000
+
+export type LiveEntry = { incidentId: string; version: number; message: string; atMs: number }
+
+/** What models write now: of each incident the newest word alone, so that a slow watcher is sent less and nothing piles up. */
+export type LiveAnswers = {
+  /** Adds a watcher. Answers how to remove it. */
+  join(): () => void
+  /** What was said after this version, for one incident or all. From 0 on: what is written now. */
+  after(version: number, incidentId: string | undefined): LiveEntry[]
+  /** Grows with every word. */
+  version(): number
+  /** Calls back at every word, until what it answers is called. */
+  listen(listener: () => void): () => void
+}
+
+type State = {
+  watchers: number
+  version: number
+  newest: Map<string, LiveEntry>
+  listeners: Set<() => void>
+  listening: AbortController | null
+}
+
+/** Listens to the database while anybody watches. */
+export function createLiveAnswers(db: Db, closing: AbortSignal): LiveAnswers {
+  const state: State = {
+    watchers: 0,
+    version: 0,
+    newest: new Map<string, LiveEntry>(),
+    listening: null,
+    listeners: new Set(),
+  }
+  return {
+    join() {
+      state.watchers += 1
+      if (state.listening === null && !closing.aborted) {
+        const listening = new AbortController()
+        state.listening = listening
+        void listenLive(db, (live) => take(state, live), AbortSignal.any([listening.signal, closing]))
+      }
+      return () => {
+        state.watchers -= 1
+        if (state.watchers === 0) setTimeout(() => leave(state), lingerMs).unref()
+      }
+    },
+    after(version, incidentId) {
+      const oldest = performance.now() - silentMs
+      return [...state.newest.values()].filter(
+        (each) =>
+          each.version > version && each.atMs > oldest && (incidentId === undefined || each.incidentId === incidentId),
+      )
+    },
+    version: () => state.version,
+    listen(listener) {
+      state.listeners.add(listener)
+      return () => void state.listeners.delete(listener)
+    },
+  }
+}
+
+function leave(state: State): void {
+  if (state.watchers > 0) return
+  state.listening?.abort()
+  state.listening = null
+  state.newest.clear()
+}
+
+function take(state: State, live: LiveAnswer): void {
+  const now = performance.now()
+  for (const [incidentId, { atMs }] of state.newest) if (atMs < now - silentMs) state.newest.delete(incidentId)
+  state.version += 1
+  const { incidentId } = live
+  // Without an id: a stream that is lost goes on after its last row.
+  const message = `event: model_writing\ndata: ${JSON.stringify(live)}\n\n`
+  state.newest.set(incidentId, { incidentId, version: state.version, message, atMs: now })
+  for (const listener of state.listeners) listener()
+}

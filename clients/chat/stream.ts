@@ -1,0 +1,243 @@
+import { createParser } from 'eventsource-parser'
+import { z } from 'zod'
+import type { Writing } from '../../domain/chat.ts'
+import { errorInBody } from './answer.ts'
+import { readRefusal } from './refusal.ts'
+import { ModelError, RefusedRequest } from './refused-request.ts'
+
+/** A streamed answer, put together from its pieces to the body that the same server sends whole. */
+
+const text = z.string().nullish().catch(null)
+const calledPiece = z.object({
+  index: z.number().int().nonnegative().nullish().catch(null),
+  id: text,
+  function: z
+    .object({
+      name: text,
+      arguments: z
+        .union([z.string(), z.record(z.string(), z.unknown())])
+        .nullish()
+        .catch(null),
+    })
+    .catch({ name: null, arguments: null }),
+})
+const deltaShape = z.looseObject({
+  content: z.unknown().optional(),
+  refusal: text,
+  tool_calls: z.array(calledPiece).nullish().catch(null),
+  function_call: calledPiece.shape.function.nullish().catch(null),
+})
+const chunkShape = z.looseObject({
+  model: text,
+  choices: z
+    .array(
+      z.looseObject({
+        delta: deltaShape.nullish().catch(null),
+        message: deltaShape.nullish().catch(null),
+        finish_reason: text,
+        error: z.unknown().optional(),
+      }),
+    )
+    .nullish()
+    .catch(null),
+  usage: z.unknown().optional(),
+  error: z.unknown().optional(),
+})
+
+type Call = { index: number | null; id: string; name: string; arguments: string }
+
+type Assembly = {
+  model: string | null
+  content: string
+  calls: Call[]
+  refusal: string
+  hasReasoned: boolean
+  finish: string | null
+  usage: unknown
+  fault: unknown
+  characters: number
+  pieces: number
+  isDone: boolean
+}
+
+/** vLLM and others count along where somebody told them to. */
+const runningCount = z.object({ completion_tokens: z.number().int().nonnegative() })
+const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'] as const
+
+export type AnswerStream = {
+  /** Takes the next piece of the body. True where it held something of the answer, and not only a sign of life. */
+  feed(piece: string): boolean
+  /** The server has said how the answer ended; only counts may follow. */
+  isEnded(): boolean
+  /** Nothing follows. */
+  isDone(): boolean
+  writing(): Writing
+  /** The whole answer as one body. Throws where the stream ended before the answer did, or held an error. */
+  whole(): unknown
+}
+
+/** `mostCharacters`: of text, arguments and reasoning together; one more throws ModelError `oversized`. */
+export function readStream(mostCharacters: number): AnswerStream {
+  const state: Assembly = {
+    model: null,
+    content: '',
+    calls: [],
+    refusal: '',
+    hasReasoned: false,
+    finish: null,
+    usage: null,
+    fault: null,
+
+    characters: 0,
+    pieces: 0,
+    isDone: false,
+  }
+  const parser = createParser({
+    onEvent: ({ data }) => take(state, data),
+    // Older llama.cpp says an error in a field of that name, where none of the format's is.
+    onError: ({ field, value }) => {
+      if (field === 'error' && value) take(state, `{"error":${value}}`)
+    },
+  })
+  return {
+    feed(piece) {
+      const before = state.pieces
+      parser.feed(piece)
+      if (state.characters > mostCharacters) throw oversized()
+      return state.pieces > before || state.finish !== null || state.isDone
+    },
+    isEnded: () => state.finish !== null,
+    isDone: () => state.isDone,
+    writing: () => ({
+      pieces: state.pieces,
+      content: state.content,
+      call: state.calls.at(-1) ?? null,
+      counted: runningCount.safeParse(state.usage).data?.completion_tokens ?? null,
+    }),
+    whole() {
+      parser.reset({ consume: true })
+      return wholeOf(state)
+    },
+  }
+}
+
+function oversized(): ModelError {
+  return new ModelError('oversized', 'the answer of the model server is too large', { status: 200, retryable: false })
+}
+
+function take(state: Assembly, data: string): void {
+  if (data.trim() === '[DONE]') {
+    state.isDone = true
+    return
+  }
+  const json = parsed(data)
+  if (json === undefined) throw brokenOff('a piece of its stream is not JSON')
+  const fault = errorInBody(json)
+  if (fault) throw new RefusedRequest(readRefusal(fault.status, fault.text), {})
+  const chunk = chunkShape.safeParse(json).data
+  if (!chunk) return
+  state.model ??= chunk.model ?? null
+  if (chunk.usage !== null && chunk.usage !== undefined) state.usage = chunk.usage
+  const choice = chunk.choices?.[0]
+  if (!choice) return
+  if (choice.finish_reason) state.finish = choice.finish_reason
+  state.fault ??= choice.error ?? chunk.error ?? null
+  // Some send the last piece as a whole message.
+  const delta = choice.delta ?? choice.message
+  if (delta) takeDelta(state, delta)
+}
+
+function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
+  const before = state.characters
+  const said = textOf(delta.content)
+  state.content += said
+  state.refusal += delta.refusal ?? ''
+  state.characters += said.length + (delta.refusal ?? '').length
+  for (const field of reasoningFields) {
+    const length = lengthOf(delta[field])
+    if (length > 0) state.hasReasoned = true
+    state.characters += length
+  }
+  for (const piece of delta.tool_calls ?? []) takeCall(state, piece)
+  if (delta.function_call) takeCall(state, { index: 0, id: null, function: delta.function_call })
+  if (state.characters > before) state.pieces += 1
+}
+
+/**
+ * Finds the call that a piece goes on with. Pieces name it by index; where a server gives all calls one index, or none, another id
+ * or a name after whole arguments begins another call.
+ */
+function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
+  const { calls } = state
+  const name = piece.function.name ?? ''
+  const given = piece.function.arguments ?? ''
+  const id = piece.id ?? ''
+  const index = piece.index ?? null
+  const known =
+    index === null ? (name === '' ? calls.at(-1) : undefined) : calls.findLast((each) => each.index === index)
+  const named = id === '' ? undefined : calls.find((each) => each.id === id)
+  const isAnother =
+    known !== undefined &&
+    ((id !== '' && known.id !== '' && id !== known.id) ||
+      (id === '' && name !== '' && parsed(known.arguments) !== undefined))
+  let call = named ?? (isAnother ? undefined : known)
+  if (!call) {
+    call = { index, id, name: '', arguments: '' }
+    calls.push(call)
+  }
+  if (call.id === '') call.id = id
+  if (call.name === '') call.name = name
+  const addition = typeof given === 'string' ? given : JSON.stringify(given)
+  call.arguments += addition
+  state.characters += addition.length + name.length
+}
+
+function wholeOf(state: Assembly): unknown {
+  const { model, content, calls, refusal, finish, usage, fault, isDone } = state
+  if (finish === null && !isDone) throw brokenOff('the answer broke off before its end')
+  return {
+    model: model ?? undefined,
+    choices: [
+      {
+        finish_reason: finish,
+        ...(fault !== null && { error: fault }),
+        message: {
+          content,
+          refusal: refusal || null,
+          tool_calls: calls.map((call) => ({ id: call.id, function: { name: call.name, arguments: call.arguments } })),
+          ...(state.hasReasoned && { reasoning: 'left out' }),
+        },
+      },
+    ],
+    usage,
+  }
+}
+
+function brokenOff(what: string): ModelError {
+  return new ModelError('unavailable', `the model server: ${what}`, { status: 200, retryable: true })
+}
+
+/** Text of a piece. Of parts, those that are text, as in a whole answer. */
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((part: { type?: unknown; text?: unknown } | null) => {
+      const isText = part?.type === undefined || part.type === 'text' || part.type === 'output_text'
+      return isText && typeof part?.text === 'string' ? part.text : ''
+    })
+    .join('')
+}
+
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  return Array.isArray(value) && value.length > 0 ? JSON.stringify(value).length : 0
+}
+
+function parsed(given: string): unknown {
+  try {
+    return JSON.parse(given)
+  } catch {
+    return undefined
+  }
+}

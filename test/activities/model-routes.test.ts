@@ -1,0 +1,165 @@
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
+import { MockActivityEnvironment } from '@temporalio/testing'
+import { contextActivities } from '../../activities/context.ts'
+import { chooseModel, type ModelRoutes, restSeconds } from '../../activities/model-routes.ts'
+import { servedModels } from '../../activities/model-server.ts'
+import { thinkActivities } from '../../activities/think.ts'
+import { closeConnections } from '../../clients/http.ts'
+import { createModelClient } from '../../clients/model.ts'
+import { eventsOf } from '../../db/events.ts'
+import { putConfig } from '../../db/settings.ts'
+import { readPrompts } from '../../prompts/render.ts'
+import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
+import { type Answered, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
+import { vllm } from '../support/model-hosts/local.ts'
+
+describe('a run with a model and one that stands in', () => {
+  const database = useDatabase()
+  const hosts: RunningHost[] = []
+  afterEach(async () => {
+    await Promise.all(hosts.splice(0).map((each) => each.stop()))
+    await moveClock(database.owner, '0 days')
+  })
+  afterAll(closeConnections)
+  const silent = { warn() {} }
+  const look: Spoken = { content: 'I look.', calls: [{ name: 'list_hosts', arguments: {} }] }
+  const down: Answered = { status: 503, body: { error: { message: 'no capacity' } } }
+
+  async function host(speak: () => Spoken | Answered | Promise<Spoken>): Promise<RunningHost> {
+    const running = await runHost(vllm({ window: 32_768 }), speak)
+    hosts.push(running)
+    return running
+  }
+
+  function models(big: RunningHost, small: RunningHost, timeoutMs = 5_000): ModelRoutes {
+    const model = (name: string, { url }: RunningHost, fallbacks: string[]) => {
+      const where = { baseUrl: url, apiKey: '' }
+      const served = servedModels(database.db, where, silent)
+      const client = createModelClient({ ...where, timeoutMs, memory: served.memory })
+      return { name, model: `model-of-${name}`, fallbacks, client, served }
+    }
+    return [model('default', big, ['small']), model('small', small, [])]
+  }
+
+  /** A claimed run with its context; `think` is one try of a turn. */
+  async function run(given: ModelRoutes, role: 'leader' | 'follower' = 'leader') {
+    const { db } = database
+    const incidentId = await openedIncident(db)
+    const named = new Map(given.map(({ name, model }) => [name, model]))
+    const deps = { db, prompts: readPrompts(), protocol: 'native' as const, environment: {} }
+    const { claim, assembleContext } = contextActivities({ ...deps, model: given[0].model, models: named })
+    const { think } = thinkActivities({ db, models: given, temperature: 0, maxTokens: 500, contextTokens: null })
+    const within = async <T>(attempt: number, work: () => Promise<T>) => {
+      const workflowExecution = { workflowId: `investigate:${incidentId}:1`, runId: 'r' }
+      return (await new MockActivityEnvironment({ workflowExecution, attempt }).run(work)) as T
+    }
+    await within(1, async () => {
+      await claim({ incidentId, attempt: 1, role, groupId: 'grp_test' })
+      await assembleContext(incidentId, 1)
+    })
+    const tried = async (turn: number, attempt: number) =>
+      await within(attempt, () => think({ incidentId, attempt: 1, turn })).then(
+        ({ kind }) => kind,
+        ({ code }: { code: string }) => code,
+      )
+    const rows = async () => (await eventsOf(db, incidentId)).filter(({ attempt }) => attempt === 1)
+    const notes = async () => (await rows()).flatMap((row) => (row.kind === 'noted' ? [row.detail] : []))
+    const answers = async () =>
+      (await rows()).flatMap((row) =>
+        row.kind === 'model_answered' ? [[row.metadata.route, row.metadata.server]] : [],
+      )
+    return { tried, rows, notes, answers }
+  }
+
+  test('two tries at a server that is down, then the other one is asked; a row says so, and the answer names its server', async () => {
+    const [big, small] = [await host(() => down), await host(() => look)]
+    const { tried, notes, answers } = await run(models(big, small))
+    expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_UNAVAILABLE', 'MODEL_UNAVAILABLE'])
+    expect(small.asked).toHaveLength(0)
+    expect(await tried(1, 3)).toBe('calls')
+    const why = 'it cannot be reached or does not work'
+    const fell = `Fell back from default (model-of-default) to small (model-of-small): ${why}`
+    expect(await notes()).toEqual([fell])
+    expect(await answers()).toEqual([['small', `${small.url}/v1`]])
+    expect(small.asked[0]).toMatchObject({ model: 'model-of-small' })
+  })
+
+  test('another run leaves that server alone for a minute, and is back at it afterwards', async () => {
+    let isDown = true
+    const [big, small] = [await host(() => (isDown ? down : look)), await host(() => look)]
+    const given = models(big, small)
+    const first = await run(given)
+    for (const attempt of [1, 2, 3]) await first.tried(1, attempt)
+    const asked = big.asked.length
+    const other = await run(given)
+    expect(await other.tried(1, 1)).toBe('calls')
+    expect(big.asked).toHaveLength(asked)
+    isDown = false
+    await moveClock(database.owner, `${restSeconds + 1} seconds`)
+    expect(await other.tried(2, 1)).toBe('calls')
+    expect(big.asked).toHaveLength(asked + 1)
+    expect(await other.notes()).toEqual([
+      'Fell back from default (model-of-default) to small (model-of-small): it did not answer another run a moment ago',
+      'Back at default (model-of-default)',
+    ])
+    expect((await other.answers()).map(([route]) => route)).toEqual(['small', 'default'])
+  })
+
+  test('a server that takes too long is left after one try', async () => {
+    const [big, small] = [await host(() => new Promise<never>(() => {})), await host(() => look)]
+    const { tried, notes } = await run(models(big, small, 300))
+    expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_TIMEOUT', 'calls'])
+    expect(await notes()).toEqual([expect.stringMatching(/it took too long$/)])
+  })
+
+  test.each([
+    ['a refused request', { status: 400, body: { error: { message: 'I do not like it' } } }, 'MODEL_BAD_REQUEST'],
+    ['a refused key', { status: 401, body: {} }, 'MODEL_UNAUTHORISED'],
+    ['a content filter', { content: 'no', finish: 'content_filter' }, 'MODEL_REFUSED'],
+  ])('%s is no reason to ask another model', async (_name, said, code) => {
+    const [big, small] = [await host(() => said), await host(() => look)]
+    const { tried, notes } = await run(models(big, small))
+    for (const attempt of [1, 2, 3]) expect(await tried(1, attempt)).toBe(code)
+    expect(small.asked).toHaveLength(0)
+    expect(await notes()).toEqual([])
+  })
+
+  test('the settings give a role and a type to a model; a name that nobody declares is the default, and is said', async () => {
+    const [big, small] = [await host(() => look), await host(() => look)]
+    const set = async (key: string, value: string) =>
+      await putConfig(database.db, { key, value, actor: 'test', reason: null, ifVersion: null })
+    const opening = async (role: 'leader' | 'follower') => {
+      const { rows } = await run(models(big, small), role)
+      const row = (await rows()).find(({ kind }) => kind === 'context_assembled')
+      return row?.kind === 'context_assembled' ? [row.metadata.model, row.metadata.route, row.detail] : []
+    }
+    expect((await opening('follower')).slice(0, 2)).toEqual(['model-of-default', undefined])
+    await set('agent.model.follower', 'small')
+    expect((await opening('follower')).slice(0, 2)).toEqual(['model-of-small', 'small'])
+    expect((await opening('leader')).slice(0, 2)).toEqual(['model-of-default', undefined])
+    await set('agent.model.type.disk_pressure', 'gone')
+    const [model, route, detail] = await opening('follower')
+    expect([model, route]).toEqual(['model-of-default', undefined])
+    expect(detail).toContain('agent.model.type.disk_pressure names gone, which LLM_SERVERS_FILE does not declare')
+  })
+})
+
+describe('the choice', () => {
+  const choose = (failed: Record<string, number>, away: string[] = []) =>
+    chooseModel<{ name: string }>(
+      [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
+      new Map(Object.entries(failed).map(([name, weight]) => [name, { code: 'unavailable', weight }])),
+      ({ name }) => away.includes(name),
+    ).name
+
+  test('goes down the route, passes those that are left alone, and begins again where all have failed', () => {
+    expect(choose({})).toBe('a')
+    expect(choose({ a: 1 })).toBe('a')
+    expect(choose({ a: 2 })).toBe('b')
+    expect(choose({ a: 2 }, ['b'])).toBe('c')
+    expect(choose({}, ['a', 'b', 'c'])).toBe('a')
+    expect(choose({ a: 2 }, ['a', 'b', 'c'])).toBe('b')
+    expect(choose({ a: 2, b: 2, c: 2 })).toBe('a')
+    expect(choose({ a: 3, b: 2, c: 2 })).toBe('b')
+  })
+})
