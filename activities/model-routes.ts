@@ -81,16 +81,16 @@ export async function modelFor(
   const route = routeOf(routes, name)
   if (route.length === 1) return route[0]
   const failures = failuresOf(events, turn.attempt)
-  for (const each of route) {
-    const isSpent = (failures.get(each.name)?.weight ?? 0) >= mostWeight
-    if (isSpent) await leaveAlone(db, { server: each.served.server, model: each.model }, restSeconds)
-  }
   const away = await modelsAway(db)
   const isAway = ({ served, model }: RoutedModel) =>
     away.some((each) => each.server === served.server && each.model === model)
   const chosen = chooseModel(route, failures, isAway)
   const current = currentOf(events, turn.attempt) ?? route[0].name
-  if (chosen.name !== current) await say(db, turn, { from: current, to: chosen.name }, { route, failures })
+  if (chosen.name === current) return chosen
+  const left = route.find(({ name }) => name === current)
+  if (left && (failures.get(current)?.weight ?? 0) >= mostWeight)
+    await leaveAlone(db, { server: left.served.server, model: left.model }, restSeconds)
+  await say(db, turn, { from: current, to: chosen.name }, { route, failures })
   return chosen
 }
 

@@ -163,18 +163,13 @@ export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): 
     .execute()
 }
 
-/** Leaves a model alone for so long: it did not answer. One that is left alone already is not for longer. */
+/** Leaves a model alone for so long from now on: it did not answer. */
 export async function leaveAlone(db: Db, key: ModelKey, seconds: number): Promise<void> {
   const awayUntil = ahead(seconds)
   await db
     .insertInto('modelProfile')
     .values({ ...key, awayUntil })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['server', 'model'])
-        .doUpdateSet({ awayUntil })
-        .where(sql<boolean>`coalesce(model_profile.away_until < ${onceNow}, true)`),
-    )
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ awayUntil }))
     .execute()
 }
 
