@@ -13,7 +13,8 @@ import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
-import { bodiesThatFit, conversation, renderMessages } from '../model/transcript.ts'
+import { showContext } from '../model/shown-result.ts'
+import { bodiesThatFit, conversation, type Entry, renderMessages } from '../model/transcript.ts'
 import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { findResource, getResource } from '../tools/platform.ts'
 import { isFirstFor, moreTools } from '../tools/registry.ts'
@@ -49,7 +50,8 @@ type Window = {
   isOneCall: boolean
 }
 
-const callsPerTurn = 8
+/** So many calls of an answer are read; more than that is no answer but a flood. */
+const callsRead = 32
 /** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */
 const charactersPerToken = 3
 /** No text of ours has more: what is too long by this measure is too long by any. */
@@ -75,7 +77,7 @@ export async function askModel(
       fitting({ deps, turn, events, opening }, signal, onWriting),
     )
     const said = { ...answer, content: withoutThoughts(answer.content) }
-    return { answer: said, parsed: parseAnswer(opening.protocol, said, { maxCalls: callsPerTurn }) }
+    return { answer: said, parsed: parseAnswer(opening.protocol, said, { maxCalls: callsRead }) }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
@@ -205,10 +207,11 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
   const { turn, events, opening } = said
   const { db } = said.deps
   const context = JSON.parse(await bodyText(db, opening.context.digest)) as { hint: string | null }
-  const { hint, ...known } = context
+  const { hint, ...gathered } = context
+  const known = showContext(gathered)
   const first: ChatMessage[] = [
     { role: 'system', content: (await bodyText(db, opening.prompt.digest)) + said.addedText },
-    { role: 'user', content: renderContext({ ...known, hint: null }) },
+    { role: 'user', content: renderContext(known) },
   ]
   if (opening.runbooks) {
     const runbooks = runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
@@ -221,7 +224,7 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
   // A server that refuses what is too long says so; one that cuts it off must not be given a character too many.
   const budget = Math.max(window.isCutting ? 0 : 4_000, room * part)
 
-  const entries = conversation(events, turn.attempt)
+  const entries: Entry[] = [{ kind: 'context', value: known }, ...conversation(events, turn.attempt)]
   const bodies = new Map<string, string>()
   for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
   return renderMessages(opening.protocol, first, entries, bodies, budget)

@@ -6,6 +6,7 @@ import { incidentById } from '../db/incidents.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { stepKey, type Turn } from '../domain/step-key.ts'
+import { callsPerAnswer } from '../model/transcript.ts'
 import { type ClaimedText, findingsOf, isAllShown, toldFindings } from '../safety/claims/ending.ts'
 import { evidenceRule } from '../safety/ending.ts'
 import { fold, type State } from '../safety/fold.ts'
@@ -21,7 +22,10 @@ export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'mode
     await correct(db, turn, problem)
     return { kind: 'correction' }
   }
-  if (!final) return { kind: 'calls', calls: calls.map((call) => (tools.has(call.tool) ? call.tool : 'unknown')) }
+  if (!final) {
+    const run = calls.slice(0, callsPerAnswer)
+    return { kind: 'calls', calls: run.map((call) => (tools.has(call.tool) ? call.tool : 'unknown')) }
+  }
   return await db.transaction().execute(async (trx) => await concludeProse(trx, turn, final))
 }
 

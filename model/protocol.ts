@@ -1,12 +1,12 @@
 import type { ChatAnswer } from '../domain/chat.ts'
 import { type Claim, claim, mostClaims } from '../domain/claim.ts'
 import { type Block, findBlocks, isObject, readJson, withoutThoughts } from './json.ts'
-import { quote } from './transcript.ts'
+import { callsPerAnswer, quote } from './transcript.ts'
 
 type Protocol = 'native' | 'json'
 
 type ParseLimits = {
-  /** Most calls in one answer. */
+  /** More calls than this in one answer are none that can be used. Of those that are read, the first `callsPerAnswer` run. */
   maxCalls: number
   /** Most characters of one call's arguments, or of one JSON block. */
   maxArgumentChars?: number
@@ -104,7 +104,7 @@ function parseNativeCalls(toolCalls: Answer['toolCalls'], content: string, limit
   if (toolCalls.length > limits.maxCalls) {
     return correction(
       'too_many_calls',
-      `Your answer held ${toolCalls.length} tool calls and at most ${limits.maxCalls} are taken at once. None was run.`,
+      `Your answer held ${toolCalls.length} tool calls and at most ${limits.maxCalls} are read. None was run. The first ${callsPerAnswer} of an answer run.`,
     )
   }
   const calls = toolCalls.map(({ name, arguments: raw }): ProposedCall => {

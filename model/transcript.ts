@@ -4,17 +4,34 @@ import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { fence, inertJson, withoutTemplateTokens } from '../domain/inert-text.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './json.ts'
+import { cutToFit, nameOfCall, noteShown, readBeginning, type Shown, sayShortly, showAnswer } from './shown-result.ts'
+
+/** So many calls of an answer are run, in their order; the others come back as `NOT_RUN`. */
+export const callsPerAnswer = 8
 
 /** One thing said, before it is known how much of it fits. */
 export type Entry =
   | { kind: 'answer'; content: string; calls: ProposedCall[] }
-  | { kind: 'result'; callId: string; envelope: Envelope; body: BodyRef | null }
+  /** `call`: what was proposed; absent in scripted worlds. */
+  | {
+      kind: 'result'
+      callId: string
+      envelope: Envelope
+      body: BodyRef | null
+      call?: Pick<ProposedCall, 'tool' | 'arguments'>
+    }
   | { kind: 'correction'; text: string }
+  /** What the opening messages hold: no message, but later answers repeat none of it. */
+  | { kind: 'context'; value: unknown }
+type Result = Extract<Entry, { kind: 'result' }>
 
 /** A result is never longer than this, however much room there is: one flood must not drown the rest. */
 const resultLimitCharacters = 16_000
-/** What is left of a result that does not fit any more: its evidence number and whether it worked. */
-const stubCharacters = 200
+/** What is left of a result that does not fit any more: its evidence number, whether it worked, and a few of its words. */
+const stubCharacters = 300
+const saidCharacters = 140
+/** Of calls that are left out a list is kept, at most so long. */
+const listCharacters = 4_000
 
 /**
  * Folds an attempt's rows into what was said, oldest first. Every proposed call has exactly one result, as the native protocol
@@ -22,7 +39,7 @@ const stubCharacters = 200
  */
 export function conversation(events: readonly IncidentEvent[], attempt: number): Entry[] {
   const entries: Entry[] = []
-  const results = new Map<string, Extract<Entry, { kind: 'result' }>>()
+  const results = new Map<string, Result>()
   const corrections = new Map<string, unknown[]>()
   const settle = (callId: string, envelope: Envelope, body: BodyRef | null = null) => {
     const result = results.get(callId)
@@ -37,8 +54,9 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         const { content, calls } = event.metadata
         // Rows of earlier versions may hold what the model thought.
         entries.push({ kind: 'answer', content: withoutThoughts(content), calls })
-        for (const call of calls) {
-          const result = { kind: 'result' as const, callId: call.id, envelope: notRun(call.tool), body: null }
+        for (const [index, call] of calls.entries()) {
+          const envelope = notRun(call.tool, index >= callsPerAnswer)
+          const result: Result = { kind: 'result', callId: call.id, envelope, body: null, call }
           results.set(call.id, result)
           entries.push(result)
         }
@@ -52,7 +70,8 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         const { callId, result, body, tool } = event.metadata
         // The model reads what code put right; else it would take the answer for one to what it had asked.
         const corrected = corrections.get(callId) ?? []
-        const meta = { ...result.meta, seq: event.seq, tool, ...(corrected.length > 0 && { corrected }) }
+        const at = event.at.slice(11, 19)
+        const meta = { ...result.meta, seq: event.seq, tool, at, ...(corrected.length > 0 && { corrected }) }
         settle(callId, { ...result, meta }, body)
         break
       }
@@ -75,11 +94,12 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   return entries
 }
 
-function notRun(tool: string): Envelope {
-  return {
-    ...refusedEnvelope({ code: 'NOT_RUN', reason: 'this call was not run', hint: null }),
-    meta: { tool },
-  }
+function notRun(tool: string, isOneTooMany: boolean): Envelope {
+  const reason = isOneTooMany
+    ? `the first ${callsPerAnswer} calls of an answer are run, and this is a later one`
+    : 'this call was not run'
+  const hint = isOneTooMany ? 'Send it again if it is still needed.' : null
+  return { ...refusedEnvelope({ code: 'NOT_RUN', reason, hint }), meta: { tool } }
 }
 
 function refused(event: IncidentEvent<'call_judged'>): Envelope {
@@ -125,22 +145,50 @@ function shortLength(entry: Entry): number {
   if (entry.kind === 'answer')
     return entry.content.length + JSON.stringify(entry.calls).length + 60 * entry.calls.length
   if (entry.kind === 'correction') return entry.text.length
-  return resultText(entry, new Map()).length
+  return entry.kind === 'result' ? resultText(entry, new Map(), new Map()).length : 0
 }
 
-function resultText(entry: Extract<Entry, { kind: 'result' }>, bodies: ReadonlyMap<string, string>): string {
-  if (!entry.body) return inertJson(entry.envelope)
-  const whole = bodies.get(entry.body.digest)
-  if (whole !== undefined && whole.length <= resultLimitCharacters) {
-    return inertJson({ ...entry.envelope, data: JSON.parse(whole) })
-  }
-  const text = whole ?? ''
-  const half = resultLimitCharacters / 2
-  const head = whole === undefined ? entry.body.head : text.slice(0, half)
-  const tail = whole === undefined ? entry.body.tail : text.slice(-half)
+/** A result as JSON of one level: what is too long is cut within its data, and `meta` stays whole. */
+function resultText(entry: Result, bodies: ReadonlyMap<string, string>, shown: Shown): string {
+  const { ok, error, data: inRow, meta } = entry.envelope
+  const whole = entry.body ? bodies.get(entry.body.digest) : undefined
+  const data = !entry.body ? inRow : whole === undefined ? readBeginning(entry.body.head) : JSON.parse(whole)
+  const isCut = entry.body !== null && whole === undefined
+  const known = isCut ? new Map() : shown
+  const written =
+    data === undefined ? undefined : showAnswer(data, entry.call, { where: `seq ${meta.seq}`, shown: known })
+  const fitting = written === undefined ? undefined : cutToFit(written, resultLimitCharacters)
+  const cut =
+    isCut || fitting !== written ? { cut: 'a part of this result is left out: ask for less, or for a part' } : {}
   return inertJson({
-    ...entry.envelope,
-    data: { truncated: true, bytes: entry.body.bytes, head: head.toWellFormed(), tail: tail.toWellFormed() },
+    ok,
+    ...(error && { error: plainError(error) }),
+    ...(fitting !== undefined && { data: fitting }),
+    meta: { ...meta, ...cut },
+  })
+}
+
+/** Of the flags of an error those that are true; the others go without saying. */
+function plainError({ code, message, details, ...flags }: NonNullable<Envelope['error']>): Record<string, unknown> {
+  const { auto_recoverable: _, status: _status, ...told } = details
+  return { code, message, ...Object.fromEntries(Object.entries(flags).filter(([, is]) => is)), details: told }
+}
+
+function stubText({ envelope, body }: Result): string {
+  const said = sayShortly(envelope.error?.message ?? envelope.data ?? readBeginning(body?.head ?? ''), saidCharacters)
+  return inertJson({ ok: envelope.ok, said, omitted: 'an older result, cut to fit', meta: { seq: envelope.meta.seq } })
+}
+
+/** The texts of results, those before `kept` as stubs. What a stub hides is written out again where it comes again. */
+function textsOf(entries: readonly Entry[], bodies: ReadonlyMap<string, string>, kept: number): string[] {
+  const shown: Shown = new Map()
+  return entries.map((entry, index) => {
+    if (entry.kind === 'context') noteShown(entry.value, { where: 'the context', shown })
+    if (entry.kind !== 'result') return ''
+    if (index >= kept) return resultText(entry, bodies, shown)
+    const whole = resultText(entry, bodies, new Map())
+    const stub = stubText(entry)
+    return whole.length > stub.length ? stub : whole
   })
 }
 
@@ -155,56 +203,85 @@ export function renderMessages(
   bodies: ReadonlyMap<string, string>,
   budgetCharacters: number,
 ): ChatMessage[] {
-  const texts = entries.map((entry) => (entry.kind === 'result' ? resultText(entry, bodies) : ''))
-  let total = 0
-  for (const [index, entry] of entries.entries()) {
-    total += entry.kind === 'result' ? (texts[index] as string).length : shortLength(entry)
+  const lengthOf = (texts: string[]) =>
+    entries.reduce(
+      (sum, entry, at) => sum + (entry.kind === 'result' ? (texts[at] as string).length : shortLength(entry)),
+      0,
+    )
+  let kept = 0
+  let texts = textsOf(entries, bodies, kept)
+  let total = lengthOf(texts)
+  while (total > budgetCharacters && kept < entries.length) {
+    for (let left = total; kept < entries.length && left > budgetCharacters; kept += 1)
+      left -= Math.max(0, (texts[kept] as string).length - stubCharacters)
+    texts = textsOf(entries, bodies, kept)
+    total = lengthOf(texts)
   }
-  for (const [index, entry] of entries.entries()) {
-    if (total <= budgetCharacters) break
-    const text = texts[index] as string
-    if (entry.kind !== 'result' || text.length <= stubCharacters) continue
-    const stub = inertJson({
-      ok: entry.envelope.ok,
-      omitted: 'an older result, cut to fit',
-      meta: { seq: entry.envelope.meta.seq },
-    })
-    total -= text.length - stub.length
-    texts[index] = stub
-  }
-  const first = firstThatFits(entries, texts, total, budgetCharacters)
-  const said = entries.slice(first).map((entry, index) => toMessage(protocol, entry, texts[first + index] as string))
-  return first === 0 ? [...opening, ...said] : [...opening, leftOut(entries.slice(0, first)), ...said]
+  const listed = Math.min(listCharacters, budgetCharacters / 4)
+  const first = firstThatFits(entries, texts, total, budgetCharacters - listed, budgetCharacters)
+  const said = entries.slice(first).flatMap((entry, at) => toMessage(protocol, entry, texts[first + at] as string))
+  return [...opening, ...leftOut(entries.slice(0, first), listed), ...said]
 }
 
 /** Where to begin when even stubs are too many: at the answer from which on everything fits. A turn is kept whole or not at all. */
-function firstThatFits(entries: readonly Entry[], texts: string[], total: number, budgetCharacters: number): number {
+function firstThatFits(
+  entries: readonly Entry[],
+  texts: string[],
+  total: number,
+  roomWithList: number,
+  room: number,
+): number {
+  if (total <= room) return 0
   let first = 0
   let left = total
   for (const [index, entry] of entries.entries()) {
     if (entry.kind === 'answer') {
       first = index
-      if (left <= budgetCharacters) return first
+      if (left <= roomWithList) return first
     }
     left -= entry.kind === 'result' ? (texts[index] as string).length : shortLength(entry)
   }
   return first
 }
 
-function leftOut(entries: readonly Entry[]): ChatMessage {
+/** What turns that are left out called, and what each call said in a few words: a loop would begin where nobody remembers. */
+function leftOut(entries: readonly Entry[], mostCharacters: number): ChatMessage[] {
   const turns = entries.filter((entry) => entry.kind === 'answer').length
-  return {
-    role: 'user',
-    content: `The first ${turns} turns are left out here. list_incident_events shows what they did.`,
+  if (turns === 0) return []
+  const lines = entries.flatMap((entry) => {
+    if (entry.kind !== 'result') return []
+    const { envelope, body, call } = entry
+    const said = sayShortly(envelope.error?.message ?? envelope.data ?? readBeginning(body?.head ?? ''), saidCharacters)
+    return [
+      `seq ${envelope.meta.seq ?? '-'} ${call ? cut(nameOfCall(call)) : ''}: ${envelope.ok ? '' : 'failed, '}${said}`.replace(
+        /\s+/g,
+        ' ',
+      ),
+    ]
+  })
+  const kept: string[] = []
+  let room = mostCharacters - 250
+  for (const line of lines.toReversed()) {
+    room -= line.length + 1
+    if (room < 0) break
+    kept.unshift(line)
   }
+  const before = lines.length - kept.length
+  const list = [...(before > 0 ? [`… ${before} calls before these`] : []), ...kept].join('\n')
+  const about = `The first ${turns} turns are left out here. These calls were made in them; calling them again says the same unless something changed.`
+  return [{ role: 'user', content: `${about}\n${fence('earlier_calls', list)}` }]
 }
 
-function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage {
-  if (entry.kind === 'correction') return { role: 'user', content: `CORRECTION: ${withoutTemplateTokens(entry.text)}` }
-  if (entry.kind === 'result') {
-    if (protocol === 'native') return { role: 'tool', tool_call_id: entry.callId, content: text }
-    return { role: 'user', content: fence('tool_result', text) }
-  }
+function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage[] {
+  if (entry.kind === 'context') return []
+  if (entry.kind === 'correction')
+    return [{ role: 'user', content: `CORRECTION: ${withoutTemplateTokens(entry.text)}` }]
+  if (entry.kind === 'answer') return [answerMessage(protocol, entry)]
+  if (protocol === 'native') return [{ role: 'tool', tool_call_id: entry.callId, content: text }]
+  return [{ role: 'user', content: fence('tool_result', text) }]
+}
+
+function answerMessage(protocol: 'native' | 'json', entry: Extract<Entry, { kind: 'answer' }>): ChatMessage {
   if (protocol === 'native' && entry.calls.length > 0) {
     return {
       role: 'assistant',

@@ -117,6 +117,7 @@ export function conversationOf(request: ChatRequest): Conversation {
     corrections: 0,
   }
   const waiting: (Step & { id: string | null })[] = []
+  const known: Known = new Map()
   let turn = 0
   for (const { role, content, tool_calls, tool_call_id } of request.messages) {
     if (role === 'assistant') {
@@ -128,15 +129,17 @@ export function conversationOf(request: ChatRequest): Conversation {
         conversation.steps.push(step)
       }
     } else if (role === 'tool') {
-      answer(waiting, tool_call_id ?? null, content)
+      answer(waiting, known, { id: tool_call_id ?? null, text: content })
       conversation.corrections = 0
     } else if (role === 'user') {
       if (content.startsWith('CORRECTION:')) conversation.corrections++
       for (const { name, text } of dataBlocks(content)) {
-        if (name === 'incident_context') conversation.context ??= incidentContext.safeParse(parse(text)).data ?? null
-        else if (name === 'hint') conversation.hint ??= text.trim() || null
+        if (name === 'incident_context') {
+          conversation.context ??= incidentContext.safeParse(parse(text)).data ?? null
+          remember(known, 'the context', parse(text))
+        } else if (name === 'hint') conversation.hint ??= text.trim() || null
         else if (name === 'tool_result') {
-          answer(waiting, null, text)
+          answer(waiting, known, { id: null, text })
           conversation.corrections = 0
         }
       }
@@ -169,13 +172,41 @@ function jsonCalls(content: string) {
 }
 
 /** Gives a result to its call: by id where there is one, else to the oldest call without. */
-function answer(waiting: (Step & { id: string | null })[], id: string | null, text: string): void {
+function answer(
+  waiting: (Step & { id: string | null })[],
+  known: Known,
+  { id, text }: { id: string | null; text: string },
+): void {
   const at = waiting.findIndex((step) => id === null || step.id === id)
   if (at < 0) return
   const [step] = waiting.splice(at, 1)
   const block = dataBlocks(text).find(({ name }) => name === 'tool_result')?.text ?? text
   const unreadable = { ok: false, error: { code: 'UNREADABLE', message: 'the result is not an envelope' }, meta: {} }
-  step!.result = envelope.safeParse(parse(block)).data ?? unreadable
+  const result: Result = envelope.safeParse(parse(block)).data ?? unreadable
+  step!.result = { ...result, data: completed(known, result.data) }
+  remember(known, `seq ${result.meta.seq}`, step!.result.data)
+}
+
+/** What each message told of each thing: a later one says `rest` where it repeats nothing. */
+type Known = Map<string, Record<string, unknown>>
+
+const nameIn = ({ id, name, startsAt, pid, start_time: started }: Record<string, unknown>): unknown =>
+  id ?? (startsAt === undefined ? `${pid} ${started}` : `${name} ${startsAt}`)
+
+function remember(known: Known, where: string, value: unknown): void {
+  if (value === null || typeof value !== 'object') return
+  if (!Array.isArray(value)) known.set(`${where} ${nameIn(value as Record<string, unknown>)}`, { ...value })
+  for (const inner of Object.values(value)) remember(known, where, inner)
+}
+
+function completed(known: Known, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((each) => completed(known, each))
+  if (value === null || typeof value !== 'object') return value
+  const { rest, ...told } = value as Record<string, unknown>
+  const before =
+    typeof rest === 'string' ? known.get(`${rest.replace('unchanged since ', '')} ${nameIn(told)}`) : undefined
+  const inner = Object.entries(told).map(([key, each]) => [key, completed(known, each)])
+  return { ...before, ...Object.fromEntries(inner) }
 }
 
 function parse(text: string): unknown {

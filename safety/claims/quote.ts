@@ -144,7 +144,27 @@ export function placesOf(quote: ClaimQuote, parts: readonly Part[]): Place[] {
     const found = parts.flatMap((part) => (part.seqs.includes(quote.seq) ? placesIn(part, words) : []))
     if (found.length > 0) return found.slice(0, mostPlaces)
   }
-  return []
+  return parts.flatMap((part) => (part.seqs.includes(quote.seq) ? fieldsIn(part, quote.text) : [])).slice(0, mostPlaces)
+}
+
+/**
+ * Several fields of one thing, as the model was shown them: without those that repeat or hold nothing, which stand between them in
+ * the row. Each has to stand there as it is quoted, and all of them side by side.
+ */
+function fieldsIn(part: Part, text: string): Place[] {
+  const fields = text.split(/,(?=\s*"\w+"\s*:)/).map((field) => foldText(field).replace(/^\{|\}$/g, ''))
+  if (fields.length < 2 || fields.some((field) => !/^\w+:./.test(field))) return []
+  const places = fields.map((field) => placesIn(part, field).filter((place) => isField(place, field)))
+  const besideOf = ({ item, leaf }: Place) => [item, leaf.path.slice(0, -1).join('.')] as const
+  const isBeside = (a: Place, b: Place) => besideOf(a).every((each, at) => each === besideOf(b)[at])
+  const [first = [], ...others] = places
+  const together = first.filter((place) => others.every((some) => some.some((other) => isBeside(place, other))))
+  return places.flatMap((some) => some.filter((place) => together.some((other) => isBeside(place, other))))
+}
+
+/** Is it this field, and not words of a text or the end of another name? */
+function isField({ leaf }: Place, field: string): boolean {
+  return foldText(leaf.path.at(-1) ?? '') === field.slice(0, field.indexOf(':'))
 }
 
 /** A part with more lines than this is not looked at line by line, but where it holds one of the words that are asked for. */
@@ -231,7 +251,8 @@ const isDigit = (character: string) => /\d/.test(character)
 export const problems = {
   QUOTE_NOT_FOUND: 'Copy the words from the result of that row, or quote another row.',
   NO_READ: 'Quote a read of it (or send the claim as kind "did", quoting the write).',
-  READ_BEFORE_WRITE: 'Look again after the last write and quote that row, or say how it was before (kind "was").',
+  READ_BEFORE_WRITE:
+    'Look again after the last write and quote that row, also for what it calls unchanged, or say how it was before (kind "was").',
   NOT_WRITTEN: 'Quote the finished write that did it, or leave it out.',
   WRITE_NOT_HELD: 'Say that it failed, or leave it out.',
   WRITE_HELD: 'Say what its verification says.',

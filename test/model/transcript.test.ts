@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
+import type { IncidentEvent } from '../../domain/event.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
 import { withoutThoughts } from '../../model/json.ts'
-import { bodiesThatFit, conversation, renderLeaderHint, renderMessages } from '../../model/transcript.ts'
+import { bodiesThatFit, conversation, type Entry, renderLeaderHint, renderMessages } from '../../model/transcript.ts'
 import { describedTools } from '../../tools/registry.ts'
 import { logOf, row } from '../support/events.ts'
 
@@ -184,20 +185,140 @@ describe('transcript', () => {
   })
 
   test('the newest results are whole, older ones shrink, and the window is never exceeded', () => {
-    const big = JSON.stringify({ text: 'x'.repeat(5_000) })
+    const big = (index: string) => JSON.stringify({ text: `${index} ${'x'.repeat(5_000)}` })
     const events = logOf(
-      ...Array.from({ length: 60 }, (_, index) => [answer(index, 'get_shard'), result(`c${index}_0`, big)]).flat(),
+      ...Array.from({ length: 60 }, (_, at) => [answer(at, 'get_shard'), result(`c${at}_0`, big(`d-c${at}_0`))]).flat(),
     )
     const entries = conversation(events, 1)
     for (const budget of [2_000, 8_000, 30_000, 60_000, 400_000]) {
       const fitting = bodiesThatFit(entries, budget)
-      const bodies = new Map([...fitting].map((digest) => [digest, big]))
+      const bodies = new Map([...fitting].map((digest) => [digest, big(digest)]))
       const messages = renderMessages('native', [], entries, bodies, budget)
       expect(length(messages)).toBeLessThanOrEqual(budget + 200)
       if (budget >= 30_000) expect(messages.at(-1)?.content).toContain('x'.repeat(5_000))
       // What is left is whole turns: no result without its call.
       expect(messages.find((message) => message.role !== 'user')?.role).toBe('assistant')
     }
+  })
+
+  describe('a result', () => {
+    const node = {
+      id: 'node-a',
+      ip: '10.0.0.1',
+      role: 'web',
+      shard: 'web-1',
+      device: { id: 'node-a', mode: 'all', capabilities: ['shell.exec', 'fs.read'] },
+      reason: 'process is not running',
+      status: 'critical',
+      hostname: 'node-a.osl.example.com',
+    }
+    const finished = (
+      callId: string,
+      data: unknown,
+      body: { digest: string; bytes: number; head: string } | null = null,
+    ) =>
+      row('tool_finished', {
+        callId,
+        tool: 'get_node',
+        arguments: {},
+        effect: 'read',
+        targets: [],
+        outcome: 'done',
+        result: { ok: true, ...(body === null && { data }), meta: {} },
+        body: body && { ...body, tail: '' },
+        discovered: [],
+      })
+    const shown = (events: IncidentEvent[], before: Entry[] = [], bodies = new Map<string, string>(), room = 100_000) =>
+      renderMessages('native', [], [...before, ...conversation(events, 1)], bodies, room)
+        .filter(({ role }) => role === 'tool')
+        .map(({ content }) => JSON.parse(content ?? ''))
+
+    test('is shown without what programs compare and without fields that hold nothing', () => {
+      const data = {
+        ...node,
+        reason: null,
+        audit_hash: 'a',
+        request_id: 'r',
+        duration_ms: 3,
+        approval_status: 'auto_approved',
+      }
+      const [first] = shown(logOf(answer(1, 'get_node'), finished('c1_0', data)))
+      expect(first.data).toEqual({
+        ...{ id: 'node-a', ip: '10.0.0.1', role: 'web', shard: 'web-1', device: { id: 'node-a', mode: 'all' } },
+        ...{ status: 'critical', hostname: 'node-a.osl.example.com' },
+      })
+      expect(first.meta).toEqual({ seq: 2, tool: 'get_node', at: '02:00:00' })
+    })
+
+    test('tells of a thing that was shown before only what is different now, and where the rest stands', () => {
+      const events = logOf(
+        answer(1, 'get_node', 'list_nodes_by_shard'),
+        finished('c1_0', node),
+        finished('c1_1', { items: [{ ...node, reason: null, status: 'nominal' }] }),
+      )
+      const [, second] = shown(events)
+      expect(second.data.items).toEqual([
+        { id: 'node-a', status: 'nominal', reason: null, rest: 'unchanged since seq 2' },
+      ])
+      const [known] = shown(events, [{ kind: 'context', value: { resource: node } }])
+      expect(known.data).toEqual({ id: 'node-a', status: 'critical', rest: 'unchanged since the context' })
+    })
+
+    test('of another shape says nothing of fields that it does not tell', () => {
+      const vm = { id: 'vm-1', host: 'host-osl-1', running: true, ramMib: 8192, haGroup: 'ha-mail', priority: 40 }
+      const { host: _, ...brief } = vm
+      const events = logOf(answer(1, 'get_node', 'get_node'), finished('c1_0', vm), finished('c1_1', { vms: [brief] }))
+      expect(shown(events)[1].data.vms).toEqual([brief])
+    })
+
+    test('is written out again where the earlier one is cut away', () => {
+      const events = logOf(
+        answer(1, 'get_node'),
+        finished('c1_0', { ...node, log: 'x'.repeat(3_000) }),
+        answer(2, 'get_node'),
+        finished('c2_0', { ...node, log: 'x'.repeat(3_000) }),
+      )
+      expect(shown(events)[1].data).toEqual({ id: 'node-a', status: 'critical', rest: 'unchanged since seq 2' })
+      const [first, second] = shown(events, [], new Map(), 900)
+      expect(first).toMatchObject({ omitted: 'an older result, cut to fit', said: expect.stringContaining('critical') })
+      expect(second).toMatchObject({ said: expect.stringContaining('node-a') })
+    })
+
+    test('that is too long is cut within its data, and stays JSON of one level', () => {
+      const processes = Array.from({ length: 900 }, (_, pid) => ({ pid, cmdline: 'y'.repeat(60) }))
+      const text = JSON.stringify({ processes, total: 900 })
+      const body = { digest: 'd', bytes: text.length, head: text.slice(0, 1_200) }
+      const [whole] = shown(logOf(answer(1, 'get_node'), finished('c1_0', null, body)), [], new Map([['d', text]]))
+      expect(whole.data.processes.at(-1)).toBe('[… 780 more of 900 are left out …]')
+      expect(whole.data.total).toBe(900)
+      expect(whole.meta.cut).toContain('ask for less')
+      const [head] = shown(logOf(answer(1, 'get_node'), finished('c1_0', null, body)))
+      expect(head.data.processes[0]).toEqual(processes[0])
+    })
+
+    test('of a call too many is NOT_RUN, says why, and the first eight are as they were', () => {
+      const nine = Array.from({ length: 9 }, () => 'get_node')
+      const all = shown(logOf(answer(1, ...nine), ...nine.slice(1).map((_, at) => finished(`c1_${at}`, { at }))))
+      expect(all.map(({ ok }) => ok)).toEqual([...nine.slice(1).map(() => true), false])
+      expect(all.at(-1).error.details).toMatchObject({
+        rule: 'NOT_RUN',
+        recovery_hint: 'Send it again if it is still needed.',
+      })
+    })
+  })
+
+  test('turns that are left out leave a list of their calls and what each said', () => {
+    const events = logOf(
+      ...Array.from({ length: 40 }, (_, turn) => [
+        answer(turn, 'get_shard'),
+        result(`c${turn}_0`, JSON.stringify({ id: `s-${turn}`, status: 'critical', text: 'x'.repeat(900) })),
+      ]).flat(),
+    )
+    const messages = renderMessages('native', [], conversation(events, 1), new Map(), 6_000)
+    const [list] = messages
+    expect(list?.content).toContain('turns are left out here')
+    expect(list?.content).toMatch(/seq \d+ get_shard \{"id":"x"\}: id s-\d+, status critical/)
+    expect(length(messages)).toBeLessThanOrEqual(6_200)
   })
 
   test('a tool result cannot close its fence or start a new one', () => {

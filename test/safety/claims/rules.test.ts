@@ -309,6 +309,51 @@ describe('rules', () => {
     })
   })
 
+  describe('several fields quoted at once', () => {
+    const node = { id: 'node-osl-2', ip: '10.0.0.2', reason: null, shard: 'db-osl-1', status: 'critical' }
+    const listed = row('tool_finished', {
+      callId: 'c1_0',
+      tool: 'list_nodes_by_shard',
+      arguments: { shard_id: 'db-osl-1' },
+      effect: 'read',
+      targets: [shard],
+      outcome: 'done',
+      result: { ok: true, data: { items: [{ ...node, id: 'node-osl-1', status: 'nominal' }, node] }, meta: {} },
+      body: null,
+      discovered: [],
+    })
+    const found = (text: string) => {
+      const claim = claimSchema.parse({ kind: 'was', text: 'node-osl-2 was critical', quotes: [{ seq: 1, text }] })
+      return checkClaims([claim], evidenceOf(fold(logOf(listed), 1, shard), incidentId, new Map()))[0]?.code ?? null
+    }
+
+    test('are found where the row has others between them that the model was not shown', () => {
+      expect(found('{"id":"node-osl-2","status":"critical"}')).toBeNull()
+      expect(found('"status":"critical","id":"node-osl-2"')).toBeNull()
+    })
+
+    test('are not found where they belong to two things, or one of them is different', () => {
+      expect(found('{"id":"node-osl-1","status":"critical"}')).toBe('QUOTE_NOT_FOUND')
+      expect(found('{"id":"node-osl-2","status":"degraded"}')).toBe('QUOTE_NOT_FOUND')
+      expect(found('"osl-2":"node","status":"critical"')).toBe('QUOTE_NOT_FOUND')
+    })
+  })
+
+  test('the verification of a write may be quoted by its own number or by that of the write', () => {
+    const held = row('verification', {
+      ...verified('c2_0', 'held').metadata,
+      observed: 'all 2 nodes of db-osl-1 are nominal',
+    } as never)
+    const rows = logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), held)
+    const claims = [3, 4].map((seq) => ({
+      kind: 'is' as const,
+      text: 'both nodes of db-osl-1 are nominal',
+      quotes: [{ seq, text: 'all 2 nodes of db-osl-1 are nominal' }],
+    }))
+    expect(checkClaims(claims, evidenceOf(fold(rows, 1, shard), incidentId, new Map()))).toEqual([null, null])
+    expect(ruled(resolve(claims), rows).verdict).toBe('run')
+  })
+
   describe('marks', () => {
     const claim = seenNominal(1, 'it was critical')
 

@@ -1,0 +1,214 @@
+import { withoutNoise } from '../domain/result-noise.ts'
+
+/** What was shown of the things of an attempt: each whole once, later only what changed. Filled in the order of the transcript. */
+export type Shown = Map<string, { where: string; fields: Fields }>
+type Fields = Record<string, unknown>
+
+/** Less than this is said again: a reference would not be shorter. */
+const leastSaved = 40
+/** What names a thing or says how it is: short, and what a claim quotes, so it is said each time. */
+const always = ['kind', 'id', 'name', 'node', 'vm', 'path', 'pid', 'status', 'state', 'health', 'running', 'host']
+const longestAlways = 100
+
+const isObject = (value: unknown): value is Fields =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** The names under which a thing of an answer is known again. */
+function nameOf(fields: Fields): string | null {
+  const { id, kind, name, startsAt, pid, start_time: started } = fields
+  if (typeof id === 'string') return `id ${typeof kind === 'string' ? kind : ''} ${id}`
+  if (typeof name === 'string' && typeof startsAt === 'string') return `alert ${name} ${startsAt}`
+  return typeof pid === 'number' && typeof started === 'string' ? `process ${pid} ${started}` : null
+}
+
+/**
+ * An answer as the model is shown it: without noise, and of a thing that was shown before only what is different now, with
+ * `rest` to say where the rest stands. What is gone is null. `call` names the very same call, whose answer is compared as a whole.
+ */
+export function showAnswer(answer: unknown, call: Call | undefined, at: At): unknown {
+  const data = withoutAsked(answer, call?.arguments?.on)
+  if (!isObject(data) || nameOf(data) !== null || !call) return showValue(data, at)
+  return showThing(data, `call ${nameOfCall(call)}`, at)
+}
+
+type Call = { tool: string; arguments: Fields | null }
+
+/** The same call has the same name, whatever sentence argues for it. */
+export function nameOfCall({ tool, arguments: args }: Call): string {
+  const { reason: _, ...named } = args ?? {}
+  return `${tool} ${JSON.stringify(named)}`
+}
+
+/** Without the device that was asked: it is told where another one answered. */
+function withoutAsked(answer: unknown, on: unknown): unknown {
+  if (!isObject(answer) || !isObject(answer.on) || answer.on.id !== on) return answer
+  const { on: _, device, ...data } = answer
+  return device === undefined || device === on ? data : { device, ...data }
+}
+
+/**
+ * The context without what it says twice: parts that hold nothing, alerts that are the incident's own, and a runbook that an
+ * annotation names already.
+ */
+export function showContext(context: Fields): Fields {
+  const { alerts, activeAlerts, ...others } = context
+  const own = (Array.isArray(alerts) ? alerts : []).filter(isObject).map((alert) => {
+    const { runbook, ...more } = alert
+    const isTold = isObject(more.annotations) && Object.values(more.annotations).includes(runbook)
+    return isTold ? more : alert
+  })
+  const isOwn = (alert: unknown) =>
+    isObject(alert) && own.some(({ name, labels }) => name === alert.name && isSame(labels, alert.labels))
+  const active = (Array.isArray(activeAlerts) ? activeAlerts : []).filter((alert) => !isOwn(alert))
+  const parts = Object.entries({ ...others, activeAlerts: active }).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  )
+  const { incident, ...rest } = Object.fromEntries(parts)
+  return withoutNoise({ incident, alerts: own, ...rest }) as Fields
+}
+
+/** Where an answer is shown, and what was shown before it. */
+type At = { where: string; shown: Shown }
+
+/** Notes things that the model was shown in another place, such as the context. */
+export function noteShown(value: unknown, at: At): void {
+  showValue(value, at)
+}
+
+function showValue(value: unknown, at: At): unknown {
+  if (Array.isArray(value)) return value.map((each) => showValue(each, at))
+  if (!isObject(value)) return withoutNoise(value)
+  const name = nameOf(value)
+  return name === null ? showFields(value, at) : showThing(value, name, at)
+}
+
+function showFields(raw: Fields, at: At): Fields {
+  const kept = Object.entries(withoutNoise(raw) as Fields)
+  return Object.fromEntries(kept.map(([key]) => [key, showValue(raw[key], at)]))
+}
+
+function showThing(raw: Fields, name: string, at: At): unknown {
+  const fields = withoutNoise(raw) as Fields
+  const before = at.shown.get(name)
+  const short = before ? changesOf(raw, fields, before) : null
+  const written = showFields(raw, at)
+  if (short && sizeOf(written) - sizeOf(short) >= leastSaved) return short
+  // Only what is written out here can later answers be compared with.
+  if (sizeOf(written) === sizeOf(fields)) at.shown.set(name, { where: at.where, fields })
+  return written
+}
+
+/** What differs from before; null where this answer does not tell all that was told then, so that nothing can be said of the rest. */
+function changesOf(
+  raw: Fields,
+  now: Fields,
+  { where, fields: before }: { where: string; fields: Fields },
+): Fields | null {
+  if (Object.keys(before).some((key) => !(key in raw))) return null
+  const kept = Object.entries(now).filter(
+    ([key, value]) => (always.includes(key) && sizeOf(value) <= longestAlways) || !isSame(value, before[key]),
+  )
+  const gone = Object.keys(before).filter((key) => !(key in now))
+  return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest: `unchanged since ${where}` }
+}
+
+const isSame = (a: unknown, b: unknown): boolean => a === b || (b !== undefined && sorted(a) === sorted(b))
+
+/** The same whatever the order of the keys: a row is read back in another one than it was written. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_key, inner) =>
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  )
+}
+
+const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
+
+/** Longest texts and lists that are kept, tried in this order. */
+const cuts = [
+  [8_000, 120],
+  [4_000, 60],
+  [2_000, 30],
+  [800, 15],
+  [300, 8],
+  [100, 4],
+] as const
+
+/**
+ * An answer that fits: its longest texts lose their middle and its longest lists their end, and each says so where it was cut. It
+ * stays plain data. Null where even that is too long.
+ */
+export function cutToFit(data: unknown, mostCharacters: number): unknown {
+  if (sizeOf(data) <= mostCharacters) return data
+  for (const [characters, items] of cuts) {
+    const cut = cutWithin(data, characters, items)
+    if (sizeOf(cut) <= mostCharacters) return cut
+  }
+  return null
+}
+
+function cutWithin(value: unknown, characters: number, items: number): unknown {
+  if (typeof value === 'string' && value.length > characters) {
+    const head = value.slice(0, Math.floor(characters / 2)).toWellFormed()
+    const tail = value.slice(-Math.floor(characters / 2)).toWellFormed()
+    return `${head}\n[… ${value.length - head.length - tail.length} characters are left out …]\n${tail}`
+  }
+  if (Array.isArray(value)) {
+    const kept = value.slice(0, items).map((each) => cutWithin(each, characters, items))
+    const left = value.length - kept.length
+    return left > 0 ? [...kept, `[… ${left} more of ${value.length} are left out …]`] : kept
+  }
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cutWithin(inner, characters, items)]))
+}
+
+/** What the beginning of a JSON text says, as far as it goes; undefined where that is nothing. Linear but for the last few pieces. */
+export function readBeginning(text: string): unknown {
+  const ends = [...text.matchAll(/[,}\]]/g)].slice(-40).map(({ index }) => index)
+  for (const end of [text.length, ...ends.reverse()]) {
+    const piece = text.slice(0, end).replace(/,\s*$/, '')
+    try {
+      return JSON.parse(piece + closingOf(piece))
+    } catch {
+      // Cut within a text or behind a key: a little less of it is whole.
+    }
+  }
+  return undefined
+}
+
+/** The brackets that a beginning leaves open, closed. */
+function closingOf(piece: string): string {
+  const open: string[] = []
+  let isText = false
+  for (let at = 0; at < piece.length; at++) {
+    const char = piece[at]
+    if (char === '\\' && isText) at += 1
+    else if (char === '"') isText = !isText
+    else if (!isText && char === '{') open.push('}')
+    else if (!isText && char === '[') open.push(']')
+    else if (!isText && (char === '}' || char === ']')) open.pop()
+  }
+  return `${isText ? '"' : ''}${open.reverse().join('')}`
+}
+
+/** What an answer said, in a few words: its first plain fields, then the names and states of what it lists. */
+export function sayShortly(data: unknown, mostCharacters: number): string {
+  const words: string[] = []
+  const visit = (value: unknown, key: string, depth: number): void => {
+    if (words.join(', ').length > mostCharacters || depth > 3) return
+    if (Array.isArray(value)) {
+      for (const each of value.slice(0, 5)) visit(each, key, depth + 1)
+      if (value.length > 5) words.push(`… ${value.length} in all`)
+    } else if (isObject(value)) for (const [name, inner] of inOrder(value)) visit(inner, name, depth + 1)
+    else words.push(key === '' ? String(value) : `${key} ${String(value).replace(/\s+/g, ' ').slice(0, 120)}`)
+  }
+  visit(withoutNoise(data), '', 0)
+  const all = words.join(', ')
+  return all.length <= mostCharacters ? all : `${all.slice(0, mostCharacters - 1).toWellFormed()}…`
+}
+
+/** What a claim would quote first. */
+function inOrder(fields: Fields): [string, unknown][] {
+  const first = [...always, 'reason', 'detail', 'exit_code']
+  const rank = ([key]: [string, unknown]) => (first.includes(key) ? first.indexOf(key) : first.length)
+  return Object.entries(fields).sort((a, b) => rank(a) - rank(b))
+}
