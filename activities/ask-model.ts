@@ -14,8 +14,17 @@ import { stepKey, type Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { showContext } from '../model/shown-result.ts'
-import { bodiesThatFit, conversation, type Entry, renderMessages } from '../model/transcript.ts'
+import {
+  bodiesThatFit,
+  callsPerAnswer,
+  conversation,
+  type Entry,
+  renderMessages,
+  withStanding,
+} from '../model/transcript.ts'
 import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
+import { fold } from '../safety/fold.ts'
+import { budgetsOf, standingOf } from '../safety/ruling.ts'
 import { findResource, getResource } from '../tools/platform.ts'
 import { isFirstFor, moreTools } from '../tools/registry.ts'
 import { readResult } from '../tools/sources.ts'
@@ -211,7 +220,7 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
   const known = showContext(gathered)
   const first: ChatMessage[] = [
     { role: 'system', content: (await bodyText(db, opening.prompt.digest)) + said.addedText },
-    { role: 'user', content: renderContext(known) },
+    { role: 'user', content: `${renderContext(known)}\n${sayLimits(events, turn.attempt, opening)}` },
   ]
   if (opening.runbooks) {
     const runbooks = runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
@@ -224,10 +233,22 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
   // A server that refuses what is too long says so; one that cuts it off must not be given a character too many.
   const budget = Math.max(window.isCutting ? 0 : 4_000, room * part)
 
-  const entries: Entry[] = [{ kind: 'context', value: known }, ...conversation(events, turn.attempt)]
+  const standing = standingOf(fold(events, turn.attempt), turn.turn, budgetsOf(events, turn.attempt, opening))
+  const talk = withStanding(conversation(events, turn.attempt), standing)
+  const entries: Entry[] = [{ kind: 'context', value: known }, ...talk]
   const bodies = new Map<string, string>()
   for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
   return renderMessages(opening.protocol, first, entries, bodies, budget)
+}
+
+/** The limits and the time, as they stood when the context was gathered: the same words at every turn. */
+function sayLimits(events: readonly IncidentEvent[], attempt: number, opening: Opening): string {
+  const { turns, tokens, seconds } = budgetsOf(events, attempt, opening)
+  const calls = opening.protocol === 'json' ? 'one call each' : `up to ${callsPerAnswer} calls each, run in their order`
+  const time = Number.isFinite(seconds) ? ` and ${seconds} s of work` : ''
+  const at = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)?.at
+  const now = at ? ` It is ${at.slice(0, 19)}Z; meta.at and meta.budget of results say how time and limits go on.` : ''
+  return `You have ${turns} turns of ${calls}, ${tokens} tokens${time}.${now} An alert may end some minutes after a repair: a verification that held is enough.`
 }
 
 /** Throws where the server would cut off the prompt itself, and the model would answer to something else than was asked. */

@@ -32,6 +32,9 @@ type ContextDeps = {
   isEnabled?: boolean
 }
 
+/** So many calls an answer of the native protocol holds; eight are the most, so that no protocol gets more calls than before. */
+const callsUsual = 4
+
 type RunLimits = { maxTurns: number; timeBudgetMs: number }
 
 /** The activities with which a run begins and ends: claim, gather what is known, hand over, say how it ended. */
@@ -79,7 +82,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const incident = await incidentById(db, incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
   const limits = {
-    maxTurns: settings.value<number>('agent.max_turns', incident.type),
+    // An answer of the JSON protocol holds one call, where others hold several.
+    maxTurns: settings.value<number>('agent.max_turns', incident.type) * (protocol === 'json' ? callsUsual : 1),
     timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
   }
   const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)

@@ -8,7 +8,7 @@ import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
 import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
-import { type Budgets, nearBudget, spentBudget } from '../safety/ruling.ts'
+import { budgetsOf, nearBudget, spentBudget } from '../safety/ruling.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought, Waited } from '../workflows/outcome.ts'
 import { type Answered, type AskDeps, askModel } from './ask-model.ts'
@@ -54,7 +54,7 @@ export function thinkActivities(deps: ThinkDeps) {
           const opening = contextOf(events, turn.attempt)
           const budgets = budgetsOf(events, turn.attempt, opening)
           // The loop counts turns; a run that something else drives is held to the limit here.
-          if (turn.turn > budgets.turns) throw new NonRetryable('TURN_LIMIT')
+          if (turn.turn - state.corrections > budgets.turns) throw new NonRetryable('TURN_LIMIT')
           const spent = spentBudget(state, budgets)
           if (spent) return { kind: 'over_budget', budget: spent }
           if (await spentCap(db)) return { kind: 'over_budget', budget: 'money' }
@@ -118,20 +118,6 @@ function contextOf(events: readonly IncidentEvent[], attempt: number): EventMeta
   const row = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)
   if (row?.kind !== 'context_assembled') throw new NonRetryable('CONTEXT_MISSING')
   return row.metadata
-}
-
-function budgetsOf(
-  events: readonly IncidentEvent[],
-  attempt: number,
-  opening: EventMetadata['context_assembled'],
-): Budgets {
-  const claimed = events.find((event) => event.kind === 'claimed' && event.attempt === attempt)
-  const seconds = claimed?.kind === 'claimed' ? claimed.metadata.config['agent.time_budget']?.value : null
-  return {
-    turns: opening.maxTurns,
-    tokens: opening.tokenBudget,
-    seconds: typeof seconds === 'number' ? seconds : Number.POSITIVE_INFINITY,
-  }
 }
 
 /** Says that a limit is near: a row like any other, so that what the model was told is on record. */

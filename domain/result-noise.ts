@@ -45,7 +45,7 @@ function isNoise(key: string, value: unknown, fields: Record<string, unknown>): 
   return key === 'device' && isOwnDevice(value, fields)
 }
 
-/** The device of what the answer is about, under the same name: nothing is told of it but that. */
+/** The device of what the answer is about, under the same name, without another word on it. */
 function isOwnDevice(device: unknown, { on, id, node, vm }: Record<string, unknown>): boolean {
   if (typeof device === 'string') return device === (on as { id?: unknown } | undefined)?.id
   const { capabilities: _, id: own, ...more } = device as Record<string, unknown>

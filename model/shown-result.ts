@@ -6,7 +6,7 @@ type Fields = Record<string, unknown>
 
 /** Less than this is said again: a reference would not be shorter. */
 const leastSaved = 40
-/** What names a thing or says how it is: short, and what a claim quotes, so it is said each time. */
+/** What names a thing or says how it is: short, and what a claim quotes, so each answer has it. */
 const always = ['kind', 'id', 'name', 'node', 'vm', 'path', 'pid', 'status', 'state', 'health', 'running', 'host']
 const longestAlways = 100
 
@@ -39,7 +39,7 @@ export function nameOfCall({ tool, arguments: args }: Call): string {
   return `${tool} ${JSON.stringify(named)}`
 }
 
-/** Without the device that was asked: it is told where another one answered. */
+/** Without the device that was asked. Where another one answered, the answer names it. */
 function withoutAsked(answer: unknown, on: unknown): unknown {
   if (!isObject(answer) || !isObject(answer.on) || answer.on.id !== on) return answer
   const { on: _, device, ...data } = answer

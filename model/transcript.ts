@@ -94,6 +94,15 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   return entries
 }
 
+/** The same conversation, whose last message says how the limits stand. Only there: what was sent before stays as it was sent. */
+export function withStanding(entries: readonly Entry[], standing: string): Entry[] {
+  const last = entries.at(-1)
+  if (last?.kind === 'correction') return [...entries.slice(0, -1), { ...last, text: `${last.text} (${standing})` }]
+  if (last?.kind !== 'result') return [...entries]
+  const envelope = { ...last.envelope, meta: { ...last.envelope.meta, budget: standing } }
+  return [...entries.slice(0, -1), { ...last, envelope }]
+}
+
 function notRun(tool: string, isOneTooMany: boolean): Envelope {
   const reason = isOneTooMany
     ? `the first ${callsPerAnswer} calls of an answer are run, and this is a later one`

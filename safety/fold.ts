@@ -195,8 +195,8 @@ function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 
-/** Two rounds of the longest that counts as a loop (`ruling.ts`). */
-const recentLimit = 8
+/** Enough to know a call again after others; two rounds of the longest that counts as a loop are eight (`ruling.ts`). */
+const recentLimit = 60
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
 function cite(state: State, event: IncidentEvent): void {

@@ -1,7 +1,8 @@
 import { actionDigest } from '../domain/digest.ts'
-import type { Verdict } from '../domain/event.ts'
+import type { EventMetadata, IncidentEvent, Verdict } from '../domain/event.ts'
 import type { AllowCode, Policy, RefusalCode, RulingCode } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
+import { withoutNoise } from '../domain/result-noise.ts'
 import type { Effect, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
 import { type Phase, phaseOf, type State } from './fold.ts'
 import type { ResolvedCall } from './resolve-arguments.ts'
@@ -105,13 +106,39 @@ export function spentBudget(state: State, budgets: Budgets): 'tokens' | 'bytes' 
   return state.bytes >= byteBudget ? 'bytes' : null
 }
 
+/** The limits of an attempt as its own rows give them. */
+export function budgetsOf(
+  events: readonly IncidentEvent[],
+  attempt: number,
+  opening: Pick<EventMetadata['context_assembled'], 'maxTurns' | 'tokenBudget'>,
+): Budgets {
+  const claimed = events.find((event) => event.kind === 'claimed' && event.attempt === attempt)
+  const seconds = claimed?.kind === 'claimed' ? claimed.metadata.config['agent.time_budget']?.value : null
+  return {
+    turns: opening.maxTurns,
+    tokens: opening.tokenBudget,
+    seconds: typeof seconds === 'number' ? seconds : Number.POSITIVE_INFINITY,
+  }
+}
+
+/** Which turn this is by what counts: an answer that had to be corrected took none. */
+const turnThatCounts = (state: State, turn: number): number => Math.max(1, turn - state.corrections)
+
+/** What is left of the limits, for the model: it spends better what it can count. */
+export function standingOf(state: State, turn: number, budgets: Budgets): string {
+  const tokens = Math.max(0, budgets.tokens - state.tokens)
+  const seconds = Math.max(0, Math.round(budgets.seconds - state.workedMs / 1000))
+  const time = Number.isFinite(budgets.seconds) ? ` and ${seconds} s` : ''
+  return `turn ${Math.min(turnThatCounts(state, turn), budgets.turns)} of ${budgets.turns}, ${tokens} tokens${time} left`
+}
+
 /**
  * The word to say before a limit ends the run, once for each: a model that knows hands over with what it found instead of
  * being cut off. Null while there is room, or when it was said.
  */
 export function nearBudget(state: State, turn: number, budgets: Budgets): { code: string; text: string } | null {
   const near: [Budget, boolean, string][] = [
-    ['turns', turn >= budgets.turns && budgets.turns > 1, 'This is your last turn.'],
+    ['turns', turnThatCounts(state, turn) >= budgets.turns && budgets.turns > 1, 'This is your last turn.'],
     ['tokens', state.tokens >= 0.85 * budgets.tokens, 'Your token budget is nearly used up.'],
     ['time', state.workedMs >= 850 * budgets.seconds, 'Your time is nearly used up.'],
     ['bytes', state.bytes >= 0.85 * byteBudget, 'You have read nearly as much as an investigation may.'],
@@ -137,17 +164,22 @@ const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) =
 /** A round of more calls than this is a way of working, not a loop. */
 const longestRound = 4
 
+/** A call that was answered the same so often is not asked again, whatever stood between. */
+const sameAnswers = 2
+
 /**
- * The same call again, or the same round of up to four calls a second time. Judging one call again, as after an approval, is no
- * repetition.
+ * The same call again, the same round of up to four calls a second time, or a look-up whose answer was the same twice since the last
+ * write. Judging one call again, as after an approval, is no repetition.
  */
 export function loopRule(call: Call, state: State): Rule | null {
   const digest = digestOf(call)
-  const before = state.recent.filter(({ callId }) => callId !== call.callId).map(digestOf)
+  const earlier = state.recent.filter(({ callId }) => callId !== call.callId)
+  const before = earlier.map(digestOf)
   if (before.at(-1) === digest) {
+    const seq = answerOf(earlier.at(-1)?.callId, state)?.seq
     return refuse(
       'REPEATED_CALL',
-      `${call.tool} was called with these arguments just before`,
+      `${call.tool} was called with these arguments just before${seq === undefined ? '' : `, and seq ${seq} is its answer`}`,
       'Use the result you have, look at something else, or escalate.',
     )
   }
@@ -159,7 +191,30 @@ export function loopRule(call: Call, state: State): Rule | null {
       'Nothing changes by asking again. Look at something else, act, or escalate.',
     )
   }
-  return null
+  const same = earlier.filter((_, at) => before[at] === digest).map(({ callId }) => answerOf(callId, state))
+  return sameAnswerRule(call, same.slice(-sameAnswers))
+}
+
+/** A model whose older turns were left out has lost what it read: the refusal says where it stands. */
+function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): Rule | null {
+  const [first, ...others] = answers
+  if (first === undefined || answers.length < sameAnswers) return null
+  if (!others.every((each) => each !== undefined && told(each) === told(first))) return null
+  return refuse(
+    'REPEATED_CALL',
+    `${call.tool} was called with these arguments ${answers.length} times, and each answer was that of seq ${first.seq}`,
+    `Use seq ${others.at(-1)?.seq}, look at something else, act, or escalate.`,
+  )
+}
+
+function answerOf(callId: string | undefined, { rows }: State): IncidentEvent<'tool_finished'> | undefined {
+  const row = rows.findLast((each) => each.kind === 'tool_finished' && each.metadata.callId === callId)
+  return row?.kind === 'tool_finished' ? row : undefined
+}
+
+/** What an answer said, without what differs each time. */
+function told({ metadata: { result, body } }: IncidentEvent<'tool_finished'>): string {
+  return body ? body.digest : JSON.stringify(withoutNoise(result.data))
 }
 
 /** How many calls the round has that just ended for the second time; null when none did. */

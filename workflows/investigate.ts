@@ -11,6 +11,8 @@ export type { InvestigationInput }
 export type InvestigationResult = { status: string; headHash: string | null }
 
 const guardedSignals = 'guarded-signals'
+/** Since 0.2 an answer that has to be corrected takes no turn. */
+const freeCorrections = 'free-corrections'
 
 /**
  * One attempt at one incident: claim it, assemble what is known, then turns until it is closed. Anything but a resolution ends
@@ -69,7 +71,7 @@ async function start(run: Run): Promise<InvestigationResult | (Limits & { progre
   await signalGroup(run, 'resumed')
   const limits = await context.assembleContext(input.incidentId, input.attempt).catch(() => null)
   if (!limits) return await escalate(run, { end: 'escalate', code: 'CONTEXT_FAILED', turn: 0 })
-  return { ...limits, progress: freshProgress }
+  return { ...limits, ...(patched(freeCorrections) && { correctionsAreFree: true }), progress: freshProgress }
 }
 
 async function escalate(run: Run, end: Extract<LoopEnd, { end: 'escalate' }>): Promise<InvestigationResult> {

@@ -25,7 +25,12 @@ export type Ports = {
   now(): number
 }
 
-export type Limits = { maxTurns: number; timeBudgetMs: number }
+export type Limits = {
+  maxTurns: number
+  timeBudgetMs: number
+  /** An answer that could not be used takes no turn. Absent in runs of version 0.1.0. */
+  correctionsAreFree?: boolean
+}
 
 /** Everything the loop remembers between turns. */
 export type Progress = { turn: number; workedMs: number; corrections: number; correctionsInARow: number }
@@ -44,7 +49,7 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
   const progress = { ...resume }
   const escalate = (code: EscalationCode): LoopEnd => ({ end: 'escalate', code, turn: progress.turn })
 
-  while (progress.turn < limits.maxTurns) {
+  while (progress.turn < limits.maxTurns + (limits.correctionsAreFree ? progress.corrections : 0)) {
     if (await ports.interrupted(progress.turn)) return { end: 'closed' }
     if (progress.workedMs >= limits.timeBudgetMs) return escalate('TIME_BUDGET')
     progress.turn += 1

@@ -12,7 +12,7 @@ import type { ContextActivities } from '../activities/context.ts'
 import type { ThinkActivities } from '../activities/think.ts'
 import { llmTaskQueue } from '../domain/step-key.ts'
 import type { DecisionQueue, Interruptions } from './decision-queue.ts'
-import type { Progress } from './loop.ts'
+import type { Limits, Progress } from './loop.ts'
 import type { Pending } from './outcome.ts'
 
 export type InvestigationInput = {
@@ -22,7 +22,7 @@ export type InvestigationInput = {
   groupId: string
   /** Workflow id of the group, which is signalled when this run parks, resumes and ends. */
   group: string
-  resume?: { progress: Progress; maxTurns: number; timeBudgetMs: number }
+  resume?: { progress: Progress } & Limits
 }
 
 /** What one run remembers between its handlers (`signals.ts`) and its steps (`steps.ts`). */

@@ -317,10 +317,14 @@ describe('think', () => {
         return [
           {
             ...{ kind: 'model_answered', attempt: 1, seq: index * 2 },
-            metadata: { content: '', calls: [{ id: callId, tool: 'read_log', arguments: {}, problem: null }] },
+            metadata: {
+              content: '',
+              calls: [{ id: callId, tool: 'read_log', arguments: {}, problem: null }],
+              usage: { promptTokens: 1, completionTokens: 1 },
+            },
           },
           {
-            ...{ kind: 'tool_finished', attempt: 1, seq: index * 2 + 1 },
+            ...{ kind: 'tool_finished', attempt: 1, seq: index * 2 + 1, at: '2026-11-21T02:00:00Z' },
             metadata: { callId, tool: 'read_log', result: meta, body: null },
           },
         ]

@@ -220,6 +220,29 @@ describe('what becomes of a proposed call', () => {
     expect(ruled([before], call('get_shard', { id: 'y' }))).toBe('run READ')
   })
 
+  test('a look-up that was answered the same twice is not asked a third time, whatever stood between, and is told where', () => {
+    const asked = (callId: string, id: string) =>
+      row('call_judged', { callId, tool: 'get_shard', arguments: { id }, verdict: 'run' })
+    const said = (callId: string, status: string, request: string) =>
+      row('tool_finished', {
+        ...looked(callId, [shard]).metadata,
+        result: { ok: true, data: { id: 'x', status, request_id: request }, meta: {} },
+      } as never)
+    const between = [asked('c2_0', 'y'), asked('c3_0', 'z'), asked('c4_0', 'w')]
+    const rows = (second: string) => [
+      ...[asked('c1_0', 'x'), said('c1_0', 'critical', 'r1'), ...between],
+      ...[asked('c5_0', 'x'), said('c5_0', second, 'r2'), asked('c6_0', 'v')],
+    ]
+    const ruling = (second: string) =>
+      judge(call('get_shard', { id: 'x' }), toolFacts, fold(logOf(...rows(second)), 1, shard), policy, now)
+    expect(ruling('critical')).toMatchObject({
+      code: 'REPEATED_CALL',
+      reason: 'get_shard was called with these arguments 2 times, and each answer was that of seq 2',
+      hint: 'Use seq 7, look at something else, act, or escalate.',
+    })
+    expect(ruling('nominal').verdict).toBe('run')
+  })
+
   test('judging the same call again after an approval is no repetition', () => {
     const before = row('call_judged', {
       callId: 'c9_0',

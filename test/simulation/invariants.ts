@@ -233,7 +233,9 @@ function nothingDeniedWasDone(world: World, incident: SimIncident, tell: Tell): 
 function limitsHeld({ rows }: SimIncident, tell: Tell): void {
   for (const attempt of new Set(rows.map((row) => row.attempt))) {
     const own = rows.filter((row) => row.attempt === attempt)
-    const turns = own.filter((row) => row.kind === 'model_answered').length
+    // An answer that had to be corrected takes none.
+    const corrected = own.filter((row) => row.kind === 'correction_sent' && !row.metadata.code.startsWith('budget_'))
+    const turns = own.filter((row) => row.kind === 'model_answered').length - corrected.length
     if (turns > 10) tell('9.7', `${turns} turns`)
     const tokens = own.reduce(
       (sum, row) => sum + (row.kind === 'model_answered' ? row.metadata.usage.promptTokens : 0),

@@ -25,7 +25,7 @@ import {
   worldOf,
 } from './world.ts'
 
-export const limits = { maxTurns: 10, timeBudgetMs: 30 * 60_000 }
+export const limits = { maxTurns: 10, timeBudgetMs: 30 * 60_000, correctionsAreFree: true }
 export const tokenBudget = 60_000
 /** No run gets so far: rows of such turns are those of a stranger. */
 const strangeTurn = 1_000

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Ports, runLoop } from '../../workflows/loop.ts'
+import { type Limits, type Ports, runLoop } from '../../workflows/loop.ts'
 import type { Act, DecisionStatus, Thought } from '../../workflows/outcome.ts'
 
 const calls = (...tools: string[]): Thought => ({ kind: 'calls', calls: tools })
@@ -55,7 +55,7 @@ function played(script: Script) {
   return { did, ports }
 }
 
-async function end(script: Script, limits = { maxTurns: 3, timeBudgetMs: 60_000 }) {
+async function end(script: Script, limits: Limits = { maxTurns: 3, timeBudgetMs: 60_000 }) {
   const { did, ports } = played(script)
   return { end: await runLoop(ports, limits), did }
 }
@@ -163,6 +163,20 @@ describe('an investigation', () => {
     ],
   ])('escalates when %s', async (_title, script, code) => {
     expect((await end(script)).end).toMatchObject({ end: 'escalate', code })
+  })
+
+  test('an answer that could not be used takes no turn, and three in a row still end the run', async () => {
+    const bad: Thought = { kind: 'correction' }
+    const script = () => ({
+      thoughts: [bad, calls('x'), bad, bad, calls('x'), calls('x'), { kind: 'closed' } as const],
+    })
+    const free = await end(script(), { maxTurns: 3, timeBudgetMs: 60_000, correctionsAreFree: true })
+    expect(free.did.filter((each) => each.startsWith('act'))).toHaveLength(3)
+    expect(free.end).toMatchObject({ code: 'TURN_LIMIT', turn: 6 })
+    // A run that began before counts as it began.
+    expect((await end(script())).end).toMatchObject({ code: 'TURN_LIMIT', turn: 3 })
+    const limits = { maxTurns: 9, timeBudgetMs: 60_000, correctionsAreFree: true }
+    expect((await end({ thoughts: [bad, bad, bad] }, limits)).end).toMatchObject({ code: 'CORRECTION_LIMIT' })
   })
 
   test('five corrections in all are too many, even with good answers between them', async () => {
