@@ -25,13 +25,16 @@ export function describeToolsAsText(tools: ToolDescription[]): string {
 }
 
 /** What says nothing to a model. The kernel checks arguments by the real schema, whatever the model was shown. */
-const noise = new Set(['$schema', '$id', 'additionalProperties', 'title'])
+const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examples'])
 
 /** A form that a model reads as it stands. What is longer says less than its description, and code refuses what does not fit. */
 const longestPattern = 24
 
 /** A longer list of words is left out. */
 const mostNamed = 10
+
+/** Who asks for so many is told what there is room for. */
+const highMaximum = 1_000
 
 /** Lists are that long seldom, and code says so where one is. */
 const fewItems = 5
@@ -50,6 +53,7 @@ const isPlain = (key: string, value: unknown): boolean =>
   (key === 'maxItems' && Number(value) >= fewItems) ||
   (key === 'exclusiveMinimum' && value === 0) ||
   (key === 'minimum' && (value === 0 || value === 1)) ||
+  (key === 'maximum' && Number(value) >= highMaximum) ||
   (key === 'default' && isEmpty(value)) ||
   (key === 'pattern' &&
     (String(value).length > longestPattern ||

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
+import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'
 import { terminalRule } from './ending.ts'
 import { phaseOf, type State } from './fold.ts'
@@ -24,7 +25,7 @@ import { writeRules } from './write.ts'
 export type { Call, Policy, Ruling } from './ruling.ts'
 
 /** Named on each `call_judged` row: which rules decided. */
-export const policyVersion = '5'
+export const policyVersion = '6'
 
 /**
  * The policy, from first to last: the first rule that answers decides. What refuses stands before what asks, and what asks before
@@ -85,7 +86,7 @@ export function judge(
     const rule = refuse(
       call.arguments === null ? 'MALFORMED_ARGUMENTS' : 'INVALID_ARGUMENTS',
       `${call.tool}: ${why}`,
-      'Send the call again with arguments that fit its schema.',
+      `Send the call again with arguments that fit its schema${exampleFor(call, facts)}.`,
     )
     return unread(call, state, rule, facts.effect, facts.risk)
   }
@@ -213,6 +214,12 @@ function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): st
   return [...tools.values()]
     .filter((tool) => policy.offered === null || policy.offered.includes(tool.name) || tool.effect === 'terminal')
     .map((tool) => tool.name)
+}
+
+/** A call that would be taken, with what fits of the one that was sent. */
+function exampleFor({ tool, arguments: given }: Call, { input }: ToolFacts): string {
+  const valid = validArguments(input, given)
+  return valid ? `, as ${tool} ${JSON.stringify(valid)}` : ''
 }
 
 function issues(error: z.ZodError): string {

@@ -19,11 +19,15 @@ export const resourceId = z
   .min(1)
   .max(100)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'is not an identifier of the inventory')
-export const incidentId = z.string().regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id')
+  .meta({ examples: ['web-1'] })
+export const incidentId = z
+  .string()
+  .regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id')
+  .meta({ examples: ['inc_0123456789abcdefghjkmnpqrs'] })
 /**
  * One sentence for the person who reads the timeline; every tool that may be asked about takes one.
  */
-export const reason = z.string().min(3).max(500)
+export const reason = z.string().min(3).max(500).describe('why')
 
 export function ref(kind: ResourceKind, id: string): ResourceRef {
   return { kind, id }
@@ -59,7 +63,7 @@ export const nodeHealth = defineTool({
   name: 'node_health',
   firstFor: [],
   description:
-    'Current health of a node or host: nominal, degraded, critical or unknown, with the reason; what its device can be asked.',
+    'Current health of a node or host: nominal, degraded, critical or unknown, with the reason.',
   input: z.strictObject({ node: resourceId }),
   output: z.looseObject({
     node: z.string(),
@@ -116,7 +120,7 @@ export const canReach = defineTool({
 export const activeAlerts = defineTool({
   name: 'active_alerts',
   description: 'Alerts on a resource that fire now or ended within 300 seconds.',
-  input: z.strictObject({ resource: resourceId }),
+  input: z.strictObject({ resource: resourceId.describe('its id') }),
   output: z.looseObject({ items: z.array(z.unknown()) }),
   effect: 'read',
   risk: 'none',
@@ -129,7 +133,7 @@ export const activeAlerts = defineTool({
 export const currentVmHost = defineTool({
   name: 'current_vm_host',
   firstFor: ['host', 'vm'],
-  description: 'The host a VM is on now, whether it runs, and what a device can be asked for it.',
+  description: 'The host a VM is on now, whether it runs, what it needs.',
   input: z.strictObject({ vm: resourceId }),
   output: z.looseObject({ id: z.string(), host: z.string().nullable(), running: z.boolean() }),
   effect: 'read',

@@ -55,7 +55,7 @@ function toolOf(spec: MeshSpec): Tool {
   return defineTool<Input, z.infer<typeof output>>({
     name: spec.name,
     description: descriptionOf(spec),
-    input: spec.input.extend({ on: resourceId, ...asking }) as unknown as z.ZodType<Input>,
+    input: spec.input.extend({ on: resourceId.describe('machine id'), ...asking }) as unknown as z.ZodType<Input>,
     output,
     effect: spec.effect,
     risk: spec.risk,

@@ -44,7 +44,10 @@ export const listHosts = defineTool({
   // A plan looks at all of them by itself.
   firstFor: ['region'],
   description: 'List hosts, all or of a rack or region: state, rack, capacity, what is free, how many VMs.',
-  input: z.strictObject({ rack: resourceId.optional(), region: resourceId.optional() }),
+  input: z.strictObject({
+    rack: resourceId.optional().describe('its id'),
+    region: resourceId.optional().describe('its id'),
+  }),
   output: z.looseObject({ items: z.array(host) }),
   effect: 'read',
   risk: 'none',
@@ -74,13 +77,13 @@ export const recentChanges = defineTool({
       .string()
       .max(160)
       .refine((text) => parseResourceKey(text) !== null, 'is not kind:id of the inventory, as node:web-1')
-      .describe('as node:web-1'),
+      .meta({ description: 'as node:web-1', examples: ['node:web-1'] }),
     window: z
       .string()
       .max(20)
       .refine(isWindow, 'is not a duration from 1m to 30d, as 6h')
       .default('6h')
-      .describe('before the incident'),
+      .describe('before the incident, as 30m, 6h'),
   }),
   output: z.looseObject({ resource: z.string(), found: z.number(), changes: z.array(z.unknown()) }),
   effect: 'read',

@@ -22,8 +22,11 @@ export const getIncident = defineTool({
 export const listIncidentEvents = defineTool({
   name: 'list_incident_events',
   firstFor: [],
-  description: 'Get the event timeline of an incident (default limit 50).',
-  input: z.strictObject({ incident_id: incidentId, limit: z.number().int().min(1).max(200).default(50) }),
+  description: 'Get the event timeline of an incident: who did what, when.',
+  input: z.strictObject({
+    incident_id: incidentId,
+    limit: z.number().int().min(1).max(200).default(50).describe('rows, oldest first'),
+  }),
   output: z.looseObject({ items: z.array(z.unknown()) }),
   effect: 'read',
   risk: 'none',
@@ -37,7 +40,11 @@ export const listIncidentEvents = defineTool({
 export const addIncidentEvent = defineTool({
   name: 'add_incident_event',
   description: 'Record a step or finding on this incident.',
-  input: z.strictObject({ incident_id: incidentId, action: recordableAction, detail: z.string().min(1).max(2000) }),
+  input: z.strictObject({
+    incident_id: incidentId,
+    action: recordableAction.describe('kind'),
+    detail: z.string().min(1).max(2000).describe('text'),
+  }),
   output: z.looseObject({}),
   effect: 'record',
   risk: 'none',
@@ -54,8 +61,8 @@ export const reportCapabilityGap = defineTool({
   description: 'Report a tool that this incident would have needed.',
   input: z.strictObject({
     incident_id: incidentId,
-    category: z.enum(['investigation', 'remediation', 'notification']),
-    description: z.string().min(3).max(1000),
+    category: z.enum(['investigation', 'remediation', 'notification']).describe('what it is for'),
+    description: z.string().min(3).max(1000).describe('what it would do, in sentences'),
   }),
   output: z.looseObject({}),
   effect: 'record',
@@ -70,14 +77,17 @@ export const reportCapabilityGap = defineTool({
 /** Terminal. The gates of the judge stand before it; the core API closes the incident. */
 export const resolveIncident = defineTool({
   name: 'resolve_incident',
-  description:
-    'Resolve this incident and end the investigation. repaired needs writes that held; answered ends a question.',
+  description: 'Resolve this incident and end the investigation.',
   input: z.strictObject({
     id: incidentId,
-    resolution: z.string().min(3).max(2000),
-    outcome: resolveOutcome.exclude(['expected']),
-    claims: z.array(claim, 'send claims: [{ kind, text, quotes: [{ seq, text }] }]').min(1).max(mostClaims),
-    next_step: z.string().min(3).max(1000).optional(),
+    resolution: z.string().min(3).max(2000).describe('cause and repair'),
+    outcome: resolveOutcome.exclude(['expected']).describe('repaired needs writes that held; answered ends a question'),
+    claims: z
+      .array(claim, 'send claims: [{ kind, text, quotes: [{ seq, text }] }]')
+      .min(1)
+      .max(mostClaims)
+      .describe('what shows it'),
+    next_step: z.string().min(3).max(1000).optional().describe('what a person does first'),
   }),
   output: z.looseObject({}),
   effect: 'terminal',
@@ -91,13 +101,12 @@ export const resolveIncident = defineTool({
 
 export const escalateIncident = defineTool({
   name: 'escalate_incident',
-  description:
-    'Hand this incident to a person and end the investigation. reason: what you found and ruled out, in sentences.',
+  description: 'Hand this incident to a person and end the investigation.',
   input: z.strictObject({
     id: incidentId,
-    reason: z.string().min(3).max(2000),
-    category: escalationCategory.optional(),
-    next_step: z.string().min(3).max(1000).optional(),
+    reason: z.string().min(3).max(2000).describe('what you found and ruled out'),
+    category: escalationCategory.optional().describe('why it needs a person'),
+    next_step: z.string().min(3).max(1000).optional().describe('what a person does first'),
   }),
   output: z.looseObject({}),
   effect: 'terminal',

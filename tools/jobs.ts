@@ -35,11 +35,16 @@ type Input = { job: string; kind: z.infer<typeof inventoryKind>; id: string; rea
 export const runJob = defineTool<Input, Record<string, unknown>>({
   name: runJobTool,
   description:
-    'Run a job that the operator declared for a resource, such as a playbook. A person sees what its check mode says and approves it first.',
+    'Run a job that the operator declared for a resource, such as a playbook. A person approves what its check mode says.',
   input: z.strictObject({
-    job: jobName,
-    kind: inventoryKind,
-    id: z.string().min(1).max(128).regex(idPattern, 'is not an identifier of the inventory'),
+    job: jobName.meta({ description: 'as the context lists it', examples: ['restart-web'] }),
+    kind: inventoryKind.describe('of the resource'),
+    id: z
+      .string()
+      .min(1)
+      .max(128)
+      .regex(idPattern, 'is not an identifier of the inventory')
+      .meta({ description: 'its id', examples: ['web-1'] }),
     reason,
   }),
   output: z.looseObject({}),

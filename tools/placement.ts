@@ -12,14 +12,14 @@ export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
   firstFor: ['host', 'vm', 'region'],
   description:
-    'Plan where VMs should go (recover from dead hosts, drain hosts, rebalance), without executing it. Returns a proposal_id, the steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
+    'Plan where VMs should go, without executing it: proposal_id, steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
   input: z.strictObject({
-    intent: placementIntent,
+    intent: placementIntent.describe('what for'),
     host_ids: z
       .array(resourceId)
       .min(1)
       .max(50)
-      .describe('to recover from or to drain: all that are down, in one plan'),
+      .describe('to recover or drain: all that are down, in one plan'),
     vm_ids: z.array(resourceId).max(500).optional().describe('only these; default all'),
     use_rack_constraints: z.boolean().describe('members of an ha_group in different racks'),
   }),
@@ -130,7 +130,13 @@ export const executeMigration = defineTool({
   name: 'execute_migration',
   firstFor: ['host', 'vm', 'region'],
   description: 'Execute a proposal of schedule_ha_proposal. A person approves it first.',
-  input: z.strictObject({ proposal_id: z.string().regex(/^prp_[0-9a-z]{26}$/, 'is not a proposal id'), reason }),
+  input: z.strictObject({
+    proposal_id: z
+      .string()
+      .regex(/^prp_[0-9a-z]{26}$/, 'is not a proposal id')
+      .meta({ description: 'as the plan gave it', examples: ['prp_0123456789abcdefghjkmnpqrs'] }),
+    reason,
+  }),
   output: z.looseObject({}),
   effect: 'write',
   risk: 'high',

@@ -30,7 +30,7 @@ export const getShard = defineTool({
 export const listNodesByShard = defineTool({
   name: 'list_nodes_by_shard',
   firstFor: ['shard', 'node', 'tenant'],
-  description: 'List the nodes of a shard: health, and what the device of each can be asked.',
+  description: 'List the nodes of a shard with their health.',
   input: z.strictObject({ shard_id: resourceId }),
   output: z.looseObject({ items: z.array(node) }),
   effect: 'read',
@@ -47,7 +47,7 @@ export const listNodesByShard = defineTool({
 export const getNode = defineTool({
   name: 'get_node',
   firstFor: ['shard', 'node'],
-  description: 'Get a node: hostname, IP, shard, role, status, what fills its disk, what its device can be asked.',
+  description: 'Get a node: hostname, IP, shard, role, status, what fills its disk.',
   input: z.strictObject({ id: resourceId }),
   output: node,
   effect: 'read',
@@ -93,8 +93,13 @@ export const getResource = defineTool({
   description:
     'Get anything of the inventory, as a service_unit, container or database: its state, who says what of it, what it runs on and holds, what fires on it.',
   input: z.strictObject({
-    kind: inventoryKind,
-    id: z.string().min(1).max(128).regex(idPattern, 'is not an identifier of the inventory'),
+    kind: inventoryKind.describe('as service_unit, node'),
+    id: z
+      .string()
+      .min(1)
+      .max(128)
+      .regex(idPattern, 'is not an identifier of the inventory')
+      .meta({ description: 'its id', examples: ['web-1'] }),
   }),
   output: found,
   effect: 'read',
@@ -109,7 +114,10 @@ export const getResource = defineTool({
 export const findResource = defineTool({
   name: 'find_resource',
   description: 'Find resources of the inventory whose id, name or alias holds a text.',
-  input: z.strictObject({ kind: resourceKind.optional(), text: z.string().min(1).max(100) }),
+  input: z.strictObject({
+    kind: resourceKind.optional().describe('as node'),
+    text: z.string().min(1).max(100).describe('part of it'),
+  }),
   output: z.looseObject({ items: z.array(z.looseObject({ kind: resourceKind, id: z.string(), name: z.string() })) }),
   effect: 'resolve',
   risk: 'none',
@@ -166,7 +174,7 @@ function toldOf(nodes: Changing) {
 export const convergeShard = defineTool({
   name: 'converge_shard',
   firstFor: ['shard', 'node', 'tenant'],
-  description: 'Re-apply desired state to all nodes of a shard. Safe and reversible.',
+  description: 'Re-apply desired state to all nodes of a shard. Reversible; it clears logs: read them first.',
   input: z.strictObject({ id: resourceId, reason }),
   output: z.looseObject({}),
   effect: 'write',

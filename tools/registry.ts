@@ -24,7 +24,7 @@ import { vmRestart, vmStart, vmStop } from './vms.ts'
 export const moreTools = defineTool({
   name: 'more_tools',
   description: 'Get more tools for the turns that follow.',
-  input: z.strictObject({ names: z.array(z.string().min(1).max(200)).min(1).max(12) }),
+  input: z.strictObject({ names: z.array(z.string().min(1).max(200)).min(1).max(12).describe('of these') }),
   output: z.looseObject({}),
   effect: 'record',
   risk: 'none',
@@ -94,20 +94,31 @@ export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.
 /** What the judge sees of them. */
 export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
-export type ToolDescription = { name: string; description: string; inputSchema: Record<string, unknown> }
 
-type Schema = Record<string, unknown> & { properties?: Record<string, unknown> }
+export type ToolDescription = { name: string; description: string; inputSchema: Schema }
 
-const describe = (tool: Tool): ToolDescription => ({
-  name: tool.name,
-  description: tool.description,
-  inputSchema: z.toJSONSchema(tool.input, { io: 'input' }) as Schema,
-})
+type Schema = Record<string, unknown> & { properties?: Record<string, object> }
+
+/** A tool with all of its fields, each with what it is. */
+export const describeTool = (tool: Tool): ToolDescription => {
+  const schema = z.toJSONSchema(tool.input, { io: 'input' }) as Schema
+  const properties = Object.fromEntries(
+    Object.entries(schema.properties ?? {}).map(([field, about]) => [field, { ...nameOf(tool, field), ...about }]),
+  )
+  return { name: tool.name, description: tool.description, inputSchema: { ...schema, properties } }
+}
+
+/** What a field that names a resource is, where the tool says no more of it: `node id`, `node, host or vm id`. */
+function nameOf({ names }: Tool, field: string): { description?: string } {
+  const kinds = [names[field] ?? []].flat()
+  if (kinds.length === 0) return {}
+  return { description: `${kinds.length > 3 ? 'its' : kinds.join(', ').replace(/, (?=\w+$)/, ' or ')} id` }
+}
 
 /** A tool without the fields that mean nothing here: which source, where one serves it; a device's, where none has it. */
 function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>): (tool: Tool) => ToolDescription {
   return (tool) => {
-    const described = describe(tool)
+    const described = describeTool(tool)
     const serving = tool.fromSource ? sources.filter((kind) => kindsOfTool(tool.name).includes(kind)).length : 0
     const { sourceFields = [], deviceFields = [] } = servedTools.get(tool.name)?.alsoOfDevices ?? {}
     const without = new Set([
@@ -161,7 +172,7 @@ export function splitTools(
   }
   const more = described.filter((tool) => !isFirst(tool))
   if (more.length === 0) return { first: [...described], more }
-  const { description, ...rest } = describe(moreTools)
+  const { description, ...rest } = describeTool(moreTools)
   const names = foldNames(more.map(({ name }) => name))
   return {
     first: [...described.filter(isFirst), { ...rest, description: `${description} There are: ${names}.` }],

@@ -5,7 +5,7 @@ import { type Source, sourceReading } from '../domain/source.ts'
 import type { Preparation, Tool, ToolContext } from '../domain/tool.ts'
 import { toDeviceCall } from '../mesh/registry.ts'
 import { sourceTools as served, sourceKinds } from '../sources/kinds.ts'
-import { defineTool, discovered, seen } from './define.ts'
+import { defineTool, discovered, incidentId, seen } from './define.ts'
 import { prepareOnDevice } from './device.ts'
 
 const reading = sourceReading.extend({
@@ -76,11 +76,11 @@ export const readResult = defineTool({
   firstFor: [],
   description: 'Show lines of the whole answer behind a summary, by its digest.',
   input: z.strictObject({
-    incident_id: z.string().regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id'),
+    incident_id: incidentId,
     digest: z
       .string()
       .regex(/^[0-9a-f]{64}$/, 'is not a digest')
-      .describe('as the summary gave it'),
+      .meta({ description: 'as the summary gave it', examples: ['0'.repeat(64)] }),
     from: z.number().int().min(1).max(1_000_000).default(1).describe('first line'),
     limit: z.number().int().min(1).max(50).default(20).describe('lines'),
     match: z.string().min(1).max(100).optional().describe('only lines that hold this text'),

@@ -116,21 +116,21 @@ function repair(
 }
 
 export const vmStart = repair('start', {
-  description: 'Start a stopped VM on the host it is on. A person approves it first. Its host is down: plan instead.',
+  description: 'Start a stopped VM on the host it is on. Its host is down: plan instead.',
   risk: 'medium',
   reversible: true,
   proof: state('the VM runs on its host'),
 })
 
 export const vmStop = repair('stop', {
-  description: 'Stop a VM and leave it stopped. A person approves it first.',
+  description: 'Stop a VM and leave it stopped.',
   risk: 'high',
   reversible: true,
   proof: state('the VM does not run'),
 })
 
 export const vmRestart = repair('restart', {
-  description: 'Restart a VM that runs and does not answer, on the host it is on. A person approves it first.',
+  description: 'Restart a VM that runs and does not answer, on the host it is on.',
   risk: 'medium',
   reversible: false,
   proof: state('the VM runs on its host again, with a new start'),

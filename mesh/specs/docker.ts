@@ -9,6 +9,7 @@ const container = z
   .string()
   .max(128)
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, 'is not the name or id of a container')
+  .meta({ description: 'name or id', examples: ['web'] })
 
 export const dockerListArgs = z.strictObject({ all: z.boolean().default(false) })
 
@@ -43,7 +44,7 @@ export const dockerList = defineSpec({
   capability: 'docker.container.list',
   about: 'List containers on a device.',
   args: dockerListArgs,
-  input: () => dockerListArgs.extend({ all: z.boolean().optional() }),
+  input: () => dockerListArgs.extend({ all: z.boolean().optional().describe('also those that do not run') }),
   effect: 'read',
   risk: 'none',
   reversible: true,
@@ -63,8 +64,8 @@ export const dockerLogs = defineSpec({
   input: () =>
     dockerLogsArgs.omit({ follow_seconds: true }).extend({
       container,
-      tail: z.number().int().min(1).max(2_000).optional(),
-      since_seconds: z.number().int().min(1).max(604_800).optional(),
+      tail: z.number().int().min(1).max(2_000).optional().describe('lines; default 200'),
+      since_seconds: z.number().int().min(1).max(604_800).optional().describe('only of the last so many seconds'),
     }),
   effect: 'read',
   risk: 'none',
@@ -91,6 +92,7 @@ export const dockerExec = defineSpec({
       user: z
         .string()
         .regex(/^[a-z_0-9][a-z0-9_:-]{0,63}$/, 'is not a user')
+        .meta({ description: 'as nobody or 65534:65534', examples: ['nobody'] })
         .optional(),
     }),
   effect: 'write',

@@ -21,11 +21,16 @@ export const fsWriteArgs = z.strictObject({
   mode: z
     .string()
     .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
+    .meta({ description: 'as 0644; default as it was', examples: ['0644'] })
     .optional(),
   /** What the file must hold before it is written: the `sha256` that `fs.read` answered. */
   if_sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
+    .meta({
+      description: 'sha256 of the file as fs_read gave it: changed since, nothing is written',
+      examples: ['0'.repeat(64)],
+    })
     .optional(),
 })
 
@@ -40,8 +45,8 @@ export const fsRead = defineSpec({
   input: () =>
     fsReadArgs.extend({
       path,
-      offset: z.number().int().min(0).optional(),
-      max_bytes: z.number().int().min(1).max(200_000).optional(),
+      offset: z.number().int().min(0).optional().describe('bytes'),
+      max_bytes: z.number().int().min(1).max(200_000).optional().describe('default 64000'),
     }),
   ...read,
   toArgs: present,
@@ -55,7 +60,8 @@ export const fsList = defineSpec({
   capability: 'fs.list',
   about: 'List a directory on a device: names, types, sizes, times.',
   args: fsListArgs,
-  input: () => fsListArgs.extend({ path, limit: z.number().int().min(1).max(1_000).optional() }),
+  input: () =>
+    fsListArgs.extend({ path, limit: z.number().int().min(1).max(1_000).optional().describe('entries; default 200') }),
   ...read,
   toArgs: present,
   toOutput: same,
@@ -94,9 +100,9 @@ export const fsWrite = defineSpec({
   input: () =>
     fsWriteArgs.extend({
       path,
-      content: fsWriteArgs.shape.content.max(100_000),
-      encoding: z.enum(['utf8', 'base64']).optional(),
-      append: z.boolean().optional(),
+      content: fsWriteArgs.shape.content.max(100_000).describe('the whole text, or what is appended'),
+      encoding: z.enum(['utf8', 'base64']).optional().describe('of content; default utf8'),
+      append: z.boolean().optional().describe('keeps what is there'),
     }),
   effect: 'write',
   risk: 'medium',
@@ -143,7 +149,7 @@ export const diskUsage = defineSpec({
   name: 'disk_usage',
   capability: 'disk.usage',
   about:
-    'What fills a device: file systems with space and inodes, deleted files still held open, and the largest directories and files below a path.',
+    'What fills a device: space and inodes, deleted files held open, the largest directories and files below a path.',
   args: diskUsageArgs,
   input: () => diskUsageArgs.extend({ path: path.optional() }),
   effect: 'read',

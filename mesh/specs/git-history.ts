@@ -15,7 +15,10 @@ export const gitShowArgs = z.strictObject({ path: devicePath, revision, file: fi
 export const gitRevertArgs = z.strictObject({
   path: devicePath,
   /** By its digest: a name may mean another commit by the time that somebody has agreed. */
-  revision: z.string().regex(/^[0-9a-f]{7,64}$/, 'is not the digest of a commit, as git_log gives it'),
+  revision: z
+    .string()
+    .regex(/^[0-9a-f]{7,64}$/, 'is not the digest of a commit, as git_log gives it')
+    .meta({ description: 'digest as git_log gave it', examples: ['0123abc'] }),
 })
 
 const look = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
@@ -26,7 +29,11 @@ export const gitLog = defineSpec({
   capability: 'git.log',
   about: 'The newest commits of a repository on a device, and files with uncommitted changes.',
   args: gitLogArgs,
-  input: () => gitLogArgs.extend({ path, limit: z.number().int().min(1).max(100).optional() }),
+  input: () =>
+    gitLogArgs.extend({
+      path: path.describe('of the repository'),
+      limit: z.number().int().min(1).max(100).optional().describe('commits; default 20'),
+    }),
   ...look,
   toArgs: present,
   toOutput: same,
@@ -39,7 +46,12 @@ export const gitShow = defineSpec({
   capability: 'git.show',
   about: 'What a commit on a device changed; with file, that file as the commit left it.',
   args: gitShowArgs,
-  input: () => gitShowArgs.extend({ path, revision: word, file: word.optional() }),
+  input: () =>
+    gitShowArgs.extend({
+      path: path.describe('of the repository'),
+      revision: word.describe('commit, branch or tag, as HEAD~1'),
+      file: word.optional().describe('path within the repository'),
+    }),
   ...look,
   toArgs: present,
   toOutput: same,
@@ -59,7 +71,7 @@ export const gitRevert = defineSpec({
   capability: 'git.revert',
   about: 'Take back what one commit changed, by a new commit on the branch of a repository on a device.',
   args: gitRevertArgs,
-  input: () => gitRevertArgs.extend({ path }),
+  input: () => gitRevertArgs.extend({ path: path.describe('of the repository') }),
   effect: 'write',
   risk: 'medium',
   reversible: true,

@@ -77,9 +77,10 @@ export const gitClone = defineSpec({
       url: z
         .string()
         .max(1_000)
-        .regex(/^(https|ssh):\/\/[^\s]+$/, 'is not an https or ssh URL'),
-      path,
-      branch: word.optional(),
+        .regex(/^(https|ssh):\/\/[^\s]+$/, 'is not an https or ssh URL')
+        .meta({ description: 'https or ssh', examples: ['https://git.example.com/web.git'] }),
+      path: path.describe('a new directory'),
+      branch: word.optional().describe('default that of the remote'),
     }),
   effect: 'write',
   risk: 'medium',
@@ -129,9 +130,9 @@ export const gitCommit = defineSpec({
   // something.
   input: () =>
     gitCommitArgs.omit({ incident: true }).extend({
-      path,
-      message: z.string().min(3).max(2_000),
-      files: z.array(word).min(1).max(100).optional(),
+      path: path.describe('of the repository'),
+      message: z.string().min(3).max(2_000).describe('of the commit'),
+      files: z.array(word).min(1).max(100).optional().describe('paths within it; default all changes'),
     }),
   effect: 'write',
   risk: 'medium',
@@ -167,7 +168,12 @@ export const gitPush = defineSpec({
   about: 'Push a branch of a repository on a device to its remote; never by force.',
   args: gitPushArgs,
   // Whether there is such a remote or branch, the device says.
-  input: () => gitPushArgs.extend({ path, remote: word.optional(), branch: word.optional() }),
+  input: () =>
+    gitPushArgs.extend({
+      path: path.describe('of the repository'),
+      remote: word.optional().describe('default origin'),
+      branch: word.optional().describe('default the current one'),
+    }),
   effect: 'write',
   risk: 'high',
   reversible: false,

@@ -88,6 +88,7 @@ const packageWord = z
   .string()
   .max(200)
   .regex(/^[a-z0-9][a-z0-9.+-]+(=[A-Za-z0-9.+:~-]+)?$/, 'is not the name of a package')
+  .meta({ examples: ['nginx'] })
 
 export const pkgSearch = defineSpec({
   name: 'pkg_search',
@@ -97,7 +98,7 @@ export const pkgSearch = defineSpec({
   args: pkgSearchArgs,
   // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
   // device says.
-  input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word }),
+  input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('part of name or description') }),
   effect: 'read',
   risk: 'none',
   reversible: true,
@@ -114,7 +115,10 @@ export const pkgInstall = defineSpec({
   capability: 'pkg.install',
   about: 'Install packages of the operating system on a device.',
   args: pkgInstallArgs,
-  input: () => pkgInstallArgs.extend({ packages: z.array(packageWord).min(1).max(20) }),
+  input: () =>
+    pkgInstallArgs.extend({
+      packages: z.array(packageWord).min(1).max(20).describe('names, as nginx or nginx=1.24.0-2'),
+    }),
   effect: 'write',
   risk: 'high',
   reversible: false,
@@ -148,23 +152,30 @@ export const procListArgs = z.strictObject({
   /** Part of the name or of the command line. */
   name: z.string().min(1).max(200).optional(),
   /** Who listens or is connected there. An agent older than this argument refuses it. */
-  port: z.number().int().min(1).max(65_535).optional(),
+  port: z.number().int().min(1).max(65_535).optional().describe('who uses it'),
   limit: z.number().int().min(1).max(1_000).default(50),
 })
 
 export const procKillArgs = z.strictObject({
   pid: z.number().int().min(1).max(4_194_304),
   /** As `proc.list` answered it: another process that has the pid by now is left alone. */
-  start_time: z.string().regex(/^\d{1,20}$/, 'is not a start_time of proc_list'),
-  signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM'),
+  start_time: z
+    .string()
+    .regex(/^\d{1,20}$/, 'is not a start_time of proc_list')
+    .meta({ description: 'of that pid, as proc_list gave it', examples: ['236692'] }),
+  signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM').describe('TERM first'),
 })
 
 export const procList = defineSpec({
   name: 'proc_list',
   capability: 'proc.list',
-  about: 'List processes on a device, by text or by port: pid, start_time, user, name, command line, memory, CPU now.',
+  about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU now.',
   args: procListArgs,
-  input: () => procListArgs.extend({ name: word.optional(), limit: z.number().int().min(1).max(1_000).optional() }),
+  input: () =>
+    procListArgs.extend({
+      name: word.optional().describe('part of name or command line'),
+      limit: z.number().int().min(1).max(1_000).optional().describe('default 50'),
+    }),
   effect: 'read',
   risk: 'none',
   reversible: true,
@@ -189,7 +200,7 @@ export const procKill = defineSpec({
   about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
   args: procKillArgs,
   // The device refuses process 1 as well, and says why; a model need not ask.
-  input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304) }),
+  input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
   effect: 'write',
   risk: 'high',
   reversible: false,

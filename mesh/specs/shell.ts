@@ -45,7 +45,7 @@ export const exec = defineSpec({
   about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
   args: execArgs,
   // A person reads the words on a card, so they are fewer there.
-  input: () => execArgs.extend({ argv: wordsOnCard, cwd: path.optional() }),
+  input: () => execArgs.extend({ argv: wordsOnCard, cwd: path.optional().describe('default /') }),
   effect: 'write',
   risk: 'medium',
   reversible: false,
@@ -68,7 +68,15 @@ export const shellEval = defineSpec({
   args: evalArgs,
   // The model says `command`, as in other harnesses, and half of what the device takes: a person
   // reads it on a card.
-  input: () => z.strictObject({ command: z.string().min(1).max(32_000), cwd: path.optional() }),
+  input: () =>
+    z.strictObject({
+      command: z
+        .string()
+        .min(1)
+        .max(32_000)
+        .meta({ description: 'bash text', examples: ['df -h | tail -n 3'] }),
+      cwd: path.optional().describe('default /'),
+    }),
   effect: 'write',
   risk: 'medium',
   reversible: false,

@@ -128,10 +128,20 @@ export const path = devicePath
   .regex(/^\//, 'is not an absolute path')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: what no path on a card should hold
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'holds a control character')
+  .meta({ description: 'absolute', examples: ['/var/log/web/app.log'] })
 /** The words of a command that a person may have to read on a card. */
-export const wordsOnCard = z.array(z.string().min(1).max(8_000)).min(1).max(200)
+export const wordsOnCard = z
+  .array(z.string().min(1).max(8_000))
+  .min(1)
+  .max(200)
+  .meta({ description: 'as ["df","-h"]', examples: [['df', '-h']] })
 
-export const word = z.string().min(1).max(200).regex(/^[^-]/, 'begins with a dash')
+export const word = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^-]/, 'begins with a dash')
+  .meta({ examples: ['web'] })
 
 /** Without what is undefined: a grant binds the arguments as they are sent. */
 export function present(args: DeviceArgs): DeviceArgs {

@@ -14,7 +14,7 @@ const unit = z
   .string()
   .max(256)
   .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
-  .describe('as nginx.service')
+  .meta({ description: 'as nginx.service', examples: ['nginx.service'] })
 
 const withSuffix = ({ unit: name }: DeviceArgs): DeviceArgs => ({
   unit: String(name).endsWith('.service') ? name : `${name}.service`,

@@ -17,7 +17,7 @@ describe('answers', () => {
     model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
     spine = await startSpine({
       parts: ['api', 'worker'],
-      environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '6' },
+      environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '2' },
     })
   }, 300_000)
   afterAll(async () => {
@@ -79,14 +79,14 @@ describe('answers', () => {
     expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
   })
 
-  test('before its last turn a model is told that it is the last', async () => {
-    const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']
+  test('before its last turn a model is told that it is the last; one call a turn has four times the turns', async () => {
+    const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']
     const events = await asked('Where is everything?', ...names.map(look))
     expect(corrections(events)).toEqual(['budget_turns'])
     expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
     expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
     expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
-      metadata: { budget: 'turns', limit: 6 },
+      metadata: { budget: 'turns', limit: 8 },
     })
   })
 

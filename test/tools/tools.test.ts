@@ -7,12 +7,18 @@ import { formatVerification } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
 import type { CorePort } from '../../domain/tool.ts'
+import { plainPolicy } from '../../domain/refusal.ts'
+import { validArguments } from '../../domain/valid-call.ts'
+import { fold } from '../../safety/fold.ts'
+import { judge } from '../../safety/judge.ts'
 import { describeTools } from '../../model/describe-tools.ts'
 import { noFacts } from '../../prompts/platform.ts'
 import { keepTopics, readPrompts, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { renderCard } from '../../slack/card.ts'
 import { sourceKinds } from '../../sources/kinds.ts'
-import { describedTools, splitTools, tools, unfoldNames } from '../../tools/registry.ts'
+import { describedTools, describeTool, splitTools, toolFacts, tools, unfoldNames } from '../../tools/registry.ts'
+
+const everyDevice = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 describe('converge', () => {
   const node = (id: string, more = {}) => ({
@@ -43,8 +49,30 @@ describe('converge', () => {
   })
 })
 
+describe('parameters', () => {
+  test.each([...tools.values()].map((tool) => [tool.name, tool] as const))(
+    '%s says of each what it is, and a call can be made up by its schema',
+    (name, tool) => {
+      const { properties } = describeTool(tool).inputSchema
+      const silent = Object.entries(properties ?? {}).filter(([, about]) => !('description' in about))
+      expect(silent.map(([field]) => field)).toEqual([])
+      expect(tool.input.safeParse(validArguments(tool.input, null)).error?.issues).toBeUndefined()
+    },
+  )
+
+  test('a call that does not fit is answered with one that does, and keeps what fits of it', () => {
+    const asked = { callId: 'c1_0', tool: 'proc_kill', arguments: { pid: 7110, on: 'web-7', sig: 'TERM' } }
+    const call = { ...asked, problem: null, prepared: null }
+    const { code, hint } = judge(call, toolFacts, fold([], 1), plainPolicy('inc_1', null), 0)
+    expect(code).toBe('INVALID_ARGUMENTS')
+    const shown = JSON.parse(/as proc_kill (\{.*\})\.$/.exec(hint ?? '')?.[1] ?? '{}')
+    expect(shown).toMatchObject({ pid: 7110, on: 'web-7', start_time: '236692' })
+    expect(tools.get('proc_kill')?.input.safeParse(shown).success).toBe(true)
+  })
+})
+
 describe('first turn', () => {
-  const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
+  const device = everyDevice
   const everything = describedTools(null, [device], [...sourceKinds.keys()], { changes: true, jobs: true })
   const prompts = readPrompts()
   const names = (list: { name: string }[]) => list.map(({ name }) => name)

@@ -1,0 +1,70 @@
+import { z } from 'zod'
+
+type Schema = {
+  type?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+  items?: Schema
+  enum?: unknown[]
+  const?: unknown
+  default?: unknown
+  examples?: unknown[]
+  anyOf?: Schema[]
+  minimum?: number
+  additionalProperties?: Schema | boolean
+}
+
+/** What was given is shown again up to so many characters; a longer text gives way to an example. */
+const longestGiven = 200
+
+/**
+ * Arguments that a tool accepts, with what was given kept where it fits: a correction that shows them is understood by models that
+ * read no schema. Null where the schema gives no example that fits.
+ */
+export function validArguments(
+  input: z.ZodType,
+  given: Record<string, unknown> | null,
+): Record<string, unknown> | null {
+  const { properties = {}, required = [] } = z.toJSONSchema(input, { io: 'input' }) as Schema
+  const examples = Object.fromEntries(required.map((field) => [field, exampleOf(properties[field] ?? {})]))
+  const kept = Object.entries(given ?? {}).filter(
+    ([field, value]) => field in properties && JSON.stringify(value).length <= longestGiven,
+  )
+  for (let tries = 0; tries <= kept.length; tries += 1) {
+    const call = { ...examples, ...Object.fromEntries(kept) }
+    const parsed = input.safeParse(call)
+    if (parsed.success) return call
+    const wrong = new Set(parsed.error.issues.map(({ path }) => path[0]))
+    const at = kept.findIndex(([field]) => wrong.has(field))
+    if (at < 0) return null
+    kept.splice(at, 1)
+  }
+  return null
+}
+
+function exampleOf(schema: Schema): unknown {
+  if (schema.examples?.length) return schema.examples[0]
+  if (schema.const !== undefined) return schema.const
+  if (schema.default !== undefined) return schema.default
+  if (schema.enum?.length) return schema.enum[0]
+  if (schema.anyOf?.length) return exampleOf(schema.anyOf[0] as Schema)
+  switch (schema.type) {
+    case 'array':
+      return [exampleOf(schema.items ?? {})]
+    case 'boolean':
+      return true
+    case 'integer':
+    case 'number':
+      return Math.max(1, schema.minimum ?? 1)
+    case 'object':
+      return exampleOfObject(schema)
+    default:
+      return 'what you found'
+  }
+}
+
+function exampleOfObject({ properties, required = [], additionalProperties }: Schema): Record<string, unknown> {
+  const named = required.map((field) => [field, exampleOf(properties?.[field] ?? {})])
+  const isOpen = named.length === 0 && typeof additionalProperties === 'object'
+  return isOpen ? { instance: 'web-1' } : Object.fromEntries(named)
+}
