@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util'
 import { house } from './house.ts'
 import { history, queue, turn } from './investigation.ts'
 import { judge } from './judge.ts'
@@ -5,6 +6,7 @@ import { load } from './load.ts'
 import { benchLogTemplates } from './log-templates.ts'
 import { mesh } from './mesh.ts'
 import { placement } from './placement.ts'
+import { played } from './played.ts'
 import { prompt } from './prompt.ts'
 import { benchRegistry } from './registry.ts'
 import { benchSources } from './sources.ts'
@@ -27,10 +29,11 @@ const benches: Record<string, () => Promise<void>> = {
   house,
   registry: benchRegistry,
   sources: benchSources,
+  played: async () => played(values.dir),
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
 
-const names = process.argv.slice(2)
+const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
 const unknown = names.filter((name) => !(name in benches))
 if (unknown.length > 0) {
   console.error(`There is no bench ${unknown.join(', ')}. Use: npm run bench -- ${Object.keys(benches).join('|')}`)

@@ -33,7 +33,7 @@ const longestPattern = 24
 /** A longer list of words is left out. */
 const mostNamed = 10
 
-/** Who asks for so many is told what there is room for. */
+/** A bound as high as this says nothing: code refuses what goes beyond it, and says so. */
 const highMaximum = 1_000
 
 /** Lists are that long seldom, and code says so where one is. */

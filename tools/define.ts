@@ -62,8 +62,7 @@ export function worstHealth(parts: readonly string[]): string | null {
 export const nodeHealth = defineTool({
   name: 'node_health',
   firstFor: [],
-  description:
-    'Current health of a node or host: nominal, degraded, critical or unknown, with the reason.',
+  description: 'Current health of a node or host: nominal, degraded, critical or unknown, with the reason.',
   input: z.strictObject({ node: resourceId }),
   output: z.looseObject({
     node: z.string(),

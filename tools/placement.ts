@@ -15,11 +15,7 @@ export const scheduleHaProposal = defineTool({
     'Plan where VMs should go, without executing it: proposal_id, steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
   input: z.strictObject({
     intent: placementIntent.describe('what for'),
-    host_ids: z
-      .array(resourceId)
-      .min(1)
-      .max(50)
-      .describe('to recover or drain: all that are down, in one plan'),
+    host_ids: z.array(resourceId).min(1).max(50).describe('to recover or drain: all that are down, in one plan'),
     vm_ids: z.array(resourceId).max(500).optional().describe('only these; default all'),
     use_rack_constraints: z.boolean().describe('members of an ha_group in different racks'),
   }),

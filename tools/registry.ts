@@ -43,7 +43,7 @@ export const moreTools = defineTool({
 export const readRunbook = defineTool({
   name: 'read_runbook',
   description: 'Read a runbook by name.',
-  input: z.strictObject({ name: z.string().min(1).max(64) }),
+  input: z.strictObject({ name: z.string().min(1).max(64).describe('as the context lists it') }),
   output: z.looseObject({ name: z.string(), digest: z.string(), body: z.string() }),
   effect: 'record',
   risk: 'none',
@@ -93,7 +93,6 @@ export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.
 
 /** What the judge sees of them. */
 export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
-
 
 export type ToolDescription = { name: string; description: string; inputSchema: Schema }
 

@@ -44,7 +44,7 @@ export const dockerList = defineSpec({
   capability: 'docker.container.list',
   about: 'List containers on a device.',
   args: dockerListArgs,
-  input: () => dockerListArgs.extend({ all: z.boolean().optional().describe('also those that do not run') }),
+  input: () => dockerListArgs.extend({ all: z.boolean().optional().describe('also stopped ones') }),
   effect: 'read',
   risk: 'none',
   reversible: true,
@@ -65,7 +65,7 @@ export const dockerLogs = defineSpec({
     dockerLogsArgs.omit({ follow_seconds: true }).extend({
       container,
       tail: z.number().int().min(1).max(2_000).optional().describe('lines; default 200'),
-      since_seconds: z.number().int().min(1).max(604_800).optional().describe('only of the last so many seconds'),
+      since_seconds: z.number().int().min(1).max(604_800).optional().describe('of the last seconds'),
     }),
   effect: 'read',
   risk: 'none',

@@ -28,7 +28,7 @@ export const fsWriteArgs = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
     .meta({
-      description: 'sha256 of the file as fs_read gave it: changed since, nothing is written',
+      description: 'as fs_read gave it: only if unchanged',
       examples: ['0'.repeat(64)],
     })
     .optional(),
@@ -100,8 +100,8 @@ export const fsWrite = defineSpec({
   input: () =>
     fsWriteArgs.extend({
       path,
-      content: fsWriteArgs.shape.content.max(100_000).describe('the whole text, or what is appended'),
-      encoding: z.enum(['utf8', 'base64']).optional().describe('of content; default utf8'),
+      content: fsWriteArgs.shape.content.max(100_000).describe('text'),
+      encoding: z.enum(['utf8', 'base64']).optional().describe('default utf8'),
       append: z.boolean().optional().describe('keeps what is there'),
     }),
   effect: 'write',

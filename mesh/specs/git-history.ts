@@ -31,7 +31,7 @@ export const gitLog = defineSpec({
   args: gitLogArgs,
   input: () =>
     gitLogArgs.extend({
-      path: path.describe('of the repository'),
+      path,
       limit: z.number().int().min(1).max(100).optional().describe('commits; default 20'),
     }),
   ...look,
@@ -48,9 +48,9 @@ export const gitShow = defineSpec({
   args: gitShowArgs,
   input: () =>
     gitShowArgs.extend({
-      path: path.describe('of the repository'),
-      revision: word.describe('commit, branch or tag, as HEAD~1'),
-      file: word.optional().describe('path within the repository'),
+      path,
+      revision: word.describe('as HEAD~1'),
+      file: word.optional().describe('path in it'),
     }),
   ...look,
   toArgs: present,
@@ -71,7 +71,7 @@ export const gitRevert = defineSpec({
   capability: 'git.revert',
   about: 'Take back what one commit changed, by a new commit on the branch of a repository on a device.',
   args: gitRevertArgs,
-  input: () => gitRevertArgs.extend({ path: path.describe('of the repository') }),
+  input: () => gitRevertArgs.extend({ path }),
   effect: 'write',
   risk: 'medium',
   reversible: true,

@@ -80,7 +80,7 @@ export const gitClone = defineSpec({
         .regex(/^(https|ssh):\/\/[^\s]+$/, 'is not an https or ssh URL')
         .meta({ description: 'https or ssh', examples: ['https://git.example.com/web.git'] }),
       path: path.describe('a new directory'),
-      branch: word.optional().describe('default that of the remote'),
+      branch: word.optional().describe('default its own'),
     }),
   effect: 'write',
   risk: 'medium',
@@ -130,9 +130,9 @@ export const gitCommit = defineSpec({
   // something.
   input: () =>
     gitCommitArgs.omit({ incident: true }).extend({
-      path: path.describe('of the repository'),
+      path,
       message: z.string().min(3).max(2_000).describe('of the commit'),
-      files: z.array(word).min(1).max(100).optional().describe('paths within it; default all changes'),
+      files: z.array(word).min(1).max(100).optional().describe('paths in it; default all'),
     }),
   effect: 'write',
   risk: 'medium',
@@ -170,9 +170,9 @@ export const gitPush = defineSpec({
   // Whether there is such a remote or branch, the device says.
   input: () =>
     gitPushArgs.extend({
-      path: path.describe('of the repository'),
+      path,
       remote: word.optional().describe('default origin'),
-      branch: word.optional().describe('default the current one'),
+      branch: word.optional().describe('default current'),
     }),
   effect: 'write',
   risk: 'high',

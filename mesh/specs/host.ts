@@ -43,11 +43,12 @@ export const deviceLogs = defineSpec({
         .string()
         .max(256)
         .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
-        .optional(),
+        .optional()
+        .describe('a service, as nginx.service'),
       path: path.optional(),
-      since_seconds: logReadArgs.shape.since_seconds.removeDefault().optional(),
-      window: logWindow.optional(),
-      contains: logReadArgs.shape.contains.removeDefault().optional(),
+      since_seconds: logReadArgs.shape.since_seconds.removeDefault().optional().describe('default 3600'),
+      window: logWindow.optional().describe('as 30m, 6h'),
+      contains: logReadArgs.shape.contains.removeDefault().optional().describe('each line holds these'),
     }),
   effect: 'read',
   risk: 'none',
@@ -98,7 +99,7 @@ export const pkgSearch = defineSpec({
   args: pkgSearchArgs,
   // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
   // device says.
-  input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('part of name or description') }),
+  input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('words') }),
   effect: 'read',
   risk: 'none',
   reversible: true,
@@ -117,7 +118,7 @@ export const pkgInstall = defineSpec({
   args: pkgInstallArgs,
   input: () =>
     pkgInstallArgs.extend({
-      packages: z.array(packageWord).min(1).max(20).describe('names, as nginx or nginx=1.24.0-2'),
+      packages: z.array(packageWord).min(1).max(20).describe('as nginx or nginx=1.24.0-2'),
     }),
   effect: 'write',
   risk: 'high',
@@ -162,7 +163,7 @@ export const procKillArgs = z.strictObject({
   start_time: z
     .string()
     .regex(/^\d{1,20}$/, 'is not a start_time of proc_list')
-    .meta({ description: 'of that pid, as proc_list gave it', examples: ['236692'] }),
+    .meta({ description: 'as proc_list gave it', examples: ['236692'] }),
   signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM').describe('TERM first'),
 })
 

@@ -6,14 +6,14 @@ import { type Proof, verificationOutcomes } from '../../domain/envelope.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
-import type { CorePort } from '../../domain/tool.ts'
 import { plainPolicy } from '../../domain/refusal.ts'
+import type { CorePort } from '../../domain/tool.ts'
 import { validArguments } from '../../domain/valid-call.ts'
-import { fold } from '../../safety/fold.ts'
-import { judge } from '../../safety/judge.ts'
 import { describeTools } from '../../model/describe-tools.ts'
 import { noFacts } from '../../prompts/platform.ts'
 import { keepTopics, readPrompts, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
+import { fold } from '../../safety/fold.ts'
+import { judge } from '../../safety/judge.ts'
 import { renderCard } from '../../slack/card.ts'
 import { sourceKinds } from '../../sources/kinds.ts'
 import { describedTools, describeTool, splitTools, toolFacts, tools, unfoldNames } from '../../tools/registry.ts'
@@ -52,7 +52,7 @@ describe('converge', () => {
 describe('parameters', () => {
   test.each([...tools.values()].map((tool) => [tool.name, tool] as const))(
     '%s says of each what it is, and a call can be made up by its schema',
-    (name, tool) => {
+    (_name, tool) => {
       const { properties } = describeTool(tool).inputSchema
       const silent = Object.entries(properties ?? {}).filter(([, about]) => !('description' in about))
       expect(silent.map(([field]) => field)).toEqual([])
