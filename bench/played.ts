@@ -1,12 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { inventoryKind } from '../domain/resource.ts'
+import type { Runbook } from '../domain/runbook.ts'
 import type { Envelope } from '../domain/tool.ts'
+import { matchRunbooks } from '../knowledge/match.ts'
+import { readFolder } from '../knowledge/read.ts'
 import { describeTools } from '../model/describe-tools.ts'
 import { readBeginning, showContext } from '../model/shown-result.ts'
 import { type Entry, renderMessages } from '../model/transcript.ts'
-import { readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
+import { readPrompts, renderContext, renderRunbooks, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import { report } from './stage.ts'
 
@@ -39,7 +43,7 @@ type Counts = {
   results: { before: number; after: number }
   /** Of all messages behind the prompt, over all requests. */
   messages: { before: number; after: number }
-  /** Of whole requests, with prompt and tools. */
+  /** Of whole requests, with prompt, tools and runbook. */
   whole: { before: number; after: number }
   repeats: { before: number; after: number }
 }
@@ -47,14 +51,16 @@ type Counts = {
 const sides = () => ({ before: 0, after: 0 })
 const bytes = (text: string | null | undefined) => Buffer.byteLength(text ?? '')
 
-export function played(directory: string | undefined): void {
+export async function played(directory: string | undefined): Promise<void> {
   const files = directory ? readdirSync(directory).filter((name) => /^\d.*\.json$/.test(name)) : []
   if (!directory || files.length === 0)
     return void console.log(
       'played: give --dir with recorded conversations, a JSON file each, whose names begin with a number',
     )
+  const { runbooks } = await readFolder('shipped', fileURLToPath(new URL('../knowledge', import.meta.url)))
   const all = files.sort().map((name) => {
-    const counted = countConversation(z.array(request).parse(JSON.parse(readFileSync(join(directory, name), 'utf8'))))
+    const requests = z.array(request).parse(JSON.parse(readFileSync(join(directory, name), 'utf8')))
+    const counted = countConversation(requests, runbooks)
     return [name.slice(0, 20), counted] as const
   })
   console.log(
@@ -104,7 +110,7 @@ type Talk = {
   opening: number
 }
 
-function countConversation(requests: Request[]): Counts {
+function countConversation(requests: Request[], runbooks: readonly Runbook[]): Counts {
   const counts: Counts = {
     requests: 0,
     duplicates: 0,
@@ -125,6 +131,7 @@ function countConversation(requests: Request[]): Counts {
       talk = { entries: [], context: '', said: 0, results: [], opening: 0 }
     }
     for (const message of each.new) hear(talk, message, calls)
+    if (talk.opening === 0) talk.opening = openingOf(talk.context, runbooks)
     const messages = renderMessages('native', [], talk.entries, new Map(), Number.POSITIVE_INFINITY)
     const now = bytes(talk.context) + messages.reduce((sum, message) => sum + bytes(JSON.stringify(message)), 0)
     counts.requests += 1
@@ -147,12 +154,13 @@ function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][nu
   if (context) {
     const known = showContext(JSON.parse(context))
     talk.context = renderContext(known)
-    talk.opening = openingOf(known)
     talk.entries.push({ kind: 'context', value: known })
     talk.results.push(JSON.parse(context))
   } else if (role === 'tool' && id) {
     // A recording may cut a result: what is there of it is what both sides count.
-    const envelope = (readBeginning(text) ?? { ok: true, meta: {} }) as Envelope
+    const { meta, ...read } = (readBeginning(text) ?? { ok: true, meta: {} }) as Envelope
+    // Today each has its time.
+    const envelope = { ...read, meta: { ...meta, at: '00:00:00' } }
     const call = calls[Number(id.split('_')[1])] as { name: string; arguments: Record<string, unknown> } | undefined
     const proposed = call && { tool: call.name, arguments: call.arguments }
     talk.entries.push({ kind: 'result', callId: id, envelope, body: null, ...(proposed && { call: proposed }) })
@@ -174,17 +182,21 @@ function answer(talk: Talk, { answer: said }: Request): void {
 
 /** Results of an attempt, each once, and the things in them that an earlier one had said word for word. */
 function countResults({ entries, results, context }: Talk, counts: Counts): void {
-  const before = entries.flatMap((entry) => (entry.kind === 'result' ? [JSON.stringify(entry.envelope)] : []))
+  const before = entries.flatMap((entry) => {
+    if (entry.kind !== 'result') return []
+    const { at: _, ...meta } = entry.envelope.meta
+    return [JSON.stringify({ ...entry.envelope, meta })]
+  })
   const messages = renderMessages('native', [], entries, new Map(), Number.POSITIVE_INFINITY)
   const after = messages.flatMap(({ role, content }) => (role === 'tool' ? [content ?? ''] : []))
   counts.results.before += before.reduce((sum, text) => sum + bytes(text), 0)
   counts.results.after += after.reduce((sum, text) => sum + bytes(text), 0)
   counts.repeats.before += countRepeats(results)
-  const known = /^<<<DATA \w+\n(.*)\nDATA>>>/ms.exec(context)?.[1]
-  counts.repeats.after += countRepeats([
-    ...(known ? [JSON.parse(known)] : []),
-    ...after.map((text) => JSON.parse(text).data),
-  ])
+  counts.repeats.after += countRepeats([knownIn(context), ...after.map((text) => JSON.parse(text).data)])
+}
+
+function knownIn(context: string): unknown {
+  return JSON.parse(/^<<<DATA \w+\n(.*)\nDATA>>>/ms.exec(context)?.[1] ?? 'null')
 }
 
 /** Shorter things are names, figures and states. */
@@ -215,14 +227,23 @@ function sortKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Prompt and tools of today's first turn, for the kind that an incident is about. */
-function openingOf(context: Record<string, unknown>): number {
-  const about = z
-    .looseObject({ resource: z.looseObject({ kind: inventoryKind }).nullish() })
-    .safeParse(context.incident)
-  const kind = about.data?.resource?.kind ?? null
+const about = z.looseObject({
+  incident: z.looseObject({
+    type: z.string(),
+    title: z.string(),
+    resource: z.looseObject({ kind: inventoryKind }).nullish(),
+  }),
+})
+
+/** Prompt, tools and runbook of today's first turn, for the kind that an incident is about. */
+function openingOf(context: string, runbooks: readonly Runbook[]): number {
+  const { type, title, resource } = about.parse(knownIn(context)).incident
+  const kind = resource?.kind ?? null
+  const matched = renderRunbooks(matchRunbooks(runbooks, { type, kind, words: title }))
   const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
   const { first } = splitTools(describedTools(null, [device]), kind)
   const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind) }
-  return bytes(renderSystemPrompt(readPrompts(), options)) + bytes(JSON.stringify(describeTools(first)))
+  return (
+    bytes(renderSystemPrompt(readPrompts(), options)) + bytes(JSON.stringify(describeTools(first))) + bytes(matched)
+  )
 }

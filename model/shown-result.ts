@@ -5,9 +5,23 @@ export type Shown = Map<string, { where: string; fields: Fields }>
 type Fields = Record<string, unknown>
 
 /** Less than this is said again: a reference would not be shorter. */
-const leastSaved = 40
+const leastSaved = 20
 /** What names a thing or says how it is: short, and what a claim quotes, so each answer has it. */
-const always = ['kind', 'id', 'name', 'node', 'vm', 'path', 'pid', 'status', 'state', 'health', 'running', 'host']
+const always = [
+  'kind',
+  'id',
+  'name',
+  'node',
+  'vm',
+  'path',
+  'pid',
+  'status',
+  'state',
+  'health',
+  'running',
+  'host',
+  'startsAt',
+]
 const longestAlways = 100
 
 const isObject = (value: unknown): value is Fields =>
@@ -15,9 +29,10 @@ const isObject = (value: unknown): value is Fields =>
 
 /** The names under which a thing of an answer is known again. */
 function nameOf(fields: Fields): string | null {
-  const { id, kind, name, startsAt, pid, start_time: started } = fields
+  const { id, kind, name, startsAt, vm, reason, pid, start_time: started } = fields
   if (typeof id === 'string') return `id ${typeof kind === 'string' ? kind : ''} ${id}`
   if (typeof name === 'string' && typeof startsAt === 'string') return `alert ${name} ${startsAt}`
+  if (typeof vm === 'string' && typeof reason === 'string') return `unplaced ${vm}`
   return typeof pid === 'number' && typeof started === 'string' ? `process ${pid} ${started}` : null
 }
 

@@ -190,8 +190,8 @@ function answer(
 /** What each message told of each thing: a later one says `rest` where it repeats nothing. */
 type Known = Map<string, Record<string, unknown>>
 
-const nameIn = ({ id, name, startsAt, pid, start_time: started }: Record<string, unknown>): unknown =>
-  id ?? (startsAt === undefined ? `${pid} ${started}` : `${name} ${startsAt}`)
+const nameIn = ({ id, vm, name, startsAt, pid, start_time: started }: Record<string, unknown>): unknown =>
+  id ?? vm ?? (startsAt === undefined ? `${pid} ${started}` : `${name} ${startsAt}`)
 
 function remember(known: Known, where: string, value: unknown): void {
   if (value === null || typeof value !== 'object') return
