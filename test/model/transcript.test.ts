@@ -3,7 +3,14 @@ import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
 import { withoutThoughts } from '../../model/json.ts'
-import { bodiesThatFit, conversation, type Entry, renderLeaderHint, renderMessages } from '../../model/transcript.ts'
+import {
+  bodiesThatFit,
+  conversation,
+  type Entry,
+  renderLeaderHint,
+  renderMessages,
+  withStanding,
+} from '../../model/transcript.ts'
 import { describedTools } from '../../tools/registry.ts'
 import { logOf, row } from '../support/events.ts'
 
@@ -305,6 +312,22 @@ describe('transcript', () => {
         recovery_hint: 'Send it again if it is still needed.',
       })
     })
+  })
+
+  test('the newest message says how the limits stand, and the ones before it stay as they were sent', () => {
+    const events = logOf(answer(1, 'get_shard'), result('c1_0', '{}'), answer(2, 'get_shard'), result('c2_0', '{}'))
+    const entries = withStanding(conversation(events, 1), 'turn 3 of 10, 900 tokens left')
+    const texts = renderMessages('native', [], entries, new Map(), 10_000).map(({ content }) => content ?? '')
+    expect(texts.filter((text) => text.includes('turn 3 of 10'))).toEqual([texts.at(-1)])
+    const corrected = logOf(row('correction_sent', { code: 'no_block', text: 'Send one object.' }))
+    const [told] = renderMessages(
+      'json',
+      [],
+      withStanding(conversation(corrected, 1), 'turn 1 of 40'),
+      new Map(),
+      9_000,
+    )
+    expect(told?.content).toBe('CORRECTION: Send one object. (turn 1 of 40)')
   })
 
   test('turns that are left out leave a list of their calls and what each said', () => {
