@@ -12,16 +12,10 @@ import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/ev
 import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'
+import { bodiesThatFit, renderMessages } from '../model/messages.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { showContext } from '../model/shown-result.ts'
-import {
-  bodiesThatFit,
-  callsPerAnswer,
-  conversation,
-  type Entry,
-  renderMessages,
-  withStanding,
-} from '../model/transcript.ts'
+import { callsPerAnswer, conversation, type Entry, withStanding } from '../model/transcript.ts'
 import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { fold } from '../safety/fold.ts'
 import { budgetsOf, standingOf } from '../safety/ruling.ts'
@@ -220,7 +214,7 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
   const known = showContext(gathered)
   const first: ChatMessage[] = [
     { role: 'system', content: (await bodyText(db, opening.prompt.digest)) + said.addedText },
-    { role: 'user', content: `${renderContext(known)}\n${sayLimits(events, turn.attempt, opening)}` },
+    { role: 'user', content: `${renderContext(known)}\n${sayLimits(events, turn.attempt, opening, window.isOneCall)}` },
   ]
   if (opening.runbooks) {
     const runbooks = runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
@@ -242,9 +236,10 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
 }
 
 /** The limits and the time, as they stood when the context was gathered: the same words at every turn. */
-function sayLimits(events: readonly IncidentEvent[], attempt: number, opening: Opening): string {
+function sayLimits(events: readonly IncidentEvent[], attempt: number, opening: Opening, isOneCall: boolean): string {
   const { turns, tokens, seconds } = budgetsOf(events, attempt, opening)
-  const calls = opening.protocol === 'json' ? 'one call each' : `up to ${callsPerAnswer} calls each, run in their order`
+  const isSingle = isOneCall || opening.protocol === 'json'
+  const calls = isSingle ? 'one call each' : `up to ${callsPerAnswer} calls each, run in their order`
   const time = Number.isFinite(seconds) ? ` and ${seconds} s of work` : ''
   const at = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)?.at
   const now = at ? ` It is ${at.slice(0, 19)}Z; meta.at and meta.budget of results say how time and limits go on.` : ''

@@ -3,14 +3,8 @@ import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
 import { withoutThoughts } from '../../model/json.ts'
-import {
-  bodiesThatFit,
-  conversation,
-  type Entry,
-  renderLeaderHint,
-  renderMessages,
-  withStanding,
-} from '../../model/transcript.ts'
+import { bodiesThatFit, renderMessages } from '../../model/messages.ts'
+import { conversation, type Entry, renderLeaderHint, withStanding } from '../../model/transcript.ts'
 import { describedTools } from '../../tools/registry.ts'
 import { logOf, row } from '../support/events.ts'
 

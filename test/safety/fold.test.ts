@@ -253,10 +253,10 @@ describe('fold edges', () => {
   })
 
   describe('what was judged lately', () => {
-    test('is kept eight calls long', () => {
-      const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+    test('is kept sixty calls long, so that a call is known again after many others', () => {
+      const ids = Array.from({ length: 61 }, (_, at) => `c${at}`)
       expect(folded(...ids.map((id) => judged(id))).recent.map(({ callId }) => callId)).toEqual(ids.slice(1))
-      expect(folded(...ids.slice(0, 8).map((id) => judged(id))).recent).toHaveLength(8)
+      expect(folded(...ids.slice(0, 60).map((id) => judged(id))).recent).toHaveLength(60)
     })
 
     test('holds a call that was judged twice once', () => {
