@@ -1,6 +1,7 @@
 import { alertsOf, ambiguityOf } from '../db/alerts.ts'
 import { beganAt, changesNear } from '../db/changes.ts'
 import { type Db, isTransient } from '../db/connect.ts'
+import { deviceOf } from '../db/devices.ts'
 import { eventsOf } from '../db/events.ts'
 import { peopleSaid, whyReopened } from '../db/idempotency.ts'
 import { incidentById } from '../db/incidents.ts'
@@ -12,6 +13,7 @@ import { activeAlerts } from '../db/registry-view.ts'
 import { systemScope } from '../db/scope.ts'
 import { listSources } from '../db/sources.ts'
 import { chooseNearest, summarizeChange } from '../domain/change.ts'
+import { executable } from '../domain/device.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { inventoryKind, resourceKey } from '../domain/resource.ts'
@@ -50,6 +52,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const fitting = jobs?.fitting ?? []
   const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, alerts))
   const pages = await part('pages', [], async () => listAllowed(await listSources(db)))
+  const paths = await part('paths', null, async () => await pathsOf(db, resource))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
@@ -72,6 +75,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       // What was deployed or configured around its beginning, there and on what it needs.
       changes,
       resource: own,
+      // Where its agent may read and write: the directories of its service, its logs, its checkouts.
+      ...(paths && { paths }),
       // Its alert names several things and so none: one of these is meant, if any.
       ...(candidates.length > 0 && { candidates }),
       ...(fitting.length > 0 && { jobs: fitting }),
@@ -119,6 +124,16 @@ async function ownAlerts(db: Db, incidentId: string) {
     count: row.count,
     runbook: row.links.runbook,
   }))
+}
+
+/** The directories that the agent of this machine knows; null where it has none. */
+async function pathsOf(db: Db, resource: Incident['resource']): Promise<Record<string, string[]> | null> {
+  const own = resource && executable.safeParse({ kind: resource.kind, id: resource.id }).data
+  const device = own ? await deviceOf(db, own) : null
+  if (!device) return null
+  const of = (isWritable: boolean) =>
+    device.terms.roots.filter(({ writable }) => writable === isWritable).map(({ path }) => path)
+  return { writable: of(true), readable: of(false) }
 }
 
 /** Of the core API, for a part of the context. */

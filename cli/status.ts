@@ -51,7 +51,7 @@ export function addStatusCommand(program: Command): void {
 export function addUsageCommand(program: Command): void {
   withConnectionOptions(program.command('usage').description('what models and people were asked, and what it cost'))
     .option('--days <n>', 'over so many days, today included', '7')
-    .addHelpText('after', '\nExamples:\n  nightshift usage --days 30\n  nightshift config set agent.budget_day 25')
+    .addHelpText('after', '\nExample:\n  nightshift usage --days 30')
     .action(async ({ days, ...options }: ConnectionOptions & { days: string }) => {
       const { api } = connect(options)
       const used = (await api.get(`/api/v1/usage?days=${encodeURIComponent(days)}`)) as Usage

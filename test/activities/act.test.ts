@@ -12,6 +12,7 @@ import { closeByReading, lookOnce, verifyWrite } from '../../activities/verify.t
 import { closeConnections, HttpError } from '../../clients/http.ts'
 import { createModelClient } from '../../clients/model.ts'
 import { append } from '../../db/append.ts'
+import { addDevice } from '../../db/devices.ts'
 import { bodyText, eventsOf, storeBody } from '../../db/events.ts'
 import { waitOf } from '../../db/heartbeats.ts'
 import { listenLive } from '../../db/live.ts'
@@ -19,6 +20,7 @@ import { slotsNow, takeSlot } from '../../db/model-servers.ts'
 import { declareResources } from '../../db/registry.ts'
 import { putConfig, readSettings } from '../../db/settings.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
+import { deviceTerms } from '../../domain/device.ts'
 import { failedEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
 import { importSource } from '../../domain/registry.ts'
@@ -425,16 +427,12 @@ describe('think', () => {
     })
   })
 
-  describe('candidates', () => {
+  describe('context', () => {
     const database = useDatabase()
 
-    test('an alert whose label means several things gets no resource, and the model gets five of them with the reason', async () => {
+    /** What a run of this incident is given first. */
+    async function contextOf(incidentId: string) {
       const { db } = database
-      const resources = ['1', '2', '3', '4', '5', '6'].map((n) => ({
-        ...{ kind: 'node' as const, id: `app-${n}`, aliases: ['app.example.com'] },
-      }))
-      await db.transaction().execute((trx) => declareResources(trx, importSource, { resources, relations: [] }))
-      const incidentId = await openedIncident(db, { labels: { instance: 'app.example.com:9100' } })
       const deps = { db, prompts: readPrompts(), protocol: 'native' as const, model: 'scripted', environment: {} }
       const { claim, assembleContext } = contextActivities(deps)
       await new MockActivityEnvironment({
@@ -445,10 +443,49 @@ describe('think', () => {
       })
       const assembled = (await eventsOf(db, incidentId)).find(({ kind }) => kind === 'context_assembled')
       const digest = assembled?.kind === 'context_assembled' ? assembled.metadata.context.digest : ''
-      const { incident, candidates } = JSON.parse(await bodyText(db, digest))
+      return JSON.parse(await bodyText(db, digest))
+    }
+
+    test('an alert whose label means several things gets no resource, and the model gets five of them with the reason', async () => {
+      const { db } = database
+      const resources = ['1', '2', '3', '4', '5', '6'].map((n) => ({
+        ...{ kind: 'node' as const, id: `app-${n}`, aliases: ['app.example.com'] },
+      }))
+      await db.transaction().execute((trx) => declareResources(trx, importSource, { resources, relations: [] }))
+      const incidentId = await openedIncident(db, { labels: { instance: 'app.example.com:9100' } })
+      const { incident, candidates } = await contextOf(incidentId)
       expect(incident.resource).toBeNull()
       const why = 'label instance says app.example.com, which means 6 things'
       expect(candidates).toEqual(['1', '2', '3', '4', '5'].map((n) => ({ resource: `node:app-${n}`, why })))
+    })
+
+    test('the model is given the directories that the agent of its machine may read and write, before it asks', async () => {
+      const { db } = database
+      const resource = { kind: 'node' as const, id: 'web-1' }
+      const declared = { resources: [{ ...resource, aliases: [] }], relations: [] }
+      await db.transaction().execute((trx) => declareResources(trx, importSource, declared))
+      const roots = [
+        { path: '/srv/web', writable: true },
+        { path: '/var/log/web', writable: false },
+      ]
+      const device = {
+        id: 'web-1',
+        resource,
+        url: 'http://127.0.0.1:9',
+        urlEnv: null,
+        mode: 'user' as const,
+        guests: null,
+      }
+      const rest = {
+        timeoutSeconds: 10,
+        toolsAllowed: [],
+        enabled: true,
+        terms: deviceTerms.parse({ capabilities: [], roots }),
+        manifestDays: 30,
+      }
+      await db.transaction().execute((trx) => addDevice(trx, { ...device, ...rest }))
+      const incidentId = await openedIncident(db, { labels: { alertname: 'service_down', node: 'web-1' } })
+      expect((await contextOf(incidentId)).paths).toEqual({ writable: ['/srv/web'], readable: ['/var/log/web'] })
     })
   })
 })
