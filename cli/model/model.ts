@@ -27,7 +27,7 @@ export function addModelCommand(program: Command): void {
   const parent = program
     .command('model')
     .description('which models there are, and what they can do')
-    .addHelpText('after', '\nExamples:\n  nightshift model list\n  nightshift model check')
+    .addHelpText('after', '\nExample:\n  nightshift model list\n  nightshift model check')
   withConnectionOptions(
     parent.command('list').description('servers, who stands in for whom, which runs are given to which, and grades'),
   )
