@@ -119,7 +119,10 @@ const promptShown = z.looseObject({
 type PromptOptions = ConnectionOptions & { incident?: string; type?: string; kind?: InventoryKind; protocol: string }
 
 export function addPromptCommand(program: Command): void {
-  const parent = program.command('prompt').description('what a model reads of this site and of an incident')
+  const parent = program
+    .command('prompt')
+    .description('what a model reads of this site and of an incident')
+    .addHelpText('after', '\nExample:\n  nightshift prompt show --type disk_pressure --kind node')
   withConnectionOptions(
     parent
       .command('show')
