@@ -93,7 +93,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const { model, route, unknown } = await modelOfRun(deps, settings, { incidentId, attempt }, incident.type)
   const { context, parts, hintFrom, jobs, hasFittingJob, runbooks } = await gatherContext(deps, incident)
   const kind = inventoryKind.safeParse(incident.resource?.kind).data ?? null
-  const about = { type: incident.type, kind, jobs, hasFittingJob }
+  const about = { type: incident.type, kind, jobs, hasFittingJob, runbook: runbooks?.chosen?.body ?? null }
   const { system, tools, more } = await readFirstTurn({ db, prompts, settings }, protocol, about)
   const { chosen = null, others = [] } = runbooks ?? {}
   await db.transaction().execute(async (trx) => {

@@ -19,6 +19,8 @@ export type FirstTurnOf = {
   /** Names of the declared jobs, and whether one is for this resource. */
   jobs: readonly string[]
   hasFittingJob: boolean
+  /** The body of the runbook that fits; null where none does. */
+  runbook: string | null
 }
 
 export type FirstTurn = {
@@ -34,7 +36,7 @@ export type FirstTurn = {
 export async function readFirstTurn(
   { db, prompts, settings }: { db: Db; prompts: Prompts; settings: SettingsReader },
   protocol: 'native' | 'json',
-  { type, kind, jobs, hasFittingJob }: FirstTurnOf,
+  { type, kind, jobs, hasFittingJob, runbook }: FirstTurnOf,
 ): Promise<FirstTurn> {
   const offered = settings.value<string[] | null>('agent.tools', type)
   const devices = await usableDevices(db)
@@ -47,8 +49,9 @@ export async function readFirstTurn(
     has,
   )
   // An admin's own list is offered whole.
-  const lacking = hasFittingJob ? [] : (['jobs'] as const)
-  const { first, more } = offered === null ? splitTools(described, kind, lacking) : { first: described, more: [] }
+  const lacks = hasFittingJob ? [] : (['jobs'] as const)
+  const { first, more } =
+    offered === null ? splitTools(described, kind, { lacks, runbook }) : { first: described, more: [] }
   const site: SiteFacts = { ...(await readSiteFacts(systemScope(db))), sources, jobs, devices: devices.length }
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', type),

@@ -40,9 +40,14 @@ const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] =
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 /** System prompt and tool definitions of a first turn, in bytes: about a kind, at a site with devices or without, with these kinds of source. */
-export function measureFirstTurn(kind: InventoryKind | null, site: SiteFacts, sourceKinds: readonly string[]) {
+export function measureFirstTurn(
+  kind: InventoryKind | null,
+  site: SiteFacts,
+  sourceKinds: readonly string[],
+  runbook: string | null = null,
+) {
   const described = describedTools(null, site.devices > 0 ? [device] : [], sourceKinds, { jobs: site.jobs.length > 0 })
-  const { first } = splitTools(described, kind, ['jobs'])
+  const { first } = splitTools(described, kind, { lacks: ['jobs'], runbook })
   const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind), site }
   const system = Buffer.byteLength(renderSystemPrompt(readPrompts(), options))
   const tools = Buffer.byteLength(JSON.stringify(describeTools(first)))
@@ -68,16 +73,24 @@ export async function prompt(): Promise<void> {
   reportSites()
 }
 
-async function reportIncidents(): Promise<void> {
+/** The first turn of each type of incident of the lab, with the runbook that fits it. */
+export async function measureIncidents() {
   const knowledge = openKnowledge({})
   await knowledge.refresh()
-  const rows = incidents.map(({ type, kind, seen }) => {
+  return incidents.map(({ type, kind, seen }) => {
     const site = { ...sites.lab, ...(!seen && { sources: [] }) }
-    const { system, tools, first } = measureFirstTurn(kind, site, seen ? ['prometheus'] : [])
     const match = knowledge.match({ type, kind, words: '' })
-    const runbooks = Buffer.byteLength(renderRunbooks(match))
-    return [`${type} of a ${kind}`, `${first} = ${system} + ${tools}; ${match.chosen?.name} ${runbooks}`] as const
+    const turn = measureFirstTurn(kind, site, seen ? ['prometheus'] : [], match.chosen?.body ?? null)
+    const runbook = { name: match.chosen?.name ?? null, bytes: Buffer.byteLength(renderRunbooks(match)) }
+    return { type, kind, ...turn, runbook }
   })
+}
+
+async function reportIncidents(): Promise<void> {
+  const rows = (await measureIncidents()).map(
+    ({ type, kind, system, tools, first, runbook }) =>
+      [`${type} of a ${kind}`, `${first} = ${system} + ${tools}; ${runbook.name} ${runbook.bytes}`] as const,
+  )
   report('first turns of the lab (bytes: system prompt + tools; runbook)', Object.fromEntries(rows))
 }
 

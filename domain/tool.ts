@@ -140,6 +140,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   fromSource?: true
   /** Of which incidents the first turn offers it, by the kind of their resource, null for none; others get it by `more_tools`. Absent: of all. */
   firstFor?: readonly (InventoryKind | null)[]
+  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it; `more_tools` has it otherwise. */
+  isSituational?: boolean
   /** Offered only where a change was ever taken in, or an operator declared jobs. */
   needs?: 'changes' | 'jobs'
   /** What a successful answer made known. */

@@ -78,6 +78,8 @@ export type SourceTool = {
   description: string
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
+  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
+  isSituational?: boolean
   input: z.ZodObject
   /** It may ask a device instead, named by `on`: which fields mean something there alone, and which to a source alone. */
   alsoOfDevices?: { deviceFields: readonly string[]; sourceFields: readonly string[] }
@@ -110,6 +112,8 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
   name: string
   description: string
   isRare?: boolean
+  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
+  isSituational?: boolean
   input: Input
   alsoOfDevices?: SourceTool['alsoOfDevices']
   judge(args: z.output<Input>): QueryVerdict

@@ -64,6 +64,7 @@ function toolOf(spec: MeshSpec): Tool {
     names: { on: ['node', 'host', 'vm'] },
     ...(spec.inside && { inside: true }),
     ...(spec.isRare ? { firstFor: [] } : !spec.command && { firstFor: spec.firstFor ?? onMachines }),
+    ...(spec.isSituational && { isSituational: true }),
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     discovers: ({ on }) => [discovered(on.kind, on.id)],
     prepare: ({ reason: _, ...input }, context) => prepareOnDevice(input.on, input, context),

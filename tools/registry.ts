@@ -158,14 +158,16 @@ export function describedTools(
 /**
  * What the first turn of an incident about a resource of this kind offers, and what `more_tools` adds. Null: the incident names no
  * resource. What its run then finds adds the tools of that kind (`activities/ask-model.ts`). `lacks`: what there is none of for this resource.
+ * `runbook`: the body of the runbook that fits, which names what its trouble needs; it can only leave tools for later, and allows none.
  */
 export function splitTools(
   described: readonly ToolDescription[],
   kind: InventoryKind | null,
-  lacks: readonly Tool['needs'][] = [],
+  { lacks = [], runbook = null }: { lacks?: readonly Tool['needs'][]; runbook?: string | null } = {},
 ): { first: ToolDescription[]; more: ToolDescription[] } {
   const isFirst = ({ name }: ToolDescription) => {
-    const { firstFor, needs } = tools.get(name) ?? {}
+    const { firstFor, needs, isSituational } = tools.get(name) ?? {}
+    if (isSituational && runbook !== null && !runbook.includes(`\`${name}\``)) return false
     if (needs !== undefined && lacks.includes(needs)) return false
     return firstFor === undefined || firstFor.includes(kind)
   }

@@ -20,7 +20,7 @@ const reading = sourceReading.extend({
  * is that of the device tool behind it.
  */
 export const sourceTools: Tool[] = [...served.values()].map(
-  ({ name, description, isRare, input, judge, alsoOfDevices }) =>
+  ({ name, description, isRare, isSituational, input, judge, alsoOfDevices }) =>
     defineTool({
       name,
       description,
@@ -32,6 +32,7 @@ export const sourceTools: Tool[] = [...served.values()].map(
       names: alsoOfDevices ? { on: ['node', 'host', 'vm'] } : {},
       fromSource: true,
       ...(isRare && { firstFor: [] }),
+      ...(isSituational && { isSituational }),
       judgeQuery: judge,
       discovers: ({ about, isEmpty, on }) => {
         if (on) return [discovered(on.kind, on.id)]

@@ -163,14 +163,20 @@ function declarePrompt(router: Router, deps: ApiDeps): void {
 
 async function readPrompt(deps: ApiDeps, type: string, kind: InventoryKind | null, protocol: 'native' | 'json') {
   const jobs = listJobs(deps.jobs, null)
-  const about = { type, kind, jobs: jobs.map(({ name }) => name), hasFittingJob: jobs.some((job) => job.kind === kind) }
+  const match = deps.knowledge.match({ type, kind, words: '' })
+  const about = {
+    type,
+    kind,
+    jobs: jobs.map(({ name }) => name),
+    hasFittingJob: jobs.some((job) => job.kind === kind),
+    runbook: match.chosen?.body ?? null,
+  }
   const settings = await readSettings(deps.db, deps.environment)
   const { system, tools, more } = await readFirstTurn(
     { db: deps.db, prompts: readPrompts(), settings },
     protocol,
     about,
   )
-  const match = deps.knowledge.match({ type, kind, words: '' })
   const runbooks = match.chosen === null && match.others.length === 0 ? null : renderRunbooks(match)
   return withBytes({ system, tools, more, context: null, runbooks })
 }

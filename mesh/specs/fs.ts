@@ -38,6 +38,7 @@ const read = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks,
 
 export const fsRead = defineSpec({
   name: 'fs_read',
+  isSituational: true,
   capability: 'fs.read',
   about: 'Read a file on a device, or a part of it from a byte offset.',
   args: fsReadArgs,
@@ -147,6 +148,7 @@ export const diskUsageArgs = z.strictObject({
 
 export const diskUsage = defineSpec({
   name: 'disk_usage',
+  isSituational: true,
   capability: 'disk.usage',
   about:
     'What fills a device: space and inodes, deleted files held open, the largest directories and files below a path.',

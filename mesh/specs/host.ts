@@ -169,6 +169,7 @@ export const procKillArgs = z.strictObject({
 
 export const procList = defineSpec({
   name: 'proc_list',
+  isSituational: true,
   capability: 'proc.list',
   about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU now.',
   args: procListArgs,

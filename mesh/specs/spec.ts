@@ -56,6 +56,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   inside?: boolean
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
+  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
+  isSituational?: boolean
   /** Otherwise: of which incidents the first turn offers it, by the kind of their resource; absent: of all that run on a machine. */
   firstFor?: readonly InventoryKind[]
   /** The tool that models call for it, and that has other ways to such an answer. Its own name is known and not offered. */

@@ -34,6 +34,7 @@ const written = z.looseObject({ after: serviceState })
 
 export const serviceShow = defineSpec({
   name: 'service_status',
+  isSituational: true,
   capability: 'service.show',
   about:
     'State of a systemd service on a device: active or not, since when, exit status, restarts, main process, memory.',

@@ -91,6 +91,7 @@ function toCountQuery(labels: Record<string, string>): string {
 
 const describeMetrics = defineSourceTool({
   name: 'describe_metrics',
+  isSituational: true,
   description: 'Names and types of the metrics about a resource, for query_metrics.',
   input: describeInput,
   judge: ({ labels }) => judgePromql({ promql: toCountQuery(labels), windowSeconds: 0, stepSeconds: 1 }),

@@ -3,7 +3,7 @@ import { MockActivityEnvironment } from '@temporalio/testing'
 import { askModel } from '../../activities/ask-model.ts'
 import { contextActivities } from '../../activities/context.ts'
 import { rule } from '../../activities/rule.ts'
-import { measureFirstTurn, sites } from '../../bench/prompt.ts'
+import { measureIncidents, sites } from '../../bench/prompt.ts'
 import { append } from '../../db/append.ts'
 import { bodyText, eventsOf } from '../../db/events.ts'
 import { readSiteFacts } from '../../db/registry-view.ts'
@@ -101,12 +101,12 @@ describe('the prompt of a site', () => {
     expect(Buffer.byteLength(describePlatform({ ...most, sources: many }, null))).toBeLessThan(1_900)
   })
 
-  test.each([...inventoryKinds, null])(
-    'prompt and tools of a first turn in the lab are 10 kB at most, about %s',
-    (kind) => {
-      expect(measureFirstTurn(kind, lab, []).first).toBeLessThanOrEqual(10_240)
-    },
-  )
+  test('prompt and tools of the first turn of each incident of the lab are 10 kB at most, and a runbook fits it', async () => {
+    for (const { type, first, runbook } of await measureIncidents()) {
+      expect([type, runbook.name]).toEqual([type, expect.any(String)])
+      expect([type, first <= 10_240]).toEqual([type, true])
+    }
+  })
 
   test("an admin's own prompt takes the place of all of it, and constraints stay", () => {
     const options = { protocol: 'native' as const, toolsText: '', topics: null, site: lab }

@@ -108,7 +108,7 @@ describe('first turn', () => {
 
     test('a job is offered first where one is declared for the resource', () => {
       expect(names(splitTools(everything, 'node').first)).toContain('run_job')
-      const { first, more } = splitTools(everything, 'node', ['jobs'])
+      const { first, more } = splitTools(everything, 'node', { lacks: ['jobs'] })
       expect([names(first).includes('run_job'), names(more).includes('run_job')]).toEqual([false, true])
     })
 
@@ -147,6 +147,18 @@ describe('first turn', () => {
       expect(offering('disk_usage')).toEqual(expect.arrayContaining(['node', 'service_unit', 'database']))
       for (const name of ['vm_stop', 'git_log', 'git_show', 'git_revert', 'http_read', 'recent_changes'])
         expect(offering(name)).toEqual([])
+    })
+
+    test('where a runbook fits, what it does not name of the situational tools is left for more_tools, and nothing is lost', () => {
+      const { first, more } = splitTools(everything, 'node', { runbook: 'Look: `proc_list`, then `proc_kill`.' })
+      expect(names(first)).toEqual(
+        expect.arrayContaining(['proc_list', 'exec', 'search_logs', 'get_node', 'more_tools']),
+      )
+      for (const name of ['disk_usage', 'fs_read', 'service_status', 'active_alerts', 'describe_metrics'])
+        expect([names(first).includes(name), names(more).includes(name)]).toEqual([false, true])
+      expect([...names(first), ...names(more)].filter((name) => name !== 'more_tools').sort()).toEqual(
+        names(everything).sort(),
+      )
     })
 
     test('a site with few tools has no more_tools', () => {
