@@ -163,7 +163,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   await raise('disk_full')
   const incident = await spine.incident('disk_full', 'escalated')
   expect(incident.resource).toEqual({ kind: 'node', id: 'web-1' })
-  expect(offered).toEqual(expect.arrayContaining(['query_metrics', 'describe_metrics', 'more_tools']))
+  expect(offered).toEqual(expect.arrayContaining(['query_metrics', 'read_runbook', 'more_tools']))
   // The whole can be read once there is one, and what is asked for is there from then on.
   expect(offered).not.toContain('read_result')
   expect(offeredAfter).toContain('read_result')
