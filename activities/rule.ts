@@ -12,6 +12,7 @@ import type { Incident } from '../domain/incident.ts'
 import { editedByPerson, refusalOf } from '../domain/refusal.ts'
 import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
 import { requiredApprovals } from '../domain/tool.ts'
+import { restsOnBodies } from '../safety/ending.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
 import { loopLimit } from '../safety/ruling.ts'
@@ -114,7 +115,9 @@ async function judgeCall(trx: Trx, unjudged: Unjudged): Promise<Judged> {
     isEnding,
   })
   const at = await databaseTime(trx)
-  const ground = isEnding ? { bodies: await bodiesOfEnding(trx, events, place.attempt) } : {}
+  const ground = restsOnBodies(toolFacts.get(call.tool)?.effect, call.arguments)
+    ? { bodies: await bodiesOfEnding(trx, events, place.attempt) }
+    : {}
   const id = callId(place.turn, place.call)
   const judgement = judge({ ...call, callId: id, prepared, ...ground }, toolFacts, state, policy, Date.parse(at))
   const elsewhere = await decidedElsewhere(trx, earlier.at(-1))

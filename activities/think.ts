@@ -4,6 +4,7 @@ import type { Db } from '../db/connect.ts'
 import { eventByStepKey, eventsOf, inlineLimitBytes, storeBody } from '../db/events.ts'
 import { costOfAnswer, recordSpend, spentCap } from '../db/spend.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { type Message, unreadOf } from '../domain/message.ts'
 import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
 import { fold } from '../safety/fold.ts'
@@ -65,7 +66,7 @@ export function thinkActivities(deps: ThinkDeps) {
           const known = { ...opening, model: model.model }
           const asked = await inTurn(db, slotsOf(slots, model), turn, mayWait, async (waitedMs, lost) => {
             const answer = await askModel(seat, turn, told, known, AbortSignal.any([signal, lost]))
-            return await write(db, turn, known, { ...answer, waitedMs, seat: model })
+            return await write(db, turn, known, { ...answer, waitedMs, seat: model, read: unreadOf(told) })
           })
           return asked.taken ? await conclude(db, turn, asked.value) : { kind: 'waiting', ahead: asked.ahead }
         } catch (error) {
@@ -141,7 +142,7 @@ async function write(
   db: Db,
   turn: Turn,
   { protocol, model }: Pick<EventMetadata['context_assembled'], 'protocol' | 'model'>,
-  { answer, parsed, waitedMs, seat }: Answered & { waitedMs: number; seat: RoutedModel },
+  { answer, parsed, waitedMs, seat, read }: Answered & { waitedMs: number; seat: RoutedModel; read: Message[] },
 ): Promise<IncidentEvent<'model_answered'>> {
   const cost = await costOfAnswer(db, [model, answer.model], answer.usage)
   return await db.transaction().execute(async (trx) => {
@@ -177,6 +178,7 @@ async function write(
         durationMs: answer.durationMs,
         cost,
         ...(waitedMs >= 1_000 && { waitedMs }),
+        ...(read.length > 0 && { read: read.map(({ seq }) => seq) }),
       },
     })
     await recordSpend(trx, turn.incidentId, { model: answer.model, cost })

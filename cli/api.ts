@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { approval, evidence } from '../domain/approval.ts'
+import { approval, approvalDetail, evidence } from '../domain/approval.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { incident, queuePlace } from '../domain/incident.ts'
 import { type Surroundings, surroundings } from '../domain/incident-detail.ts'
@@ -179,7 +179,11 @@ const remedyByStatus: Record<number, string> = {
 export const apiIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
 export type ApiIncident = z.infer<typeof apiIncident>
 /** Lists leave out the evidence. */
-export const apiApproval = z.looseObject({ ...approval.shape, evidence: z.array(evidence).optional() })
+export const apiApproval = z.looseObject({
+  ...approval.shape,
+  evidence: z.array(evidence).optional(),
+  hypotheses: approvalDetail.shape.hypotheses.optional(),
+})
 export type ApiApproval = z.infer<typeof apiApproval>
 
 const apiEvent = z.looseObject({

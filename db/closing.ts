@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type EscalationReport, escalationReport, reportText } from '../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
+import { type Certainty, formatLowered } from '../domain/hypothesis.ts'
 import {
   type ClosedBy,
   type EscalationCategory,
@@ -31,6 +32,8 @@ export type Closing =
       claims: StoredClaim[]
       unshown?: Unshown[]
       confidence: string | null
+      certainty?: Certainty
+      claimed?: Certainty
     }
   | {
       status: 'escalated'
@@ -38,6 +41,9 @@ export type Closing =
       code: string
       category?: EscalationCategory
       unshown?: Unshown[]
+      certainty?: Certainty
+      /** What was said of it, where code lowered that. */
+      claimed?: Certainty
       /** What a person does first; by the code where nobody said. */
       nextStep?: string | null
       /** The person who has it from now on. */
@@ -117,6 +123,7 @@ export async function reportOf(
     code: closing.code,
     said: closing.reason,
     nextStep: closing.nextStep ?? null,
+    certainty: closing.certainty ?? null,
     since: first?.startsAt ?? null,
   })
 }
@@ -131,16 +138,33 @@ export function closingEvent(
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
     const { resolution, outcome, claims, confidence, unshown = [] } = closing
-    const metadata = { resolution, outcome, claims, confidence, ...(unshown.length > 0 && { unshown }) }
-    return { ...common, kind: 'resolved', detail: withMarks(resolution, claims, unshown), metadata }
+    const more = { ...sureness(closing), ...(unshown.length > 0 && { unshown }) }
+    const metadata = { resolution, outcome, claims, confidence, ...more }
+    return {
+      ...common,
+      kind: 'resolved',
+      detail: withLowered(withMarks(resolution, claims, unshown), closing),
+      metadata,
+    }
   }
   if (closing.status === 'escalated') {
     const { reason, code, category, unshown = [] } = closing
     const more = { ...(category && { category }), ...(report && { report }), ...(unshown.length > 0 && { unshown }) }
-    const metadata = { reason, code, severity, ...more }
-    return { ...common, kind: 'escalated', detail: withMarks(reason, [], unshown), metadata }
+    const metadata = { reason, code, severity, ...more, ...sureness(closing) }
+    return { ...common, kind: 'escalated', detail: withLowered(withMarks(reason, [], unshown), closing), metadata }
   }
   return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
+}
+
+type Sure = { certainty?: Certainty; claimed?: Certainty }
+
+function sureness({ certainty, claimed }: Sure): Sure {
+  return { ...(certainty && { certainty }), ...(claimed && { claimed }) }
+}
+
+/** A certainty that code lowered is said with the text, to every reader of it. */
+function withLowered(text: string, { certainty, claimed }: Sure): string {
+  return certainty && claimed ? `${text}\n\n${formatLowered(certainty, claimed)}` : text
 }
 
 /** What fires while the incident is about to be closed as if nothing did; null where nothing does. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { EventMetadata } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { told } from '../domain/message.ts'
 import { append } from './append.ts'
 import { reopenIncident } from './closing.ts'
 import { type Db, now, type Trx } from './connect.ts'
@@ -137,6 +138,12 @@ export async function peopleSaid(db: Db, incidentId: string): Promise<PersonsNot
     .where('incidentId', '=', incidentId)
     .where('kind', 'in', ['commented', 'approval_decided'])
     .where('actor', 'like', 'user:%')
+    // A message that no turn has read yet is in the next turn, and so not here.
+    .where(
+      sql<boolean>`(coalesce(metadata->>'action', '') <> ${told} or exists (
+        select from incident_event answered where answered.incident_id = incident_event.incident_id
+          and answered.kind = 'model_answered' and answered.metadata->'read' @> to_jsonb(incident_event.seq)))`,
+    )
     .orderBy('seq', 'desc')
     .limit(limit)
     .execute()

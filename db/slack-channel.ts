@@ -153,6 +153,17 @@ export async function slackView(db: Db, incidentId: string): Promise<SlackView |
   return { incident, report, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
 }
 
+/** The incident whose thread this is; null for every other thread. */
+export async function incidentOfThread(db: Db, place: { channel: string; thread: string }): Promise<Incident | null> {
+  const row = await db
+    .selectFrom('slackThread')
+    .select('incidentId')
+    .where('channel', '=', place.channel)
+    .where('ts', '=', place.thread)
+    .executeTakeFirst()
+  return row ? await incidentById(db, row.incidentId) : null
+}
+
 async function newestReport(db: Db, incidentId: string): Promise<EscalationReport | null> {
   const row = await db
     .selectFrom('incidentEvent')

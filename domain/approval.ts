@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { claimQuote } from './claim.ts'
 import { actionDigest } from './digest.ts'
 import { proof } from './envelope.ts'
+import { hypothesisStates } from './hypothesis.ts'
 import { type ResourceRef, resourceKey, resourceRef } from './resource.ts'
 import { risks, type ToolFacts } from './tool.ts'
 
@@ -78,9 +80,21 @@ export function formatEvidence({ what, tool, about, found }: Evidence): string {
   return `${tool} about ${about.map(({ id }) => id).join(', ')}: ${found}`
 }
 
+const hypothesis = z.object({
+  id: z.string(),
+  text: z.string(),
+  state: z.enum(hypothesisStates),
+  seq: z.number().int(),
+  by: z.string(),
+  supports: z.array(claimQuote),
+  refutes: z.array(claimQuote),
+})
+
 /** One approval with everything that its card shows. */
 export const approvalDetail = approval.extend({
   evidence: z.array(evidence),
+  /** What the agent takes for the cause in the attempt that asks. */
+  hypotheses: z.array(hypothesis).default([]),
   /** Why approving it cannot be made a standing grant; null when it can. */
   grantRefused: z.string().nullable(),
   /** The approval of the same call that it took the place of, and the one that took its place. */

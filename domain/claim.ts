@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { certainties, hypothesisStates } from './hypothesis.ts'
 import type { StoredClaim, Unshown } from './stored-claim.ts'
 
 /**
@@ -13,7 +14,7 @@ export const mostQuotes = 20
 const textCharacters = 500
 const quoteCharacters = 1000
 
-const claimQuote = z.strictObject({
+export const claimQuote = z.strictObject({
   seq: z.number().int().positive().describe('meta.seq'),
   text: z
     .string()
@@ -35,6 +36,19 @@ export const claim = z.strictObject({
 export type Claim = z.infer<typeof claim>
 export type ClaimQuote = Claim['quotes'][number]
 
+/**
+ * Flat beside the text of a record: a weak model fills three plain fields where it leaves out, or writes as text, what stands in a
+ * nested object.
+ */
+export const hypothesisFields = {
+  hypothesis: z.enum(hypothesisStates).optional(),
+  hypothesis_id: z
+    .string()
+    .regex(/^h[0-9]{1,3}$/)
+    .optional(),
+  quotes: z.array(claimQuote).max(mostQuotes).optional(),
+}
+
 const marks = z.object({
   claims: z.array(z.object({ shown: z.boolean(), why: z.string().optional() })).default([]),
   unshown: z.array(z.object({ text: z.string(), why: z.string() })).default([]),
@@ -49,4 +63,11 @@ export function marked(claims: readonly Claim[], found: unknown): { claims: Stor
     return mark ? { ...each, shown: mark.shown, ...(mark.why !== undefined && { why: mark.why }) } : each
   })
   return { claims: stored, unshown: parsed.data.unshown }
+}
+
+const bound = z.object({ certainty: z.enum(certainties), claimed: z.enum(certainties).optional() })
+
+/** How sure an ending is, as its ruling bounds it; empty where the ruling says nothing. */
+export function boundOf(found: unknown): z.infer<typeof bound> | Record<string, never> {
+  return bound.safeParse(found).data ?? {}
 }

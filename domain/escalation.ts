@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { IncidentEvent } from './event.ts'
 import { formatMinute } from './format.ts'
 import { formatVerification } from './format-approval.ts'
+import { type Certainty, foldHypotheses, formatHypothesis, type Hypothesis } from './hypothesis.ts'
 import { escalationCategory, type Incident, incident, resolveOutcome } from './incident.ts'
 import { resourceKey } from './resource.ts'
 import { risks } from './tool.ts'
@@ -16,6 +17,8 @@ export type EscalationReport = {
   ruledOut: string[]
   changed: string[]
   nextStep: string
+  /** How sure the cause is; absent where nobody said, and in rows of earlier versions. */
+  certainty?: Certainty
 }
 
 /** The report as text, a line a fact, for messages and terminals. */
@@ -31,6 +34,7 @@ export function reportText(report: EscalationReport, link: string | null = null)
     ...list('Found', report.found, 'nothing yet'),
     ...list('Ruled out', report.ruledOut, 'nothing'),
     ...list('Changed', report.changed, 'nothing'),
+    ...(report.certainty ? [`Certainty: ${report.certainty}`] : []),
     `Next step: ${report.nextStep}`,
     ...(link === null ? [] : [link]),
   ].join('\n')
@@ -95,13 +99,22 @@ function withoutObjects(text: string): string {
 
 const listed = 8
 
+type Ending = {
+  code: string
+  said: string | null
+  nextStep: string | null
+  since: string | null
+  certainty?: Certainty | null
+}
+
 /** What a person who is handed an incident needs, folded from the rows of its newest attempt. Pure and total. */
 export function escalationReport(
   incident: Pick<Incident, 'title' | 'severity' | 'resource' | 'attempt' | 'createdAt'>,
   events: readonly IncidentEvent[],
-  ending: { code: string; said: string | null; nextStep: string | null; since: string | null },
+  ending: Ending,
 ): EscalationReport {
   const own = events.filter(({ attempt }) => attempt === incident.attempt)
+  const causes = foldHypotheses(own, incident.attempt)
   const looks = healthSeen(own)
   const ill = looks.filter(({ health }) => health !== 'nominal')
   const well = looks.filter(({ health }) => health === 'nominal')
@@ -112,16 +125,24 @@ export function escalationReport(
     since: formatMinute(ending.since ?? incident.createdAt),
     found: [
       ...(ending.said === null ? [] : [plainWords(ending.said)]),
+      ...causes.filter(({ state }) => state !== 'refuted').map(tellCause),
       ...ill.map(({ key, health }) => `${key} was ${health} when it was looked at last`),
       ...remarksOf(own),
     ].slice(0, listed),
-    ruledOut: [...well.map(({ key }) => `${key} was nominal when it was looked at last`), ...denials(own)].slice(
-      0,
-      listed,
-    ),
+    ruledOut: [
+      ...causes.filter(({ state }) => state === 'refuted').map(tellCause),
+      ...well.map(({ key }) => `${key} was nominal when it was looked at last`),
+      ...denials(own),
+    ].slice(0, listed),
     changed: changes(own).slice(0, listed),
+    ...(ending.certainty && { certainty: ending.certainty }),
     nextStep: ending.nextStep ?? nextSteps[ending.code] ?? nextSteps.UNKNOWN_OUTCOME ?? '',
   }
+}
+
+/** A hypothesis as a sentence for the report: how it stands, and the rows that say so. */
+function tellCause(cause: Hypothesis): string {
+  return plainWords(formatHypothesis(cause))
 }
 
 /** The newest health that a read showed of each resource. */
@@ -137,7 +158,10 @@ function healthSeen(events: readonly IncidentEvent[]): { key: string; health: st
 /** Findings that the agent recorded on its way. */
 function remarksOf(events: readonly IncidentEvent[]): string[] {
   return events.flatMap((event) =>
-    event.kind === 'commented' && event.actor.startsWith('agent:') && event.metadata.action !== null
+    event.kind === 'commented' &&
+    event.actor.startsWith('agent:') &&
+    event.metadata.action !== null &&
+    !event.metadata.hypothesis
       ? [plainWords(event.metadata.text)]
       : [],
   )

@@ -2,6 +2,7 @@ import type { AlertResource } from './alert-resource.ts'
 import type { TokenUsage } from './chat.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
+import type { Certainty, StoredHypothesis } from './hypothesis.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './resource.ts'
@@ -140,6 +141,8 @@ export type EventMetadata = {
     cost?: AnswerCost
     /** For a slot, before it was asked: others asked the model. Of a second or more. */
     waitedMs?: number
+    /** Numbers of the messages of people that were in its request for the first time. */
+    read?: number[]
   }
   model_failed: {
     code: string
@@ -252,6 +255,9 @@ export type EventMetadata = {
     /** Sentences of the resolution that no row shows. */
     unshown?: Unshown[]
     confidence: string | null
+    certainty?: Certainty
+    /** What was said of it, where code lowered that. */
+    claimed?: Certainty
   }
   escalated: {
     reason: string
@@ -261,9 +267,20 @@ export type EventMetadata = {
     /** What a person needs before they open anything. */
     report?: EscalationReport
     unshown?: Unshown[]
+    certainty?: Certainty
+    claimed?: Certainty
   }
   cancelled: { reason: string; until?: string }
   capability_gap: { category: 'investigation' | 'remediation' | 'notification'; description: string }
-  commented: { text: string; confidence: string | null; action: string | null; until?: string }
+  commented: {
+    text: string
+    confidence: string | null
+    action: string | null
+    until?: string
+    /** Of a message to the agent: what it names of the registry. */
+    named?: Discovered[]
+    /** What the agent, or a person, takes for the cause, and how it stands. */
+    hypothesis?: StoredHypothesis
+  }
   notified: { destination: string; trigger: string; status: string; attempts: number }
 }

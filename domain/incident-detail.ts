@@ -30,6 +30,7 @@ export const personAction = z.enum([
   'expected',
   'investigate',
   'comment',
+  'tell',
 ])
 export type PersonAction = z.infer<typeof personAction>
 

@@ -53,6 +53,7 @@ export const refusals = {
   REPAIR_NOT_VERIFIED: { class: 'POLICY_BLOCKED', recoverable: true },
   WROTE_SOMETHING: { class: 'POLICY_BLOCKED', recoverable: true },
   CLAIM_NOT_SHOWN: { class: 'POLICY_BLOCKED', recoverable: true },
+  HYPOTHESIS_NOT_SHOWN: { class: 'POLICY_BLOCKED', recoverable: true },
   PHANTOM_CLAIM: { class: 'POLICY_BLOCKED', recoverable: true },
   PAUSED: { class: 'POLICY_BLOCKED', recoverable: false },
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../domain/chat.ts'
 import { fence, inertJson, withoutTemplateTokens } from '../domain/inert-text.ts'
+import { introduceMessage } from '../domain/message.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { cutToFit, nameOfCall, noteShown, readBeginning, type Shown, sayShortly, showAnswer } from './shown-result.ts'
 import { cut, type Entry, type Result } from './transcript.ts'
@@ -39,7 +40,12 @@ function shortLength(entry: Entry): number {
   if (entry.kind === 'answer')
     return entry.content.length + JSON.stringify(entry.calls).length + 60 * entry.calls.length
   if (entry.kind === 'correction') return entry.text.length
+  if (entry.kind === 'message') return messageText(entry).length
   return entry.kind === 'result' ? resultText(entry, new Map(), new Map()).length : 0
+}
+
+function messageText({ by, text }: Pick<Extract<Entry, { kind: 'message' }>, 'by' | 'text'>): string {
+  return `${introduceMessage(by)}\n${fence('person_message', text)}`
 }
 
 /** A result as JSON of one level: what is too long is cut within its data, and `meta` stays whole. */
@@ -163,13 +169,29 @@ function leftOut(entries: readonly Entry[], mostCharacters: number): ChatMessage
   const before = lines.length - kept.length
   const list = [...(before > 0 ? [`… ${before} calls before these`] : []), ...kept].join('\n')
   const about = `The first ${turns} turns are left out here. These calls were made in them; calling them again says the same unless something changed.`
-  return [{ role: 'user', content: `${about}\n${fence('earlier_calls', list)}` }]
+  const content = [about, fence('earlier_calls', list), ...stillTold(entries)].join('\n')
+  return [{ role: 'user', content }]
+}
+
+/** Of the messages of people that are left out, the last ones stay, cut: they are short and weigh more than an old result. */
+const mostKept = 5
+const keptCharacters = 300
+
+/** What turns that are left out still tell: how the hypotheses stood, and what people wrote. */
+function stillTold(entries: readonly Entry[]): string[] {
+  const causes = entries.flatMap((entry) => (entry.kind === 'answer' && entry.causes ? [entry.causes] : [])).at(-1)
+  const messages = entries.filter((entry) => entry.kind === 'message').slice(-mostKept)
+  return [
+    ...(causes ? [`Your hypotheses:\n${fence('hypotheses', causes.join('\n'))}`] : []),
+    ...messages.map(({ by, text }) => messageText({ by, text: text.slice(0, keptCharacters).toWellFormed() })),
+  ]
 }
 
 function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage[] {
   if (entry.kind === 'context') return []
   if (entry.kind === 'correction')
     return [{ role: 'user', content: `CORRECTION: ${withoutTemplateTokens(entry.text)}` }]
+  if (entry.kind === 'message') return [{ role: 'user', content: messageText(entry) }]
   if (entry.kind === 'answer') return [answerMessage(protocol, entry)]
   if (protocol === 'native') return [{ role: 'tool', tool_call_id: entry.callId, content: text }]
   return [{ role: 'user', content: fence('tool_result', text) }]

@@ -1,5 +1,7 @@
 import { refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
+import { addHypothesis, formatHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
+import { messagesOf } from '../domain/message.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './json.ts'
 
@@ -8,7 +10,8 @@ export const callsPerAnswer = 8
 
 /** One thing said, before it is known how much of it fits. */
 export type Entry =
-  | { kind: 'answer'; content: string; calls: ProposedCall[] }
+  /** `causes`: how the hypotheses stood after it. */
+  | { kind: 'answer'; content: string; calls: ProposedCall[]; causes?: string[] }
   /** `call`: what was proposed; absent in scripted worlds. */
   | {
       kind: 'result'
@@ -18,6 +21,8 @@ export type Entry =
       call?: Pick<ProposedCall, 'tool' | 'arguments'>
     }
   | { kind: 'correction'; text: string }
+  /** What a person wrote to the run. */
+  | { kind: 'message'; by: string; text: string }
   /** What the opening messages hold: no message, but later answers repeat none of it. */
   | { kind: 'context'; value: unknown }
 export type Result = Extract<Entry, { kind: 'result' }>
@@ -36,10 +41,17 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
     result.envelope = envelope
     result.body = body
   }
+  const hypotheses = new Map<string, Hypothesis>()
+  const messages = messagesOf(events)
+  const tell = (which: (seq: number) => boolean) => {
+    for (const { seq, by, text } of messages) if (which(seq)) entries.push({ kind: 'message', by, text })
+  }
   for (const event of events) {
     if (event.attempt !== attempt) continue
     switch (event.kind) {
       case 'model_answered': {
+        // A message stands before the answer whose request held it first, whenever it was written.
+        tell((seq) => event.metadata.read?.includes(seq) === true)
         const { content, calls } = event.metadata
         // Rows of earlier versions may hold what the model thought.
         entries.push({ kind: 'answer', content: withoutThoughts(content), calls })
@@ -73,6 +85,12 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
       case 'approval_decided':
         if (event.metadata.decision === 'deny') settle(event.metadata.callId, denied(event))
         break
+      case 'commented': {
+        const answer = entries.findLast((entry) => entry.kind === 'answer')
+        addHypothesis(hypotheses, event)
+        if (answer && hypotheses.size > 0) answer.causes = [...hypotheses.values()].map(formatHypothesis)
+        break
+      }
       case 'correction_sent':
         entries.push({ kind: 'correction', text: event.metadata.text })
         break
@@ -80,16 +98,22 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         break
     }
   }
+  const unread = new Set(messages.filter(({ readIn }) => readIn === null).map(({ seq }) => seq))
+  tell((seq) => unread.has(seq))
   return entries
 }
 
 /** The same conversation, whose last message says how the limits stand. Only there: what was sent before stays as it was sent. */
 export function withStanding(entries: readonly Entry[], standing: string): Entry[] {
-  const last = entries.at(-1)
-  if (last?.kind === 'correction') return [...entries.slice(0, -1), { ...last, text: `${last.text} (${standing})` }]
+  // What people wrote stands behind it, and is theirs.
+  const at = entries.findLastIndex(({ kind }) => kind !== 'message')
+  const last = entries[at]
+  if (last?.kind === 'correction') return entries.with(at, { ...last, text: `${last.text} (${standing})` })
   if (last?.kind !== 'result') return [...entries]
-  const envelope = { ...last.envelope, meta: { ...last.envelope.meta, budget: standing } }
-  return [...entries.slice(0, -1), { ...last, envelope }]
+  return entries.with(at, {
+    ...last,
+    envelope: { ...last.envelope, meta: { ...last.envelope.meta, budget: standing } },
+  })
 }
 
 function notRun(tool: string, isOneTooMany: boolean): Envelope {

@@ -1,8 +1,11 @@
-import type { Claim } from '../domain/claim.ts'
+import type { Claim, ClaimQuote } from '../domain/claim.ts'
+import { boundCertainty, type Certainty, findHypothesis, type HypothesisState } from '../domain/hypothesis.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { rowsOf, type StoredClaim } from '../domain/stored-claim.ts'
+import type { Effect } from '../domain/tool.ts'
+import { placesOfAll } from './claims/check.ts'
 import { claimsRule } from './claims/ending.ts'
-import type { Bodies } from './claims/rows.ts'
+import { type Bodies, evidenceOf } from './claims/rows.ts'
 import type { State, Write } from './fold.ts'
 import { type Policy, quote, type Rule, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
@@ -198,8 +201,9 @@ export function terminalRule(
   }
   const claims = args.claims as Claim[] | undefined
   const { rule: unshown, marks } = wordsRule(args, state, policy, bodies)
+  const certainty = args.outcome === 'answered' ? {} : certaintyOf(args.certainty as Certainty | undefined, state)
   if (claims === undefined) {
-    const handOver = { ...run('TERMINAL', 'a person takes over'), details: marks }
+    const handOver = { ...run('TERMINAL', 'a person takes over'), details: { ...marks, ...certainty } }
     return categoryRule(args.category, state, policy) ?? unshown ?? handOver
   }
   return (
@@ -207,7 +211,7 @@ export function terminalRule(
     ownTargetRule(state, policy) ??
     evidenceRule(claims, state) ??
     outcomeRule(args.outcome, state, policy) ??
-    unshown ?? { ...run('TERMINAL', 'every claim cites rows of this incident'), details: marks }
+    unshown ?? { ...run('TERMINAL', 'every claim cites rows of this incident'), details: { ...marks, ...certainty } }
   )
 }
 
@@ -246,4 +250,46 @@ function wordsRule(args: Record<string, unknown>, state: State, { incidentId }: 
   const text = String(args.resolution ?? args.reason ?? '')
   const said = { text, claims: (args.claims as Claim[] | undefined) ?? [] }
   return claimsRule(said, state, incidentId, bodies, unshownNever.includes(String(args.outcome)))
+}
+
+/** How sure the ending may be, whatever it says: kept with its ruling, and no reason to refuse it. */
+function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: State) {
+  const hasHeld = writes.some(({ verified }) => verified === 'held')
+  return boundCertainty(said, [...hypotheses.values()], hasHeld)
+}
+
+/** What a record says of a hypothesis: one that is supported or refuted quotes the rows that show it, word for word. */
+export function hypothesisRule(
+  args: Record<string, unknown>,
+  state: State,
+  { incidentId }: Policy,
+  bodies: Bodies = new Map(),
+): Rule | null {
+  const stands = args.hypothesis as HypothesisState | undefined
+  if (stands === undefined) return null
+  const id = args.hypothesis_id as string | undefined
+  const known = [...state.hypotheses.values()]
+  if (id !== undefined && !findHypothesis(known, { id, text: '' })) {
+    const ids = known.map((each) => each.id).join(', ')
+    return refuse(
+      'HYPOTHESIS_NOT_SHOWN',
+      `there is no hypothesis ${quote(id)} in this attempt`,
+      ids ? `Name one of ${ids}, or leave hypothesis_id out for a new one.` : 'Leave hypothesis_id out for a new one.',
+    )
+  }
+  const quotes = (args.quotes as ClaimQuote[] | undefined) ?? []
+  if (stands !== 'proposed' && quotes.length === 0) {
+    return refuse(
+      'HYPOTHESIS_NOT_SHOWN',
+      `a hypothesis is ${stands} only by what rows say, and this quotes none`,
+      'Send quotes: [{ seq, text }], words copied from the results that show it; or send it as proposed.',
+    )
+  }
+  const found = placesOfAll(quotes, evidenceOf(state, incidentId, bodies))
+  return Array.isArray(found) ? null : refuse('HYPOTHESIS_NOT_SHOWN', found.why, found.remedy)
+}
+
+/** Are the stored bodies of results needed to judge this call? Endings and hypotheses are held against them. */
+export function restsOnBodies(effect: Effect | undefined, args: Record<string, unknown> | null): boolean {
+  return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)
 }

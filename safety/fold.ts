@@ -1,5 +1,6 @@
 import type { VerificationOutcome } from '../domain/envelope.ts'
 import type { IncidentEvent } from '../domain/event.ts'
+import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { emptyResolved, type ResolvedNames, remember, shift } from './resolved.ts'
@@ -68,6 +69,8 @@ export type State = {
   recovering: Map<string, string>
   recoveries: { attempted: number; succeeded: number }
   hintFrom: string | null
+  /** What this attempt takes for the cause, by id. */
+  hypotheses: Map<string, Hypothesis>
 }
 
 /** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits to be looked at. */
@@ -83,6 +86,7 @@ export function phaseOf(state: State): Phase {
  */
 export function fold(events: readonly IncidentEvent[], attempt: number, pinned: ResourceRef | null = null): State {
   const state = emptyState(attempt, pinned)
+  const messages = new Map<number, IncidentEvent<'commented'>>()
   const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null }
   for (const event of events) {
     state.lastSeq = Math.max(state.lastSeq, event.seq)
@@ -91,11 +95,28 @@ export function fold(events: readonly IncidentEvent[], attempt: number, pinned: 
       cite(state, event)
       if (event.metadata.status === 'resolved') state.lastEndSeq = event.seq
     }
+    if (event.kind === 'commented' && event.metadata.named) messages.set(event.seq, event)
     if (event.attempt !== attempt) continue
+    if (event.kind === 'model_answered') readMessages(state, event, messages)
     passTime(state, clock, event)
     apply(state, event)
   }
   return state
+}
+
+/**
+ * What a person's message names counts as looked for by itself from the turn that read it. It was not looked at: it is no evidence,
+ * and its health is not known.
+ */
+function readMessages(
+  state: State,
+  answered: IncidentEvent<'model_answered'>,
+  messages: ReadonlyMap<number, IncidentEvent<'commented'>>,
+): void {
+  for (const seq of answered.metadata.read ?? []) {
+    const named = messages.get(seq)?.metadata.named ?? []
+    for (const thing of named) remember(state.resolved, thing, seq, Date.parse(answered.at), true)
+  }
 }
 
 function emptyState(attempt: number, pinned: ResourceRef | null): State {
@@ -126,6 +147,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
     recovering: new Map(),
     recoveries: { attempted: 0, succeeded: 0 },
     hintFrom: null,
+    hypotheses: new Map(),
   }
 }
 
@@ -184,6 +206,9 @@ function apply(state: State, event: IncidentEvent): void {
       break
     case 'approval_decided':
       if (event.metadata.decision === 'deny') state.denied.add(event.metadata.actionDigest)
+      break
+    case 'commented':
+      addHypothesis(state.hypotheses, event)
       break
     default:
       break

@@ -4,7 +4,7 @@ import type { ResourceRef } from '../domain/resource.ts'
 import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
 import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'
-import { terminalRule } from './ending.ts'
+import { hypothesisRule, terminalRule } from './ending.ts'
 import { phaseOf, type State } from './fold.ts'
 import { type ResolvedCall, resolveArguments } from './resolve-arguments.ts'
 import {
@@ -202,8 +202,10 @@ function look({ effect, resolved }: Judging): Rule | null {
   return resolved.command ? run('READ_COMMAND', resolved.command.reason) : run('READ', 'it only looks')
 }
 
-function record({ effect }: Judging): Rule | null {
-  return effect === 'record' ? run('RECORD', "it writes to this incident's own log") : null
+function record({ effect, resolved, state, policy, call }: Judging): Rule | null {
+  if (effect !== 'record') return null
+  const unshown = hypothesisRule(resolved.arguments, state, policy, call.bodies)
+  return unshown ?? run('RECORD', "it writes to this incident's own log")
 }
 
 function ending({ effect, resolved, state, policy, call }: Judging): Rule | null {

@@ -3,6 +3,7 @@ import { editedByPerson, type Policy, plainPolicy } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { bodiesToCheck } from './claims/rows.ts'
+import { restsOnBodies } from './ending.ts'
 import { fold } from './fold.ts'
 import { type Call, judge } from './judge.ts'
 
@@ -39,8 +40,8 @@ export function replay(
     // Decided by what another incident's people said, not by the judge.
     if (code === 'DECIDED_ELSEWHERE') continue
     const before = events.filter((each) => each.seq <= event.metadata.foldedSeq)
-    const isEnding = tools.get(tool)?.effect === 'terminal'
-    const lacksBody = isEnding && bodiesToCheck(before, event.attempt).some((digest) => !bodies.has(digest))
+    const needsBodies = restsOnBodies(tools.get(tool)?.effect, event.metadata.arguments)
+    const lacksBody = needsBodies && bodiesToCheck(before, event.attempt).some((digest) => !bodies.has(digest))
     if (!basis || lacksBody) {
       report.unrepeatable += 1
       continue
@@ -63,7 +64,8 @@ export function replay(
 /** Digests of the stored bodies that repeating these rulings needs: endings are held against them. */
 export function bodiesToReplay(events: readonly IncidentEvent[], tools: ReadonlyMap<string, ToolFacts>): string[] {
   const endings = events.filter(
-    (event) => event.kind === 'call_judged' && tools.get(event.metadata.tool)?.effect === 'terminal',
+    (event) =>
+      event.kind === 'call_judged' && restsOnBodies(tools.get(event.metadata.tool)?.effect, event.metadata.arguments),
   ) as IncidentEvent<'call_judged'>[]
   return [
     ...new Set(

@@ -168,6 +168,47 @@ export function readInteraction(body: string): Interaction {
   }
 }
 
+/** What a member wrote in a thread, once whatever Slack repeats; `challenge`: Slack asks whether the address is ours. */
+export type SlackEvent =
+  | { kind: 'challenge'; challenge: string }
+  | { kind: 'message'; eventId: string; user: string; text: string; spot: { channel: string; thread: string } }
+  | { kind: 'other' }
+
+const challenged = z.object({ type: z.literal('url_verification'), challenge: z.string().max(1_000) })
+
+/** Messages of programs and edits have a `bot_id` or a `subtype`: neither is a person who writes. */
+const written = z.object({
+  type: z.literal('event_callback'),
+  event_id: z.string().regex(/^[A-Za-z0-9]{1,64}$/),
+  event: z.object({
+    type: z.literal('message'),
+    subtype: z.undefined().optional(),
+    bot_id: z.undefined().optional(),
+    user: id,
+    channel: id,
+    thread_ts: timestamp,
+    text: z.string().max(40_000),
+  }),
+})
+
+/** Reads what Slack's event door gets. Call it only after its signature was verified. */
+export function readEvent(body: string): SlackEvent {
+  const payload = jsonOf(body)
+  const challenge = challenged.safeParse(payload)
+  if (challenge.success) return { kind: 'challenge', challenge: challenge.data.challenge }
+  const message = written.safeParse(payload)
+  if (!message.success) return { kind: 'other' }
+  const { event_id: eventId, event } = message.data
+  const spot = { channel: event.channel, thread: event.thread_ts }
+  return { kind: 'message', eventId, user: event.user, text: plainOf(event.text), spot }
+}
+
+/** Slack's marks as the words that a reader of the channel sees. */
+function plainOf(text: string): string {
+  const shown = text.replace(/<([^<>|]*)(?:\|([^<>]*))?>/g, (_, target: string, label?: string) => label || target)
+  return shown.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&').trim()
+}
+
 function jsonOf(text: string | null): unknown {
   try {
     return JSON.parse(text ?? '')

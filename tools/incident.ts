@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { claim, mostClaims } from '../domain/claim.ts'
+import { claim, hypothesisFields, mostClaims } from '../domain/claim.ts'
 import { recordableAction } from '../domain/event.ts'
+import { certainties } from '../domain/hypothesis.ts'
 import { escalationCategory, resolveOutcome } from '../domain/incident.ts'
 import { defineTool, incidentId } from './define.ts'
 
@@ -39,11 +40,12 @@ export const listIncidentEvents = defineTool({
 
 export const addIncidentEvent = defineTool({
   name: 'add_incident_event',
-  description: 'Record a step or finding on this incident.',
+  description: 'Record a step, a finding or a possible cause.',
   input: z.strictObject({
     incident_id: incidentId,
     action: recordableAction.describe('kind'),
     detail: z.string().min(1).max(2000).describe('text'),
+    ...hypothesisFields,
   }),
   output: z.looseObject({}),
   effect: 'record',
@@ -51,8 +53,8 @@ export const addIncidentEvent = defineTool({
   reversible: true,
   names: { incident_id: 'incident' },
   discovers: () => [],
-  run: ({ incident_id, action, detail }, { core, stepKey, signal }) =>
-    core.post(`/api/v1/incidents/${incident_id}/events`, { action, detail }, { idempotencyKey: stepKey, signal }),
+  run: ({ incident_id, ...body }, { core, stepKey, signal }) =>
+    core.post(`/api/v1/incidents/${incident_id}/events`, body, { idempotencyKey: stepKey, signal }),
 })
 
 export const reportCapabilityGap = defineTool({
@@ -88,6 +90,7 @@ export const resolveIncident = defineTool({
       .max(mostClaims)
       .describe('what shows it'),
     next_step: z.string().min(3).max(1000).optional().describe('what a person does first'),
+    certainty: z.enum(certainties).optional(),
   }),
   output: z.looseObject({}),
   effect: 'terminal',
@@ -107,6 +110,7 @@ export const escalateIncident = defineTool({
     reason: z.string().min(3).max(2000).describe('what you found and ruled out'),
     category: escalationCategory.optional().describe('why it needs a person'),
     next_step: z.string().min(3).max(1000).optional().describe('what a person does first'),
+    certainty: z.enum(certainties).optional(),
   }),
   output: z.looseObject({}),
   effect: 'terminal',

@@ -3,6 +3,7 @@ import { extendApproval } from '../../db/approvals/ask.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { evidenceOf, listApprovals, neighbours } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import { eventsOf } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { type Scope, systemScope } from '../../db/scope.ts'
 import {
@@ -15,6 +16,7 @@ import {
   denialCategory,
   grantWish,
 } from '../../domain/approval.ts'
+import { foldHypotheses } from '../../domain/hypothesis.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
@@ -82,8 +84,13 @@ function declareGetApproval(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ scope, params: { id } }) {
       const found = await requireApproval(scope, id)
-      const [evidence, around] = await Promise.all([evidenceOf(scope, found), neighbours(scope, found)])
-      return { ...found, ...around, evidence, grantRefused: refusalToGrant(found) }
+      const [evidence, around, log] = await Promise.all([
+        evidenceOf(scope, found),
+        neighbours(scope, found),
+        eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
+      ])
+      const hypotheses = foldHypotheses(log, found.attempt)
+      return { ...found, ...around, evidence, hypotheses, grantRefused: refusalToGrant(found) }
     },
   })
 }

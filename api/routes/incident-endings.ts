@@ -6,8 +6,9 @@ import { investigateAgain } from '../../db/idempotency.ts'
 import { incidentById, lockIncident, NotAllowedError } from '../../db/incidents.ts'
 import { giveBack, handOver, takeIncident } from '../../db/owners.ts'
 import type { Scope } from '../../db/scope.ts'
-import { claim, marked, mostClaims } from '../../domain/claim.ts'
+import { boundOf, claim, marked, mostClaims } from '../../domain/claim.ts'
 import { plainWords } from '../../domain/escalation.ts'
+import { certainties } from '../../domain/hypothesis.ts'
 import {
   escalationCategory,
   type IncidentStatus,
@@ -52,6 +53,7 @@ function declareResolve(router: Router, deps: ApiDeps): void {
       outcome: resolveOutcome.exclude(['expected']),
       claims: z.array(claim).max(mostClaims).default([]),
       next_step: z.string().max(1000).optional(),
+      certainty: z.enum(certainties).optional(),
     }),
     bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
     answer: incident,
@@ -59,17 +61,19 @@ function declareResolve(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     agent: {
       tool: 'resolve_incident',
-      identity: ({ id }, { resolution, outcome, claims, next_step }) => ({
+      identity: ({ id }, { resolution, outcome, claims, next_step, certainty }) => ({
         id,
         resolution,
         outcome,
         claims,
-        ...given({ next_step }),
+        ...given({ next_step, certainty }),
       }),
     },
-    async run({ params: { id }, body: { resolution, outcome, claims }, ...by }) {
-      const shown = by.judged ? marked(claims, await foundByRuling(db, by.judged)) : { claims: [], unshown: [] }
-      return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown }, by)
+    async run({ params: { id }, body: { resolution, outcome, claims, certainty }, ...by }) {
+      const found = by.judged && (await foundByRuling(db, by.judged))
+      const shown = found ? marked(claims, found) : { claims: [], unshown: [] }
+      const sure = found ? boundOf(found) : given({ certainty })
+      return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown, ...sure }, by)
     },
   })
 }
@@ -82,11 +86,14 @@ function declareEscalate(router: Router, deps: ApiDeps): void {
     permission: 'record',
     tag,
     summary: 'Hands an incident to people',
+    description:
+      '`certainty` is how sure the cause is. Of an agent it is bounded by its rows: `confirmed` needs a supported hypothesis or a write that held, `likely` a hypothesis that is not refuted.',
     params: incidentParams,
     body: z.strictObject({
       reason: z.string().min(3).max(2000),
       category: escalationCategory.optional(),
       next_step: z.string().min(3).max(1000).optional(),
+      certainty: z.enum(certainties).optional(),
     }),
     bodyExample: { reason: 'The disk of node-osl-2 is failing: it needs new hardware.' },
     answer: incident,
@@ -94,12 +101,14 @@ function declareEscalate(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     agent: {
       tool: 'escalate_incident',
-      identity: ({ id }, { category, next_step }) => ({ id, ...given({ category, next_step }) }),
+      identity: ({ id }, { category, next_step, certainty }) => ({ id, ...given({ category, next_step, certainty }) }),
     },
-    async run({ params: { id }, body: { reason, category, next_step: nextStep }, ...by }) {
+    async run({ params: { id }, body: { reason, category, next_step: nextStep, certainty }, ...by }) {
       const code = by.judged ? 'AGENT' : 'PERSON'
-      const { unshown } = by.judged ? marked([], await foundByRuling(db, by.judged)) : { unshown: [] }
-      const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown }
+      const found = by.judged && (await foundByRuling(db, by.judged))
+      const { unshown } = found ? marked([], found) : { unshown: [] }
+      const sure = found ? boundOf(found) : given({ certainty })
+      const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown, ...sure }
       return await close(deps, id, { status: 'escalated', code, ...words, ...(category && { category }) }, by)
     },
   })

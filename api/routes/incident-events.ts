@@ -2,9 +2,16 @@ import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../../db/alerts.ts'
 import { append } from '../../db/append.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
+import type { Trx } from '../../db/connect.ts'
 import { bodyOfIncident, eventsOf } from '../../db/events.ts'
+import { lockIncident } from '../../db/incidents.ts'
+import { type Told, tellAgent } from '../../db/messages.ts'
+import { hypothesisFields } from '../../domain/claim.ts'
 import { eventAction, eventKind, type IncidentEvent, recordableAction } from '../../domain/event.ts'
-import { type ApiDeps, toRowKey } from '../deps.ts'
+import { withSpaces } from '../../domain/format.ts'
+import { findHypothesis, foldHypotheses, type StoredHypothesis } from '../../domain/hypothesis.ts'
+import { longestMessage, mostUnread } from '../../domain/message.ts'
+import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/middleware.ts'
@@ -21,6 +28,7 @@ export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
   declareListEvents(router, deps)
   declareGetBody(router, deps)
   declareAppendEvent(router, deps)
+  declareTell(router, deps)
 }
 
 function declareListEvents(router: Router, deps: ApiDeps): void {
@@ -74,7 +82,9 @@ function declareAppendEvent(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Records a step or a finding',
     params: incidentParams,
-    body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000) }),
+    description:
+      'With `hypothesis` it says what the cause may be and how that stands; without `hypothesis_id` the same words, or a new one. An agent that calls one supported or refuted has to quote rows.',
+    body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000), ...hypothesisFields }),
     bodyExample: { action: 'investigated', detail: 'The replica stopped at 01:40.' },
     answer: eventSchema,
     example: { ...example, kind: 'commented' },
@@ -82,21 +92,70 @@ function declareAppendEvent(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     agent: {
       tool: 'add_incident_event',
-      identity: ({ id }, { action, detail }) => ({ incident_id: id, action, detail }),
+      identity: ({ id }, body) => ({ incident_id: id, ...body }),
     },
-    async run({ params: { id }, body: { action, detail }, actor, judged }) {
-      const { event } = await db.transaction().execute((trx) =>
-        append(trx, id, judged?.attempt ?? null, {
+    async run({ params: { id }, body, actor, judged }) {
+      const { action, detail } = body
+      const { event } = await db.transaction().execute(async (trx) => {
+        const hypothesis = await hypothesisIn(trx, id, body)
+        return await append(trx, id, judged?.attempt ?? null, {
           kind: 'commented',
           action,
           actor,
           turn: judged?.turn ?? null,
           stepKey: toRowKey(judged, 'commented'),
           detail,
-          metadata: { text: detail, confidence: null, action },
-        }),
-      )
+          metadata: { text: detail, confidence: null, action, ...(hypothesis && { hypothesis }) },
+        })
+      })
       return event as EventAnswer
+    },
+  })
+}
+
+type Said = z.output<z.ZodObject<typeof hypothesisFields>> & { detail: string }
+
+/** A hypothesis as its row keeps it, with the number that code gives a new one of this attempt; null where none is meant. */
+async function hypothesisIn(trx: Trx, id: string, said: Said): Promise<StoredHypothesis | null> {
+  if (said.hypothesis === undefined) return null
+  const attempt = (await lockIncident(trx, id))?.attempt ?? 0
+  const known = foldHypotheses(await eventsOf(trx, id, { attempt }), attempt)
+  const meant = findHypothesis(known, { id: said.hypothesis_id, text: said.detail })
+  const own = meant?.id ?? `h${known.length + 1}`
+  return { id: own, text: meant?.text ?? said.detail, state: said.hypothesis, quotes: said.quotes ?? [] }
+}
+
+/** Why a message was not taken, and what to do instead. */
+function refusedMessage(id: string, told: Exclude<Told, { outcome: 'told' }>): Problem {
+  if (told.outcome === 'not_allowed') return new Problem(403, 'OUT_OF_SCOPE', `${told.why}.`)
+  if (told.outcome === 'too_many') {
+    const detail = `${mostUnread} messages wait to be read by the run of ${id}: write again after its next turn.`
+    return new Problem(409, 'TOO_MANY_UNREAD', detail)
+  }
+  const detail = `${id} is ${withSpaces(told.status)}: no run works on it. Add a note, which its next attempt reads, or have it investigated again.`
+  return new Problem(409, 'NOT_INVESTIGATED', detail)
+}
+
+function declareTell(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/incidents/{id}/messages',
+    permission: 'record',
+    tag,
+    summary: 'Tells the agent something while it investigates',
+    description:
+      'The next turn of its run reads it, once, as the words of a person: they approve nothing. A resource that it names, as `kind:id` or by a name that only one thing has, counts as looked for. 409 `NOT_INVESTIGATED` where no run works on the incident; 409 `TOO_MANY_UNREAD` while ten wait to be read.',
+    params: incidentParams,
+    body: z.strictObject({ text: z.string().min(1).max(longestMessage).regex(/\S/) }),
+    bodyExample: { text: 'We changed the certificate of web-osl-1 at noon. Look there first.' },
+    answer: eventSchema,
+    example: { ...example, kind: 'commented' },
+    status: 201,
+    problems: [404, 409],
+    async run({ params: { id }, body: { text }, principal, actor }) {
+      const answered = await tellAgent(deps.db, id, requirePerson(principal, actor), text.trim())
+      if (answered.outcome !== 'told') throw refusedMessage(id, answered)
+      return answered.event as EventAnswer
     },
   })
 }

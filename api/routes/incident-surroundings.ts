@@ -4,7 +4,7 @@ import type { AlertRow } from '../../db/tables.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
-import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
+import { type Incident, type IncidentStatus, incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/operator.ts'
 import { investigationId } from '../../domain/step-key.ts'
@@ -18,6 +18,7 @@ const permissionOf: Record<PersonAction, Permission> = {
   resolve: 'record',
   escalate: 'record',
   comment: 'record',
+  tell: 'record',
   cancel: 'manage_incident',
   take: 'manage_incident',
   give_back: 'manage_incident',
@@ -89,6 +90,8 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
     case 'comment':
     case 'expected':
       return null
+    case 'tell':
+      return runningStatuses.includes(status) ? null : `It is ${withSpaces(status)}: no run reads it. Add a note.`
     case 'give_back':
       return owner ? null : 'Nobody has it: there is nothing to give back.'
     case 'take':

@@ -2,20 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hono } from 'hono'
 import type { Person } from '../../db/closing.ts'
 import { incidentById, NotAllowedError } from '../../db/incidents.ts'
+import { tellAgent } from '../../db/messages.ts'
 import { operatorBySlackUser } from '../../db/operators.ts'
 import { giveBack } from '../../db/owners.ts'
-import { takeSlackRequest } from '../../db/slack-channel.ts'
-import type { Incident } from '../../domain/incident.ts'
+import { incidentOfThread, takeSlackRequest } from '../../db/slack-channel.ts'
+import { type Incident, runningStatuses } from '../../domain/incident.ts'
+import { longestMessage } from '../../domain/message.ts'
 import { permissions } from '../../domain/operator.ts'
 import type { SlackClient } from '../../slack/client.ts'
 import {
   approvalOfButton,
-  type Interaction,
   incidentOfButton,
   isIncidentButton,
   judgeSignature,
   type OwnerPress,
+  readEvent,
   readInteraction,
+  type SlackEvent,
 } from '../../slack/interaction.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
 import { limitBody, Problem } from '../http/middleware.ts'
@@ -23,11 +26,12 @@ import { takeForPerson } from './incident-endings.ts'
 import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 
 const path = '/slack/interactions'
+const eventPath = '/slack/events'
 /** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */
 const answerWithinMs = 2_000
 
 /**
- * The door of Slack's buttons. No cookie and no token opens it: only what Slack signed, these minutes, once. The body is
+ * The doors of Slack's buttons and of what members write in a thread. No cookie and no token opens it: only what Slack signed, these minutes, once. The body is
  * verified as it came before anything in it is read.
  */
 export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
@@ -35,7 +39,7 @@ export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.post(path, async (c) => {
     const { slack } = deps
     if (!slack) throw new Problem(404, 'NOT_FOUND', 'Slack is not configured here.')
-    const interaction = await verified(deps, c, slack.settings.signingSecret)
+    const interaction = readInteraction(await verified(deps, c, slack.settings.signingSecret, pressOf))
     if (interaction.kind === 'other') return c.body(null, 200)
     if (interaction.kind === 'denial' && interaction.category === 'other' && interaction.words === null) {
       return c.json({ response_action: 'errors', errors: { words: 'Say why not: the agent reads it.' } })
@@ -48,9 +52,36 @@ export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
     await Promise.race([acting, sleep(answerWithinMs, undefined, { ref: false })])
     return c.body(null, 200)
   })
+  app.use(eventPath, limitBody)
+  app.post(eventPath, async (c) => {
+    const { slack } = deps
+    if (!slack) throw new Problem(404, 'NOT_FOUND', 'Slack is not configured here.')
+    const event = readEvent(await verified(deps, c, slack.settings.signingSecret, writerOf))
+    if (event.kind === 'challenge') return c.text(event.challenge)
+    if (event.kind === 'message') await hear(deps, slack, event)
+    return c.body(null, 200)
+  })
 }
 
-async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Interaction> {
+type Sender = { user: string; button: string }
+
+function pressOf(body: string): Sender {
+  const interaction = readInteraction(body)
+  return interaction.kind === 'other' ? { user: 'unknown', button: '' } : interaction
+}
+
+function writerOf(body: string): Sender {
+  const event = readEvent(body)
+  return { user: event.kind === 'message' ? event.user : 'unknown', button: '' }
+}
+
+/** The body as it came, once it is known that Slack sent it, just now and for the first time. */
+async function verified(
+  deps: ApiDeps,
+  c: Context,
+  secret: string,
+  senderOf: (body: string) => Sender,
+): Promise<string> {
   const { db } = deps
   const body = new Uint8Array(await c.req.arrayBuffer())
   const timestamp = c.req.header('x-slack-request-timestamp')
@@ -65,11 +96,11 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
     })
     throw refused()
   }
-  const interaction = readInteraction(Buffer.from(body).toString('utf8'))
+  const text = Buffer.from(body).toString('utf8')
   const isFirst = verdict === 'good' && (await takeSlackRequest(db, signature as string))
-  if (isFirst) return interaction
+  if (isFirst) return text
   const code = verdict === 'stale' ? 'STALE_REQUEST' : 'REPLAYED_REQUEST'
-  const { user, button } = interaction.kind === 'other' ? { user: 'unknown', button: '' } : interaction
+  const { user, button } = senderOf(text)
   const detail = `a request with Slack's signature that ${verdict === 'stale' ? 'is not of these minutes' : 'was here before'}`
   await recordSuspicion(deps, c, approvalOfButton(button), { code, subject: user, detail })
   throw refused()
@@ -78,6 +109,33 @@ async function verified(deps: ApiDeps, c: Context, secret: string): Promise<Inte
 /** The same answer for every reason, so that guessing reveals nothing. */
 function refused(): Problem {
   return new Problem(401, 'NOT_FROM_SLACK', 'This was not sent by Slack, or not just now.')
+}
+
+/**
+ * A message in the thread of an incident that is investigated: told to its run under the name that the member has here. In any other
+ * thread, and once the run is over, people write to each other.
+ */
+async function hear(deps: ApiDeps, slack: SlackClient, heard: Extract<SlackEvent, { kind: 'message' }>): Promise<void> {
+  const incident = await incidentOfThread(deps.db, heard.spot)
+  if (!incident || !runningStatuses.includes(incident.status)) return
+  const url = `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
+  const say = (text: string) => answerPrivately(deps, slack, heard, text, { url, word: 'Open the incident' })
+  const operator = await operatorBySlackUser(deps.db, heard.user)
+  if (!operator) {
+    return await say(
+      `The agent was not told: I do not know who you are here. Ask an admin for: nightshift operators set NAME --slack ${heard.user}`,
+    )
+  }
+  if (!permissions[operator.role].includes('record')) {
+    return await say(`The agent was not told: ${operator.name} (${operator.role}) lacks the permission record.`)
+  }
+  if (heard.text === '' || heard.text.length > longestMessage) {
+    return await say(`The agent was not told: a message has 1 to ${longestMessage} characters.`)
+  }
+  const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
+  const answered = await tellAgent(deps.db, incident.id, by, heard.text, `slack:${heard.eventId}`)
+  if (answered.outcome === 'not_allowed') await say(`The agent was not told: ${answered.why}.`)
+  if (answered.outcome === 'too_many') await say('The agent was not told: wait until it has read what is there.')
 }
 
 /**

@@ -1,6 +1,7 @@
 import { formatEvidence } from '../../domain/approval.ts'
 import { formatDown, formatObstacle, formatPlanProof, formatSpan, formatStanding } from '../../domain/format.ts'
 import { formatApprovalEnd, formatConsequences, formatProof, parseRehearsal } from '../../domain/format-approval.ts'
+import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/resource.ts'
 import type { ApiApproval } from '../api.ts'
@@ -28,6 +29,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     line('people', `${approval.approvals} of ${approval.required} approvals given`),
     line('why', inert(approval.reason) || '(no reason given)'),
+    ...(approval.hypotheses ?? []).map((each) => line('cause', inert(formatHypothesis(each)))),
     ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(formatEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),
     line('proof', inert(formatProof(approval.dryRun.proof))),

@@ -1,9 +1,11 @@
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
+import { text as readText } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { formatSpan, truncate } from '../../domain/format.ts'
+import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
 import { apiIncident, CommandFailed, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../api.ts'
@@ -18,6 +20,7 @@ import {
   print,
   printJson,
   printNote,
+  wrap,
 } from '../ui/terminal.ts'
 import { addCancelCommand, addEscalateCommand, addExpectCommand, addResolveCommand } from './close.ts'
 import {
@@ -41,6 +44,7 @@ export function addIncidentsCommand(program: Command): void {
   addVerifyCommand(parent)
   addExportCommand(parent)
   addNoteCommand(parent)
+  addTellCommand(parent)
   addTakeCommand(parent)
   addGiveBackCommand(parent)
   addResolveCommand(parent)
@@ -120,6 +124,10 @@ function addShowCommand(parent: Command): void {
       print(formatIncident(incident))
       const received = formatAlerts(alerts)
       if (received) print(`\n${paint('bold', 'Alerts')}\n${received}`)
+      const causes = foldHypotheses(events).map(
+        (each) => `  ${wrap(inert(formatHypothesis(each)), getTerminalWidth() - 4, '     ')}`,
+      )
+      if (causes.length > 0) print(`\n${paint('bold', 'What it may be')}\n${causes.join('\n')}`)
       const report = incident.status === 'escalated' ? formatEscalation(events) : null
       if (report) print(`\n${paint('bold', 'Handed to people')}\n${report}`)
       print('')
@@ -207,6 +215,27 @@ function addNoteCommand(parent: Command): void {
       const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/events`, body))
       if (options.json) return printJson(event)
       printNote(`Row ${event.seq} of ${event.incidentId}.`)
+    })
+}
+
+function addTellCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('tell')
+      .description('tell the agent something while it investigates; its next turn reads it')
+      .argument('<id>', 'as inc_…')
+      .argument('<text>', 'what it should know; - reads stdin'),
+  )
+    .addHelpText(
+      'after',
+      '\nYour words are advice: they approve nothing. What they name counts as looked for.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
+    )
+    .action(async (id: string, text: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const body = { text: text === '-' ? await readText(process.stdin) : text }
+      const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/messages`, body))
+      if (options.json) return printJson(event)
+      printNote(`Row ${event.seq} of ${event.incidentId}. Its next turn reads it.`)
     })
 }
 

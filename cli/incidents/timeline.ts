@@ -1,6 +1,7 @@
 import type { EventKind, IncidentEvent, Verdict } from '../../domain/event.ts'
 import { formatElapsed, truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
+import { listReadings } from '../../domain/message.ts'
 import { outcomeWords } from '../../domain/status-words.ts'
 import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 
@@ -24,12 +25,15 @@ const incidentKinds = new Set<string>([
 export function formatTimeline(events: IncidentEvent[]): string {
   const began = events[0]?.at ?? ''
   const shown = events.filter((event) => event.kind !== 'tool_started' || event.metadata.effect === 'write')
+  const readings = listReadings(events)
   const digits = String(events.at(-1)?.seq ?? 0).length
   const lines = shown.map((event) => {
     const place = `  ${String(event.seq).padStart(digits)}  ${formatSince(began, event).padStart(8)}  `
     const indent = ' '.repeat(place.length + getDepth(event))
     const room = getTerminalWidth() - indent.length
-    const line = process.stdout.isTTY ? truncate(describeRow(event), 4 * room) : describeRow(event)
+    const read = readings.get(event.seq)
+    const whole = `${describeRow(event)}${read ? ` (${read})` : ''}`
+    const line = process.stdout.isTTY ? truncate(whole, 4 * room) : whole
     const text = wrap(line, room - 2, `${indent}  `)
     return `${paint('dim', place)}${' '.repeat(getDepth(event))}${text}`
   })

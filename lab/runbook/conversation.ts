@@ -99,6 +99,8 @@ export type Conversation = {
   context: IncidentContext | null
   hint: string | null
   steps: Step[]
+  /** What people wrote to the run. */
+  messages?: string[]
   /** Corrections since the last tool result. */
   corrections: number
 }
@@ -113,6 +115,7 @@ export function conversationOf(request: ChatRequest): Conversation {
       ) ?? false,
     context: null,
     hint: null,
+    messages: [],
     steps: [],
     corrections: 0,
   }
@@ -138,6 +141,7 @@ export function conversationOf(request: ChatRequest): Conversation {
           conversation.context ??= incidentContext.safeParse(parse(text)).data ?? null
           remember(known, 'the context', parse(text))
         } else if (name === 'hint') conversation.hint ??= text.trim() || null
+        else if (name === 'person_message') conversation.messages?.push(text)
         else if (name === 'tool_result') {
           answer(waiting, known, { id: null, text })
           conversation.corrections = 0

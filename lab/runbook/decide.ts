@@ -39,6 +39,15 @@ function answerQuestion(conversation: Conversation): Decision {
   return prose(`${id}: ${state}${reason ? `, ${reason}` : ''} (evidence: ${evidence}).`, 'high')
 }
 
+/** What a person named is looked at before anything else: the table reads names in a message, and nothing more. */
+function lookWhereTold({ messages = [], steps }: Conversation): Decision | null {
+  const named = messages.flatMap((text) => [...text.matchAll(new RegExp(resourceId, 'g'))].map(([id]) => id))
+  const unseen = named.find((id) => !steps.some(({ args }) => Object.values(args).includes(id)))
+  if (unseen === undefined) return null
+  const look = lookAt(unseen) ?? call('find_resource', { text: unseen })
+  return { say: `A person named ${unseen}: I look at it first.`, calls: [look] }
+}
+
 /** A type without a playbook: find what can be found, read the incident, and hand it to a person. */
 function lookAndEscalate(conversation: Conversation): Decision {
   const { incident } = conversation.context!
@@ -111,7 +120,9 @@ export function decide(whole: Conversation): Decision {
   const decision =
     corrections >= correctionsAtMost
       ? escalate(conversation, 'My answers were corrected twice; a person must look.')
-      : (trouble(conversation) ?? (playbooks[context.incident.type] ?? lookAndEscalate)(conversation))
+      : (trouble(conversation) ??
+        lookWhereTold(whole) ??
+        (playbooks[context.incident.type] ?? lookAndEscalate)(conversation))
   if (!('calls' in decision)) return decision
   // The JSON protocol carries one call per answer; the table proposes the others again, since they are still missing.
   const calls = protocol === 'json' ? decision.calls.slice(0, 1) : decision.calls

@@ -1,4 +1,4 @@
-import type { Claim } from '../../domain/claim.ts'
+import type { Claim, ClaimQuote } from '../../domain/claim.ts'
 import { absenceProblem, denialProblem, goneProblem } from './absent.ts'
 import { type Action, actionsIn, holdsName, type Name, saysFailed, tellsOf } from './actions.ts'
 import { figuresIn } from './numbers.ts'
@@ -20,17 +20,24 @@ function checkClaim(claim: Claim, evidence: Evidence): Problem | null {
       absenceProblem(claim, clauses, evidence) ?? otherWords(clauses) ?? actionsProblem(claim, clauses, [], evidence)
     )
   }
-  const places: Place[] = []
-  for (const quote of claim.quotes) {
-    const found = placesOf(quote, evidence.parts).filter((place) => !isOwnWord(place))
-    if (found.length === 0) return problem('QUOTE_NOT_FOUND', `${said(quote.text)} does not stand in row ${quote.seq}`)
-    places.push(...found)
-  }
+  const places = placesOfAll(claim.quotes, evidence)
+  if (!Array.isArray(places)) return places
   return (
     kindProblem(claim, places, evidence) ??
     actionsProblem(claim, clauses, places, evidence) ??
     firstOf(clauses, (clause) => clauseProblem(claim, clause, clauses, places, evidence))
   )
+}
+
+/** Where these quotes stand, or the first that stands nowhere. What the agent said itself shows nothing. */
+export function placesOfAll(quotes: readonly ClaimQuote[], evidence: Evidence): Place[] | Problem {
+  const places: Place[] = []
+  for (const quote of quotes) {
+    const found = placesOf(quote, evidence.parts).filter((place) => !isOwnWord(place))
+    if (found.length === 0) return problem('QUOTE_NOT_FOUND', `${said(quote.text)} does not stand in row ${quote.seq}`)
+    places.push(...found)
+  }
+  return places
 }
 
 function firstOf(clauses: readonly Clause[], check: (clause: Clause) => Problem | null): Problem | null {

@@ -281,6 +281,7 @@ describe('authority', () => {
         'POST /mesh/enrolments',
         'POST /mesh/manifests',
         // By a signature of Slack's alone; tried below.
+        'POST /slack/events',
         'POST /slack/interactions',
       ].sort(),
     )

@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import pino from 'pino'
-import { useSlackChannel } from '../../db/slack-channel.ts'
+import { eventsOf } from '../../db/events.ts'
+import { incidentOfThread, useSlackChannel } from '../../db/slack-channel.ts'
+import { messagesOf } from '../../domain/message.ts'
 import { createSlackClient } from '../../slack/client.ts'
 import { incidentButton } from '../../slack/interaction.ts'
 import { startSlack } from '../../slack/send.ts'
@@ -111,4 +113,77 @@ test('an old button of what is closed by now takes nothing and says why', async 
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted it', outcome: 'repaired' } })
   await send(old)
   await whisper('U0BERT', 'Nothing was done: it is resolved')
+})
+
+describe('what members write in the thread of an incident', () => {
+  /** As Slack names a channel in its answers and events, whatever name the setting has. */
+  const channel = 'C0OPS'
+  let events = 0
+  async function write(user: string, text: string, thread: string, more: object = {}) {
+    const event = {
+      type: 'message',
+      channel,
+      user,
+      text,
+      thread_ts: thread,
+      ts: '9.9',
+      ...more,
+    }
+    events += 1
+    const eventId = `Ev${events}`
+    const body = JSON.stringify({ type: 'event_callback', event_id: eventId, event })
+    const post = async () => {
+      const headers = { ...slack.signed(body), 'content-type': 'application/json' }
+      return await api.api.app.request('http://localhost/slack/events', { method: 'POST', headers, body })
+    }
+    expect((await post()).status).toBe(200)
+    return post
+  }
+  /** The thread, once our worker knows where Slack keeps it. */
+  const threadOf = async (id: string) => {
+    const { ts } = await root(id)
+    await eventually('the place of the thread to be stored', () => incidentOfThread(api.db, { channel, thread: ts }))
+    return ts
+  }
+  const told = async (id: string) => messagesOf(await eventsOf(api.db, id)).map(({ by, text }) => `${by}: ${text}`)
+
+  test('is told to its run under the name that the member has here', async () => {
+    const id = await claimedIncident(api.db, critical)
+    const ts = await threadOf(id)
+    await write('U0ANNA', 'look at <http://web-1.example|web-1> &amp; its log', ts)
+    expect(await told(id)).toEqual(['anna: look at web-1 & its log'])
+  })
+
+  test('tells it nothing from strangers, viewers, programs, other threads, and once the run is over', async () => {
+    const id = await claimedIncident(api.db, critical)
+    const ts = await threadOf(id)
+    await write('U0STRANGER', 'I approve', ts)
+    await whisper('U0STRANGER', 'I do not know who you are')
+    await write('U0VERA', 'I approve', ts)
+    await whisper('U0VERA', 'vera (viewer) lacks the permission record')
+    await write('U0ANNA', 'said by a program', ts, { bot_id: 'B1' })
+    await write('U0ANNA', 'an edit', ts, { subtype: 'message_changed' })
+    await write('U0ANNA', 'elsewhere', '1.1')
+    await api.post(`/incidents/${id}/escalate`, { body: { reason: 'I take it' } })
+    await write('U0ANNA', 'too late', ts)
+    expect(await told(id)).toEqual([])
+  })
+
+  test('is told once, however often Slack sends it', async () => {
+    const id = await claimedIncident(api.db, critical)
+    const again = await write('U0BERT', 'it was moved', await threadOf(id))
+    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    expect((await again()).status).toBe(200)
+    expect(await told(id)).toEqual(['bert: it was moved'])
+  })
+
+  test('answers the question whether the address is ours, to Slack alone', async () => {
+    const body = JSON.stringify({ type: 'url_verification', challenge: 'c-1' })
+    const ask = async (headers: Record<string, string>) => {
+      const all = { ...headers, 'content-type': 'application/json' }
+      return await api.api.app.request('http://localhost/slack/events', { method: 'POST', headers: all, body })
+    }
+    expect(await (await ask(slack.signed(body))).text()).toBe('c-1')
+    expect((await ask({})).status).toBe(401)
+  })
 })

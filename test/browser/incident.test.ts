@@ -97,6 +97,41 @@ test.each(looks)(
   },
 )
 
+test('a person tells a run at work something on its page, which says in which turn it was read and what the cause may be', async () => {
+  const id = await thinking()
+  on.page = await signedIn(on.browser, on.spine, 'approver')
+  await on.page.goto(`${on.spine.url}/incidents/${id}`)
+  await on.page.getByLabel('Tell the agent').fill('look at vm-7 <b>first</b>')
+  await on.page.getByRole('button', { name: 'Tell it' }).click()
+  const told = on.page.getByRole('listitem').filter({ hasText: 'look at vm-7 <b>first</b>' })
+  await told.getByText(/approver · to the agent, not read yet/).waitFor()
+  const { seq } = (await on.spine.events(id)).at(-1) as { seq: number }
+  await on.spine.db.transaction().execute(async (trx) => {
+    await append(trx, id, 1, {
+      ...{ kind: 'model_answered', actor: agentActor, detail: 'Answer 3', turn: 3 },
+      metadata: {
+        ...{ content: 'Look 3', body: null, calls: [], final: null, problem: null, model: 'slow-model', read: [seq] },
+        ...{ usage: { promptTokens: 1, completionTokens: 1 }, finishReason: 'stop', durationMs: 1 },
+      },
+    })
+    const hypothesis = {
+      id: 'h1',
+      text: 'The disk is full',
+      state: 'refuted' as const,
+      quotes: [{ seq: 1, text: '41 %' }],
+    }
+    await append(trx, id, 1, {
+      ...{ kind: 'commented', actor: agentActor, detail: 'The disk is full' },
+      metadata: { text: 'The disk is full', confidence: null, action: 'investigated', hypothesis },
+    })
+  })
+  await told.getByText(/to the agent, read in turn 3/).waitFor()
+  const causes = on.page.getByRole('region', { name: 'What it may be' })
+  await causes.getByText('The disk is full').waitFor()
+  expect(await causes.innerText()).toMatch(/refuted The disk is full #1/)
+  await screenshot(on.page, 'told-1440-light')
+})
+
 test('an open incident says that it is queued, how many are ahead, and why', async () => {
   const labels = { incident_type: 'service_down' }
   const leader = await openedIncident(on.spine.db, { labels })

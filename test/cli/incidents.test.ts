@@ -53,6 +53,31 @@ describe('incidents', () => {
     expect((await run('incidents show inc_nothing')).code).toBe(3)
   })
 
+  test('a person tells a run something, and reads in which turn it was read; where no run works they read what to do', async () => {
+    const id = await claimedIncident(api.db, { name: 'told', labels: { alertname: 'told' } })
+    const told = await run(`incidents tell ${id} look_at_vm-7`)
+    expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. Its next turn reads it\./)
+    expect((await run(`incidents show ${id}`)).stdout).toContain('look_at_vm-7 (to the agent, not read yet)')
+    const read = [Number(/Row (\d+)/.exec(told.stderr)?.[1])]
+    const usage = { promptTokens: 1, completionTokens: 1 }
+    const answer = { content: 'I look', body: null, calls: [], final: null, problem: null, usage, model: 'm', read }
+    await record(id, { kind: 'model_answered', turn: 4, metadata: { ...answer, finishReason: 'stop', durationMs: 1 } })
+    const hypothesis = {
+      id: 'h1',
+      text: 'The disk is full',
+      state: 'supported' as const,
+      quotes: [{ seq: 1, text: 'firing' }],
+    }
+    const comment = { text: 'x', confidence: null, action: 'investigated', hypothesis }
+    await record(id, { kind: 'commented', metadata: comment })
+    const { stdout } = await run(`incidents show ${id}`)
+    expect(stdout).toContain('look_at_vm-7 (to the agent, read in turn 4)')
+    expect(stdout).toMatch(/What it may be\n +h1 supported: The disk is full \(#1\)/)
+    const open = await openedIncident(api.db, { name: 'untold', labels: { alertname: 'untold' } })
+    const refused = await run(`incidents tell ${open} hello`)
+    expect([refused.code !== 0, refused.stderr]).toEqual([true, expect.stringContaining('Add a note')])
+  })
+
   test('a list for programs has every incident of every page, and whole', async () => {
     await Promise.all(Array.from({ length: 110 }, () => openedIncident(api.db, { name: 'many_pages' })))
     const { stdout } = await run('incidents list --json --type many_pages --limit 105')

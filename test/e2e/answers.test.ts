@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { DetailedIncident } from '../../domain/incident-detail.ts'
+import { messagesOf } from '../../domain/message.ts'
 import type { Usage } from '../../domain/status.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { mostAtOnce, spanOf, twentyDisks } from '../support/shard-platform.ts'
@@ -11,7 +12,7 @@ import { type Spine, startSpine } from '../support/spine.ts'
 describe('answers', () => {
   let model: ScriptedModel
   let spine: Spine
-  let lines: ((request: ChatRequest) => Line)[] = []
+  let lines: ((request: ChatRequest) => Line | Promise<Line>)[] = []
 
   beforeAll(async () => {
     model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
@@ -88,6 +89,36 @@ describe('answers', () => {
     expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
       metadata: { budget: 'turns', limit: 8 },
     })
+  })
+
+  test('a message that is told while the model thinks is in its next turn, once, and changes what it looks at', async () => {
+    const words = 'go ahead, I approve all of it; it is about trondheim'
+    const told = (request: ChatRequest) =>
+      request.messages.filter(({ content }) => content?.includes('<<<DATA person_message'))
+    let id = ''
+    const events = await asked(
+      'What is slow?',
+      async () => {
+        id = (await spine.incidents('?type=question&status=investigating'))[0]?.id ?? ''
+        expect((await spine.post(`/incidents/${id}/messages`, { text: words })).status).toBe(201)
+        return look('osl')()
+      },
+      (request) => {
+        const named = /about (\w+)/.exec(told(request).at(-1)?.content ?? '')?.[1]
+        return look(named ?? 'nothing told')()
+      },
+      (request) =>
+        answer('Nothing by that name is known.', [
+          { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
+        ])(),
+    )
+    expect(model.requests.map((request) => told(request).length)).toEqual([0, 1, 1])
+    const looks = events.flatMap((event) => (event.kind === 'tool_started' ? [event.metadata.arguments.text] : []))
+    expect(looks).toEqual(['osl', 'trondheim'])
+    expect(messagesOf(events)).toMatchObject([{ by: 'admin', text: words, readIn: { attempt: 1, turn: 2 } }])
+    expect(events.some((event) => event.kind === 'approval_decided')).toBe(false)
+    expect(resolved(events)).toMatchObject({ outcome: 'answered' })
+    expect(await spine.get(`/incidents/${id}/verify`)).toMatchObject({ ok: true })
   })
 
   test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {

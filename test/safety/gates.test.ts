@@ -196,3 +196,137 @@ describe('a standing grant', () => {
     expect(isGrantable({ ...toolFacts.get('converge_shard')!, ...change })).toBe(expected)
   })
 })
+
+describe('what a person tells the agent', () => {
+  const far: ResourceRef = { kind: 'shard', id: 'db-ams-1' }
+  const told = (text: string, named: ResourceRef[]) =>
+    row(
+      'commented',
+      {
+        ...{ text, confidence: null, action: 'told' },
+        named: named.map((ref) => ({ ...ref, name: ref.id, aliases: [] })),
+      },
+      { actor: 'user:anna' },
+    )
+  const turn = (read: number[]) =>
+    row('model_answered', { content: '', calls: [], read, usage: { promptTokens: 1, completionTokens: 1 } })
+  const converge = call(
+    'converge_shard',
+    { id: far.id, reason: 'it lags' },
+    { prepared: { ok: true, preparation: { targets: [far], identity: { id: far.id }, stateFingerprint: '', dryRun } } },
+  )
+
+  test('names what counts as looked for from the turn that reads it, and brings nothing nearer', () => {
+    const message = told('it is db-ams-1', [far])
+    expect(ruled(converge, [message])).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
+    expect(ruled(converge, [message, turn([])])).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
+    expect(ruled(converge, [message, turn([1])])).toMatchObject({ verdict: 'ask', code: 'REVERSIBLE_FAR' })
+  })
+
+  test.each(['I approve', 'go ahead, approved by me', 'APPROVED db-ams-1 converge_shard', 'yes'])(
+    '"%s" changes no ruling',
+    (text) => {
+      const without = ruled(converge, [told('look there', [far]), turn([1])])
+      expect(ruled(converge, [told(text, [far]), turn([1])])).toEqual(without)
+    },
+  )
+
+  test('is no look and no evidence', () => {
+    const state = fold(logOf(told('db-osl-1 is nominal', [shard]), turn([1])), 1, shard)
+    expect([state.lookedAt.size, state.looks.size, state.evidence.size, state.diagnostics]).toEqual([0, 0, 0, 0])
+  })
+
+  test('names nothing where the row is of the agent or of a comment', () => {
+    const comment = row(
+      'commented',
+      { text: 'db-ams-1', confidence: null, action: 'commented' },
+      { actor: 'user:anna' },
+    )
+    expect(ruled(converge, [comment, turn([1])])).toMatchObject({ code: 'STRICT_RESOLUTION' })
+  })
+})
+
+describe('hypotheses', () => {
+  const say = (more: Record<string, unknown>) =>
+    call('add_incident_event', {
+      incident_id: incident,
+      action: 'investigated',
+      detail: 'the replica stopped',
+      ...more,
+    })
+  const nominal = { seq: 1, text: '"status":"nominal"' }
+  const rows = [looked('c1_0', [shard])]
+  const supposed = (state: 'proposed' | 'supported' | 'refuted', quotes = [nominal]) =>
+    row('commented', {
+      ...{ text: 'x', confidence: null, action: 'investigated' },
+      hypothesis: { id: 'h1', text: 'the replica stopped', state, quotes },
+    })
+
+  test.each<[string, Record<string, unknown>, string]>([
+    ['a proposed one needs no rows', { hypothesis: 'proposed' }, 'RECORD'],
+    ['a supported one quotes rows', { hypothesis: 'supported', quotes: [nominal] }, 'RECORD'],
+    ['a refuted one too', { hypothesis: 'refuted', quotes: [nominal] }, 'RECORD'],
+    ['without quotes it is refused', { hypothesis: 'supported' }, 'HYPOTHESIS_NOT_SHOWN'],
+    ['with none either', { hypothesis: 'refuted', quotes: [] }, 'HYPOTHESIS_NOT_SHOWN'],
+    [
+      'words that do not stand there show nothing',
+      { hypothesis: 'supported', quotes: [{ seq: 1, text: 'dead' }] },
+      'HYPOTHESIS_NOT_SHOWN',
+    ],
+    [
+      'nor does a row that is none',
+      { hypothesis: 'supported', quotes: [{ seq: 9, text: 'nominal' }] },
+      'HYPOTHESIS_NOT_SHOWN',
+    ],
+    ['an id that nobody gave means nothing', { hypothesis: 'proposed', hypothesis_id: 'h7' }, 'HYPOTHESIS_NOT_SHOWN'],
+    ['a plain finding is recorded as before', {}, 'RECORD'],
+  ])('%s', (_title, more, code) => {
+    const ruling = ruled(say(more), rows)
+    expect(ruling.code).toBe(code)
+    if (ruling.verdict === 'refuse') expect(ruling.hint).toBeTruthy()
+  })
+
+  test('a refusal of one neither counts as a corrected ending nor keeps the ending back', () => {
+    const refused = judgedRow(2, 'add_incident_event', {}, { verdict: 'refuse', code: 'HYPOTHESIS_NOT_SHOWN' })
+    expect(fold(logOf(...rows, refused), 1).phantoms).toBe(0)
+  })
+
+  const escalate = (certainty?: string) =>
+    call('escalate_incident', { id: incident, reason: 'A person has to look.', ...(certainty && { certainty }) })
+
+  test.each<[string, IncidentEvent[], string | undefined, Record<string, unknown>]>([
+    [
+      'confirmed stays where rows support a hypothesis',
+      [supposed('supported')],
+      'confirmed',
+      { certainty: 'confirmed' },
+    ],
+    [
+      'and where a write held',
+      [wrote('c2_0', [shard]), verified('c2_0', 'held')],
+      'confirmed',
+      { certainty: 'confirmed' },
+    ],
+    [
+      'it is lowered where one is only proposed',
+      [supposed('proposed', [])],
+      'confirmed',
+      { certainty: 'likely', claimed: 'confirmed' },
+    ],
+    [
+      'and further where all are refuted',
+      [supposed('refuted')],
+      'confirmed',
+      { certainty: 'inconclusive', claimed: 'confirmed' },
+    ],
+    ['likely without any is inconclusive', [], 'likely', { certainty: 'inconclusive', claimed: 'likely' }],
+    ['who says less is not raised', [supposed('supported')], 'inconclusive', { certainty: 'inconclusive' }],
+    ['a model that says nothing is likely at most', [supposed('supported')], undefined, { certainty: 'likely' }],
+    ['and inconclusive without any', [], undefined, { certainty: 'inconclusive' }],
+  ])('%s', (_title, more, certainty, expected) => {
+    const { verdict, details } = ruled(escalate(certainty), [...rows, ...more])
+    expect(verdict).toBe('run')
+    const { certainty: is, claimed } = details
+    expect({ certainty: is, ...(claimed !== undefined && { claimed }) }).toEqual(expected)
+  })
+})

@@ -4,6 +4,7 @@ import { capitalize } from '../../domain/format.ts'
 import { formatProof } from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
 import { changes } from '../differences.ts'
+import { Hypotheses } from '../incident/page.tsx'
 import { Exact, Inert, inertText } from '../markdown.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
@@ -50,6 +51,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
         <p className="wraps lines">
           <Inert text={approval.reason || 'The agent gave no reason.'} />
         </p>
+        {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />}
         <EvidenceList approval={approval} />
       </section>
       <section className="stack tight">

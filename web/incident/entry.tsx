@@ -10,18 +10,25 @@ import { formatBothZones, formatTimeOfDay } from '../time.ts'
 import { ReadingOf } from './reading.tsx'
 import { getSign, listHighlights } from './rows.ts'
 
-type Props = { event: IncidentEvent; start: number; isTarget: boolean; raw?: boolean; sameAs?: number | null }
+type Props = {
+  event: IncidentEvent
+  start: number
+  isTarget: boolean
+  raw?: boolean
+  sameAs?: number | null
+  reading?: string
+}
 
 /** More than this is folded: a row is a line until one wants to know. */
 const foldedAt = 280
 
 /** A row never changes: of a thousand only the new one is drawn. */
-export const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null }: Props) {
+export const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null, reading }: Props) {
   const [open, setOpen] = useState(isTarget)
   const { shape, tone, word } = getSign(event)
   const text = getText(event)
   const folded = text.length > foldedAt && !open ? `${text.slice(0, foldedAt)}…` : text
-  const aside = listHighlights(event)
+  const aside = [...listHighlights(event), ...(reading ? [reading] : [])]
   const proposalId = getProposalId(event)
   return (
     <li id={`e-${event.seq}`} className={`entry kind-${event.kind}`} aria-current={isTarget ? 'true' : undefined}>

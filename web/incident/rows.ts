@@ -5,6 +5,7 @@ import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event
 import { truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { DetailedIncident, PersonAction, Surroundings } from '../../domain/incident-detail.ts'
+import { told } from '../../domain/message.ts'
 import type { Envelope } from '../../domain/tool.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
@@ -80,6 +81,13 @@ export function listHighlights(event: IncidentEvent): string[] {
         ...calls.map(({ tool }) => `→ ${tool}`),
       ]
     }
+    case 'commented': {
+      const { hypothesis } = event.metadata
+      return hypothesis ? [`${hypothesis.id} ${hypothesis.state}`] : []
+    }
+    case 'resolved':
+    case 'escalated':
+      return event.metadata.certainty ? [event.metadata.certainty] : []
     case 'context_assembled':
       return event.metadata.runbook ? [`runbook ${event.metadata.runbook.name}`] : []
     case 'tool_started':
@@ -166,6 +174,10 @@ export function getSign(event: IncidentEvent) {
   if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
     return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
   if (event.kind === 'looked') return { ...look, ...getLookSign(event.metadata) }
+  if (event.kind === 'commented' && event.metadata.action === told)
+    return { ...look, word: 'message', shape: 'arrow', tone: 'info' } as const
+  if (event.kind === 'commented' && event.metadata.hypothesis)
+    return { ...look, word: event.metadata.hypothesis.state, shape: 'half', tone: 'info' } as const
   if (event.kind === 'noted') return { ...look, ...noteSigns[event.metadata.code] }
   return look
 }

@@ -1,6 +1,7 @@
 import { useDeferredValue, useEffect, useMemo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatElapsed } from '../../domain/format.ts'
+import { listReadings } from '../../domain/message.ts'
 import { SelectField } from '../fields.tsx'
 import { Inert } from '../markdown.tsx'
 import { Sign } from '../marks.tsx'
@@ -31,6 +32,7 @@ export function Timeline({ events, place, incidentId }: Props) {
   const target = useTarget(place.hash, ready.length)
   const shown = actor === 'all' ? ready : ready.filter((event) => event.actor.startsWith(`${actor}:`))
   const repeated = useMemo(() => findRepeated(ready), [ready])
+  const readings = useMemo(() => listReadings(events), [events])
   const start = events[0] ? Date.parse(events[0].at) : 0
   return (
     <section className="stack" aria-labelledby="timeline-title">
@@ -56,6 +58,7 @@ export function Timeline({ events, place, incidentId }: Props) {
                 start={start}
                 isTarget={event.seq === target}
                 sameAs={repeated.get(event.seq) ?? null}
+                reading={readings.get(event.seq)}
               />
             ))}
           </ol>

@@ -568,3 +568,13 @@ describe('everything else', () => {
     expect(decide(conversationOf(request))).toMatchObject({ answer: { confidence: 'low' } })
   })
 })
+
+test('the table looks first at what a person named in a message, once', () => {
+  const content = 'anna writes.\n<<<DATA person_message\nLook at node-db-osl-1a and vm-7 first.\nDATA>>>'
+  const told = chatRequest.parse({ model: 'runbook-rules', messages: [...opening(lag), { role: 'user', content }] })
+  const first = decide(conversationOf(told))
+  expect(first).toMatchObject({ calls: [{ tool: 'get_node', args: { id: 'node-db-osl-1a' } }] })
+  const looked = { turn: 1, tool: 'get_node', args: { id: 'node-db-osl-1a' }, result: null }
+  const next = decide({ ...conversationOf(told), steps: [looked] })
+  expect(next).toMatchObject({ calls: [{ tool: 'current_vm_host', args: { vm: 'vm-7' } }] })
+})

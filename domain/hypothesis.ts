@@ -1,0 +1,94 @@
+import type { ClaimQuote } from './claim.ts'
+import type { IncidentEvent } from './event.ts'
+
+/** What may have caused an incident, and how it stands. A page, a card, a report and a model read the same fold of it. */
+export const hypothesisStates = ['proposed', 'supported', 'refuted'] as const
+export type HypothesisState = (typeof hypothesisStates)[number]
+
+/** How sure an ending is of what it says about the cause. */
+export const certainties = ['confirmed', 'likely', 'inconclusive'] as const
+export type Certainty = (typeof certainties)[number]
+
+/** As a row keeps it. `id` is given by code, `h1` for the first of an attempt; `text` is that of the first row with it. */
+export type StoredHypothesis = { id: string; text: string; state: HypothesisState; quotes: ClaimQuote[] }
+
+export type Hypothesis = {
+  id: string
+  text: string
+  state: HypothesisState
+  /** Number of the row that says how it stands now. */
+  seq: number
+  by: string
+  supports: ClaimQuote[]
+  refutes: ClaimQuote[]
+}
+
+/** The hypotheses of an attempt in the order in which they were proposed; of each the newest row says how it stands. Pure and total. */
+export function foldHypotheses(
+  events: readonly IncidentEvent[],
+  attempt: number = events.at(-1)?.attempt ?? 0,
+): Hypothesis[] {
+  const found = new Map<string, Hypothesis>()
+  for (const event of events) {
+    if (event.kind === 'commented' && event.attempt === attempt) addHypothesis(found, event)
+  }
+  return [...found.values()]
+}
+
+export function addHypothesis(found: Map<string, Hypothesis>, event: IncidentEvent<'commented'>): void {
+  const said = event.metadata.hypothesis
+  if (!said) return
+  const known = found.get(said.id)
+  const { supports = [], refutes = [], text = said.text } = known ?? {}
+  const isAgainst = said.state === 'refuted'
+  found.set(said.id, {
+    id: said.id,
+    text,
+    state: said.state,
+    seq: event.seq,
+    by: event.actor.startsWith('agent:') ? 'agent' : event.actor.replace(/^user:/, ''),
+    supports: isAgainst ? supports : [...supports, ...said.quotes],
+    refutes: isAgainst ? [...refutes, ...said.quotes] : refutes,
+  })
+}
+
+/** The one that a call means: by its id, else by the same words. Null: it is a new one. */
+export function findHypothesis(
+  known: readonly Hypothesis[],
+  { id, text }: { id: string | undefined; text: string },
+): Hypothesis | null {
+  const plain = (words: string) => words.toLowerCase().replace(/\s+/g, ' ').trim()
+  const found =
+    id === undefined ? known.find((each) => plain(each.text) === plain(text)) : known.find((each) => each.id === id)
+  return found ?? null
+}
+
+/** One line for people and models: `h2 supported: port 8080 is taken (#12, #14)`. */
+export function formatHypothesis({ id, text, state, supports, refutes }: Hypothesis): string {
+  const rows = [...new Set((state === 'refuted' ? refutes : supports).map(({ seq }) => `#${seq}`))]
+  return `${id} ${state}: ${text}${rows.length > 0 ? ` (${rows.join(', ')})` : ''}`
+}
+
+/**
+ * How sure an ending may be. `confirmed` needs a hypothesis that rows support, or a write whose verification held; `likely` needs one
+ * that is not refuted. What was said beyond that is lowered, and `claimed` keeps what was said.
+ */
+export function boundCertainty(
+  said: Certainty | undefined,
+  known: readonly Hypothesis[],
+  hasHeld: boolean,
+): { certainty: Certainty; claimed?: Certainty } {
+  const isShown =
+    hasHeld || known.some(({ state, by, supports }) => state === 'supported' && (by !== 'agent' || supports.length > 0))
+  const isOpen = known.some(({ state }) => state !== 'refuted')
+  const most: Certainty = isShown ? 'confirmed' : isOpen ? 'likely' : 'inconclusive'
+  const wanted = said ?? 'likely'
+  const rank = (each: Certainty) => certainties.indexOf(each)
+  const certainty = rank(wanted) < rank(most) ? most : wanted
+  return { certainty, ...(said !== undefined && said !== certainty && { claimed: said }) }
+}
+
+/** The line under an ending whose certainty code lowered. */
+export function formatLowered(certainty: Certainty, claimed: Certainty): string {
+  return `[certainty: ${certainty}; ${claimed} was claimed, and no row shows that much]`
+}
