@@ -1,5 +1,5 @@
 import type { Claim, ClaimQuote } from '../domain/claim.ts'
-import { boundCertainty, type Certainty, findHypothesis, type HypothesisState } from '../domain/hypothesis.ts'
+import { boundCertainty, type Certainty, type HypothesisState } from '../domain/hypothesis.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import { rowsOf, type StoredClaim } from '../domain/stored-claim.ts'
 import type { Effect } from '../domain/tool.ts'
@@ -267,16 +267,6 @@ export function hypothesisRule(
 ): Rule | null {
   const stands = args.hypothesis as HypothesisState | undefined
   if (stands === undefined) return null
-  const id = args.hypothesis_id as string | undefined
-  const known = [...state.hypotheses.values()]
-  if (id !== undefined && !findHypothesis(known, { id, text: '' })) {
-    const ids = known.map((each) => each.id).join(', ')
-    return refuse(
-      'HYPOTHESIS_NOT_SHOWN',
-      `there is no hypothesis ${quote(id)} in this attempt`,
-      ids ? `Name one of ${ids}, or leave hypothesis_id out for a new one.` : 'Leave hypothesis_id out for a new one.',
-    )
-  }
   const quotes = (args.quotes as ClaimQuote[] | undefined) ?? []
   if (stands !== 'proposed' && quotes.length === 0) {
     return refuse(

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { claim, hypothesisFields, mostClaims } from '../domain/claim.ts'
 import { recordableAction } from '../domain/event.ts'
-import { certainties } from '../domain/hypothesis.ts'
+import { certainties, hypothesisStates } from '../domain/hypothesis.ts'
 import { escalationCategory, resolveOutcome } from '../domain/incident.ts'
 import { defineTool, incidentId } from './define.ts'
 
@@ -38,14 +38,24 @@ export const listIncidentEvents = defineTool({
     core.get(`/api/v1/incidents/${incident_id}/events?limit=${limit}`, { signal }),
 })
 
+/** Shown in few bytes, held to all of it: their shape stands in the claims of `resolve_incident`. */
+const quotes = z.array(z.any()).pipe(hypothesisFields.quotes.unwrap())
+
+/** One of `certainties`: words in a description take fewer bytes than the same list in a schema. */
+const certainty = z
+  .string()
+  .regex(new RegExp(`^(?:${certainties.join('|')})$`))
+  .optional()
+
 export const addIncidentEvent = defineTool({
   name: 'add_incident_event',
-  description: 'Record a step, a finding or a possible cause.',
+  description: 'Record a step, finding or cause.',
   input: z.strictObject({
     incident_id: incidentId,
     action: recordableAction.describe('kind'),
     detail: z.string().min(1).max(2000).describe('text'),
-    ...hypothesisFields,
+    hypothesis: z.enum(hypothesisStates).optional().describe('a cause'),
+    quotes: quotes.optional().describe('[{ seq, text }]'),
   }),
   output: z.looseObject({}),
   effect: 'record',
@@ -89,8 +99,8 @@ export const resolveIncident = defineTool({
       .min(1)
       .max(mostClaims)
       .describe('what shows it'),
-    next_step: z.string().min(3).max(1000).optional().describe('what a person does first'),
-    certainty: z.enum(certainties).optional(),
+    next_step: z.string().min(3).max(1000).optional().describe('advice'),
+    certainty: certainty.describe(certainties.join(', ')),
   }),
   output: z.looseObject({}),
   effect: 'terminal',
@@ -107,10 +117,10 @@ export const escalateIncident = defineTool({
   description: 'Hand this incident to a person and end the investigation.',
   input: z.strictObject({
     id: incidentId,
-    reason: z.string().min(3).max(2000).describe('what you found and ruled out'),
+    reason: z.string().min(3).max(2000).describe('found and ruled out'),
     category: escalationCategory.optional().describe('why it needs a person'),
-    next_step: z.string().min(3).max(1000).optional().describe('what a person does first'),
-    certainty: z.enum(certainties).optional(),
+    next_step: z.string().min(3).max(1000).optional().describe('advice'),
+    certainty: certainty.describe('see resolve_incident'),
   }),
   output: z.looseObject({}),
   effect: 'terminal',

@@ -278,7 +278,6 @@ describe('hypotheses', () => {
       { hypothesis: 'supported', quotes: [{ seq: 9, text: 'nominal' }] },
       'HYPOTHESIS_NOT_SHOWN',
     ],
-    ['an id that nobody gave means nothing', { hypothesis: 'proposed', hypothesis_id: 'h7' }, 'HYPOTHESIS_NOT_SHOWN'],
     ['a plain finding is recorded as before', {}, 'RECORD'],
   ])('%s', (_title, more, code) => {
     const ruling = ruled(say(more), rows)
