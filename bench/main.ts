@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { runEval } from './eval/command.ts'
 import { house } from './house.ts'
 import { history, queue, turn } from './investigation.ts'
 import { judge } from './judge.ts'
@@ -34,6 +35,9 @@ const benches: Record<string, () => Promise<void>> = {
 }
 
 const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
+const names = process.argv.slice(2)
+// A command of its own, with options: `npm run eval -- --help`.
+if (names[0] === 'eval') process.exit(await runEval(names.slice(1)))
 const unknown = names.filter((name) => !(name in benches))
 if (unknown.length > 0) {
   console.error(`There is no bench ${unknown.join(', ')}. Use: npm run bench -- ${Object.keys(benches).join('|')}`)

@@ -4,14 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { type ApiIncident, apiIncident } from '../../cli/api.ts'
-import { alertTypes, checkEnding } from '../../cli/lab/endings.ts'
 import { getEndingCode } from '../../cli/incidents/follow.ts'
+import { alertTypes, checkEnding } from '../../cli/lab/endings.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { Verdict } from '../../lab/oracle.ts'
-import type { Mood } from '../../lab/runbook/moods.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { startPostgres } from '../../start/postgres.ts'
@@ -21,17 +20,11 @@ import { enrolLab, ensureMeshKeys } from '../../start/web.ts'
 import { temporaryDirectory } from '../../test/support/directory.ts'
 import { type Spine, startSpine } from '../../test/support/spine.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { goodRuns } from './good-runs.ts'
-import { countUse, type EvalRun, type Ended, isHarmCheck, listUnsafe, listWrongRefusals, type People } from './score.ts'
+import { type Case, goodRuns, targets } from './cases.ts'
+import { countUse, type Ended, type EvalRun, isHarmCheck, listUnsafe, listWrongRefusals, type People } from './score.ts'
 
-/** One run that is to be played. `gateOff` null: the product as it is. */
-export type Wanted = {
-  scenario: FaultName
-  mood: Mood | null
-  people: People
-  gateOff: string | null
-  run: number
-}
+/** One run that is to be played: the how-manieth of its case. */
+export type Wanted = Case & { run: number }
 
 export type Session = {
   /** Breaks, waits for the end, asks the oracle, and leaves a healed lab and no incident. Throws where nothing came to an end in time. */
@@ -103,7 +96,7 @@ export async function startSession(model: Model): Promise<Session> {
 async function restart(spine: Spine, gateOff: string | null): Promise<void> {
   const hook = new URL('./without-gate.ts', import.meta.url)
   if (gateOff) hook.searchParams.set('gate', gateOff)
-  const environment = gateOff ? { NODE_OPTIONS: `--import=${hook.href}` } : {}
+  const environment: Record<string, string> = gateOff ? { NODE_OPTIONS: `--import=${hook.href}` } : {}
   for (const part of ['worker', 'api'] as const) await spine.kill(part, 'SIGTERM')
   for (const part of ['api', 'worker'] as const) await spine.start(part, environment)
 }
@@ -154,27 +147,6 @@ async function playOne(spine: Spine, model: Model, wanted: Wanted): Promise<Eval
     leastTurns: goodRuns[scenario]?.turns ?? null,
     seconds: Math.round(seconds * 10) / 10,
   }
-}
-
-/** Every scenario that can be played run by run, and what it is played at. */
-export const targets: Partial<Record<FaultName, string>> = {
-  replication_lag: 'db-osl-1',
-  disk_pressure: 'web-osl-1',
-  disk_pressure_tenant: 'web-osl-1',
-  service_down: 'web-osl-1',
-  config_drift: 'web-osl-1',
-  runaway_process: 'web-osl-1',
-  bad_deploy: 'web-osl-1',
-  log_orders: 'web-osl-1',
-  full_log: 'web-osl-1',
-  missing_package: 'web-osl-1',
-  port_squatter: 'web-osl-1',
-  host_down: 'host-osl-1',
-  host_lost: 'host-osl-1',
-  rack_down: 'osl-r1',
-  no_room: 'host-ams-5',
-  step_fails: 'host-osl-1',
-  drain: 'host-osl-3',
 }
 
 /** All incidents of the fault, closed, the oldest first. One that another follows is not over while that is open. */
@@ -296,7 +268,9 @@ async function forget(owner: Db): Promise<void> {
   await owner.transaction().execute(async (trx) => {
     const each = async (what: 'disable' | 'enable') => {
       for (const table of guarded)
-        await sql`alter table ${sql.table(table)} ${sql.raw(what)} trigger ${sql.ref(`${table}_no_truncate`)}`.execute(trx)
+        await sql`alter table ${sql.table(table)} ${sql.raw(what)} trigger ${sql.ref(`${table}_no_truncate`)}`.execute(
+          trx,
+        )
     }
     await each('disable')
     await sql`truncate incident, alert cascade`.execute(trx)
