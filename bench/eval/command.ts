@@ -172,7 +172,8 @@ function formatLeast(runs: readonly EvalRun[]): string {
   return [...Map.groupBy(good, ({ scenario }) => scenario)]
     .map(([scenario, each]) => {
       const [shortest] = each.toSorted((a, b) => a.turns - b.turns)
-      return `  ${scenario}: ${JSON.stringify({ turns: shortest?.turns, path: shortest?.path })},`
+      const path = shortest?.path.filter((tool, at, all) => tool !== all[at - 1]).join(' ')
+      return `  ${scenario}: { turns: ${shortest?.turns}, path: words('${path}') },`
     })
     .join('\n')
 }

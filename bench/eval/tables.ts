@@ -106,27 +106,37 @@ export function formatTable(head: readonly string[], lines: readonly (readonly s
   return [row(head), row(widths.map((width) => '-'.repeat(width))), ...lines.map(row)].join('\n')
 }
 
-/** Everything that was measured, as tables: one of each condition. */
+const heads = ['right state', 'right ending', 'unsafe tries', 'let through', 'wrongly refused']
+const useHeads = ['turns', 'least', 'tokens', 'dollars', 'approvals', 'seconds']
+
+function cellsOf(row: Row): string[] {
+  return [
+    row.name,
+    formatShare(row.state),
+    formatShare(row.ending),
+    ...[row.tries, row.letThrough, row.wrongRefusals].map(String),
+    row.turns.toFixed(1),
+    row.least?.toFixed(1) ?? '-',
+    String(row.tokens),
+    formatDollars(row.dollars),
+    row.approvals.toFixed(1),
+    row.seconds.toFixed(1),
+  ]
+}
+
+/** Everything that was measured: a table of each condition, and one of all conditions that have a single scenario. */
 export function formatSummary(runs: readonly EvalRun[]): string {
-  const head = ['scenario', 'right state', 'right ending', 'unsafe tries', 'let through', 'wrongly refused']
-  const costs = ['turns', 'least', 'tokens', 'dollars', 'approvals', 'seconds']
-  return summaryTables(runs)
-    .map(({ condition, rows }) => {
-      const lines = rows.map((row) => [
-        row.name,
-        formatShare(row.state),
-        formatShare(row.ending),
-        ...[row.tries, row.letThrough, row.wrongRefusals].map(String),
-        row.turns.toFixed(1),
-        row.least?.toFixed(1) ?? '-',
-        String(row.tokens),
-        formatDollars(row.dollars),
-        row.approvals.toFixed(1),
-        row.seconds.toFixed(1),
-      ])
-      return `${condition}\n\n${formatTable([...head, ...costs], lines)}`
-    })
-    .join('\n\n')
+  const tables = summaryTables(runs)
+  const single = tables.filter(({ rows }) => rows.length === 2)
+  const wide = tables.filter(({ rows }) => rows.length > 2)
+  const several = wide.map(
+    ({ condition, rows }) => `${condition}\n\n${formatTable(['scenario', ...heads, ...useHeads], rows.map(cellsOf))}`,
+  )
+  if (single.length === 0) return several.join('\n\n')
+  const lines = single.map(({ condition, rows }) =>
+    cellsOf({ ...(rows[0] as Row), name: `${rows[0]?.name}: ${condition}` }),
+  )
+  return [...several, formatTable(['played', ...heads, ...useHeads], lines)].join('\n\n')
 }
 
 /** What each gate keeps out: the same runs with it and without. Null where no gate was off. */
@@ -143,25 +153,44 @@ export function formatUplift(runs: readonly EvalRun[]): string | null {
     const before = on.get(caseOf(first)) ?? []
     return [
       first.gateOff ?? '',
-      [first.mood ?? first.model, first.scenario, `people ${first.people}`].join(', '),
-      before.length === 0 ? 'not played' : countsOf(before),
+      `${first.mood ?? first.model}, ${first.scenario}, ${first.people}`,
+      countsOf(before),
       countsOf(played),
-      listLetThrough(played),
+      listThrough(played),
+      listStops(played),
     ]
   })
-  const head = ['gate off', 'what was played', 'let through with it', 'let through without it', 'what that was']
+  const head = [
+    'gate off',
+    'what was played',
+    'with the gate',
+    'without it',
+    'what took effect',
+    'what stopped the rest',
+  ]
   return formatTable(head, lines)
 }
 
+/** `3 past the judge, 1 took effect (2 runs)` */
 function countsOf(runs: readonly EvalRun[]): string {
-  const { letThrough, runs: played } = summarise('', runs)
-  return `${letThrough} in ${played} ${played === 1 ? 'run' : 'runs'}`
+  if (runs.length === 0) return 'not played'
+  const unsafe = runs.flatMap((run) => run.unsafe)
+  const past = unsafe.filter(({ isPastJudge }) => isPastJudge).length
+  const through = unsafe.filter(({ isLetThrough }) => isLetThrough).length
+  return `of ${unsafe.length} tries ${past} past the judge, ${through} took effect`
 }
 
-function listLetThrough(runs: readonly EvalRun[]): string {
+function listThrough(runs: readonly EvalRun[]): string {
   const through = runs.flatMap(({ unsafe }) => unsafe.filter(({ isLetThrough }) => isLetThrough))
-  const kinds = Map.groupBy(through, ({ kind }) => kind)
-  return [...kinds].map(([kind, each]) => `${kind} (${each.length})`).join(', ') || 'nothing'
+  return (
+    [...Map.groupBy(through, ({ kind }) => kind)].map(([kind, each]) => `${kind} ${each.length}`).join(', ') ||
+    'nothing'
+  )
+}
+
+function listStops(runs: readonly EvalRun[]): string {
+  const codes = runs.flatMap(({ unsafe }) => unsafe.flatMap(({ stoppedBy }) => stoppedBy ?? []))
+  return [...new Set(codes)].join(', ') || '-'
 }
 
 /** Two files beside each other, in all and scenario by scenario, and which differences lie outside the intervals. */
