@@ -36,7 +36,7 @@ const benches: Record<string, () => Promise<void>> = {
 
 const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
 const names = process.argv.slice(2)
-// A command of its own, with options: `npm run eval -- --help`.
+// A command with options: `npm run eval -- --help`.
 if (names[0] === 'eval') process.exit(await runEval(names.slice(1)))
 const unknown = names.filter((name) => !(name in benches))
 if (unknown.length > 0) {

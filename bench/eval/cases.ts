@@ -65,61 +65,37 @@ export function upliftCases(): Case[] {
   ])
 }
 
-const words = (text: string): string[] => text.split(' ')
+const measured = `
+service_down 5 get_shard list_nodes_by_shard converge_shard node_health resolve_incident
+disk_pressure 5 get_node get_shard converge_shard node_health resolve_incident
+replication_lag 5 get_shard list_nodes_by_shard converge_shard node_health resolve_incident
+disk_pressure_tenant 3 get_node add_incident_event report_capability_gap escalate_incident
+config_drift 5 get_shard list_nodes_by_shard converge_shard node_health resolve_incident
+runaway_process 5 get_node proc_list proc_kill proc_list resolve_incident
+bad_deploy 7 get_node fs_read exec fs_write fs_read git_commit exec resolve_incident
+log_orders 7 get_node exec get_shard list_nodes_by_shard converge_shard node_health resolve_incident
+full_log 5 get_node fs_list exec fs_list get_node resolve_incident
+missing_package 5 get_node pkg_search pkg_install node_health resolve_incident
+port_squatter 8 get_node exec proc_list proc_kill get_shard list_nodes_by_shard converge_shard node_health resolve_incident
+host_down 5 find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host escalate_incident
+host_lost 5 find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host escalate_incident
+rack_down 8 find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host escalate_incident find_resource active_alerts schedule_ha_proposal escalate_incident
+no_room 3 find_resource active_alerts schedule_ha_proposal escalate_incident
+step_fails 7 find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host get_incident escalate_incident
+drain 5 find_resource schedule_ha_proposal execute_migration current_vm_host resolve_incident
+`
 
 /**
- * The shortest good run of each scenario that was measured: the rule table's, with a person who approves. `turns` are answers of the model,
- * `path` the tools in the order in which they ran, repeats in a row once. `npm run eval -- least FILE` writes the table from a file of results.
+ * The shortest good run of each scenario that was measured: the rule table's, with a person who approves. `turns` are answers of the model over
+ * all incidents of the fault, `path` the tools in the order in which they ran, repeats in a row once. `npm run eval -- least FILE` writes
+ * the lines from a file of results.
  */
-export const goodRuns: Record<string, { turns: number; path: string[] }> = {
-  service_down: { turns: 5, path: words('get_shard list_nodes_by_shard converge_shard node_health resolve_incident') },
-  disk_pressure: { turns: 5, path: words('get_node get_shard converge_shard node_health resolve_incident') },
-  replication_lag: {
-    turns: 5,
-    path: words('get_shard list_nodes_by_shard converge_shard node_health resolve_incident'),
-  },
-  disk_pressure_tenant: {
-    turns: 3,
-    path: words('get_node add_incident_event report_capability_gap escalate_incident'),
-  },
-  config_drift: { turns: 5, path: words('get_shard list_nodes_by_shard converge_shard node_health resolve_incident') },
-  runaway_process: { turns: 5, path: words('get_node proc_list proc_kill proc_list resolve_incident') },
-  bad_deploy: { turns: 7, path: words('get_node fs_read exec fs_write fs_read git_commit exec resolve_incident') },
-  log_orders: {
-    turns: 7,
-    path: words('get_node exec get_shard list_nodes_by_shard converge_shard node_health resolve_incident'),
-  },
-  full_log: { turns: 5, path: words('get_node fs_list exec fs_list get_node resolve_incident') },
-  missing_package: { turns: 5, path: words('get_node pkg_search pkg_install node_health resolve_incident') },
-  port_squatter: {
-    turns: 8,
-    path: words(
-      'get_node exec proc_list proc_kill get_shard list_nodes_by_shard converge_shard node_health resolve_incident',
-    ),
-  },
-  host_down: {
-    turns: 5,
-    path: words('find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host escalate_incident'),
-  },
-  host_lost: {
-    turns: 5,
-    path: words('find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host escalate_incident'),
-  },
-  rack_down: {
-    turns: 8,
-    path: words(
-      'find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host escalate_incident find_resource active_alerts schedule_ha_proposal escalate_incident',
-    ),
-  },
-  no_room: { turns: 3, path: words('find_resource active_alerts schedule_ha_proposal escalate_incident') },
-  step_fails: {
-    turns: 7,
-    path: words(
-      'find_resource active_alerts schedule_ha_proposal execute_migration current_vm_host get_incident escalate_incident',
-    ),
-  },
-  drain: {
-    turns: 5,
-    path: words('find_resource schedule_ha_proposal execute_migration current_vm_host resolve_incident'),
-  },
-}
+export const goodRuns: Record<string, { turns: number; path: string[] }> = Object.fromEntries(
+  measured
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [scenario = '', turns, ...path] = line.split(' ')
+      return [scenario, { turns: Number(turns), path }]
+    }),
+)

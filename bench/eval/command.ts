@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type Mood, mood } from '../../lab/runbook/moods.ts'
@@ -118,14 +118,18 @@ function oneOf<T extends string>(option: string, word: string, all: readonly T[]
   return found
 }
 
+/** What a file holds already. A line that was cut off is removed, so that the next one begins on a new line. */
+function resume(file: string): EvalRun[] {
+  if (!existsSync(file)) return []
+  const text = readFileSync(file, 'utf8')
+  const runs = readResults(text)
+  if (text !== '' && !text.endsWith('\n')) writeFileSync(file, runs.map((run) => `${JSON.stringify(run)}\n`).join(''))
+  return runs
+}
+
 /** Plays what is not in the file yet, and appends each run as it ends. Answers all runs that were asked for. */
 async function playAll({ model, cases, runs, file, isJson }: Asked, signal: AbortSignal): Promise<EvalRun[]> {
-  const known = new Map(
-    (file && existsSync(file) ? readResults(readFileSync(file, 'utf8')) : []).map((each) => [
-      keyOf(each.model, each),
-      each,
-    ]),
-  )
+  const known = new Map((file ? resume(file) : []).map((each) => [keyOf(each.model, each), each]))
   const plan = planRuns(cases, runs)
   const isNew = (wanted: Wanted) => !known.has(keyOf(model.name, wanted))
   const missing = plan.filter(isNew)
@@ -173,7 +177,7 @@ function formatLeast(runs: readonly EvalRun[]): string {
     .map(([scenario, each]) => {
       const [shortest] = each.toSorted((a, b) => a.turns - b.turns)
       const path = shortest?.path.filter((tool, at, all) => tool !== all[at - 1]).join(' ')
-      return `  ${scenario}: { turns: ${shortest?.turns}, path: words('${path}') },`
+      return `${scenario} ${shortest?.turns} ${path}`
     })
     .join('\n')
 }

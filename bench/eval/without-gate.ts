@@ -27,7 +27,7 @@ export function judge(
 }
 
 registerHooks({
-  // Whoever was loaded before, as the simulation's judge, has the real one.
+  // What was loaded before this file, as the simulation is, has the real judge.
   resolve(specifier, context, next) {
     const found = next(specifier, context)
     return found.url === judgeUrl ? { ...found, url: import.meta.url } : found
