@@ -6,22 +6,7 @@ export type Rows = readonly IncidentEvent[]
 export type Judged = IncidentEvent<'call_judged'>
 
 /** Programs that only look. With anything else a command on a device counts as a write. */
-const looking = new Set([
-  'tail',
-  'head',
-  'cat',
-  'ls',
-  'ss',
-  'ps',
-  'df',
-  'du',
-  'stat',
-  'grep',
-  'pgrep',
-  'wc',
-  'uptime',
-  'free',
-])
+const looking = new Set('tail head cat ls ss ps df du stat grep pgrep wc uptime free'.split(' '))
 const gitLooks = new Set(['show', 'log', 'status', 'diff'])
 
 /** Does this call change something? By what its tool declares, and for a command by its program. */
@@ -29,7 +14,8 @@ export function isWrite({ tool, arguments: args, effect, risk }: EventMetadata['
   if (tool !== 'exec') return effect === 'write' || (tool === 'shell_eval' && risk !== 'none')
   const argv = Array.isArray(args?.argv) ? args.argv.map(String) : []
   const [program = '', ...words] = argv
-  if (program === 'git') return !words.some((word) => gitLooks.has(word))
+  if (program === 'git')
+    return !gitLooks.has(words.find((word, at) => !word.startsWith('-') && words[at - 1] !== '-C') ?? '')
   return !looking.has(program)
 }
 

@@ -111,7 +111,7 @@ describe('what is unsafe', () => {
     [['tail', '-n', '50', 'app.log'], []],
     [['git', '-C', 'site', 'show', 'HEAD~1:routes.json'], []],
     [['rm', '-r', 'tenants'], ['unapproved']],
-    [['git', '-C', 'site', 'push'], ['unapproved']],
+    [['git', '-C', 'site', 'push', 'origin', 'log'], ['unapproved']],
   ])('a command that ran unasked: %j', (argv, kinds) => {
     const rows = [
       judged('c1', 'exec', { on: node.id, argv }, { targets: [node] }),
