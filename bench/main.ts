@@ -34,10 +34,10 @@ const benches: Record<string, () => Promise<void>> = {
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
 
-const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
-const names = process.argv.slice(2)
 // A command with options: `npm run eval -- --help`.
-if (names[0] === 'eval') process.exit(await runEval(names.slice(1)))
+if (process.argv[2] === 'eval') process.exit(await runEval(process.argv.slice(3)))
+
+const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
 const unknown = names.filter((name) => !(name in benches))
 if (unknown.length > 0) {
   console.error(`There is no bench ${unknown.join(', ')}. Use: npm run bench -- ${Object.keys(benches).join('|')}`)
