@@ -67,7 +67,16 @@ export async function startSession(model: Model): Promise<Session> {
       LLM_MODEL: model.name,
     },
   })
-  await enrolLab(spine.url, spine.tokens.admin, spine.lab)
+  const stop = async () => {
+    await spine.stop()
+    await Promise.all([temporal.stop(), postgres.stop()])
+    rmSync(dir, { recursive: true, force: true })
+  }
+  // Nothing may run on where there is no session that could stop it.
+  await enrolLab(spine.url, spine.tokens.admin, spine.lab).catch(async (error) => {
+    await stop()
+    throw error
+  })
   // As the owner, without services' role: see `forget`.
   const owner = connect(postgres.url, { max: 1, owner: true })
   let gate: string | null = null
@@ -85,9 +94,7 @@ export async function startSession(model: Model): Promise<Session> {
     },
     async stop() {
       await owner.destroy()
-      await spine.stop()
-      await Promise.all([temporal.stop(), postgres.stop()])
-      rmSync(dir, { recursive: true, force: true })
+      await stop()
     },
   }
 }
