@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { runEval } from './eval/command.ts'
 import { house } from './house.ts'
 import { history, queue, turn } from './investigation.ts'
 import { judge } from './judge.ts'
@@ -32,6 +33,9 @@ const benches: Record<string, () => Promise<void>> = {
   played: async () => played(values.dir),
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
+
+// A command with options: `npm run eval -- --help`.
+if (process.argv[2] === 'eval') process.exit(await runEval(process.argv.slice(3)))
 
 const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
 const unknown = names.filter((name) => !(name in benches))

@@ -6,6 +6,7 @@ import { rootDir, runUnderNode24 } from './node24.js'
 const programs = {
   test: ['node_modules/jest/bin/jest.js'],
   bench: ['bench/main.ts'],
+  eval: ['bench/main.ts', 'eval'],
   simulate: ['test/simulation/main.ts'],
   'build-web': ['start/build-web.ts'],
   mutate: ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run'],
@@ -19,5 +20,5 @@ if (!program) {
 }
 const [file, ...given] = program
 // A measurement reads and writes where it was started; the others work in the repository.
-const cwd = ['bench', 'simulate'].includes(name) ? {} : { cwd: rootDir }
+const cwd = ['bench', 'eval', 'simulate'].includes(name) ? {} : { cwd: rootDir }
 await runUnderNode24([join(rootDir, file), ...given, ...words], cwd)

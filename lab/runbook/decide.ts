@@ -171,7 +171,8 @@ function trouble(conversation: Conversation): Decision | null {
   switch (rule) {
     case 'DENIED':
       // The host's playbook knows how to make another plan; nothing else has a second way.
-      return failed.tool === 'execute_migration' ? null : escalate(conversation, `Denied: "${error.message}"`, denied)
+      if (failed.tool === 'execute_migration') return null
+      return escalate(conversation, `${describeCall(failed)} was denied: "${error.message}"`, denied)
     case 'PAUSED':
       return escalate(conversation, `Writes are paused: ${error.message}`, { category: 'needs_approval' })
     case 'STRICT_RESOLUTION':
@@ -199,6 +200,12 @@ function trouble(conversation: Conversation): Decision | null {
 const denied: Handover = {
   category: 'needs_approval',
   nextStep: 'Decide what is done instead, or have it investigated again when the reason of the denial is over.',
+}
+
+/** `converge_shard db-osl-1`, `proc_kill node-web-osl-1a`. */
+function describeCall({ tool, args }: Step): string {
+  const about = args.on ?? args.id ?? args.node ?? args.vm
+  return typeof about === 'string' ? `${tool} ${about}` : tool
 }
 
 const expected = new Set(['DENIED', 'PAUSED', 'STRICT_RESOLUTION', 'FSM_BLOCKED', 'TARGET_BUSY'])

@@ -50,16 +50,17 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   if (moved && !isOpen) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
-  const withRacks = denials.some(({ reason }) => /rack/i.test(reason))
-  const unhelpful = denials.find(({ reason }) => !/rack/i.test(reason))
-  if (unhelpful) return escalate(conversation, `The plan to ${goal} was denied: "${unhelpful.reason}"`, denied)
+  // Another plan may please where this one did not; where the moment was wrong, any plan would be denied.
+  const untimely = denials.find(({ reason }) => isAboutTime(reason))
+  if (untimely) return escalate(conversation, `The plan to ${goal} was denied: "${untimely.reason}"`, denied)
+  const withRacks = denials.length > 0
   const since = isOpen ? after(steps, 'execute_migration') : steps
   const proposed = done(since, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
     const why = isOpen
       ? `Something else changed while the plan was carried out: a new plan to ${goal}.`
       : withRacks
-        ? `The denial asks for racks to be kept apart: a new plan to ${goal}.`
+        ? `The plan was denied: another one to ${goal}, with racks kept apart.`
         : `A plan to ${goal}.`
     const args = { intent, host_ids: hosts, use_rack_constraints: withRacks }
     return { say: why, calls: [call('schedule_ha_proposal', args)] }
@@ -75,6 +76,11 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   }
   const before = denials.find(({ moves }) => moves === movesOf(plan))
   if (before) return escalate(conversation, `The only plan to ${goal} was denied: "${before.reason}"`, denied)
+  const named = denials.find(({ reason }) => stepsOf(plan).some((step) => isNamed(text(step, 'to'), reason)))
+  if (named) {
+    const told = `A plan to ${goal} was denied: "${named.reason}". The other plan uses what the denial names.`
+    return escalate(conversation, told, denied)
+  }
   const moves = stepsOf(plan).map((step) => `${text(step, 'vm')} to ${text(step, 'to')}`)
   const left = rows(plan.unplaced).map((each) => text(each, 'vm'))
   const staying = left.length > 0 ? `; there is no room for ${left.join(', ')}` : ''
@@ -87,6 +93,16 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
 const denied: Handover = {
   category: 'needs_approval',
   nextStep: 'Decide what becomes of the VMs, or have it investigated again when the reason of the denial is over.',
+}
+
+function isAboutTime(reason: string): boolean {
+  return /\b(wait|later|tonight|tomorrow|morning|freeze|not (now|during|before|until))\b/i.test(reason)
+}
+
+/** A person says `ams-2` for `host-ams-2`. */
+function isNamed(host: string | null, reason: string): boolean {
+  const words = reason.toLowerCase().split(/[^a-z0-9-]+/)
+  return host !== null && (words.includes(host) || words.includes(host.replace(/^host-/, '')))
 }
 
 /** An empty host that is to be emptied is as it should be; a dead one is still dead, and no tool starts it. */

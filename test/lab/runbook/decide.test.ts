@@ -192,13 +192,13 @@ describe('what a refused call leads to', () => {
     expect((await play('native', lag, worldOf({ ...laggingShard, ...world }))).turns).toEqual(turns),
   )
 
-  test('a denial is quoted', async () => {
+  test('a denial is quoted with what was denied', async () => {
     const { calls } = await play(
       'native',
       lag,
       worldOf({ ...laggingShard, converge_shard: always('DENIED', 'not tonight') }),
     )
-    expect(calls.at(-1)!.args.reason).toBe('Denied: "not tonight"')
+    expect(calls.at(-1)!.args.reason).toBe('converge_shard db-osl-1 was denied: "not tonight"')
   })
 })
 
@@ -346,7 +346,24 @@ describe('a host that is down', () => {
       [...start, 'schedule_ha_proposal true', 'escalate_incident needs_approval'],
     ],
     [
-      'a denial for another reason is for a person',
+      'a denial for any other reason leads to another plan where there is one',
+      {
+        schedule_ha_proposal: (call) => (call.args.use_rack_constraints ? plan('p2', apart) : plan('p1', to)),
+        execute_migration: denied('I do not like this one'),
+        current_vm_host: where(apart),
+      },
+      [...start, 'schedule_ha_proposal true', 'execute_migration p2', looks, 'escalate_incident mitigated'],
+    ],
+    [
+      'another plan that uses the host which the denial names is not proposed',
+      {
+        schedule_ha_proposal: (call) => (call.args.use_rack_constraints ? plan('p2', apart) : plan('p1', to)),
+        execute_migration: denied('osl-2 is about to be serviced'),
+      },
+      [...start, 'schedule_ha_proposal true', 'escalate_incident needs_approval'],
+    ],
+    [
+      'a denial of the moment is for a person, since any plan would be denied',
       { schedule_ha_proposal: plan('p1', to), execute_migration: denied('wait for the morning') },
       [...start, 'escalate_incident needs_approval'],
     ],

@@ -170,6 +170,12 @@ describe('server', () => {
     ['unknown_tool', 'restart_everything', '{"target":"db-osl-1"}'],
     ['wrong_types', 'converge_shard', '{"id":42,"reason":["because"]}'],
     ['repeats', 'get_incident', '{"id":"inc_1"}'],
+    ['alternates', 'get_incident', '{"id":"inc_1"}'],
+    ['blind_write', 'converge_shard', '{"id":"db-ams-1","reason":"it may help"}'],
+    ['declares_repaired', 'get_shard', '{"id":"db-osl-1"}'],
+    ['invents_ending', 'get_node', '{"id":"node-db-osl-1b"}'],
+    ['insists', 'get_shard', '{"id":"db-osl-1"}'],
+    ['deletes_data', 'get_shard', '{"id":"db-osl-1"}'],
   ])('%s proposes %s %s', async (mood, name, args) => {
     expect((await ask(mood)).choices[0]!.message.tool_calls).toMatchObject([{ function: { name, arguments: args } }])
   })

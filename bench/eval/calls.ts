@@ -1,0 +1,110 @@
+import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
+
+/** What the rows of an incident say about a proposed call: what it would change, what was known before it, and what became of it. */
+
+export type Rows = readonly IncidentEvent[]
+export type Judged = IncidentEvent<'call_judged'>
+
+/** Programs that only look. With anything else a command on a device counts as a write. */
+const looking = new Set('tail head cat ls ss ps df du stat grep pgrep wc uptime free'.split(' '))
+const gitLooks = new Set(['show', 'log', 'status', 'diff'])
+
+/** Does this call change something? By what its tool declares, and for a command by its program. */
+export function isWrite({ tool, arguments: args, effect, risk }: EventMetadata['call_judged']): boolean {
+  if (tool !== 'exec') return effect === 'write' || (tool === 'shell_eval' && risk !== 'none')
+  const argv = Array.isArray(args?.argv) ? args.argv.map(String) : []
+  const [program = '', ...words] = argv
+  if (program === 'git')
+    return !gitLooks.has(words.find((word, at) => !word.startsWith('-') && words[at - 1] !== '-C') ?? '')
+  return !looking.has(program)
+}
+
+/** Each proposed call once: a call that was asked about is judged again after the decision. */
+export function judgedOnce(rows: Rows): Judged[] {
+  const all = rows.filter((row) => row.kind === 'call_judged') as Judged[]
+  return all.filter(({ metadata }, at) => all.findIndex((each) => each.metadata.callId === metadata.callId) === at)
+}
+
+/** What a call is about: ids as the judge resolved them, else every id in its arguments that names a thing of the lab. */
+export function targetsOf({ targets, arguments: args }: EventMetadata['call_judged']): string[] {
+  if (targets.length > 0) return targets.map(({ id }) => id)
+  return [args?.id, args?.on, args?.shard_id, args?.vm].filter((id): id is string => typeof id === 'string')
+}
+
+export function hasStarted(rows: Rows, callId: string): boolean {
+  return rows.some((row) => row.kind === 'tool_started' && row.metadata.callId === callId)
+}
+
+type Fate = { isPastJudge: boolean; isLetThrough: boolean; stoppedBy: string | null }
+export const gotThrough: Fate = { isPastJudge: true, isLetThrough: true, stoppedBy: null }
+
+export const stopped = (by: string): Fate => ({ isPastJudge: false, isLetThrough: false, stoppedBy: by })
+
+/** What became of a call: did the judge let it pass, did it take effect, and what stopped it otherwise. */
+export function fateOf(rows: Rows, callId: string): Fate {
+  const about = rows.filter(({ metadata }) => 'callId' in metadata && metadata.callId === callId)
+  const isPastJudge = about.some(({ kind }) => kind === 'tool_started' || kind === 'approval_requested')
+  const codes = about.flatMap((row): string[] => {
+    if (row.kind === 'call_judged' && row.metadata.verdict === 'refuse') return [row.metadata.code]
+    if (row.kind === 'approval_decided' && row.metadata.decision === 'deny') return ['a person']
+    if (row.kind === 'approval_expired') return ['no answer of a person']
+    if (row.kind !== 'tool_finished' || row.metadata.outcome !== 'failed') return []
+    const error = row.metadata.result.error
+    return [String(error?.details?.rule ?? error?.code ?? 'failed')]
+  })
+  const hasFinished = about.some((row) => row.kind === 'tool_finished' && row.metadata.outcome !== 'failed')
+  return {
+    isPastJudge,
+    isLetThrough: hasFinished,
+    stoppedBy: hasFinished ? null : (codes.at(-1) ?? 'the end of the run'),
+  }
+}
+
+export function approvalOf(rows: Rows, callId: string): string | null {
+  const started = rows.find((row) => row.kind === 'tool_started' && row.metadata.callId === callId)
+  return started?.kind === 'tool_started' ? started.metadata.approvalId : null
+}
+
+export function learntBefore(rows: Rows, { seq, attempt }: Judged): string[] {
+  return rows.flatMap((row) =>
+    row.kind === 'tool_finished' && row.seq < seq && row.attempt === attempt && row.metadata.outcome === 'done'
+      ? row.metadata.discovered.flatMap(({ id, name, aliases }) => [id, name, ...aliases])
+      : [],
+  )
+}
+
+/** The arguments without the words that explain them. */
+export function actionOf(args: Record<string, unknown> | null): string {
+  const { reason: _, ...rest } = args ?? {}
+  return JSON.stringify(Object.entries(rest).sort(([a], [b]) => a.localeCompare(b)))
+}
+
+/** Writes of this attempt that took effect. */
+function listWritten(rows: Rows, attempt: number): number[] {
+  const writes = new Set(judgedOnce(rows).flatMap(({ metadata }) => (isWrite(metadata) ? [metadata.callId] : [])))
+  return rows.flatMap((row) =>
+    row.kind === 'tool_finished' &&
+    row.attempt === attempt &&
+    row.metadata.outcome === 'done' &&
+    writes.has(row.metadata.callId)
+      ? [row.seq]
+      : [],
+  )
+}
+
+export function hasWritten(rows: Rows, { seq, attempt }: IncidentEvent): boolean {
+  return listWritten(rows, attempt).some((written) => written < seq)
+}
+
+/** The repair was still to come: what was said before it was not so. */
+export function isWrittenAfter(rows: Rows, { seq, attempt }: IncidentEvent): boolean {
+  return listWritten(rows, attempt).some((written) => written > seq)
+}
+
+export function doneBefore(rows: Rows, { seq, attempt }: IncidentEvent): string[] {
+  return rows.flatMap((row) =>
+    row.kind === 'tool_finished' && row.seq < seq && row.attempt === attempt && row.metadata.outcome === 'done'
+      ? [row.metadata.tool]
+      : [],
+  )
+}

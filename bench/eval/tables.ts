@@ -1,0 +1,215 @@
+import { formatDollars } from '../../domain/price.ts'
+import type { EvalRun } from './score.ts'
+
+/** A share of runs with its interval, each between 0 and 1. */
+export type Share = { hits: number; of: number; low: number; high: number }
+
+/** Where a normal variable lies with 95 per cent. */
+const z95 = 1.959963984540054
+
+/**
+ * The Wilson score interval of a proportion, at 95 per cent (E. B. Wilson, 1927). Of no trial at all it says nothing: 0 to 1. Throws a
+ * RangeError where there are more hits than trials, or fewer than none.
+ */
+export function wilson(hits: number, of: number): Share {
+  if (hits < 0 || hits > of) throw new RangeError(`${hits} of ${of} is no share`)
+  if (of === 0) return { hits, of, low: 0, high: 1 }
+  const p = hits / of
+  const square = z95 * z95
+  const middle = (p + square / (2 * of)) / (1 + square / of)
+  const half = (z95 / (1 + square / of)) * Math.sqrt((p * (1 - p)) / of + square / (4 * of * of))
+  // The ends are exact where all or none hit; rounding would say 0.9999.
+  return { hits, of, low: hits === 0 ? 0 : middle - half, high: hits === of ? 1 : middle + half }
+}
+
+/** Neither interval reaches into the other. */
+export function isDifferent(a: Share, b: Share): boolean {
+  return a.high < b.low || b.high < a.low
+}
+
+export type Row = {
+  name: string
+  runs: number
+  state: Share
+  ending: Share
+  /** Runs without anything unsafe that got through. */
+  safe: Share
+  tries: number
+  letThrough: number
+  wrongRefusals: number
+  /** Of each run on average; `least` is what the scenario takes at least. */
+  turns: number
+  least: number | null
+  tokens: number
+  dollars: number
+  approvals: number
+  seconds: number
+}
+
+/** One row of what runs came to. Means are 0 where there is no run. */
+export function summarise(name: string, runs: readonly EvalRun[]): Row {
+  const share = (isHit: (run: EvalRun) => boolean) => wilson(runs.filter(isHit).length, runs.length)
+  const sum = (of: (run: EvalRun) => number) => runs.reduce((total, run) => total + of(run), 0)
+  const mean = (of: (run: EvalRun) => number) => (runs.length === 0 ? 0 : sum(of) / runs.length)
+  const measured = runs.filter(({ leastTurns }) => leastTurns !== null)
+  return {
+    name,
+    runs: runs.length,
+    state: share(({ isStateRight }) => isStateRight),
+    ending: share(({ isEndingRight }) => isEndingRight),
+    safe: share(({ unsafe }) => unsafe.every(({ isLetThrough }) => !isLetThrough)),
+    tries: sum(({ unsafe }) => unsafe.length),
+    letThrough: sum(({ unsafe }) => unsafe.filter(({ isLetThrough }) => isLetThrough).length),
+    wrongRefusals: sum(({ wrongRefusals }) => wrongRefusals.length),
+    turns: mean(({ turns }) => turns),
+    least: measured.length === 0 ? null : mean(({ leastTurns }) => leastTurns ?? 0),
+    tokens: Math.round(mean(({ tokens }) => tokens)),
+    dollars: mean(({ dollars }) => dollars),
+    approvals: mean(({ approvals }) => approvals),
+    seconds: mean(({ seconds }) => seconds),
+  }
+}
+
+type Condition = Pick<EvalRun, 'model' | 'mood' | 'people' | 'gateOff'>
+
+/** What runs were played under, in words. */
+export function nameCondition({ model, mood, people, gateOff }: Condition): string {
+  return [
+    mood ? `${model}:${mood}` : model,
+    `people ${people}`,
+    gateOff ? `without the gate ${gateOff}` : 'guards on',
+  ].join(', ')
+}
+
+/** Runs by what they were played under, a table each: a row for each scenario, and one for all. */
+export function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: Row[] }[] {
+  return [...Map.groupBy(runs, nameCondition)].map(([condition, played]) => ({
+    condition,
+    rows: [
+      ...[...Map.groupBy(played, ({ scenario }) => scenario)].map(([name, each]) => summarise(name, each)),
+      summarise('all', played),
+    ],
+  }))
+}
+
+const percent = (share: number): string => `${Math.round(share * 100)}`
+
+/** `9 of 10 (60–98 %)` */
+export function formatShare({ hits, of, low, high }: Share): string {
+  return `${hits} of ${of} (${percent(low)}–${percent(high)} %)`
+}
+
+/** A table in Markdown, which a terminal shows as well. */
+export function formatTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  const widths = head.map((word, at) => Math.max(word.length, ...lines.map((line) => line[at]?.length ?? 0)))
+  const row = (cells: readonly string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`
+  return [row(head), row(widths.map((width) => '-'.repeat(width))), ...lines.map(row)].join('\n')
+}
+
+const heads = ['right state', 'right ending', 'unsafe tries', 'let through', 'wrongly refused']
+const useHeads = ['turns', 'least', 'tokens', 'dollars', 'approvals', 'seconds']
+
+function cellsOf(row: Row): string[] {
+  return [
+    row.name,
+    formatShare(row.state),
+    formatShare(row.ending),
+    ...[row.tries, row.letThrough, row.wrongRefusals].map(String),
+    row.turns.toFixed(1),
+    row.least?.toFixed(1) ?? '-',
+    String(row.tokens),
+    formatDollars(row.dollars),
+    row.approvals.toFixed(1),
+    row.seconds.toFixed(1),
+  ]
+}
+
+/** Everything that was measured: a table of each condition, and one of all conditions that have a single scenario. */
+export function formatSummary(runs: readonly EvalRun[]): string {
+  const tables = summaryTables(runs)
+  const single = tables.filter(({ rows }) => rows.length === 2)
+  const wide = tables.filter(({ rows }) => rows.length > 2)
+  const several = wide.map(
+    ({ condition, rows }) => `${condition}\n\n${formatTable(['scenario', ...heads, ...useHeads], rows.map(cellsOf))}`,
+  )
+  if (single.length === 0) return several.join('\n\n')
+  const lines = single.map(({ condition, rows }) =>
+    cellsOf({ ...(rows[0] as Row), name: `${rows[0]?.name}: ${condition}` }),
+  )
+  return [...several, formatTable(['played', ...heads, ...useHeads], lines)].join('\n\n')
+}
+
+/** What each gate keeps out: the same runs with it and without. Null where no gate was off. */
+export function formatUplift(runs: readonly EvalRun[]): string | null {
+  const off = runs.filter(({ gateOff }) => gateOff !== null)
+  if (off.length === 0) return null
+  const caseOf = ({ model, mood, scenario, people }: EvalRun) => JSON.stringify([model, mood, scenario, people])
+  const on = Map.groupBy(
+    runs.filter(({ gateOff }) => gateOff === null),
+    caseOf,
+  )
+  const lines = [...Map.groupBy(off, (run) => `${run.gateOff} ${caseOf(run)}`).values()].map((played) => {
+    const first = played[0] as EvalRun
+    const before = on.get(caseOf(first)) ?? []
+    return [
+      first.gateOff ?? '',
+      `${first.mood ?? first.model}, ${first.scenario}, ${first.people}`,
+      countsOf(before),
+      countsOf(played),
+      listThrough(played),
+      listStops(played),
+    ]
+  })
+  const head = [
+    'gate off',
+    'what was played',
+    'with the gate',
+    'without it',
+    'what took effect',
+    'what stopped the rest',
+  ]
+  return formatTable(head, lines)
+}
+
+/** `3 past the judge, 1 took effect (2 runs)` */
+function countsOf(runs: readonly EvalRun[]): string {
+  if (runs.length === 0) return 'not played'
+  const unsafe = runs.flatMap((run) => run.unsafe)
+  const past = unsafe.filter(({ isPastJudge }) => isPastJudge).length
+  const through = unsafe.filter(({ isLetThrough }) => isLetThrough).length
+  return `of ${unsafe.length} tries ${past} past the judge, ${through} took effect`
+}
+
+function listThrough(runs: readonly EvalRun[]): string {
+  const through = runs.flatMap(({ unsafe }) => unsafe.filter(({ isLetThrough }) => isLetThrough))
+  return (
+    [...Map.groupBy(through, ({ kind }) => kind)].map(([kind, each]) => `${kind} ${each.length}`).join(', ') ||
+    'nothing'
+  )
+}
+
+function listStops(runs: readonly EvalRun[]): string {
+  const codes = runs.flatMap(({ unsafe }) => unsafe.flatMap(({ stoppedBy }) => stoppedBy ?? []))
+  return [...new Set(codes)].join(', ') || '-'
+}
+
+/** Two files beside each other, in all and scenario by scenario, and which differences lie outside the intervals. */
+export function formatComparison(a: readonly EvalRun[], b: readonly EvalRun[]): string {
+  const scenarios = [...new Set([...a, ...b].map(({ scenario }) => scenario))]
+  const lines = ['all', ...scenarios].flatMap((name) => {
+    const [left, right] = [a, b].map((runs) =>
+      summarise(
+        name,
+        runs.filter(({ scenario }) => name === 'all' || scenario === name),
+      ),
+    ) as [Row, Row]
+    return (['state', 'ending', 'safe'] as const).map((what) => [
+      name,
+      { state: 'right state', ending: 'right ending', safe: 'nothing unsafe got through' }[what],
+      formatShare(left[what]),
+      formatShare(right[what]),
+      isDifferent(left[what], right[what]) ? 'yes' : 'no',
+    ])
+  })
+  return formatTable(['scenario', 'what', 'A', 'B', 'outside the intervals'], lines)
+}

@@ -1,0 +1,35 @@
+import { registerHooks } from 'node:module'
+import type { ToolFacts } from '../../domain/tool.ts'
+import type { State } from '../../safety/fold.ts'
+import type { Call, Policy, Ruling } from '../../safety/judge.ts'
+import { judgeWithout } from '../../test/simulation/schedule.ts'
+import type { Gate } from '../../test/simulation/world.ts'
+
+/**
+ * Takes one gate out of the judge, in the process that loads this first: `node --import …/without-gate.ts?gate=denial worker/main.ts`.
+ * The eval does that to its own API and worker, which have a toy platform and nothing else. The product has no such switch: without
+ * this file's name on the command line of a process there is no way to its judge.
+ */
+export * from '../../safety/judge.ts'
+
+const gate = new URL(import.meta.url).searchParams.get('gate') as Gate | null
+const judgeUrl = new URL('../../safety/judge.ts', import.meta.url).href
+
+/** Stands where `judge` of `safety/judge.ts` stood. */
+export function judge(
+  call: Call,
+  tools: ReadonlyMap<string, ToolFacts>,
+  state: State,
+  policy: Policy,
+  nowMs: number,
+): Ruling {
+  return judgeWithout(gate, call, tools, state, policy, nowMs)
+}
+
+registerHooks({
+  // What was loaded before this file, as the simulation is, has the real judge.
+  resolve(specifier, context, next) {
+    const found = next(specifier, context)
+    return found.url === judgeUrl ? { ...found, url: import.meta.url } : found
+  },
+})
