@@ -55,10 +55,8 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         const { content, calls } = event.metadata
         // Rows of earlier versions may hold what the model thought.
         entries.push({ kind: 'answer', content: withoutThoughts(content), calls })
-        for (const [index, call] of calls.entries()) {
-          const envelope = notRun(call.tool, index >= callsPerAnswer)
-          const result: Result = { kind: 'result', callId: call.id, envelope, body: null, call }
-          results.set(call.id, result)
+        for (const result of calls.map(openResult)) {
+          results.set(result.callId, result)
           entries.push(result)
         }
         break
@@ -101,6 +99,12 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   const unread = new Set(messages.filter(({ readIn }) => readIn === null).map(({ seq }) => seq))
   tell((seq) => unread.has(seq))
   return entries
+}
+
+/** What a proposed call came to as long as no row says otherwise. */
+function openResult(call: ProposedCall, index: number): Result {
+  const envelope = notRun(call.tool, index >= callsPerAnswer)
+  return { kind: 'result', callId: call.id, envelope, body: null, call }
 }
 
 /** The same conversation, whose last message says how the limits stand. Only there: what was sent before stays as it was sent. */

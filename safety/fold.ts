@@ -14,6 +14,7 @@ export type Look = { seq: number; atMs: number; health: string | null }
 export type Write = {
   callId: string
   tool: string
+  arguments: Record<string, unknown>
   targets: ResourceRef[]
   startedSeq: number
   verified: VerificationOutcome
@@ -267,6 +268,7 @@ function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   state.writes.push({
     callId,
     tool,
+    arguments: event.metadata.arguments,
     targets,
     startedSeq: event.seq,
     verified: 'open',

@@ -191,6 +191,14 @@ export function loopRule(call: Call, state: State): Rule | null {
       'Nothing changes by asking again. Look at something else, act, or escalate.',
     )
   }
+  const writes = state.writes.filter((write) => write.callId !== call.callId && isSameWrite(write, call))
+  if (writes.length >= sameWrites) {
+    return refuse(
+      'REPEATED_CALL',
+      `${call.tool} has run ${writes.length} times in this investigation for the same, and the trouble is still there`,
+      'It does not help. Find the cause, do something else, or escalate with what was tried.',
+    )
+  }
   const same = earlier.filter((_, at) => before[at] === digest).map(({ callId }) => answerOf(callId, state))
   return sameAnswerRule(call, same.slice(-sameAnswers))
 }
@@ -204,6 +212,18 @@ function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | u
     'REPEATED_CALL',
     `${call.tool} was called with these arguments ${answers.length} times, and each answer was that of seq ${first.seq}`,
     `Use seq ${others.at(-1)?.seq}, look at something else, act, or escalate.`,
+  )
+}
+
+/** So often the very same write may run in one attempt: once, and once more where something else was found in between. */
+const sameWrites = 2
+
+/** By what the call says; the sentence that gives its reason counts for nothing. */
+function isSameWrite(write: State['writes'][number], call: Call): boolean {
+  const { reason: _, ...said } = call.arguments ?? {}
+  return (
+    write.tool === call.tool &&
+    Object.entries(said).every(([field, value]) => JSON.stringify(write.arguments[field]) === JSON.stringify(value))
   )
 }
 

@@ -243,6 +243,21 @@ describe('what becomes of a proposed call', () => {
     expect(ruling('nominal').verdict).toBe('run')
   })
 
+  test('the very same write runs twice in an investigation and no third time, whatever it argues with and whatever was read between', () => {
+    const ran = (callId: string, reason: string) => [
+      row('tool_started', { ...wrote(callId, [shard]).metadata, arguments: { id: shard.id, reason } } as never),
+      ...[verified(callId, 'held'), looked(`${callId}_look`, [shard])],
+    ]
+    const first = [looked('c1_0', [shard]), ...ran('c2_0', 'a')]
+    const again = (rows: unknown[]) => ruled(rows as never, converge())
+    expect(again(first)).toBe('run REVERSIBLE_NEAR')
+    expect(again([...first, ...ran('c3_0', 'b')])).toBe('refuse REPEATED_CALL')
+    const other = { ...converge(), arguments: { ...converge().arguments, id: far.id } }
+    expect(ruled([...first, ...ran('c3_0', 'b'), looked('c4_0', [far])] as never, other)).not.toBe(
+      'refuse REPEATED_CALL',
+    )
+  })
+
   test('judging the same call again after an approval is no repetition', () => {
     const before = row('call_judged', {
       callId: 'c9_0',

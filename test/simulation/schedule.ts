@@ -33,6 +33,7 @@ export function judgeWithout(
           verifiedSeq: 0,
           startedSeq: 1,
           verified: 'held' as const,
+          arguments: {},
           touchesMonitoring: false,
         },
       ]
