@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { runEval } from './eval/command.ts'
+import { grounding } from './grounding.ts'
 import { house } from './house.ts'
 import { history, queue, turn } from './investigation.ts'
 import { judge } from './judge.ts'
@@ -31,13 +32,22 @@ const benches: Record<string, () => Promise<void>> = {
   registry: benchRegistry,
   sources: benchSources,
   played: async () => played(values.dir),
+  grounding: async () => grounding({ ...values, cases: Number(values.cases), which: values.odd ? 'odd' : 'even' }),
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
 
 // A command with options: `npm run eval -- --help`.
 if (process.argv[2] === 'eval') process.exit(await runEval(process.argv.slice(3)))
 
-const { values, positionals: names } = parseArgs({ allowPositionals: true, options: { dir: { type: 'string' } } })
+const { values, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: {
+    dir: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    cases: { type: 'string', default: '1000' },
+    odd: { type: 'boolean', default: false },
+  },
+})
 const unknown = names.filter((name) => !(name in benches))
 if (unknown.length > 0) {
   console.error(`There is no bench ${unknown.join(', ')}. Use: npm run bench -- ${Object.keys(benches).join('|')}`)

@@ -152,7 +152,8 @@ const advice =
   /\b(?:should|must|need(?:s|ed)?(?: from| to| a)?|follow[- ]?up|recommend\w*|suggest\w*|consider|please|would|could|might|may|if|unless|until|whether|ask|find out|look for|treat|raise|decide|will|shall|to be|going to|next|not known|unknown|unclear|perhaps|probably|likely|possibly|somebody|someone|worth)\b/
 
 export function clausesOf(text: string, known: readonly string[]): Clause[] {
-  const plain = text.replace(/[’‘]/g, "'").replace(/->|→/g, 'to')
+  // An arrow is read as a word, but not within words that are quoted.
+  const plain = text.replace(/[’‘]/g, "'").replace(/"[^"\n]*"|->|→/g, (found) => (found[0] === '"' ? found : 'to'))
   const moments = momentsIn(plain)
   const names = namesIn(plain, known).filter(
     (name) => !moments.some(({ at, text: moment }) => at < name.end && at + moment.length > name.start),

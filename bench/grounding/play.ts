@@ -1,0 +1,205 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { MockActivityEnvironment } from '@temporalio/testing'
+import pino from 'pino'
+import { actActivities } from '../../activities/act.ts'
+import { contextActivities } from '../../activities/context.ts'
+import { servedModels } from '../../activities/model-server.ts'
+import { thinkActivities } from '../../activities/think.ts'
+import { createCoreClient } from '../../clients/core.ts'
+import { createModelClient } from '../../clients/model.ts'
+import { connect, type Db } from '../../db/connect.ts'
+import { eventsOf } from '../../db/events.ts'
+import { openByHand } from '../../db/idempotency.ts'
+import { putSource } from '../../db/sources.ts'
+import { ensureFirstRunTokens } from '../../db/tokens.ts'
+import type { Claim } from '../../domain/claim.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { investigationId } from '../../domain/step-key.ts'
+import { migrateToLatest } from '../../migrations/migrate.ts'
+import { readPrompts } from '../../prompts/render.ts'
+import { foldText } from '../../safety/claims/quote.ts'
+import { startPostgres } from '../../start/postgres.ts'
+import { temporaryDirectory } from '../../test/support/directory.ts'
+import { type ChatRequest, type Line, type Said, scriptedModel } from '../../test/support/scripted-model.ts'
+import { type Ports, runLoop } from '../../workflows/loop.ts'
+import { startApi } from '../api-process.ts'
+import type { Reading } from './cases.ts'
+
+/**
+ * Plays an investigation through the real loop, activities, judge and ledger, over PostgreSQL and a core API process, without Temporal. A
+ * stand-in serves the recorded readings; the product reads them as pages of a server (`http_read`). The model is scripted.
+ */
+
+export type Result = { seq: number; text: string; digest: string | null }
+
+/** What the scripted model does: it reads these in order, perhaps reads on, and ends. */
+export type Script = {
+  readings: readonly Reading[]
+  /** Words that it looks for in the whole of a reading, by its place, where the summary does not show them. */
+  lookFor: readonly { at: number; words: string; line: string }[]
+  /** Tried one after another, until one is recorded. */
+  endings: readonly ((results: readonly Result[]) => Claim)[]
+}
+
+/**
+ * What became of an ending, by the rows that it left. `answered`: recorded without a mark. `marked`: recorded, and what is not shown says
+ * so. `refused`: not recorded, with the reason of the judge.
+ */
+export type Outcome = { ending: 'answered' | 'marked' | 'refused'; why: string | null }
+
+/** `play` answers an outcome for each ending that was tried: none behind one that was recorded. */
+export type Player = { play(script: Script): Promise<Outcome[]>; stop(): Promise<void> }
+
+export async function startPlayer(): Promise<Player> {
+  const directory = temporaryDirectory()
+  const postgres = await startPostgres({ dir: join(directory.path, 'postgres'), durable: false })
+  await migrateToLatest(postgres.url)
+  const db = connect(postgres.url, { max: 8 })
+  const { agent } = await ensureFirstRunTokens(db)
+  const api = await startApi({ databaseUrl: postgres.url, dir: directory.path })
+  const pages = new Map<string, Reading>()
+  const server = await servePages(pages)
+  const { port } = server.address() as AddressInfo
+  const source = { kind: 'http', url: `http://127.0.0.1:${port}`, credential: null, caFile: null, timeoutSeconds: 10 }
+  await putSource(db, 'cluster', { ...source, options: { paths: ['/**'] } }, 'bench')
+  const scripts = new Map<string, Script>()
+  const model = await scriptedModel((_turn, request) => say(request, scripts))
+  const activities = activitiesOf(db, { agent, core: api.url, model: model.url })
+  let runs = 0
+  return {
+    async play(script) {
+      runs += 1
+      const prefix = `/run-${runs}`
+      const given = script.readings.map((reading, at) => ({ ...reading, path: `${prefix}/${at}/${reading.path}` }))
+      for (const reading of given) pages.set(reading.path, reading)
+      const incidentId = await openQuestion(db)
+      scripts.set(incidentId, { ...script, readings: given })
+      try {
+        await runInvestigation(activities, incidentId)
+        return outcomesOf(await eventsOf(db, incidentId))
+      } finally {
+        scripts.delete(incidentId)
+        for (const { path } of given) pages.delete(path)
+      }
+    },
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+      await model.stop()
+      await api.stop()
+      await db.destroy()
+      await postgres.stop()
+      directory.remove()
+    },
+  }
+}
+
+async function servePages(pages: ReadonlyMap<string, Reading>): Promise<Server> {
+  const server = createServer((request, response) => {
+    const page = pages.get(request.url ?? '')
+    response.statusCode = page ? 200 : 404
+    response.setHeader('content-type', page?.isJson ? 'application/json' : 'text/plain; charset=utf-8')
+    response.end(page?.body ?? 'no such page')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+type Activities = ReturnType<typeof activitiesOf>
+
+function activitiesOf(db: Db, at: { agent: string; core: string; model: string }) {
+  const core = createCoreClient({ baseUrl: at.core, apiKey: at.agent })
+  const environment = { LLM_MAX_TURNS: '20' }
+  const served = servedModels(db, { baseUrl: at.model, apiKey: '' }, pino({ level: 'silent' }))
+  const client = createModelClient({ baseUrl: at.model, apiKey: '', memory: served.memory })
+  const routed = { name: 'scripted', model: 'scripted', fallbacks: [], client, served }
+  return {
+    ...contextActivities({ db, core, prompts: readPrompts(), protocol: 'native', model: 'scripted', environment }),
+    ...actActivities({ db, core, environment }),
+    ...thinkActivities({ db, models: [routed], temperature: 0, maxTokens: 1_000, contextTokens: 200_000 }),
+  }
+}
+
+async function openQuestion(db: Db): Promise<string> {
+  const question = 'What is the cause of this disruption of a service?'
+  const opened = await db
+    .transaction()
+    .execute((trx) =>
+      openByHand(trx, { type: 'question', severity: 'info', title: question, resource: null }, question, {
+        actor: 'user:bench',
+        operatorId: null,
+      }),
+    )
+  return opened.id
+}
+
+/** `workflows/investigate.ts` without Temporal: claim, context, the loop, and what hands over where the loop says so. */
+async function runInvestigation(activities: Activities, incidentId: string): Promise<void> {
+  const run = { incidentId, attempt: 1 }
+  const workflowExecution = { workflowId: investigationId(run), runId: `run-${incidentId}` }
+  const inRun = async <T>(work: () => Promise<T>): Promise<T> =>
+    (await new MockActivityEnvironment({ workflowExecution }).run(work)) as T
+  await inRun(() => activities.claim({ ...run, role: 'leader', groupId: 'grp_bench' }))
+  const limits = await inRun(() => activities.assembleContext(incidentId, 1))
+  const ports: Ports = {
+    think: (turn) => inRun(() => activities.think({ ...run, turn })),
+    act: (turn, call, _tool, approvalId) => inRun(() => activities.act({ ...run, turn, call, approvalId })),
+    verify: (turn, call) => inRun(() => activities.verify({ ...run, turn, call })),
+    waitForModel: async () => {},
+    waitForDecision: async () => 'interrupted',
+    pause: async () => 'over',
+    interrupted: async () => false,
+    isStillWanted: async () => true,
+    checkpoint: async () => {},
+    now: () => Date.now(),
+  }
+  const end = await runLoop(ports, { ...limits, correctionsAreFree: true })
+  if (end.end === 'escalate') await inRun(() => activities.escalate(incidentId, 1, end.code, end.turn))
+}
+
+const mostCalls = 8
+
+/** The next answer of the script: what is left to read, then what is left to look for, then the endings, then a hand-over that claims nothing. */
+function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, Script>): Line {
+  const id = /inc_[0-9a-z]{26}/.exec(JSON.stringify(messages.slice(0, 4)))?.[0] ?? ''
+  const script = scripts.get(id)
+  if (!script) return 'no script'
+  const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => toResult(content ?? ''))
+  const reads = results.slice(0, script.readings.length)
+  if (reads.length < script.readings.length) {
+    const left = script.readings.slice(reads.length, reads.length + mostCalls)
+    return left.map(({ path }): Said => ({ tool: 'http_read', arguments: { path } }))
+  }
+  const searches = script.lookFor.flatMap(({ at, words, line }): Said[] => {
+    const read = reads[at]
+    if (!read?.digest || foldText(read.text).includes(foldText(words))) return []
+    return [{ tool: 'read_result', arguments: { incident_id: id, digest: read.digest, match: line, limit: 5 } }]
+  })
+  const done = results.length - reads.length
+  if (done < searches.length) return searches.slice(done)
+  const claim = script.endings[done - searches.length]?.(results)
+  if (claim) {
+    const args = { id, resolution: claim.text, outcome: 'answered', claims: [claim] }
+    return [{ tool: 'resolve_incident', arguments: args }]
+  }
+  const reason = 'A person has to look at it.'
+  return [{ tool: 'escalate_incident', arguments: { id, reason, category: 'no_tool', next_step: 'Look at it.' } }]
+}
+
+function toResult(text: string): Result {
+  const seq = Number(/"seq":(\d+)/.exec(text.slice(text.lastIndexOf('"meta"')))?.[1] ?? 0)
+  return { seq, text, digest: /"digest":"([0-9a-f]{64})"/.exec(text)?.[1] ?? null }
+}
+
+function outcomesOf(events: readonly IncidentEvent[]): Outcome[] {
+  const ruled = events.flatMap((event) =>
+    event.kind === 'call_judged' && event.metadata.tool === 'resolve_incident' ? [event.metadata] : [],
+  )
+  return ruled.map(({ verdict, code, reason, details }) => {
+    if (verdict !== 'run') return { ending: 'refused', why: `${code}: ${reason}` }
+    const isMarked = JSON.stringify(details).includes('"shown":false')
+    return { ending: isMarked ? 'marked' : 'answered', why: null }
+  })
+}
