@@ -33,7 +33,7 @@ const unbound = (...shows: string[]): Fault => ({ says: 'Claims of {o} are not b
 export const faults: Record<string, Fault> = {
   missing_service_account: pods(
     'its pods are forbidden',
-    'service account [\\w-]+/\\S+ (?<q>serviceaccount "[\\w.-]+" not found)',
+    '(?<q>is forbidden: error looking up service account \\S+ serviceaccount "[\\w.-]+" not found)',
   ),
   namespace_cpu_quota_exceeded: quota('CPU', '(?:requests|limits)\\.cpu'),
   namespace_memory_quota_exceeded: quota('memory', '(?:requests|limits)\\.memory'),
@@ -163,10 +163,10 @@ export const faults: Record<string, Fault> = {
     '(?<q>ImagePullBackOff|ErrImagePull)',
   ),
   missing_image_pull_secret: pods(
-    'its image may not be pulled',
+    'its image is not pulled',
     '(?<q>(?:401 Unauthorized|403 Forbidden|unauthorized|authentication required|denied))',
     '(?<q>Failed to pull image "[^"\\n]+")',
   ),
   missing_secret_binding: pods('its secret is missing', '(?<q>secret "[\\w.-]+" not found)'),
-  volume_mount_permission_denied: pods('its volume may not be read', '(?<q>Permission denied)'),
+  volume_mount_permission_denied: pods('its volume is not readable', '(?<q>Permission denied)'),
 }

@@ -1,4 +1,5 @@
 import type { Claim } from '../../domain/claim.ts'
+import { holdsName } from '../../safety/claims/actions.ts'
 import { foldText } from '../../safety/claims/quote.ts'
 import type { Case, Diagnosis } from './cases.ts'
 import type { Result, Script } from './play.ts'
@@ -38,16 +39,21 @@ export function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagno
   if (read.readings.length === 0) return null
   const { claim: text } = own.diagnosis
   const endings = chosen.map((trial) => (results: readonly Result[]): Claim => {
-    const [seq, quoted] = cite(trial, { own, other, reads: read.readings.length }, results)
+    const cited = cite(trial, { own, other, reads: read.readings.length }, results)
     const said = trial.endsWith('in own words') ? text.replaceAll('"', '') : text
-    return { kind: 'was', text: said, quotes: [{ seq, text: quoted }] }
+    return { kind: 'was', text: said, quotes: cited.map(([seq, quoted]) => ({ seq, text: quoted })) }
   })
   return { ...read, endings }
 }
 
 function readBy(trial: Trial, own: Diagnosed, other: Diagnosed): Pick<Script, 'readings' | 'lookFor'> {
   const lookFor = ({ at, words }: Diagnosis) => [{ at, words, line: longestLine(words) }]
-  if (trial === 'golden') return { readings: own.readings, lookFor: lookFor(own.diagnosis) }
+  if (trial === 'golden') {
+    const { at } = own.diagnosis
+    const named = { at, words: `"${own.object}"`, line: `"name": "${own.object}"` }
+    const isItem = own.readings[at]?.body.includes(named.line)
+    return { readings: own.readings, lookFor: [...lookFor(own.diagnosis), ...(isItem ? [named] : [])] }
+  }
   if (trial.startsWith('swapped')) return { readings: other.readings, lookFor: lookFor(other.diagnosis) }
   return { readings: own.readings.filter(({ body }) => !holds(body, own.diagnosis.words)), lookFor: [] }
 }
@@ -58,26 +64,36 @@ const noRow = 9_999
 type Played = { own: Diagnosed; other: Diagnosed; reads: number }
 
 /** What a trial cites: a row, and words that are to stand in it. */
-function cite(trial: Trial, { own, other, reads }: Played, results: readonly Result[]): Cited {
+function cite(trial: Trial, { own, other, reads }: Played, results: readonly Result[]): Cited[] {
   const { at, words } = own.diagnosis
   const read = results.slice(0, reads)
   const about = () => lineAbout(own.object, read) ?? { seq: read.at(-1)?.seq ?? noRow, line: own.object }
   switch (trial) {
     case 'golden':
-      return [rowOf(results, reads, at, words), words]
+      return [[rowOf(results, reads, at, words), words], ...namedBy(own.object, words, results)]
     case 'removed, true words of another row':
-      return [read.at(-1)?.seq ?? noRow, words]
+      return [[read.at(-1)?.seq ?? noRow, words]]
     case 'removed, a row that is not there':
-      return [noRow, words]
+      return [[noRow, words]]
     case 'removed, the name alone':
-      return [about().seq, own.object]
+      return [[about().seq, own.object]]
     case 'swapped, true words':
-      return [rowOf(results, reads, other.diagnosis.at, other.diagnosis.words), words]
+      return [[rowOf(results, reads, other.diagnosis.at, other.diagnosis.words), words]]
     case 'swapped, what the other says':
-      return [rowOf(results, reads, other.diagnosis.at, other.diagnosis.words), other.diagnosis.words]
+      return [[rowOf(results, reads, other.diagnosis.at, other.diagnosis.words), other.diagnosis.words]]
     default:
-      return [about().seq, about().line]
+      return [[about().seq, about().line]]
   }
+}
+
+/** Where the deciding words do not name the object, a line that does, the newest first: what was looked for in the whole is there. */
+function namedBy(object: string, words: string, results: readonly Result[]): Cited[] {
+  if (holdsName(foldText(words), object)) return []
+  for (const { seq, text } of results.toReversed()) {
+    const line = linesOf(text).find((each) => holdsName(foldText(each), object))
+    if (line !== undefined) return [[seq, line]]
+  }
+  return []
 }
 
 /** The row that shows the words: what was looked for in the whole, else the reading itself. */
@@ -98,10 +114,15 @@ function longestLine(words: string): string {
 /** The longest line that a model was shown and that names the object. */
 function lineAbout(object: string, results: readonly Result[]): { seq: number; line: string } | null {
   for (const { seq, text } of results) {
-    const lines = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, line]) => (line ?? '').trim())
-    const found = lines.filter((line) => line.includes(object) && line.length > object.length && line.length < 900)
+    const found = linesOf(text).filter((line) => line.includes(object) && line.length > object.length)
     const [line] = found.sort((a, b) => b.length - a.length)
-    if (line !== undefined) return { seq, line: JSON.parse(`"${line}"`) }
+    if (line !== undefined) return { seq, line }
   }
   return null
+}
+
+/** The texts of a result, as many characters as a quote may have. */
+function linesOf(text: string): string[] {
+  const strings = [...text.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([found]) => JSON.parse(found) as string)
+  return strings.map((each) => each.trim()).filter((each) => each !== '' && each.length < 900)
 }

@@ -124,14 +124,12 @@ function activitiesOf(db: Db, at: { agent: string; core: string; model: string }
 
 async function openQuestion(db: Db): Promise<string> {
   const question = 'What is the cause of this disruption of a service?'
-  const opened = await db
-    .transaction()
-    .execute((trx) =>
-      openByHand(trx, { type: 'question', severity: 'info', title: question, resource: null }, question, {
-        actor: 'user:bench',
-        operatorId: null,
-      }),
-    )
+  const opened = await db.transaction().execute((trx) =>
+    openByHand(trx, { type: 'question', severity: 'info', title: question, resource: null }, question, {
+      actor: 'user:bench',
+      operatorId: null,
+    }),
+  )
   return opened.id
 }
 

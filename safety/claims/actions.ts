@@ -170,6 +170,9 @@ const patterns: { kind: Name['kind']; pattern: RegExp }[] = [
   { kind: 'name', pattern: new RegExp(`(?<![\\w./-])[\\w-]+(?:\\.[\\w-]+)*\\.(?:${extensions})(?![\\w-])`, 'gi') },
   // An address, or a name with a number in it: host-osl-1, prp_01m8…, a commit.
   { kind: 'name', pattern: /(?<![\w.-])[a-z][a-z0-9]*(?:[-_.:@][a-z0-9]+)+(?![\w-])/gi },
+  // What no sentence has but a program: env=prod, max_connections, targetPort.
+  { kind: 'literal', pattern: /(?<![\w./-])[a-z][\w.-]*=[\w.-]*\w|(?<![\w./-])[a-z]+(?:_[a-z]+)+(?![\w-])/gi },
+  { kind: 'literal', pattern: /(?<![\w./-])[a-z]{2,}[A-Z][a-z]\w*(?![\w-])/g },
   { kind: 'name', pattern: /(?<![\w./-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?![\w-])/gi },
 ]
 

@@ -5,7 +5,7 @@ import { figuresIn } from './numbers.ts'
 import { foldText, type Place, type Problem, placesOf, problem, said } from './quote.ts'
 import type { Evidence, Part, Write } from './rows.ts'
 import { statesIn } from './states.ts'
-import { misplaced, unnamed, unsupported } from './support.ts'
+import { misplaced, unnamed, unspoken, unsupported } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 
 /** For each claim the first thing that what it cites does not show; null where it shows all. Pure and total. */
@@ -25,7 +25,8 @@ function checkClaim(claim: Claim, evidence: Evidence): Problem | null {
   return (
     kindProblem(claim, places, evidence) ??
     actionsProblem(claim, clauses, places, evidence) ??
-    firstOf(clauses, (clause) => clauseProblem(claim, clause, clauses, places, evidence))
+    firstOf(clauses, (clause) => clauseProblem(claim, clause, clauses, places, evidence)) ??
+    (claim.kind === 'did' ? null : unspoken(clauses, places))
   )
 }
 

@@ -259,6 +259,7 @@ export const problems = {
   OTHER_RESOURCE: 'Quote a row about that resource.',
   OTHER_DIRECTION: 'Say where it came from and where it went as the row does.',
   STATE_NOT_SHOWN: 'Quote the words or the field that say so of that resource.',
+  NOT_SPOKEN_OF: 'Say it in the words of what you quote, or quote the line that says it.',
   NOT_ALL: 'Quote each of them, or say how many.',
   NUMBER_NOT_SHOWN: 'Quote the number with its field, and say it in its unit; about allows 5 %.',
   TIME_NOT_SHOWN: 'Quote the row that gives that time.',

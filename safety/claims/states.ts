@@ -45,6 +45,11 @@ const shownBy: Record<string, string> = {
   idle: '+idle',
   expired: '+expired',
   full: '+full +pressure +%',
+  forbidden: '+forbidden',
+  refused: '+refused',
+  taken: '+taken +use',
+  throttled: '+throttled +throttling',
+  evicted: '+evicted',
   failed: '+failed +failing +error +fatal +fail',
   failing: '+failed +failing +error +fatal +fail',
 }

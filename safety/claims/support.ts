@@ -1,9 +1,9 @@
 import { holdsName, type Name } from './actions.ts'
 import { numbersProblem } from './number-support.ts'
-import { holdsMoment } from './numbers.ts'
+import { figuresIn, holdsMoment } from './numbers.ts'
 import { type Place, type Problem, problem, said } from './quote.ts'
 import type { Evidence } from './rows.ts'
-import { statesProblem } from './states.ts'
+import { statesIn, statesProblem } from './states.ts'
 import type { Clause } from './text.ts'
 
 /** Do these places, quoted by the claim, show the states, numbers and times of a clause? The first that they do not. */
@@ -21,6 +21,43 @@ function timesProblem(clause: Clause, places: readonly Place[]): Problem | null 
     return problem('TIME_NOT_SHOWN', `no quote gives the time ${said(moment.text)}`)
   }
   return null
+}
+
+/** Words that say nothing by themselves, or say what no quote has to: of grammar, of kinds of things, of judging. */
+const small = new Set(
+  'about above after again against alert alerts also although another answer answers anything because been before being below between both cause caused causes claim could does done down during each either enough even every from gives have having here holds host incident into itself just less made make many more most much neither node nodes nothing now only other others over result results same seen service services shard shows show since some something still such than that their them then there these they thing this those through time times today under until very were what when where which while whole whose will with without would your read reads said says'.split(
+    ' ',
+  ),
+)
+
+/** What is said not to be stands in no quote. */
+const denied = /\b(?:no|not|never|without|neither|nor|cannot|\w+n't)(?: [a-z'-]+){1,3}/g
+
+/** The words of a claim that a reader takes something from: names and times are masked in the clauses. */
+function contentWords(clauses: readonly Clause[]): string[] {
+  const all = clauses.flatMap(
+    ({ text }) => text.replace(denied, ' ').match(/(?<![\w./-])[a-z][a-z']{3,}(?![\w/-])/g) ?? [],
+  )
+  return [...new Set(all.filter((word) => !small.has(word)))]
+}
+
+const stemOf = (word: string) => word.replace(/(?:'s|ing|ed|es|s|ly)$/, '').slice(0, 6)
+
+/** Does anything else of a clause have to stand in its quotes: a state, a number, a time, quoted words, an id? Short words stand anywhere. */
+function isHeldOtherwise({ text, groups, moments }: Clause): boolean {
+  const isExact = groups.flat().some((name) => name.kind === 'id' || (name.kind === 'literal' && name.text.length > 4))
+  return isExact || figuresIn(text).length > 0 || moments.length > 0 || statesIn(text).length > 0
+}
+
+/** A claim that nothing else holds against its quotes has to speak of them: half of its words at least stand there, as words of their own. */
+export function unspoken(clauses: readonly Clause[], places: readonly Place[]): Problem | null {
+  if (clauses.some(isHeldOtherwise)) return null
+  const words = contentWords(clauses)
+  const quoted = places.map(({ about, line, part }) => `${about} ${line} ${part.head}`).join(' ')
+  const known = new Set((quoted.match(/(?<![\w./-])[a-z][a-z']{2,}(?![\w/-])/g) ?? []).map(stemOf))
+  const strange = words.filter((word) => !known.has(stemOf(word)))
+  if (words.length === 0 || strange.length * 2 <= words.length) return null
+  return problem('NOT_SPOKEN_OF', `what it quotes does not speak of ${said(strange.slice(0, 5).join(', '))}`)
 }
 
 /** Names of a clause that nothing quoted is about. */
