@@ -83,8 +83,14 @@ function lines(played: readonly Played[]): Record<string, unknown>[] {
   return played
     .filter((each) => isGolden(each) !== isAccepted(each))
     .map(({ trial, own, otherId, outcome }) => ({
-      ...{ trial, case: own.id, fault: own.fault, other: trial.startsWith('swapped') ? otherId : null },
-      ...{ claim: own.diagnosis?.claim ?? '', ending: outcome.ending, why: outcome.why },
+      trial,
+      case: own.id,
+      fault: own.fault,
+      other: trial.startsWith('swapped') ? otherId : null,
+
+      claim: own.diagnosis?.claim ?? '',
+      ending: outcome.ending,
+      why: outcome.why,
     }))
 }
 

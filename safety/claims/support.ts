@@ -49,7 +49,7 @@ function isHeldOtherwise({ text, groups, moments }: Clause): boolean {
   return isExact || figuresIn(text).length > 0 || moments.length > 0 || statesIn(text).length > 0
 }
 
-/** A claim that nothing else holds against its quotes has to speak of them: half of its words at least stand there, as words of their own. */
+/** A claim that nothing else holds against its quotes has to speak of them: half of its words at least stand there, and not only in names. */
 export function unspoken(clauses: readonly Clause[], places: readonly Place[]): Problem | null {
   if (clauses.some(isHeldOtherwise)) return null
   const words = contentWords(clauses)

@@ -153,6 +153,56 @@ describe('rules', () => {
         expect([text, code(text)]).toEqual([text, 'CLAIM_NOT_SHOWN'])
     })
 
+    /** A page about a pod, as a server gives it. */
+    const page = (text: string[]) =>
+      row('tool_finished', {
+        ...{
+          callId: 'c1_0',
+          tool: 'http_read',
+          arguments: { path: '/pods/billing-7c' },
+          effect: 'read',
+          targets: [shard],
+        },
+        ...{ outcome: 'done', result: { ok: true, data: { summary: { text } }, meta: {} }, body: null, discovered: [] },
+      } as never)
+    const found = (read: IncidentEvent, text: string, quoted: string) => {
+      const said = { kind: 'was', text, quotes: [{ seq: 1, text: quoted }] }
+      return (ruled(resolve([said], 'self_resolved'), [read]).details.claims as { code?: string }[])[0]?.code ?? 'shown'
+    }
+    const pod = page([
+      'billing-7c 0/1 Pending 0 94s',
+      'Warning Unhealthy kubelet Permission denied by the volume of the ledger',
+      'Node-Selectors: disk=fast, max_wait=3',
+      'Rate: Normal=2 -> Current=9 (+350%)',
+    ])
+
+    test('that nothing else holds speaks of what it quotes, in words of that line and not only in its name', () => {
+      const claimed = 'the volume of the ledger denied permission'
+      expect(found(pod, claimed, 'Permission denied')).toBe('shown')
+      expect(found(pod, claimed, 'billing-7c 0/1 Pending')).toBe('NOT_SPOKEN_OF')
+      expect(found(pod, 'billing cannot start, since its certificate lapsed', 'billing-7c 0/1 Pending')).toBe(
+        'NOT_SPOKEN_OF',
+      )
+    })
+
+    test('finds in its rows what only a program writes: a pair, a name with an underscore, a name with a capital inside', () => {
+      expect(found(pod, 'its selector wants disk=fast', 'Node-Selectors: disk=fast')).toBe('shown')
+      for (const other of ['disk=slow', 'min_wait', 'targetPort'])
+        expect([other, found(pod, `its selector wants ${other}`, 'Node-Selectors: disk=fast')]).toEqual([
+          other,
+          'OTHER_RESOURCE',
+        ])
+    })
+
+    test('may quote words with an arrow in them', () => {
+      expect(found(pod, 'the rate rose: "Normal=2 -> Current=9"', 'Normal=2 -> Current=9')).toBe('shown')
+    })
+
+    test('says forbidden, refused, taken, throttled or evicted where the quote does', () => {
+      expect(found(page(['port 8080 is already in use']), 'its port is taken', 'is already in use')).toBe('shown')
+      expect(found(pod, 'its pods are forbidden', 'billing-7c 0/1 Pending')).toBe('STATE_NOT_SHOWN')
+    })
+
     test('cites words of a row, and not any row by its number', () => {
       const quoted = { kind: 'was', text: 'it was nominal', quotes: [{ seq: 1, text: 'all is well' }] }
       const ruling = ruled(resolve([quoted], 'self_resolved'), [looked('c1_0', [shard])])
