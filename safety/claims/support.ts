@@ -49,9 +49,18 @@ function isHeldOtherwise({ text, groups, moments }: Clause): boolean {
   return isExact || figuresIn(text).length > 0 || moments.length > 0 || statesIn(text).length > 0
 }
 
-/** A claim that nothing else holds against its quotes has to speak of them: half of its words at least stand there, and not only in names. */
+/** A line of a page or of a log: an element of a list that is a text, and no field of a thing. */
+function isLine({ part, item, leaf }: Place): boolean {
+  if (item.list === null || typeof leaf.value !== 'string') return false
+  return part.document().leaves.filter((each) => each.item === item).length === 1
+}
+
+/**
+ * A claim about lines of text that nothing else holds against its quotes has to speak of them: half of its words at least stand there, and
+ * not only in names. What a field says needs no words of the claim.
+ */
 export function unspoken(clauses: readonly Clause[], places: readonly Place[]): Problem | null {
-  if (clauses.some(isHeldOtherwise)) return null
+  if (!places.every(isLine) || clauses.some(isHeldOtherwise)) return null
   const words = contentWords(clauses)
   const quoted = places.map(({ about, line, part }) => `${about} ${line} ${part.head}`).join(' ')
   const known = new Set((quoted.match(/(?<![\w./-])[a-z][a-z']{2,}(?![\w/-])/g) ?? []).map(stemOf))

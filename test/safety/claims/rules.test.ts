@@ -185,6 +185,15 @@ describe('rules', () => {
       )
     })
 
+    test('about a field of a thing may be in other words than the field', () => {
+      const file = row('tool_finished', {
+        ...{ callId: 'c1_0', tool: 'fs_list', arguments: {}, effect: 'read', targets: [shard], outcome: 'done' },
+        result: { ok: true, data: { entries: [{ name: 'ledger.log.1', size: 9 }] }, meta: {} },
+        ...{ body: null, discovered: [] },
+      } as never)
+      expect(found(file, 'rotated logs filled the directory', '"name":"ledger.log.1"')).toBe('shown')
+    })
+
     test('finds in its rows what only a program writes: a pair, a name with an underscore, a name with a capital inside', () => {
       expect(found(pod, 'its selector wants disk=fast', 'Node-Selectors: disk=fast')).toBe('shown')
       for (const other of ['disk=slow', 'min_wait', 'targetPort'])
