@@ -121,8 +121,8 @@ function lineAbout(object: string, results: readonly Result[]): { seq: number; l
   return null
 }
 
-/** The texts of a result, as many characters as a quote may have. */
+/** The texts of a result that were not cut, as many characters as a quote may have. */
 function linesOf(text: string): string[] {
   const strings = [...text.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([found]) => JSON.parse(found) as string)
-  return strings.map((each) => each.trim()).filter((each) => each !== '' && each.length < 900)
+  return strings.map((each) => each.trim()).filter((each) => each !== '' && each.length < 900 && !each.includes('…'))
 }

@@ -43,10 +43,13 @@ function contentWords(clauses: readonly Clause[]): string[] {
 
 const stemOf = (word: string) => word.replace(/(?:'s|ing|ed|es|s|ly)$/, '').slice(0, 6)
 
-/** Does anything else of a clause have to stand in its quotes: a state, a number, a time, quoted words, an id? Short words stand anywhere. */
+/** Does anything else of a clause have to stand in its quotes: a state, a number, a time, quoted words, an id? Small ones stand anywhere. */
 function isHeldOtherwise({ text, groups, moments }: Clause): boolean {
-  const isExact = groups.flat().some((name) => name.kind === 'id' || (name.kind === 'literal' && name.text.length > 4))
-  return isExact || figuresIn(text).length > 0 || moments.length > 0 || statesIn(text).length > 0
+  const isExact = groups
+    .flat()
+    .some(({ kind, text: own }) => kind === 'id' || (kind === 'literal' && !/^[a-z]{1,4}$/i.test(own)))
+  const hasFigure = figuresIn(text).some(({ value }) => value >= 10 || !Number.isInteger(value))
+  return isExact || hasFigure || moments.length > 0 || statesIn(text).length > 0
 }
 
 /** A line of a page or of a log: an element of a list that is a text, and no field of a thing. */
@@ -75,9 +78,10 @@ export function unnamed(clause: Clause, places: readonly Place[], evidence: Evid
     if (holdsName(evidence.incidentId, name.text)) continue
     if (
       places.some(
-        ({ about, part }) =>
-          holdsName(about, name.text) ||
-          (name.kind === 'literal' && part.document().text.includes(name.text.toLowerCase())),
+        (place) =>
+          holdsName(place.about, name.text) ||
+          // Of a page or a log only the line that is quoted.
+          (name.kind === 'literal' && !isLine(place) && place.part.document().text.includes(name.text.toLowerCase())),
       )
     )
       continue
