@@ -203,6 +203,16 @@ describe('rules', () => {
         ])
     })
 
+    test('finds words in quotation marks in the line that it quotes, and not elsewhere on the page', () => {
+      expect(found(pod, 'the kubelet says "Permission denied"', 'Permission denied by the volume')).toBe('shown')
+      expect(found(pod, 'it waits, for "Permission denied"', 'billing-7c 0/1 Pending')).toBe('OTHER_RESOURCE')
+    })
+
+    test('is not shown by a small number that stands in any line', () => {
+      expect(found(pod, '1 machine had an unhealthy taint', 'billing-7c 0/1 Pending')).not.toBe('shown')
+      expect(found(page(['1 machine had an unhealthy taint']), '1 machine had a taint', '1 machine had')).toBe('shown')
+    })
+
     test('may quote words with an arrow in them', () => {
       expect(found(pod, 'the rate rose: "Normal=2 -> Current=9"', 'Normal=2 -> Current=9')).toBe('shown')
     })
