@@ -18,6 +18,7 @@ export async function grounding(options: Options): Promise<void> {
   const { dir, which } = options
   if (!dir)
     return void console.log('grounding: give --dir with a copy of Cloud-OpsBench, which everybody fetches alone')
+  if (!(options.cases >= 1)) return void console.log('grounding: --cases is a number of recorded ways, 1 or more')
   const startedAt = Date.now()
   const all = takeEvenly(readCases(dir, which), options.cases)
   const known = all.filter((each): each is Diagnosed => each.diagnosis !== null)

@@ -260,7 +260,7 @@ function declareLines(router: Router, deps: ApiDeps): void {
         total: all.length,
         matching: matching.length,
         from,
-        lines: fitLines(matching.slice(from - 1, from - 1 + limit)),
+        lines: fitLines(matching.slice(from - 1, from - 1 + limit), match),
       }
     },
   })
@@ -293,13 +293,20 @@ function declareRule(router: Router, deps: ApiDeps): void {
 const mostLineCharacters = 600
 const mostCharacters = 6_000
 
+/** A piece of a long line: its beginning, or what is around the words that were looked for. */
+function cutAround(line: string, match: string): string {
+  const at = line.indexOf(match)
+  const start = at + match.length <= mostLineCharacters ? 0 : Math.max(0, at - mostLineCharacters / 2)
+  const piece = line.slice(start, start + mostLineCharacters)
+  return `${start > 0 ? '…' : ''}${piece}… (${line.length} characters)`
+}
+
 /** Lines within what a model should read at once; a long one is cut and says so. */
-function fitLines(lines: readonly string[]): string[] {
+function fitLines(lines: readonly string[], match = ''): string[] {
   const kept: string[] = []
   let characters = 0
   for (const line of lines) {
-    const cut =
-      line.length > mostLineCharacters ? `${line.slice(0, mostLineCharacters)}… (${line.length} characters)` : line
+    const cut = line.length > mostLineCharacters ? cutAround(line, match) : line
     characters += cut.length
     if (characters > mostCharacters) break
     kept.push(cut.toWellFormed())

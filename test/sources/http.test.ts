@@ -4,7 +4,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { isCovered, readPath, readPattern, writePath } from '../../sources/http/paths.ts'
 import { selectPart } from '../../sources/http/summary.ts'
+import { announced } from '../api/announced.ts'
 import { useApi } from '../api/api.ts'
+import { claimedIncident } from '../support/database.ts'
 
 const api = useApi()
 
@@ -193,6 +195,16 @@ test('a long answer is shown in 2 kB at most, with what was left out', async () 
   expect(lines.body.summary).toMatchObject({ lines: 6_000, matching: 2_000, notShown: expect.any(Number) })
   expect(Buffer.byteLength(JSON.stringify(lines.body.summary))).toBeLessThanOrEqual(2_000)
 })
+
+test('of a long line a run reads what is around the words that it looks for', async () => {
+  const id = await claimedIncident(api.db)
+  giveText(`${'a '.repeat(900)}disk full ${'b '.repeat(900)}`, 'text/plain')
+  const body = { tool: 'http_read', arguments: { path: '/health' } }
+  const key = await announced(api.db, id, body.tool, body.arguments, null, 'read')
+  const { body: reading } = await api.post('/sources/read', { body, key, as: api.tokens.agent })
+  const { body: found } = await api.get(`/incidents/${id}/bodies/${reading.digest}/lines?match=disk full`)
+  expect((found.lines as unknown as string[])[0]).toMatch(/^…[a ]+disk full[b ]+… \(3610 characters\)$/)
+}, 30_000)
 
 const bad: [string, () => void, string][] = [
   ['another type', () => giveText(Buffer.from([0, 1, 2]), 'image/png'), 'BAD_ANSWER'],
