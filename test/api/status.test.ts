@@ -218,7 +218,7 @@ describe('status', () => {
         return Object.fromEntries(rows.map(({ action, refused }) => [action, refused]))
       }
       expect(await actions(api.tokens.admin)).toEqual({
-        ...{ resolve: null, escalate: null, cancel: null, comment: null, take: null, expected: null },
+        ...{ resolve: null, escalate: null, cancel: null, comment: null, tell: null, take: null, expected: null },
         give_back: 'Nobody has it: there is nothing to give back.',
         investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
       })
