@@ -191,7 +191,7 @@ function declarePromptOfIncident(router: Router, deps: ApiDeps): void {
     params: incidentParams,
     answer: promptAnswer,
     example: { ...promptExample, context: `{"incident":{"id":"${incidentId}"}}` },
-    problems: [404],
+    problems: [404, 409],
     async run({ scope, params: { id } }) {
       await requireIncident(scope, id)
       return await readPromptOfIncident(deps, id)
@@ -202,7 +202,7 @@ function declarePromptOfIncident(router: Router, deps: ApiDeps): void {
 async function readPromptOfIncident({ db }: ApiDeps, id: string) {
   const opening = (await eventsOf(db, id)).findLast((event) => event.kind === 'context_assembled')
   if (opening?.kind !== 'context_assembled')
-    throw new Problem(404, 'NOT_FOUND', 'No investigation of this incident has gathered its context.')
+    throw new Problem(409, 'NOT_INVESTIGATED', 'No investigation of this incident has gathered its context.')
   const { prompt, tools, more, context, runbooks } = opening.metadata
   const read = async (digest: string): Promise<string> => await bodyText(db, digest)
   const { hint: _, ...known } = JSON.parse(await read(context.digest)) as Record<string, unknown>

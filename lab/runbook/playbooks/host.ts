@@ -51,7 +51,7 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
 
   const denials = deniedPlans(steps)
   // Another plan may please where this one did not; where the moment was wrong, any plan would be denied.
-  const untimely = denials.find(({ reason }) => isAboutTime(reason))
+  const untimely = denials.find(({ category, reason }) => category === 'wrong_time' || isAboutTime(reason))
   if (untimely) return escalate(conversation, `The plan to ${goal} was denied: "${untimely.reason}"`, denied)
   const withRacks = denials.length > 0
   const since = isOpen ? after(steps, 'execute_migration') : steps
@@ -235,14 +235,16 @@ function remainder(plan: Facts, intent: Intent): Remainder | null {
 }
 
 /** What a person said no to: the plan's moves, by which another proposal of the same plan is known, and why. */
-function deniedPlans(steps: Step[]): { moves: string | null; reason: string }[] {
+function deniedPlans(steps: Step[]): { moves: string | null; reason: string; category: string | null }[] {
   return steps
     .filter(({ tool, result }) => tool === 'execute_migration' && ruleOf(result) === 'DENIED')
     .map(({ args, result }) => {
       const proposed = done(steps, 'schedule_ha_proposal').find(
         (step) => proposalId(object(step.result.data)) === args.proposal_id,
       )
-      return { moves: proposed ? movesOf(object(proposed.result.data)) : null, reason: result!.error!.message }
+      const { message: reason, details } = result!.error!
+      const moves = proposed ? movesOf(object(proposed.result.data)) : null
+      return { moves, reason, category: text(object(details), 'category') }
     })
 }
 

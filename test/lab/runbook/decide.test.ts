@@ -316,9 +316,9 @@ describe('a host that is down', () => {
     (places: Record<string, string>) =>
     (call: Call): Answer => ({ data: { vm: call.args.vm, host: places[String(call.args.vm)], running: true } })
   const denied =
-    (message: string) =>
+    (message: string, details?: Record<string, unknown>) =>
     (_: Call, nth: number): Answer =>
-      nth === 1 ? { code: 'DENIED', message } : well
+      nth === 1 ? { code: 'DENIED', message, ...(details && { details }) } : well
   const start = ['find_resource', 'schedule_ha_proposal false', 'execute_migration p1']
   const looks = 'current_vm_host vm-101 + current_vm_host vm-102'
   test.each<[string, World, string[]]>([
@@ -365,6 +365,14 @@ describe('a host that is down', () => {
     [
       'a denial of the moment is for a person, since any plan would be denied',
       { schedule_ha_proposal: plan('p1', to), execute_migration: denied('wait for the morning') },
+      [...start, 'escalate_incident needs_approval'],
+    ],
+    [
+      'so is one whose category says that the time is wrong, whatever its words are',
+      {
+        schedule_ha_proposal: (call) => (call.args.use_rack_constraints ? plan('p2', apart) : plan('p1', to)),
+        execute_migration: denied('backups run until four', { category: 'wrong_time' }),
+      },
       [...start, 'escalate_incident needs_approval'],
     ],
     [
