@@ -199,7 +199,11 @@ const nameIn = ({ id, vm, name, startsAt, pid, start_time: started }: Record<str
 
 function remember(known: Known, where: string, value: unknown): void {
   if (value === null || typeof value !== 'object') return
-  if (!Array.isArray(value)) known.set(`${where} ${nameIn(value as Record<string, unknown>)}`, { ...value })
+  if (!Array.isArray(value)) {
+    // A thing may stand in one message several times: as itself, as a reference, as the name of its device. The first to say a field counts.
+    const key = `${where} ${nameIn(value as Record<string, unknown>)}`
+    known.set(key, { ...value, ...known.get(key) })
+  }
   for (const inner of Object.values(value)) remember(known, where, inner)
 }
 
