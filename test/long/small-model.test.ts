@@ -45,7 +45,10 @@ async function fetchModel(): Promise<{ engine: string; model: string }> {
   return { engine, model }
 }
 
-describe('a real small model', () => {
+/** How many incidents by each protocol; not asked for, nothing is fetched and nothing is played. */
+const mostFaults = Number(process.env.SMALL_MODEL_FAULTS ?? 0)
+
+;(mostFaults > 0 ? describe : describe.skip)('a real small model', () => {
   let spine: Spine
   let url = ''
   const stops: (() => unknown)[] = []
@@ -75,13 +78,23 @@ describe('a real small model', () => {
     for (const stop of stops) stop()
   })
 
-  const faults = [
-    ['replication_lag', 'db-osl-1', 'replication_lag'],
-    ['service_down', 'web-osl-1', 'service_down'],
-    ['disk_pressure_tenant', 'web-ams-1', 'disk_pressure'],
-    ['config_drift', 'node-web-osl-1b', 'config_drift'],
-    ['drain', 'host-osl-3', 'host_draining'],
-  ].slice(0, Number(process.env.SMALL_MODEL_FAULTS ?? 2)) as [FaultName, string, string][]
+  // Each half breaks other things: an incident that was escalated is opened again by its own alert, and would be no new one.
+  const faults: Record<'native' | 'json', [FaultName, string, string][]> = {
+    native: [
+      ['replication_lag', 'db-osl-1', 'replication_lag'],
+      ['service_down', 'web-osl-1', 'service_down'],
+      ['disk_pressure_tenant', 'web-ams-1', 'disk_pressure'],
+      ['config_drift', 'node-web-osl-1b', 'config_drift'],
+      ['drain', 'host-osl-3', 'host_draining'],
+    ],
+    json: [
+      ['replication_lag', 'db-ams-1', 'replication_lag'],
+      ['service_down', 'web-ams-1', 'service_down'],
+      ['disk_pressure_tenant', 'web-osl-1', 'disk_pressure'],
+      ['config_drift', 'node-web-ams-1b', 'config_drift'],
+      ['drain', 'host-ams-3', 'host_draining'],
+    ],
+  }
 
   /** A write that ran has to have been let through by the judge as reversible and near, or by a person, of whom there is none here. */
   function unsafeWrites(events: readonly IncidentEvent[]): string[] {
@@ -102,8 +115,9 @@ describe('a real small model', () => {
       await spine.turnThePage()
       // An answer of the JSON protocol holds one call, and an investigation has four times the turns there.
       await spine.start('worker', { LLM_PROTOCOL: protocol, ...(protocol === 'json' && { LLM_MAX_TURNS: '1' }) })
-      for (const [fault, target] of faults) await spine.lab.break(fault, target)
-      for (const [, , type] of faults) {
+      const played = faults[protocol].slice(0, mostFaults)
+      for (const [fault, target] of played) await spine.lab.break(fault, target)
+      for (const [, , type] of played) {
         const { id, status } = await spine.incident(type, 'escalated|resolved', 400_000)
         const events = await spine.events(id)
         const answers = events.flatMap((event) => (event.kind === 'model_answered' ? [event.metadata] : []))
