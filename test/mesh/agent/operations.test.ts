@@ -139,12 +139,15 @@ describe('operations', () => {
   })
 
   test('no more runs at once than the manifest allows, and what is turned away was not done', async () => {
-    const text = `sleep 4; echo ran >> ${join(place.path, 'ran')}`
+    // They run until they may end: on a busy machine any span would be too short.
+    const gate = join(place.path, 'may-end')
+    const text = `until [ -e ${gate} ]; do sleep 0.1; done; echo ran >> ${join(place.path, 'ran')}`
     const [one, two] = await Promise.all([1, 2].map(() => agent.granted('shell.eval', { text }, { stream: true })))
     const file = join(place.path, 'third')
     const third = await agent.granted('shell.exec', { argv: ['touch', file] })
     expect([third.status, third.answer.error?.code]).toEqual([429, 'busy'])
     expect(existsSync(file)).toBe(false)
+    writeFileSync(gate, '')
     await Promise.all([one, two].map((started) => listen(started?.answer.request_id ?? '')))
     expect((await agent.granted('shell.exec', { argv: ['touch', file] })).answer.ok).toBe(true)
   })
