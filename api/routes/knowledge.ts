@@ -73,7 +73,7 @@ function declareMatch(router: Router, deps: ApiDeps): void {
     path: '/knowledge-match',
     permission: 'read',
     tag,
-    summary: 'Which runbook an incident of a type gets with its context, and the two that it is told of',
+    summary: 'Which runbook an incident of a type gets with its context, and the two others whose names it gets',
     description:
       'By type, then by pattern, then by kind; words only order and add names: a match by words alone is not given in full.',
     query: z.object({

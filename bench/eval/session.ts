@@ -178,7 +178,7 @@ function isSettled(events: readonly IncidentEvent[]): boolean {
   return count('tool_started') === count('tool_finished')
 }
 
-/** A person who decides whatever is asked, at once and always the same way. */
+/** A person who decides every question at once and always the same way. */
 function startPerson(spine: Spine, people: People): { stop(): Promise<void> } {
   let isOver = false
   const work = (async () => {

@@ -364,7 +364,7 @@ describe('think', () => {
       // What is left out is said, and the newest results are whole.
       expect(JSON.stringify(host.asked.at(-1))).toContain('cut to fit')
       expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toContain('line of a log')
-      // Limits are told: once for all, and how they stand.
+      // The first message states the limits, the last one what is left of them.
       expect(JSON.stringify(host.asked.at(-1)?.messages)).toContain('You have 30 turns of up to 8 calls each')
       expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toMatch(/turn \d+ of 30, \d+ tokens left/)
     })
