@@ -8,7 +8,7 @@ import { putConfig } from '../../db/settings.ts'
 import { enrolLab, ensureMeshKeys } from '../../start/web.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
-import { launch, openPage, planAsked, signedIn, type Watched } from './browser.ts'
+import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from './browser.ts'
 
 const keys = temporaryDirectory()
 let spine: Spine
@@ -118,6 +118,8 @@ describe.each([
     const page = await signedIn(browser, spine, 'admin', { colorScheme, viewport: { width, height: 900 } })
     const wrong: string[] = []
     const look = async (what: string) => {
+      const name = what.replaceAll(/[^a-z0-9]+/gi, '-').replaceAll(/^-|-$/g, '')
+      await screenshot(page, `${name}-${colorScheme}-${width}`)
       wrong.push(...(await findings(page, rules)).map((finding) => `${what} ${finding}`))
       const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
       if (wide > width) wrong.push(`${what} is ${wide} pixels wide`)
