@@ -37,6 +37,7 @@ import { deviceRoutes } from './routes/devices.ts'
 import { effectRoutes, vmRepairRoutes } from './routes/effects.ts'
 import { enrolmentRoutes } from './routes/enrolment.ts'
 import { expectationRoutes } from './routes/expectations.ts'
+import { homeRoutes } from './routes/home.ts'
 import { hostRoutes, nodeRoutes } from './routes/hosts.ts'
 import { incidentEndingRoutes } from './routes/incident-endings.ts'
 import { incidentEventRoutes, incidentExportRoutes } from './routes/incident-events.ts'
@@ -91,6 +92,7 @@ const routers = [
   // Before the door of alerts, whose dialects are a parameter of the path.
   ingestChangeRoutes,
   ingestRoutes,
+  homeRoutes,
   incidentRoutes,
   incidentEventRoutes,
   expectationRoutes,

@@ -151,6 +151,12 @@ export async function incidentById(db: Db | Trx, id: string): Promise<Incident |
   return row ? toIncident(row) : null
 }
 
+/** Those of these incidents that there are, in no order. */
+export async function incidentsById({ db }: Scope, ids: string[]): Promise<Incident[]> {
+  if (ids.length === 0) return []
+  return (await selectIncidents(db).where('incident.id', 'in', ids).execute()).map(toIncident)
+}
+
 /** Who works on an incident and how it ended: what a run asks about its own. Null when it is gone. */
 export async function incidentState(db: Db | Trx, id: string) {
   const columns = ['status', 'severity', 'assignedTo', 'attempt', 'headHash'] as const
@@ -163,6 +169,11 @@ export type IncidentFilter = {
   severity?: Severity[]
   role?: IncidentRole[]
   group?: string
+  /** `me`: the reader; `none`: nobody; else the name of a person. */
+  owner?: string
+  /** RFC 3339: opened then or later, and before. */
+  since?: string
+  until?: string
   q?: string
   idPrefix?: string
 }
@@ -175,7 +186,7 @@ function patternsOf(q: string): string[] {
 
 /** Newest first, by keyset: `before` is the id of the last one already seen. */
 export async function listIncidents(
-  { db }: Scope,
+  { db, reader }: Scope,
   filter: IncidentFilter,
   page: { before: string | null; limit: number },
 ): Promise<Incident[]> {
@@ -185,6 +196,17 @@ export async function listIncidents(
   if (filter.severity?.length) query = query.where('incident.severity', 'in', filter.severity)
   if (filter.role?.length) query = query.where('incident.role', 'in', filter.role)
   if (filter.group) query = query.where('incident.groupId', '=', filter.group)
+  if (filter.since) query = query.where('incident.createdAt', '>=', filter.since)
+  if (filter.until) query = query.where('incident.createdAt', '<', filter.until)
+  if (filter.owner === 'none') query = query.where('incident.ownerId', 'is', null)
+  else if (filter.owner === 'me')
+    query = query.where('incident.ownerId', '=', reader === 'system' ? null : reader.operatorId)
+  else if (filter.owner)
+    query = query.where(
+      'incident.ownerId',
+      '=',
+      db.selectFrom('operator').select('id').where('name', '=', filter.owner),
+    )
   if (filter.idPrefix) query = query.where(sql<boolean>`starts_with(incident.id, ${filter.idPrefix})`)
   const named = idIn(filter.q)
   if (named?.startsWith('inc_')) query = query.where('incident.id', '=', named)

@@ -33,6 +33,7 @@ import * as vmRepairs from './0028-vm-repairs.ts'
 import * as passport from './0029-passport.ts'
 import * as models from './0030-models.ts'
 import * as money from './0031-money.ts'
+import * as search from './0040-search.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -170,6 +171,7 @@ const migrations: Record<string, Migration> = {
   '0029-passport': passport,
   '0030-models': models,
   '0031-money': money,
+  '0040-search': search,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

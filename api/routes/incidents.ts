@@ -21,7 +21,7 @@ import {
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
 import { resourceRef } from '../../domain/resource.ts'
 import type { ApiDeps } from '../deps.ts'
-import { page, pageOf, pageQuery, wordsOf } from '../http/body.ts'
+import { moment, page, pageOf, pageQuery, wordsOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound } from '../http/middleware.ts'
 import { eventExample, incidentExample } from './examples.ts'
@@ -78,13 +78,16 @@ function declareListIncidents(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Incidents, newest first',
     description:
-      '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident.',
+      '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident. `owner` is `me`, `none` or the name of a person; `since` and `until` are about when it opened.',
     query: z.object({
       status: wordsOf(incidentStatus),
       type: incidentType.optional(),
       severity: wordsOf(severity),
       role: wordsOf(incidentRole),
       group: z.string().max(100).optional(),
+      owner: z.string().max(100).optional(),
+      since: moment.optional(),
+      until: moment.optional(),
       q: z.string().max(200).optional(),
       idPrefix: z.string().max(100).optional(),
       ...pageQuery,
