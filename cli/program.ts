@@ -117,6 +117,8 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   setup: async () => (await import('./start.ts')).addSetupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,
   expectations: async () => (await import('./incidents/close.ts')).addExpectationsCommand,
+  home: async () => (await import('./home.ts')).addHomeCommand,
+  search: async () => (await import('./home.ts')).addSearchCommand,
   alerts: async () => (await import('./alerts.ts')).addAlertsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).addApprovalsCommand,
   ask: async () => (await import('./incidents/follow.ts')).addAskCommand,

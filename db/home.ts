@@ -110,7 +110,7 @@ async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   return rows
 }
 
-/** A question of this incident is a line of its own kind, so its other lines leave it out. */
+/** It is shown by its question: its other lines leave it out. */
 const isAsked = sql<boolean>`exists (
   select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending')`
 

@@ -1,7 +1,9 @@
 import type { ModelAbilities } from './chat.ts'
-import { formatMinute, formatNumber, withSpaces } from './format.ts'
+import { formatMinute, formatNumber, formatSpan, withSpaces } from './format.ts'
+import type { Home, NeedLine, WorkLine } from './home.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 import type { Passport } from './passport.ts'
+import { formatDollars } from './price.ts'
 
 type Standing = Pick<
   Incident,
@@ -81,4 +83,38 @@ export function describeAbilities(abilities: ModelAbilities): string {
       .map((name) => abilityWords[name])
       .join(', ')
   return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
+}
+
+/** A night in one line: `12 incidents · 9 resolved, 7 without a person (78 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
+export function describeTonight(tonight: Home['tonight']): string {
+  const { incidents, resolved, resolvedAlone, escalated, medianSeconds, failedRepairs, tokens, dollars } = tonight
+  const share = resolved > 0 ? ` (${Math.round((100 * resolvedAlone) / resolved)} %)` : ''
+  return [
+    incidents === 1 ? '1 incident' : `${formatNumber(incidents)} incidents`,
+    `${formatNumber(resolved)} resolved, ${formatNumber(resolvedAlone)} without a person${share}`,
+    ...(escalated > 0 ? [`${formatNumber(escalated)} escalated`] : []),
+    ...(medianSeconds !== null ? [`median ${formatSpan(medianSeconds * 1_000)}`] : []),
+    failedRepairs === 1 ? '1 failed repair' : `${formatNumber(failedRepairs)} failed repairs`,
+    `${formatNumber(tokens)} tokens${dollars > 0 ? `, ${formatDollars(dollars)}` : ''}`,
+  ].join(' · ')
+}
+
+/** Why a line of Home needs its reader. */
+export function describeNeed({ need, category, count, incident, approval }: NeedLine): string {
+  const firing = incident.alerts.firing > 0 && count === 1 ? ', its alert still fires' : ''
+  if (approval) return `Approve or deny: ${approval.summary}`
+  if (need === 'yours') return `You have it${firing}`
+  if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
+  return `Escalated: ${category ? categoryWords[category] : 'by a person'}${firing}`
+}
+
+/** How far the incidents of a line of Home are. */
+export function describeWork({ incident, count, investigating, queued, owned }: WorkLine): string {
+  if (count === 1 && incident.owner) return `${incident.owner.name} has it`
+  if (count === 1) return investigating === 1 ? 'investigating' : 'queued'
+  return [
+    ...(investigating > 0 ? [`${formatNumber(investigating)} at work`] : []),
+    ...(queued > 0 ? [`${formatNumber(queued)} queued`] : []),
+    ...(owned > 0 ? [`${formatNumber(owned)} with people`] : []),
+  ].join(', ')
 }

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Words of the log, found by the search over all incidents, and repairs of a night, counted on Home. Rows that only repeat another
- * (a call's start, output on its way) have no words of their own. A row's first 2,000 characters are searched, so that no text is too
- * long for the index.
+ * (a call's start, output on its way) are not searched. Of a row the first 2,000 characters are, so that no text is too long for the
+ * index.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -44,6 +44,7 @@ const shortcuts: [string, string][] = [
   ['Enter', 'open the row'],
   ['a', 'go to the decision of an approval (presses nothing)'],
   ['d', 'go to its denial'],
+  ['h', 'home'],
   ['i', 'incidents'],
   ['p', 'approvals'],
   ['?', 'this help'],
@@ -54,6 +55,7 @@ export function KeyHelp() {
   const [on, setOn] = useState(keysAreOn)
   useKeys({
     '?': () => dialog.current?.showModal(),
+    h: () => go('/home'),
     i: () => go('/incidents'),
     p: () => go('/approvals'),
   })

@@ -12,6 +12,7 @@ import './style/table.css'
 import './style/timeline.css'
 import './style/card.css'
 import './style/device.css'
+import './style/home.css'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api.ts'
@@ -65,7 +66,7 @@ function NoSuchPage() {
     <>
       <Heading title="No such page" />
       <Nothing title="There is nothing at this address.">
-        <Link href="/incidents">Go to the incidents</Link>
+        <Link href="/home">Go to Home</Link>
       </Nothing>
     </>
   )
@@ -73,7 +74,7 @@ function NoSuchPage() {
 
 /** Where to go after signing in: a path of this page and nothing else. */
 function ownPath(to: string | null): string {
-  return to && /^\/(?![/\\])/.test(to) ? to : '/incidents'
+  return to && /^\/(?![/\\])/.test(to) ? to : '/home'
 }
 
 applyTheme()

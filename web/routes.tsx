@@ -9,6 +9,7 @@ import { AlertsPage } from './pages/alerts.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { DevicesPage } from './pages/devices.tsx'
 import { HealthPage } from './pages/health.tsx'
+import { HomePage } from './pages/home.tsx'
 import { JobPage, JobsPage } from './pages/jobs.tsx'
 import { KnowledgePage, RunbookPage } from './pages/knowledge.tsx'
 import { PeoplePage } from './pages/people.tsx'
@@ -31,6 +32,7 @@ export type Route = {
 
 /** Every page, in the order of the navigation. `api/routes/pages.ts` serves them. */
 export const routes: readonly Route[] = [
+  { path: '/home', title: 'Home', permission: null, Page: HomePage },
   { path: '/incidents', title: 'Incidents', permission: null, Page: IncidentsPage, DetailPage: IncidentPage },
   { path: '/approvals', title: 'Approvals', permission: null, Page: ApprovalsPage, DetailPage: ApprovalPage },
   { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
@@ -62,6 +64,6 @@ export const routes: readonly Route[] = [
 /** The route of an address, with the id that follows its path; null where the address leads nowhere. */
 export function findRoute(pathname: string): { route: Route; id: string } | null {
   const [, place = '', id = '', more] = pathname.split('/')
-  const route = routes.find(({ path }) => path === `/${place || 'incidents'}`)
+  const route = routes.find(({ path }) => path === `/${place || 'home'}`)
   return route && !more ? { route, id } : null
 }

@@ -5,6 +5,7 @@ import { KeyHelp } from './keys.tsx'
 import { useLive, useLiveState } from './live.tsx'
 import { AwayBanner, Brand } from './page-frame.tsx'
 import { ModelWarning } from './pages/health.tsx'
+import { Palette } from './palette.tsx'
 import { Link, usePlace } from './router.tsx'
 import { routes } from './routes.tsx'
 import { type Session, signOut } from './sign-in.tsx'
@@ -91,6 +92,7 @@ export function Shell({ session, children }: { session: Session; children: React
       </a>
       <header className="side">
         <Brand />
+        <Palette />
         <Navigation />
         <div className="foot">
           <span className={`live ${live}`} role="status">
@@ -123,7 +125,7 @@ export function Shell({ session, children }: { session: Session; children: React
 function Navigation() {
   const { pathname } = usePlace()
   const { count } = usePendingApprovals()
-  const at = pathname === '/' ? '/incidents' : pathname
+  const at = pathname === '/' ? '/home' : pathname
   const nav = useRef<HTMLElement>(null)
   // On a narrow screen the list of pages is one line that scrolls: where one is must be seen.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the page that is marked changes with the address

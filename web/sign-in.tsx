@@ -81,7 +81,7 @@ export function SignInPage({ code }: { code: string | null }) {
     mutationFn: signIn,
     onSettled: (_answer, _error, proof) => {
       // The code leaves the address bar and the history, used or not.
-      if ('code' in proof) go(location.pathname === '/' ? '/incidents' : location.pathname, { replace: true })
+      if ('code' in proof) go(location.pathname === '/' ? '/home' : location.pathname, { replace: true })
     },
   })
   useEffect(() => {
@@ -142,7 +142,7 @@ function ProviderLink() {
     queryFn: ({ signal }) => ask<{ oidc: boolean }>('/auth/methods', { signal }),
   })
   if (!data?.oidc) return null
-  const here = location.pathname === '/sign-in' ? '/incidents' : location.pathname + location.search
+  const here = location.pathname === '/sign-in' ? '/home' : location.pathname + location.search
   return (
     <p>
       or <a href={`/auth/oidc/start?returnTo=${encodeURIComponent(here)}`}>sign in with your organisation’s account</a>

@@ -22,6 +22,7 @@ const pagePolicy = [
 
 const pages = [
   '/',
+  '/home',
   '/incidents',
   '/incidents/:id',
   '/approvals',

@@ -16,6 +16,7 @@ import {
   inert,
   paint,
   parseOneOf,
+  parsePastTime,
   parseWholeNumber,
   print,
   printJson,
@@ -59,6 +60,9 @@ type ListOptions = ConnectionOptions & {
   type?: string
   severity?: string
   search?: string
+  owner?: string
+  since?: string
+  until?: string
   limit: number
 }
 
@@ -71,14 +75,21 @@ function addListCommand(parent: Command): void {
       .option('--severity <severity>', `one of ${severity.options.join(', ')}`, parseOneOf(severity.options))
       .option('--type <type>', 'type of incident, as replication_lag')
       .option('--search <text>', 'text in the title')
+      .option('--owner <name>', 'me, none, or the name of a person')
+      .option('--since <time>', 'opened then or later, as 2026-11-24T22:00Z or 12h', parsePastTime)
+      .option('--until <time>', 'opened before', parsePastTime)
       .option('--limit <n>', 'how many at most', parseWholeNumber, 25),
   )
-    .addHelpText('after', '\nExample:\n  nightshift incidents list --status escalated --json')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift incidents list --status escalated --json\n  nightshift incidents list --owner me --since 12h',
+    )
     .action(async (options: ListOptions) => {
       const { api } = connect(options)
       const query = new URLSearchParams({ limit: String(Math.min(options.limit, 100)) })
       for (const [name, value] of Object.entries({ ...options, q: options.search })) {
-        if (['status', 'severity', 'type', 'q'].includes(name) && value) query.set(name, String(value))
+        if (['status', 'severity', 'type', 'q', 'owner', 'since', 'until'].includes(name) && value)
+          query.set(name, String(value))
       }
       const incidents = await listAll(api, `/api/v1/incidents?${query}`, apiIncident, options.limit)
       if (options.json) return printJson(incidents)

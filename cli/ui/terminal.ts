@@ -243,6 +243,15 @@ export function parseFutureTime(text: string): string {
   return new Date(at).toISOString()
 }
 
+/** Parses a past time to ISO 8601: so long ago (`90m`, `12h`, `7d`), or a time (`2026-11-24T22:00Z`). */
+export function parsePastTime(text: string): string {
+  const span = /^(\d{1,5})([mhdw])$/.exec(text.trim())
+  const at = span ? Date.now() - Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseUntil(text.trim())
+  if (!Number.isFinite(at))
+    throw new InvalidArgumentError('Give a span as 12h or 7d, or a time on a day that exists, as 2026-11-24T22:00Z.')
+  return new Date(at).toISOString()
+}
+
 /** Milliseconds of an ISO 8601 time, else NaN. A date without a time is its midnight in UTC. */
 function parseUntil(text: string): number {
   return /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(text)

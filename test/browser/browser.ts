@@ -70,7 +70,7 @@ export function useBrowser(environment: Record<string, string> = {}): {
   return set
 }
 
-/** Signed in as the start does it: by a code in the fragment of an address. */
+/** Signed in as the start does it, by a code in the fragment of an address, which leads to Home; and on to the incidents. */
 export async function signedIn(
   browser: Browser,
   spine: Spine,
@@ -84,6 +84,8 @@ export async function signedIn(
   })
   const { code } = (await answer.json()) as { code: string }
   await page.goto(`${spine.url}/sign-in#code=${code}`)
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Incidents' }).click()
   await page.getByRole('heading', { name: 'Incidents' }).waitFor()
   return page
 }

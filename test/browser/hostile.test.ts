@@ -96,6 +96,7 @@ beforeAll(async () => {
     .execute()
   paths = [
     ...[
+      '/home',
       '/incidents',
       '/approvals',
       '/alerts',

@@ -52,6 +52,8 @@ beforeAll(async () => {
   })
   paths = [
     ...[
+      '/home',
+      '/docs',
       '/incidents',
       '/approvals',
       '/alerts',

@@ -41,6 +41,26 @@ describe('incidents', () => {
     expect(stdout).toMatch(new RegExp(`^${id} +critical +open +\\d.* +${title}$`, 'm'))
   })
 
+  test('home says what needs the reader, what is at work and what is done, and a search finds rows by their words', async () => {
+    const waiting = await claimedIncident(api.db, { name: 'host_down', title: 'Host h-home is down' })
+    const approval = await asked(api.db, waiting)
+    for (let n = 0; n < 5; n += 1) {
+      const labels = { alertname: 'PodStorm' }
+      await openedIncident(api.db, { name: 'PodStorm', labels, title: `Pod ${n} restarts` })
+    }
+    const { shown } = await runAtTerminal(['home'], api.as('admin'))
+    for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    expect(shown).toMatch(new RegExp(`Needs you \\d+[^]*${approval}[^]*Host h-home is down[^]*In progress`))
+    const { stdout } = await run('home --since 1h')
+    expect(stdout).toMatch(/pod_storm × 5: 5 queued/)
+    expect((await run('home --since yesterday')).code).toBe(2)
+    await run(`incidents note ${waiting} the_elephant_sat_on_h-home`)
+    expect((await run('search the_elephant')).stdout).toMatch(new RegExp(`log +${waiting} .*: the_elephant_sat`))
+    expect((await run('search nothing_like_it_anywhere')).stderr).toContain('Nothing found for')
+    const mine = await run('incidents list --owner me --since 1h --json')
+    expect(JSON.parse(mine.stdout)).toEqual([])
+  })
+
   test('the beginning of an id is enough where only one begins so, and all that do are named where not', async () => {
     const one = await openedIncident(api.db, { name: 'first_of_two' })
     await openedIncident(api.db, { name: 'second_of_two' })

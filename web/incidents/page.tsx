@@ -1,12 +1,12 @@
 import { keepPreviousData, type UseQueryResult, useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
-import { formatSpan, truncate } from '../../domain/format.ts'
+import { formatSpan, type TimeZone, truncate } from '../../domain/format.ts'
 import type { Incident, IncidentRole, Severity } from '../../domain/incident.ts'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
-import { Facet, SearchField, toOptions, useDraft } from '../fields.tsx'
+import { AddressFacet, Facet, SearchField, toOptions, useDraft } from '../fields.tsx'
 import { useCursorRow, useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
 import { Inert } from '../markdown.tsx'
@@ -14,7 +14,7 @@ import { kinds, Remarks, Resource, SeverityMark, StatusMark, statuses, TypeName 
 import { Failed, Heading, Nothing } from '../page-frame.tsx'
 import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { missing, type Session, useSession } from '../sign-in.tsx'
-import { formatMoment, useNow } from '../time.ts'
+import { formatMoment, useNow, useZone } from '../time.ts'
 
 type Props = {
   list: UseQueryResult<Page<ListedIncident>>
@@ -174,12 +174,27 @@ function useIncidents(search: string) {
   return { list, newer, showNewer }
 }
 
-const passedOn = ['status', 'severity', 'type', 'role', 'group', 'q', 'cursor']
+const passedOn = ['status', 'severity', 'type', 'role', 'group', 'owner', 'q', 'cursor']
+const days = ['from', 'to']
+
+/** The query of the API: the days of the address are whole days in the zone that the page shows. */
+function toQuery(place: Place, zone: TimeZone): string {
+  const start = (name: string, add: number) => {
+    const day = place.search.get(name) ?? ''
+    if (!/^\d{4}-\d\d-\d\d$/.test(day)) return null
+    const at = new Date(`${day}T00:00:00${zone === 'utc' ? 'Z' : ''}`)
+    if (Number.isNaN(at.getTime())) return null
+    at.setDate(at.getDate() + add)
+    return at.toISOString()
+  }
+  const [since, until] = [start('from', 0), start('to', 1)]
+  return pickSearch(place, passedOn, { limit: '50', ...(since && { since }), ...(until && { until }) })
+}
 
 export function IncidentsPage({ title }: { title: string }) {
   const place = usePlace()
   const { data: session } = useSession()
-  const { list, newer, showNewer } = useIncidents(pickSearch(place, passedOn, { limit: '50' }))
+  const { list, newer, showNewer } = useIncidents(toQuery(place, useZone()))
   const field = useRef<HTMLInputElement>(null)
   const current = useCursorRow(list.data?.items ?? [], (incident) => go(`/incidents/${incident.id}`))
   useKeys({ '/': () => field.current?.focus() })
@@ -188,17 +203,16 @@ export function IncidentsPage({ title }: { title: string }) {
   useEffect(() => {
     if (pastedId) go(pathOfId(pastedId), { replace: true })
   }, [pastedId])
-  const at = place.pathname === '/' ? { ...place, pathname: '/incidents' } : place
   return (
     <>
       <header>
         <Heading title={title} />
         <AskBox session={session ?? null} />
       </header>
-      <Filters place={at} field={field} />
+      <Filters place={place} field={field} />
       <IncidentTable
         list={list}
-        place={at}
+        place={place}
         current={current}
         bar={
           <div role="status">
@@ -209,7 +223,7 @@ export function IncidentsPage({ title }: { title: string }) {
             )}
           </div>
         }
-        empty={<NoIncidents isFiltered={passedOn.some((name) => place.search.has(name))} />}
+        empty={<NoIncidents isFiltered={[...passedOn, ...days].some((name) => place.search.has(name))} />}
       />
     </>
   )
@@ -232,6 +246,14 @@ function NoIncidents({ isFiltered }: { isFiltered: boolean }) {
 
 const statusOptions = Object.entries(statuses).map(([status, { word }]) => [status, word] as const)
 const severityOptions = toOptions<Severity>(['critical', 'warning', 'info'])
+const ownerOptions = [
+  ['me', 'mine'],
+  ['none', 'without an owner'],
+] as const
+const dayFields = [
+  ['from', 'From'],
+  ['to', 'to'],
+] as const
 const roleOptions = toOptions<IncidentRole>(['leader', 'follower'])
 
 /** Filters live in the address: a link shows what its sender saw. */
@@ -243,6 +265,21 @@ function Filters({ place, field }: { place: Place; field: RefObject<HTMLInputEle
       <ManyFacet place={place} name="status" legend="Status" options={statusOptions} />
       <ManyFacet place={place} name="severity" legend="Severity" options={severityOptions} />
       <ManyFacet place={place} name="role" legend="Role" options={roleOptions} />
+      <AddressFacet place={place} name="owner" legend="Owner" options={ownerOptions} />
+      <span className="row days">
+        {dayFields.map(([name, label]) => (
+          <label key={name} className="row small">
+            {label}
+            <input
+              type="date"
+              value={place.search.get(name) ?? ''}
+              onChange={({ target }) =>
+                go(withSearch(place, { [name]: target.value, cursor: null }), { replace: true })
+              }
+            />
+          </label>
+        ))}
+      </span>
       {type && (
         <Link className="button" href={withSearch(place, { type: null, cursor: null })}>
           type {type} ✕<span className="visually-hidden"> remove this filter</span>
@@ -270,7 +307,7 @@ function ManyFacet({ place, name, ...rest }: ManyFacetProps) {
 }
 
 /** A question opens a separate incident; its answer is in the timeline, with what it rests on. */
-function AskBox({ session }: { session: Session | null }) {
+export function AskBox({ session }: { session: Session | null }) {
   const [question, setQuestion] = useDraft('question')
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => ask<Incident>('/agent', { method: 'POST', body: { question: question.trim() } }),

@@ -11,7 +11,7 @@ import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
-function useStatus(everyMs: number) {
+export function useStatus(everyMs: number) {
   return useQuery({
     queryKey: ['status'],
     refetchInterval: everyMs,

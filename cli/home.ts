@@ -1,0 +1,95 @@
+import type { Command } from 'commander'
+import { formatSpan, truncate } from '../domain/format.ts'
+import { type DoneLine, home, type NeedLine, searchAnswer, type WorkLine } from '../domain/home.ts'
+import { describeNeed, describeTonight, describeWork, outcomeWords } from '../domain/status-words.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { formatMoment, formatTable, paintState } from './ui/table.ts'
+import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
+
+/** The start page of the terminal: what needs the reader, what is at work, what is done. */
+export function addHomeCommand(program: Command): void {
+  withConnectionOptions(
+    program
+      .command('home')
+      .description('the night at a glance: what needs you, what is at work, what is done')
+      .option('--since <time>', 'when the night began, as 12h or 2026-11-24T22:00Z (12h)', parsePastTime),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
+    .action(async (options: ConnectionOptions & { since?: string }) => {
+      const query = options.since ? `?since=${encodeURIComponent(options.since)}` : ''
+      const night = home.parse(await connect(options).api.get(`/api/v1/home${query}`))
+      if (options.json) return printJson(night)
+      print(wrap(describeTonight(night.tonight), getTerminalWidth()))
+      const { needsYou, inProgress, done } = night
+      printPart('Needs you', needsYou, 'Nothing waits for you.', (line: NeedLine) => ({
+        what: describeNeed(line),
+        time: line.approval
+          ? `${formatSpan(Date.parse(line.approval.expiresAt) - Date.now())} left`
+          : toAge(line.since),
+        id: line.approval?.id ?? line.incident.id,
+      }))
+      printPart('In progress', inProgress, 'Nothing is being investigated.', (line: WorkLine) => ({
+        what: describeWork(line),
+        time: toAge(line.since),
+        id: line.incident.id,
+      }))
+      printPart('Done', done, 'Nothing was closed in this time.', (line: DoneLine) => ({
+        what: line.outcome ? outcomeWords[line.outcome] : 'cancelled',
+        time: formatSpan(line.seconds * 1_000),
+        id: line.incident.id,
+      }))
+    })
+}
+
+const toAge = (iso: string) => formatSpan(Date.now() - Date.parse(iso))
+
+type Line = NeedLine | WorkLine | DoneLine
+
+function printPart<T extends Line>(
+  title: string,
+  part: { incidents: number; lines: T[] },
+  empty: string,
+  describe: (line: T) => { what: string; time: string; id: string },
+): void {
+  print(`\n${paint('bold', title)} ${part.incidents}`)
+  if (part.lines.length === 0) {
+    print(`  ${empty}`)
+    return
+  }
+  const rows = part.lines.map((line) => {
+    const { what, time, id } = describe(line)
+    const name = line.count === 1 ? inert(line.incident.title) : `${line.type} × ${line.count}`
+    return [paintState(line.severity), time, inert(id), `${name}: ${inert(what)}`]
+  })
+  print(formatTable(['SEVERITY', 'TIME', 'ID', 'WHAT'], rows, 3))
+  const left = part.incidents - part.lines.reduce((sum, { count }) => sum + count, 0)
+  if (left > 0) printNote(`${left} more: nightshift incidents list`)
+}
+
+export function addSearchCommand(program: Command): void {
+  withConnectionOptions(
+    program
+      .command('search')
+      .description('finds incidents and resources by their names, and rows of the log by their words')
+      .argument('<words...>', 'parts of a title or a resource, or beginnings of words of the log'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift search OOMKilled checkout')
+    .action(async (words: string[], options: ConnectionOptions) => {
+      const text = words.join(' ')
+      const found = searchAnswer.parse(
+        await connect(options).api.get(`/api/v1/search?q=${encodeURIComponent(text.slice(0, 200))}`),
+      )
+      if (options.json) return printJson(found)
+      const rows = [
+        ...found.incidents.map(({ id, title, createdAt }) => ['incident', id, formatMoment(createdAt), inert(title)]),
+        ...found.resources.map(({ kind, id }) => [kind, '', '', inert(id)]),
+        ...found.log.map(({ incidentId, seq, detail, at }) => {
+          const line = truncate(detail.split('\n')[0] ?? '', 200)
+          return ['log', incidentId, formatMoment(at), `row ${seq}: ${inert(line)}`]
+        }),
+      ]
+      if (rows.length === 0) printNote(`Nothing found for "${inert(text)}".`)
+      else print(formatTable(['WHAT', 'ID', 'AT', 'TEXT'], rows, 3))
+      if (found.isPartial) printNote('The log has too many rows with these words: add another word.')
+    })
+}

@@ -1,0 +1,224 @@
+import { useQuery } from '@tanstack/react-query'
+import { type KeyboardEvent, useDeferredValue, useEffect, useId, useRef, useState } from 'react'
+import { truncate } from '../domain/format.ts'
+import type { SearchAnswer } from '../domain/home.ts'
+import { idIn, pathOfId } from '../domain/step-key.ts'
+import { ask } from './api.ts'
+import { useSettings } from './config/query.ts'
+import { Inert } from './markdown.tsx'
+import { StatusMark } from './marks.tsx'
+import { go } from './router.tsx'
+import { routes } from './routes.tsx'
+import { formatMoment } from './time.ts'
+
+/** What can be gone to: its kind, its words, where it is. */
+type Target = {
+  kind: string
+  href: string
+  text: string
+  hint: string
+  status?: SearchAnswer['incidents'][number]['status']
+}
+
+const isMac = /mac|iphone|ipad/i.test(navigator.userAgent)
+
+/**
+ * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages. Opened by a button, by ⌘K and by
+ * Ctrl+K. It presses nothing: it only goes somewhere.
+ */
+export function Palette() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [isOpen, setOpen] = useState(false)
+  const open = () => {
+    if (document.querySelector('dialog[open]')) return
+    setOpen(true)
+    dialog.current?.showModal()
+  }
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(isMac ? event.metaKey : event.ctrlKey) || event.altKey || event.shiftKey)
+        return
+      event.preventDefault()
+      if (dialog.current?.open) return dialog.current.close()
+      if (document.querySelector('dialog[open]')) return
+      setOpen(true)
+      dialog.current?.showModal()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
+  return (
+    <>
+      <button type="button" className="jump" onClick={open} aria-haspopup="dialog">
+        Search <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
+      </button>
+      <dialog ref={dialog} className="palette" aria-label="Search" onClose={() => setOpen(false)}>
+        {isOpen && <Jump leave={() => dialog.current?.close()} />}
+      </dialog>
+    </>
+  )
+}
+
+function Jump({ leave }: { leave(): void }) {
+  const [text, setText] = useState('')
+  const [at, setAt] = useState(0)
+  const list = useId()
+  const input = useRef<HTMLInputElement>(null)
+  const { targets, isPartial, isSearching, error } = useTargets(useDeferredValue(text.trim()))
+  useEffect(() => input.current?.focus(), [])
+  const chosen = Math.min(at, targets.length - 1)
+  const follow = (target: Target | undefined) => {
+    if (!target) return
+    leave()
+    go(target.href)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }
+    const by = moves[event.key]
+    if (by !== undefined) {
+      event.preventDefault()
+      const next = Math.min(targets.length - 1, Math.max(0, chosen + by))
+      setAt(next)
+      document.getElementById(`${list}-${next}`)?.scrollIntoView({ block: 'nearest' })
+    }
+    if (event.key === 'Enter' && !event.nativeEvent.isComposing) {
+      event.preventDefault()
+      follow(targets[chosen])
+    }
+  }
+  return (
+    <>
+      <input
+        ref={input}
+        type="text"
+        role="combobox"
+        aria-label="Search incidents, resources, the log, settings and pages"
+        aria-expanded={targets.length > 0}
+        aria-controls={list}
+        aria-autocomplete="list"
+        aria-activedescendant={targets.length > 0 ? `${list}-${chosen}` : undefined}
+        autoComplete="off"
+        spellCheck={false}
+        maxLength={200}
+        placeholder="An id, a resource, words of a title or of the log, a setting, a page"
+        value={text}
+        onChange={({ target }) => {
+          setText(target.value)
+          setAt(0)
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <Options list={list} targets={targets} chosen={chosen} onPoint={setAt} onFollow={follow} />
+      <p className="small soft note" role="status">
+        {describeSearch(text.trim(), targets.length, isSearching)}
+        {isPartial && ' The log has too many rows with these words: add another word.'}
+        {error && ` The search failed: ${error}`}
+      </p>
+    </>
+  )
+}
+
+type OptionsProps = {
+  /** Its id, which the field names. */
+  list: string
+  targets: Target[]
+  chosen: number
+  onPoint(index: number): void
+  onFollow(target: Target): void
+}
+
+function Options({ list, targets, chosen, onPoint, onFollow }: OptionsProps) {
+  return (
+    <div id={list} role="listbox" aria-label="Found" tabIndex={-1}>
+      {targets.map((target, index) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: keys go through the field, which names the chosen option
+        <div
+          key={`${target.kind} ${target.href}`}
+          id={`${list}-${index}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={index === chosen}
+          onClick={() => onFollow(target)}
+          onMouseMove={() => onPoint(index)}
+        >
+          <span className="kind small soft">{target.kind}</span>
+          <span className="wraps">
+            <Inert text={target.text} />
+            {target.hint && (
+              <span className="small soft">
+                {' '}
+                <Inert text={target.hint} />
+              </span>
+            )}
+          </span>
+          {target.status && <StatusMark status={target.status} />}
+        </div>
+      ))}
+    </div>
+  )
+}
+
+function describeSearch(text: string, found: number, isSearching: boolean): string {
+  if (isSearching) return 'Searching…'
+  if (found === 0) return `Nothing found for "${truncate(text, 60)}".`
+  return `${found} found. Arrows choose, Enter goes there, Escape closes.`
+}
+
+function useTargets(text: string) {
+  const { settings } = useSettings('')
+  const search = useQuery({
+    queryKey: ['search', text],
+    enabled: text !== '' && idIn(text) === null,
+    staleTime: 10_000,
+    queryFn: ({ signal }) => ask<SearchAnswer>(`/search?q=${encodeURIComponent(text)}`, { signal }),
+  })
+  const id = idIn(text)
+  const targets = [
+    ...(id ? [{ kind: 'id', href: pathOfId(id), text: id, hint: '' }] : []),
+    ...listPages(text),
+    ...(search.data ? listFound(search.data) : []),
+    ...(settings ?? [])
+      .filter(({ name, description }) => fits(text, `${name} ${description}`) && text.length > 1)
+      .slice(0, 6)
+      .map(({ name, description }) => ({
+        ...{ kind: 'setting', href: `/config#${name}`, text: name, hint: truncate(description, 90) },
+      })),
+  ]
+  return {
+    targets,
+    isPartial: search.data?.isPartial ?? false,
+    isSearching: search.isFetching,
+    error: search.error?.message ?? null,
+  }
+}
+
+/** Every word is in it somewhere. */
+function fits(text: string, words: string): boolean {
+  const lower = words.toLowerCase()
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => lower.includes(word))
+}
+
+function listPages(text: string): Target[] {
+  return routes
+    .filter(({ title, path }) => fits(text, `${title} ${path}`))
+    .map(({ title, path }) => ({ kind: 'page', href: path, text: title, hint: '' }))
+}
+
+function listFound({ incidents, resources, log }: SearchAnswer): Target[] {
+  return [
+    ...incidents.map(({ id, title, resource, status, createdAt }) => ({
+      ...{ kind: 'incident', href: `/incidents/${id}`, text: truncate(title, 120), status },
+      hint: [resource?.id, formatMoment(createdAt)].filter(Boolean).join(' · '),
+    })),
+    ...resources.map(({ kind, id }) => ({
+      ...{ kind, href: `/resources/${encodeURIComponent(`${kind}:${id}`)}`, text: id, hint: '' },
+    })),
+    ...log.map(({ incidentId, title, seq, detail, at }) => ({
+      ...{ kind: 'log', href: `/incidents/${incidentId}#e-${seq}`, text: truncate(detail, 140) },
+      hint: `${truncate(title, 60)} · ${formatMoment(at)}`,
+    })),
+  ]
+}
