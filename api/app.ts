@@ -6,6 +6,7 @@ import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { DeclaredJob } from '../domain/job.ts'
 import { placementLimits } from '../domain/placement.ts'
+import { knownPushServices } from '../domain/push.ts'
 import { openJobs } from '../effects/jobs/jobs.ts'
 import { createPlatformState } from '../effects/platform.ts'
 import { noRuns, type Runs } from '../effects/runs.ts'
@@ -52,6 +53,7 @@ import { modelRoutes } from './routes/model.ts'
 import { operatorRoutes } from './routes/operators.ts'
 import { docsPage, pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
 import { proposalRoutes } from './routes/proposals.ts'
+import { pushRoutes } from './routes/push.ts'
 import { resourceRoutes, resourceStateRoutes } from './routes/resources.ts'
 import { oidcRoutes, sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
@@ -79,6 +81,7 @@ export type ApiOptions = {
   publicUrl?: string | null
   oidc?: Oidc | null
   slack?: SlackClient | null
+  pushServices?: readonly string[]
   temporalPage?: ApiDeps['temporalPage']
   modelInUse?: ApiDeps['modelInUse']
   /** Where the built pages are; without them there are signposts. */
@@ -106,6 +109,7 @@ const routers = [
   modelRoutes,
   streamRoutes,
   approvalRoutes,
+  pushRoutes,
   shardRoutes,
   inventoryRoutes,
   registryRoutes,
@@ -152,6 +156,7 @@ export function createApi(options: ApiOptions): Api {
     publicUrl: options.publicUrl ?? null,
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,
+    pushServices: options.pushServices ?? knownPushServices,
     temporalPage: options.temporalPage ?? null,
     modelInUse: options.modelInUse ?? null,
     knowledge: options.knowledge ?? openKnowledge({}),

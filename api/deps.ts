@@ -28,6 +28,8 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   /** The address of this server for people, where it differs from the requests' own: behind a proxy that ends TLS. */
   publicUrl: string | null
   /** Temporal's own pages, for links to a run. */
+  /** Hosts that may deliver web pushes: `PUSH_SERVICES`. */
+  pushServices: readonly string[]
   temporalPage: { url: string; namespace: string } | null
   /** The model that the environment names, by its server's address; null: none is set here. `isEnabled`: AGENT_ENABLED. */
   modelInUse: { server: string; model: string; isEnabled: boolean } | null

@@ -77,6 +77,7 @@ const { app, deps } = createApi({
   publicUrl: config.PUBLIC_URL ?? null,
   oidc: provider && createOidc(provider),
   slack: workspace && createSlackClient(workspace),
+  pushServices: config.PUSH_SERVICES,
   temporalPage: config.TEMPORAL_UI_URL ? { url: config.TEMPORAL_UI_URL, namespace: temporal.namespace } : null,
   modelInUse: config.LLM_BASE_URL
     ? {

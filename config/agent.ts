@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { ProxmoxOptions } from '../clients/proxmox/client.ts'
+import { knownPushServices, parsePushServices } from '../domain/push.ts'
 import { engineNames } from '../placement/bound/assignment.ts'
 
 /** The environment's texts by name, before they are parsed: what is not set is not there. */
@@ -46,6 +47,15 @@ export const processes = z.object({
   WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: url.optional(),
+  PUSH_SERVICES: z
+    .string()
+    .default(knownPushServices.join(','))
+    .transform((text, context) => {
+      const services = parsePushServices(text)
+      if (services) return services
+      context.addIssue({ code: 'custom', message: 'takes hosts, *.hosts or origins, separated by commas' })
+      return z.NEVER
+    }),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 

@@ -27,8 +27,9 @@ export async function enqueueNotification(
   more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
   const entries: string[] = []
+  const about = more.approval && { risk: more.approval.risk, incidentType: incident.type }
   for (const destination of destinations) {
-    const own = await destination.entriesFor(trx, trigger)
+    const own = await destination.entriesFor(trx, trigger, about)
     if (own.length > 0) await destination.prepare?.(trx, incident.id)
     entries.push(...own)
   }
@@ -101,12 +102,12 @@ export type DueDelivery = {
   notification: unknown
 }
 
-/** Takes up to `limit` due webhooks under a lease; one whose worker died is due again when the lease ends. */
+/** Takes up to `limit` due webhooks and web pushes under a lease; one whose worker died is due again when the lease ends. */
 export async function leaseDeliveries(db: Db, limit: number): Promise<DueDelivery[]> {
   const due = db
     .selectFrom('delivery')
     .select('id')
-    .where('destination', 'like', 'webhook.%')
+    .where((where) => where.or([where('destination', 'like', 'webhook.%'), where('destination', 'like', 'push.%')]))
     .where('nextAt', '<=', now)
     .where((where) =>
       where.or([

@@ -1,18 +1,22 @@
 import type { Notification } from '../domain/escalation.ts'
 import type { NewEvent } from '../domain/event.ts'
 import type { Trx } from './connect.ts'
+import { pushDestination } from './push.ts'
 import { readSettings } from './settings.ts'
 import { slackDestination } from './slack-outbox.ts'
 
 export type Trigger = Notification['trigger']
+
+/** What decides who may answer a question. */
+type AskedAbout = { risk: string; incidentType: string }
 
 /**
  * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and
  * a line in `destinations`.
  */
 export type OutboxDestination = {
-  /** The names of its entries in the outbox for a trigger; none where it is off or does not want to know. */
-  entriesFor(trx: Trx, trigger: Trigger): Promise<string[]>
+  /** The names of its entries in the outbox for a trigger; none where it is off or does not want to know. `about`: what is asked, of an approval. */
+  entriesFor(trx: Trx, trigger: Trigger, about?: AskedAbout): Promise<string[]>
   /** Called once before its entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
   /** Called after each row of a log, in the row's transaction: makes due what the destination shows of it. */
@@ -42,7 +46,7 @@ const webhookDestination: OutboxDestination = {
   },
 }
 
-export const destinations: readonly OutboxDestination[] = [webhookDestination, slackDestination]
+export const destinations: readonly OutboxDestination[] = [webhookDestination, slackDestination, pushDestination]
 
 /** Calls every destination that follows the log. */
 export async function tellDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {

@@ -34,6 +34,7 @@ import * as passport from './0029-passport.ts'
 import * as models from './0030-models.ts'
 import * as money from './0031-money.ts'
 import * as search from './0040-search.ts'
+import * as push from './0041-push.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -172,6 +173,7 @@ const migrations: Record<string, Migration> = {
   '0030-models': models,
   '0031-money': money,
   '0040-search': search,
+  '0041-push': push,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -83,6 +83,7 @@ const withoutScope = [
 ]
 const ofFoundIncident = ['eventsOf', 'alertsOf', 'waitOf', 'beganAt']
 const ofProcess = [
+  'pushKeys',
   'scopeOf',
   'createFeed',
   'createLiveAnswers',

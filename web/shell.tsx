@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { type ReactNode, useRef, useState } from 'react'
 import { formatOffset } from '../domain/format.ts'
 import { invalidateApprovals, usePendingApprovals } from './approvals/query.ts'
 import { KeyHelp } from './keys.tsx'
@@ -6,6 +6,7 @@ import { useLive, useLiveState } from './live.tsx'
 import { AwayBanner, Brand } from './page-frame.tsx'
 import { ModelWarning } from './pages/health.tsx'
 import { Palette } from './palette.tsx'
+import { turnOffHere } from './push.tsx'
 import { Link, usePlace } from './router.tsx'
 import { routes } from './routes.tsx'
 import { type Session, signOut } from './sign-in.tsx'
@@ -78,6 +79,12 @@ export function ZoneSwitch() {
 
 const liveWords = { opening: 'Connecting…', live: 'Live', lost: 'Reconnecting…' } as const
 
+/** Signs out; this browser gets no more notifications, for the next person at it may be another. */
+async function leaveDevice(): Promise<void> {
+  await turnOffHere().catch(() => {})
+  await signOut()
+}
+
 /** What is around every page: where one is, what waits, whether the stream runs, who one is. */
 export function Shell({ session, children }: { session: Session; children: ReactNode }) {
   const live = useLiveState()
@@ -107,7 +114,7 @@ export function Shell({ session, children }: { session: Session; children: React
           <span className="who">
             <a href="/docs">API</a>
           </span>
-          <button type="button" className="bare" onClick={() => void signOut()}>
+          <button type="button" className="bare" onClick={() => void leaveDevice()}>
             Sign out
           </button>
         </div>
@@ -118,7 +125,74 @@ export function Shell({ session, children }: { session: Session; children: React
         <ModelWarning />
         {children}
       </main>
+      <BottomBar session={session} />
     </div>
+  )
+}
+
+const thumbPaths = ['/home', '/approvals', '/incidents']
+
+/** On a phone: the three pages that are used at night within reach of a thumb, and all else behind *More*. */
+function BottomBar({ session }: { session: Session }) {
+  const { pathname } = usePlace()
+  const { count } = usePendingApprovals()
+  const more = useRef<HTMLDialogElement>(null)
+  const at = pathname === '/' ? '/home' : pathname
+  const isAt = (path: string) => (at.startsWith(path) ? 'page' : undefined)
+  const leave = () => more.current?.close()
+  return (
+    <nav aria-label="Pages" className="bottom">
+      {routes
+        .filter(({ path }) => thumbPaths.includes(path))
+        .sort((a, b) => thumbPaths.indexOf(a.path) - thumbPaths.indexOf(b.path))
+        .map(({ path, title }) => (
+          <Link key={path} href={path} aria-current={isAt(path)}>
+            {title}
+            {path === '/approvals' && count > 0 && <Waiting count={count} />}
+          </Link>
+        ))}
+      <button type="button" aria-haspopup="dialog" onClick={() => more.current?.showModal()}>
+        More
+      </button>
+      <dialog ref={more} className="more" aria-label="More pages and settings">
+        <ul>
+          {routes
+            .filter(({ path }) => !thumbPaths.includes(path))
+            .map(({ path, title }) => (
+              <li key={path}>
+                <Link href={path} aria-current={isAt(path)} onClick={leave}>
+                  {title}
+                </Link>
+              </li>
+            ))}
+        </ul>
+        <div className="row">
+          <ThemeSwitch />
+          <ZoneSwitch />
+        </div>
+        <p className="row apart">
+          <span className="soft">
+            {session.name} · {session.role}
+          </span>
+          <a href="/docs">API</a>
+          <button type="button" onClick={() => void leaveDevice()}>
+            Sign out
+          </button>
+        </p>
+        <button type="button" onClick={leave}>
+          Close
+        </button>
+      </dialog>
+    </nav>
+  )
+}
+
+function Waiting({ count }: { count: number }) {
+  return (
+    <span className="count">
+      {count}
+      <span className="visually-hidden"> waiting</span>
+    </span>
   )
 }
 
@@ -126,25 +200,14 @@ function Navigation() {
   const { pathname } = usePlace()
   const { count } = usePendingApprovals()
   const at = pathname === '/' ? '/home' : pathname
-  const nav = useRef<HTMLElement>(null)
-  // On a narrow screen the list of pages is one line that scrolls: where one is must be seen.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the page that is marked changes with the address
-  useEffect(() => {
-    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
-  }, [pathname])
   return (
-    <nav aria-label="Pages" ref={nav}>
+    <nav aria-label="Pages">
       <ul>
         {routes.map(({ path, title }) => (
           <li key={path}>
             <Link href={path} aria-current={at.startsWith(path) ? 'page' : undefined}>
               {title}
-              {path === '/approvals' && count > 0 && (
-                <span className="count">
-                  {count}
-                  <span className="visually-hidden"> waiting</span>
-                </span>
-              )}
+              {path === '/approvals' && count > 0 && <Waiting count={count} />}
             </Link>
           </li>
         ))}

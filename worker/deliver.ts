@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { generatePushKeys, sendPush, toPushSubject } from '../clients/push.ts'
 import { remindPending } from '../db/approvals/ask.ts'
 import type { Db } from '../db/connect.ts'
 import {
@@ -9,8 +10,16 @@ import {
   leaseDeliveries,
   maximumAttempts,
 } from '../db/deliveries.ts'
+import { forgetDevice, noteSent, pushKeys, pushPrefix, subscriptionById } from '../db/push.ts'
 import { readSettings } from '../db/settings.ts'
-import { type Destination, getLinkPath, notification, type WebhookTemplate } from '../domain/escalation.ts'
+import {
+  type DeliveryOutcome,
+  type Destination,
+  getLinkPath,
+  notification,
+  type WebhookTemplate,
+} from '../domain/escalation.ts'
+import { toPushMessage } from '../domain/push.ts'
 import { deliver } from '../notify/deliver.ts'
 
 const pollEveryMs = 1_000
@@ -19,16 +28,18 @@ const remindEveryMs = 5_000
 /** Before the second and the third attempt, where the receiver named no time. */
 const retryAfterSeconds = [5, 60]
 
+type Site = { publicUrl: string; pushServices: readonly string[] }
+
 /**
  * Drains the outbox until stopped. Each delivery is taken under a lease, so that any number of workers share it; a dead
  * receiver costs its attempts and nothing else.
  */
-export function startDeliveries(db: Db, log: Logger, publicUrl: string): { stop(): Promise<void> } {
+export function startDeliveries(db: Db, log: Logger, site: Site): { stop(): Promise<void> } {
   const stopping = new AbortController()
   let remindedAt = 0
   const draining = (async () => {
     while (!stopping.signal.aborted) {
-      const sent = await drain(db, log, publicUrl).catch((error) => {
+      const sent = await drain(db, log, site).catch((error) => {
         log.warn({ err: error }, 'the outbox could not be read')
         return 0
       })
@@ -47,11 +58,12 @@ export function startDeliveries(db: Db, log: Logger, publicUrl: string): { stop(
   }
 }
 
-async function drain(db: Db, log: Logger, publicUrl: string): Promise<number> {
+async function drain(db: Db, log: Logger, site: Site): Promise<number> {
   const due = await leaseDeliveries(db, batch)
   await Promise.all(
     due.map(async (delivery) => {
-      const result = await attempt(db, delivery, publicUrl)
+      const isPush = delivery.destination.startsWith(pushPrefix)
+      const result = await (isPush ? attemptPush : attemptWebhook)(db, delivery, site)
       if (result.status !== 'sent') {
         log.warn(
           { delivery: delivery.id, destination: delivery.destination, response: result.response },
@@ -64,7 +76,7 @@ async function drain(db: Db, log: Logger, publicUrl: string): Promise<number> {
   return due.length
 }
 
-async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promise<DeliveryResult> {
+async function attemptWebhook(db: Db, delivery: DueDelivery, { publicUrl }: Site): Promise<DeliveryResult> {
   const settings = await readSettings(db)
   const url = settings.value<string | null>(`${delivery.destination}.url`)
   if (!url) return dropped('its destination is configured no more')
@@ -73,16 +85,43 @@ async function attempt(db: Db, delivery: DueDelivery, publicUrl: string): Promis
     template: settings.value<WebhookTemplate>(`${delivery.destination}.template`),
     secret: settings.value<string | null>(`${delivery.destination}.secret`),
   }
+  const told = readNotification(delivery, publicUrl)
+  if (!told) return dropped('its stored notification cannot be read')
+  const outcome = await deliver(destination, told, { deliveryId: delivery.messageId, now: new Date() })
+  return toResult(delivery, outcome, outcome.responseSnippet)
+}
+
+/** The same for a browser: one that is subscribed no more is forgotten. */
+async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<DeliveryResult> {
+  const id = delivery.destination.slice(pushPrefix.length)
+  const subscription = await subscriptionById(db, id)
+  if (!subscription) return dropped('this browser is subscribed no more')
+  const told = readNotification(delivery, site.publicUrl)
+  const message = told && toPushMessage(told)
+  if (!told?.approval || !message) return dropped('its stored notification cannot be read')
+  const keys = await pushKeys(db, generatePushKeys)
+  const expirySeconds = Math.floor((Date.parse(told.approval.expiresAt) - Date.now()) / 1_000)
+  const outcome = await sendPush(subscription, message, {
+    ...{ ...keys, expirySeconds, subject: toPushSubject(site.publicUrl), services: site.pushServices },
+  })
+  if (outcome.outcome === 'sent') await noteSent(db, id)
+  if (outcome.isGone) await forgetDevice(db, id)
+  return toResult(delivery, outcome, '')
+}
+
+function readNotification(delivery: DueDelivery, publicUrl: string) {
   const parsed = notification.safeParse({
     ...(delivery.notification as object),
     url: `${publicUrl}/${getLinkPath(delivery.notification, delivery.incidentId)}`,
   })
-  if (!parsed.success) return dropped('its stored notification cannot be read')
-  const outcome = await deliver(destination, parsed.data, { deliveryId: delivery.messageId, now: new Date() })
+  return parsed.success ? parsed.data : null
+}
+
+function toResult(delivery: DueDelivery, outcome: DeliveryOutcome, said: string): DeliveryResult {
   if (outcome.outcome === 'sent') {
-    return { status: 'sent', responseStatus: outcome.status, response: outcome.responseSnippet, retryAfterSeconds: 0 }
+    return { status: 'sent', responseStatus: outcome.status, response: said, retryAfterSeconds: 0 }
   }
-  const response = `${outcome.reason}${outcome.responseSnippet ? `: ${outcome.responseSnippet}` : ''}`
+  const response = `${outcome.reason}${said ? `: ${said}` : ''}`
   if (outcome.outcome === 'drop') {
     return { status: 'dropped', responseStatus: outcome.status, response, retryAfterSeconds: 0 }
   }

@@ -42,7 +42,7 @@ const workers = await startWorkers(config, db, log, { models }).catch((error): n
 })
 states = workers.states
 const publicUrl = config.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://127.0.0.1:${config.PORT}`
-const deliveries = startDeliveries(db, log, publicUrl)
+const deliveries = startDeliveries(db, log, { publicUrl, pushServices: config.PUSH_SERVICES })
 const workspace = slackSettings(config)
 const slack = startSlack(db, log, workspace && createSlackClient(workspace), publicUrl)
 const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })

@@ -47,6 +47,18 @@ export type AccessTables = {
     expiresAt: Deadline
     usedAt: NullableTime
   }
+  pushKey: { publicKey: string; privateKey: string; createdAt: Time }
+  /** A browser that is reached at its push service, with the keys to encrypt for it. */
+  pushSubscription: {
+    id: string
+    operatorId: string
+    endpoint: string
+    p256dh: string
+    auth: string
+    name: string
+    createdAt: Time
+    lastSentAt: NullableTime
+  }
   attempt: { subject: string; count: number; resetsAt: Deadline }
   audit: {
     id: Generated<number>

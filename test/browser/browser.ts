@@ -85,7 +85,7 @@ export async function signedIn(
   const { code } = (await answer.json()) as { code: string }
   await page.goto(`${spine.url}/sign-in#code=${code}`)
   await page.getByRole('heading', { name: 'Home' }).waitFor()
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Incidents' }).click()
+  await page.getByRole('navigation', { name: 'Pages', exact: true }).getByRole('link', { name: 'Incidents' }).click()
   await page.getByRole('heading', { name: 'Incidents' }).waitFor()
   return page
 }

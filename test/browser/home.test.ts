@@ -1,9 +1,20 @@
-import { describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import pino from 'pino'
+import { startDeliveries } from '../../worker/deliver.ts'
 import { asked } from '../api/announced.ts'
 import { allAtOnce, claimedIncident, openedIncident } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
+import { type PushService, startPushService } from '../support/push-service.ts'
 import { screenshot, signedIn, useBrowser } from './browser.ts'
 
-const on = useBrowser()
+const environment: Record<string, string> = {}
+let service: PushService
+beforeAll(async () => {
+  service = await startPushService()
+  environment.PUSH_SERVICES = service.origin
+})
+afterAll(() => service?.close())
+const on = useBrowser(environment)
 const named = (alertname: string) => ({ name: alertname, labels: { alertname } })
 
 async function home(width = 1440, colorScheme: 'light' | 'dark' = 'light') {
@@ -108,5 +119,80 @@ describe('home', () => {
     await page.getByText('Nothing found for').waitFor()
     await page.keyboard.press('Escape')
     expect(page.complaints).toEqual([])
+  })
+})
+
+describe('notifications', () => {
+  test('a person turns them on where an approval waits, gets the next one in Chromium, and removes the device', async () => {
+    const deliveries = startDeliveries(on.spine.db, pino({ level: 'silent' }), {
+      publicUrl: on.spine.url,
+      pushServices: [service.origin],
+    })
+    try {
+      await asked(on.spine.db, await claimedIncident(on.spine.db, { ...named('vm_down'), title: 'VM 7 is down' }))
+      on.page = await signedIn(on.browser, on.spine, 'approver')
+      const { page } = on
+      await page.context().grantPermissions(['notifications'], { origin: on.spine.url })
+      // Chromium would ask Google for an address, which a test cannot reach: the subscription is the stand-in's, all else is real.
+      const subscription = service.subscribe()
+      await page.addInitScript(
+        `PushManager.prototype.subscribe = async () => ({ toJSON: () => (${JSON.stringify(subscription)}) })`,
+      )
+      await page.goto(`${on.spine.url}/home`)
+      await page.getByText('Get a notification on this device').waitFor()
+      await page.getByRole('button', { name: 'Turn on' }).click()
+      await eventually('the subscription', async () => {
+        const { devices } = await on.spine.get<{ devices: unknown[] }>('/push', on.spine.tokens.approver)
+        return devices.length === 1
+      })
+      const incident = await claimedIncident(on.spine.db, { ...named('vm_down'), title: 'VM 9 is down' })
+      const approval = await asked(on.spine.db, incident)
+      await eventually('the push', () => service.pushed.some(({ message }) => message.tag === approval))
+      const pushed = service.pushed.find(({ message }) => message.tag === approval)
+
+      const devtools = await page.context().newCDPSession(page)
+      const workers: { registrationId: string }[] = []
+      devtools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => workers.push(...registrations))
+      await devtools.send('ServiceWorker.enable')
+      await eventually('the worker', () => workers.length > 0)
+      await devtools.send('ServiceWorker.deliverPushMessage', {
+        origin: on.spine.url,
+        registrationId: workers[0]?.registrationId ?? '',
+        data: JSON.stringify(pushed?.message),
+      })
+      const shown = () =>
+        page.evaluate(
+          `navigator.serviceWorker.ready.then((one) => one.getNotifications())
+            .then((all) => all.map(({ title, body, data }) => ({ title, body, path: data.path })))`,
+        ) as Promise<object[]>
+      await eventually('the notification', async () => (await shown()).length === 1)
+      expect(await shown()).toEqual([
+        { title: 'Approval needed: VM 9 is down', body: 'Start 2 VMs (high risk)', path: `/approvals/${approval}` },
+      ])
+      await page.goto(`${on.spine.url}/approvals`)
+      await page.getByRole('region', { name: 'Notifications' }).getByText('Chrome on Linux').first().waitFor()
+      await screenshot(page, 'notifications-1440-light')
+      await page.getByRole('button', { name: /^Remove/ }).click()
+      await page.getByText('no message yet').waitFor({ state: 'detached' })
+      expect(page.complaints).toEqual([])
+    } finally {
+      await deliveries.stop()
+    }
+  })
+
+  test('on a phone the pages of the night are at the thumb, and all else behind More', async () => {
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width: 390, height: 844 } })
+    const { page } = on
+    const bar = page.getByRole('navigation', { name: 'Pages', exact: true })
+    const box = await bar.boundingBox()
+    expect((box?.y ?? 0) + (box?.height ?? 0)).toBe(844)
+    await bar.getByRole('button', { name: 'More' }).click()
+    const more = page.getByRole('dialog', { name: 'More pages and settings' })
+    await screenshot(page, 'more-390-light')
+    await more.getByRole('link', { name: 'Health' }).click()
+    await page.getByRole('heading', { name: 'Health' }).waitFor()
+    expect(await more.isVisible()).toBe(false)
+    await bar.getByRole('link', { name: 'Home' }).click()
+    await page.getByRole('heading', { name: 'Home' }).waitFor()
   })
 })

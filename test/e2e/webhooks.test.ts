@@ -35,7 +35,10 @@ describe('webhooks', () => {
     })
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
     url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
-    deliveries = startDeliveries(database.db, pino({ level: 'silent' }), 'https://nightshift.example')
+    deliveries = startDeliveries(database.db, pino({ level: 'silent' }), {
+      publicUrl: 'https://nightshift.example',
+      pushServices: [],
+    })
   })
   afterAll(async () => {
     await deliveries.stop()

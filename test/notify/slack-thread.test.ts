@@ -188,7 +188,7 @@ test.each([
 })
 
 test('a reminder goes into the thread', async () => {
-  const deliveries = startDeliveries(database.db, log, publicUrl)
+  const deliveries = startDeliveries(database.db, log, { publicUrl, pushServices: [] })
   try {
     const approvalId = await asked(database.db, await claimedIncident(database.db))
     const card = await message('Approval wanted')

@@ -7,6 +7,7 @@ import { useCursorRow } from '../keys.tsx'
 import { Inert } from '../markdown.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
+import { PushDevices } from '../push.tsx'
 import { go, Link, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { Grants } from './grants.tsx'
@@ -44,6 +45,7 @@ export function ApprovalsPage({ title }: { title: string }) {
           )}
         </section>
       )}
+      <PushDevices />
       <Grants />
       {earlier.length > 0 && (
         <section className="stack tight">

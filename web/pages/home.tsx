@@ -11,6 +11,7 @@ import { useLive, useLiveAnswer } from '../live.tsx'
 import { Inert } from '../markdown.tsx'
 import { Resource, SeverityMark, TypeName } from '../marks.tsx'
 import { Failed, Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { PushOffer } from '../push.tsx'
 import { go, Link, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../sign-in.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
@@ -121,6 +122,7 @@ function Parts({ home, current }: { home: Home; current: string | null }) {
         ))}
       </Part>
       <Rest shown={needsYou.lines} all={needsYou.incidents} href="/incidents?status=awaiting_approval,escalated,open" />
+      {needsYou.lines.some(({ approval }) => approval !== null) && <PushOffer />}
       <Part title="In progress" count={inProgress.incidents} empty="Nothing is being investigated.">
         {inProgress.lines.map((line) => (
           <Work key={toKey('work', line)} line={line} current={current} />

@@ -1,0 +1,91 @@
+import { z } from '@hono/zod-openapi'
+import { generatePushKeys, isPushKey } from '../../clients/push.ts'
+import { recordAudit } from '../../db/audit.ts'
+import { ownDevices, pushKeys, subscribe, unsubscribe } from '../../db/push.ts'
+import { isPushService, newSubscription, type PushDevice, pushDevice } from '../../domain/push.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { notFound, Problem } from '../http/middleware.ts'
+
+const tag = 'approvals'
+const example: PushDevice = {
+  id: 'psh_01kam3x0q2v8d5t7w9y1b3c5e7',
+  name: 'Chrome on Android',
+  createdAt: '2026-11-21T01:46:02.000000Z',
+  lastSentAt: null,
+}
+
+export function pushRoutes(router: Router, deps: ApiDeps): void {
+  const { db } = deps
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/push',
+    permission: 'decide',
+    tag,
+    summary: 'The key that messages to browsers are signed with, and your own browsers that get them',
+    answer: z.object({ publicKey: z.string(), devices: z.array(pushDevice) }),
+    example: { publicKey: 'BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUb…', devices: [example] },
+    async run({ scope }) {
+      const [{ publicKey }, devices] = await Promise.all([pushKeys(db, generatePushKeys), ownDevices(scope)])
+      return { publicKey, devices }
+    },
+  })
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/push/subscriptions',
+    permission: 'decide',
+    tag,
+    summary: 'Sends this browser a message when an approval waits that you may decide',
+    description:
+      'The body is what `PushManager.subscribe()` answers in a browser. Its address must be one of `PUSH_SERVICES` (those of the browsers unless set). Subscribing again changes nothing but the name.',
+    body: newSubscription.extend({ name: z.string().trim().min(1).max(80).default('a browser') }),
+    bodyExample: {
+      endpoint: 'https://fcm.googleapis.com/fcm/send/…',
+      keys: { p256dh: `B${'x'.repeat(86)}`, auth: 'x'.repeat(22) },
+      name: 'Chrome on Android',
+    },
+    answer: pushDevice,
+    example,
+    status: 201,
+    problems: [409],
+    async run({ body: { name, ...subscription }, principal }) {
+      const { operatorId } = principal
+      if (operatorId === null) throw new Problem(409, 'NO_PERSON', 'This token belongs to no person: sign in as one.')
+      if (!isPushService(subscription.endpoint, deps.pushServices)) {
+        const host = URL.parse(subscription.endpoint)?.host ?? 'this address'
+        throw new Problem(409, 'PUSH_SERVICE_UNKNOWN', `${host} is none of the push services that PUSH_SERVICES names.`)
+      }
+      if (!isPushKey(subscription.keys.p256dh))
+        throw new Problem(409, 'PUSH_KEY_INVALID', 'keys.p256dh is no point of P-256: subscribe the browser again.')
+      const device = await subscribe(db, operatorId, subscription, name)
+      await db.transaction().execute((trx) =>
+        recordAudit(trx, {
+          ...{ who: principal.name, what: 'push.subscribed', subject: device.id },
+          detail: `Approvals are sent to ${device.name}`,
+        }),
+      )
+      return device
+    },
+  })
+  endpoint(router, deps, {
+    method: 'post',
+    path: '/push/subscriptions/{id}/remove',
+    permission: 'decide',
+    tag,
+    summary: 'Sends one of your browsers nothing more',
+    params: z.object({ id: z.string().max(100) }),
+    answer: z.object({ id: z.string() }),
+    example: { id: example.id },
+    problems: [404],
+    async run({ params: { id }, principal }) {
+      if (principal.operatorId === null || !(await unsubscribe(db, principal.operatorId, id)))
+        throw notFound(`subscription ${id} of yours`)
+      await db.transaction().execute((trx) =>
+        recordAudit(trx, {
+          ...{ who: principal.name, what: 'push.removed', subject: id, detail: 'Approvals are sent there no more' },
+        }),
+      )
+      return { id }
+    },
+  })
+}

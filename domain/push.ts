@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import type { Notification } from './escalation.ts'
+import { inertText } from './inert-text.ts'
+
+/** Who delivers web pushes to browsers: Chrome and Edge, Firefox, Safari, Windows. */
+export const knownPushServices = [
+  'fcm.googleapis.com',
+  'jmt17.google.com',
+  '*.push.services.mozilla.com',
+  '*.push.apple.com',
+  '*.notify.windows.com',
+]
+
+const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
+const service = new RegExp(`^(?:(?:\\*\\.)?${label}(?:\\.${label})+|https?://${label}(?:\\.${label})*(?::\\d{1,5})?)$`)
+
+/** `PUSH_SERVICES`: hosts, `*.` before one for all below it, or the origin of a service that a site runs. Null: it is not that. */
+export function parsePushServices(text: string): string[] | null {
+  const names = text
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter(Boolean)
+  return names.every((name) => service.test(name)) ? names : null
+}
+
+/**
+ * A browser names where its messages go, so a person could name any address: only the hosts of known services are believed, over
+ * https and on its port, or an origin that the site itself named.
+ */
+export function isPushService(endpoint: string, services: readonly string[]): boolean {
+  const url = URL.parse(endpoint)
+  if (url === null || url.username !== '' || url.password !== '') return false
+  return services.some((name) => {
+    if (name.includes('://')) return url.origin === name
+    if (url.protocol !== 'https:' || url.port !== '') return false
+    return name.startsWith('*.') ? url.hostname.endsWith(name.slice(1)) : url.hostname === name
+  })
+}
+
+/** What a browser gives to be reached (Push API, `PushSubscription.toJSON()`): an uncompressed point of P-256, and 16 bytes. */
+export const newSubscription = z.strictObject({
+  endpoint: z.url({ protocol: /^https?$/ }).max(1_000),
+  keys: z.strictObject({
+    p256dh: z.string().regex(/^B[A-Za-z0-9_-]{86}$/),
+    auth: z.string().regex(/^[A-Za-z0-9_-]{22}$/),
+  }),
+})
+export type NewSubscription = z.infer<typeof newSubscription>
+
+/** A browser that gets messages, as its person sees it: never where it is reached. */
+export const pushDevice = z.object({
+  id: z.string(),
+  name: z.string(),
+  createdAt: z.string(),
+  lastSentAt: z.string().nullable(),
+})
+export type PushDevice = z.infer<typeof pushDevice>
+
+/** What the browser of a person shows; `web/public/push-worker.js` reads it. Texts of strangers are inert and short. */
+export type PushMessage = { title: string; body: string; path: string; tag: string }
+
+const titles = ['Approval needed', 'Approval still needed', 'Approval expires soon'] as const
+
+/** Of a notification that asks for an approval; null for every other: a phone is not woken for news. */
+export function toPushMessage({ approval, incident }: Notification): PushMessage | null {
+  if (!approval) return null
+  return {
+    title: `${titles[approval.reminder] ?? titles[0]}: ${inertText(incident.title, 100)}`,
+    body: `${inertText(approval.summary, 200)} (${approval.risk} risk)`,
+    path: `/approvals/${approval.id}`,
+    tag: approval.id,
+  }
+}

@@ -1,0 +1,171 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { PushDevice } from '../domain/push.ts'
+import { ask, queryClient } from './api.ts'
+import { Inert } from './markdown.tsx'
+import { Failed } from './page-frame.tsx'
+import { missing, useSession } from './sign-in.tsx'
+import { formatMoment } from './time.ts'
+
+/** Approvals as notifications of this browser: offered where one waits, never asked for by itself. */
+
+const dismissedKey = 'nightshift.push'
+const pushKey = ['push']
+const worker = '/push-worker.js'
+
+type PushState = { publicKey: string; devices: PushDevice[] }
+
+/** Over plain http, and in browsers without the Push API, there is nothing to offer. */
+const isSupported = 'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis
+
+function usePush() {
+  const { data: session } = useSession()
+  const isDecider = missing(session ?? null, 'decide') === null
+  const known = useQuery({
+    queryKey: pushKey,
+    enabled: isSupported && isDecider,
+    queryFn: ({ signal }) => ask<PushState>('/push', { signal }),
+  })
+  const own = useQuery({
+    queryKey: ['push', 'here'],
+    enabled: isSupported && isDecider,
+    queryFn: async () => {
+      const registration = await navigator.serviceWorker.getRegistration(worker)
+      const subscription = await registration?.pushManager.getSubscription()
+      return {
+        isOn: Boolean(subscription) && Notification.permission === 'granted',
+        permission: Notification.permission,
+      }
+    },
+  })
+  return { known, here: own.data ?? null, isDecider }
+}
+
+async function turnOn(): Promise<void> {
+  const permission = await Notification.requestPermission()
+  if (permission !== 'granted')
+    throw new Error('This browser does not allow it: allow notifications for this site in its settings, and try again.')
+  const { publicKey } = await ask<PushState>('/push')
+  await navigator.serviceWorker.register(worker)
+  const { pushManager } = await navigator.serviceWorker.ready
+  const subscription = await pushManager
+    .subscribe({ userVisibleOnly: true, applicationServerKey: publicKey })
+    .catch((error: Error) => {
+      throw new Error(`The browser's push service did not subscribe it: ${error.message}`)
+    })
+  const { endpoint, keys } = subscription.toJSON()
+  await ask('/push/subscriptions', { method: 'POST', body: { endpoint, keys, name: nameBrowser() } })
+}
+
+/** `Firefox on Android`, as its person calls it. */
+function nameBrowser(): string {
+  const agent = navigator.userAgent
+  const find = (names: [RegExp, string][], other: string) => names.find(([words]) => words.test(agent))?.[1] ?? other
+  const browser = find(
+    [
+      [/Edg/, 'Edge'],
+      [/Firefox|FxiOS/, 'Firefox'],
+      [/Chrom|CriOS/, 'Chrome'],
+      [/Safari/, 'Safari'],
+    ],
+    'a browser',
+  )
+  const system = find(
+    [
+      [/Android/, 'Android'],
+      [/iPhone|iPad/, 'iOS'],
+      [/Mac/, 'macOS'],
+      [/Windows/, 'Windows'],
+    ],
+    'Linux',
+  )
+  return `${browser} on ${system}`
+}
+
+const refresh = () => queryClient.invalidateQueries({ queryKey: pushKey })
+
+/** Signing out ends it here: the next person at this browser is another. */
+export async function turnOffHere(): Promise<void> {
+  if (!isSupported) return
+  const registration = await navigator.serviceWorker.getRegistration(worker)
+  const subscription = await registration?.pushManager.getSubscription()
+  await subscription?.unsubscribe()
+}
+
+/** One quiet line, where an approval waits and this browser says nothing of it. `Not now` is kept. */
+export function PushOffer() {
+  const { here, isDecider } = usePush()
+  const [isDismissed, setDismissed] = useState(() => localStorage.getItem(dismissedKey) === 'not now')
+  const { mutate, error, isPending } = useMutation({ mutationFn: turnOn, onSettled: refresh })
+  if (!isDecider || !here || here.isOn || here.permission === 'denied' || isDismissed) return null
+  const dismiss = () => {
+    localStorage.setItem(dismissedKey, 'not now')
+    setDismissed(true)
+  }
+  return (
+    <div className="said row apart offer">
+      <p>Get a notification on this device when an approval waits for you?</p>
+      <span className="row">
+        <button type="button" disabled={isPending} onClick={() => mutate()}>
+          Turn on
+        </button>
+        <button type="button" className="bare" onClick={dismiss}>
+          Not now
+        </button>
+      </span>
+      {error !== null && <Failed error={error} />}
+    </div>
+  )
+}
+
+/** Which browsers of this person get approvals, and the switch of this one. */
+export function PushDevices() {
+  const { known, here, isDecider } = usePush()
+  const on = useMutation({ mutationFn: turnOn, onSettled: refresh })
+  if (!isDecider) return null
+  return (
+    <section className="stack tight" aria-labelledby="push-title">
+      <h2 id="push-title">Notifications</h2>
+      {!isSupported && (
+        <p className="soft">This browser has no web push here. It takes https, or the page on this machine.</p>
+      )}
+      {known.data && known.data.devices.length > 0 && (
+        <ul className="stack tight">
+          {known.data.devices.map((device) => (
+            <Device key={device.id} device={device} />
+          ))}
+        </ul>
+      )}
+      {here?.permission === 'denied' && <p className="soft">This browser blocks notifications of this site.</p>}
+      {here && !here.isOn && here.permission !== 'denied' && (
+        <p className="row">
+          <button type="button" disabled={on.isPending} onClick={() => on.mutate()}>
+            Turn on for this device
+          </button>
+          <span className="soft small">A message when an approval waits that you may decide, and its reminders.</span>
+        </p>
+      )}
+      {on.error !== null && <Failed error={on.error} />}
+    </section>
+  )
+}
+
+function Device({ device: { id, name, createdAt, lastSentAt } }: { device: PushDevice }) {
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () => ask(`/push/subscriptions/${id}/remove`, { method: 'POST' }),
+    onSettled: refresh,
+  })
+  return (
+    <li className="row">
+      <Inert text={name} />
+      <span className="soft small">
+        since {formatMoment(createdAt)}
+        {lastSentAt ? `, last message ${formatMoment(lastSentAt)}` : ', no message yet'}
+      </span>
+      <button type="button" disabled={isPending} onClick={() => mutate()}>
+        Remove<span className="visually-hidden"> {name}</span>
+      </button>
+      {error !== null && <Failed error={error} />}
+    </li>
+  )
+}
