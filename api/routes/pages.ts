@@ -178,10 +178,10 @@ export function docsPage(openApi: object): Html {
   })
   const { title, version } = document.info
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${raw(style)}</style></head><body>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>${raw(style)}</style></head><body><main>
 <h1>${title} <small>${version}</small></h1>
 <p>The same as data: <a href="/openapi.json">/openapi.json</a>. Every path takes <code>Authorization: Bearer …</code>.</p>
-${sections}</body></html>`
+${sections}</main></body></html>`
 }
 
 function operationHtml({ path, method, operation }: { path: string; method: string; operation: Operation }): Html {
@@ -195,8 +195,8 @@ function operationHtml({ path, method, operation }: { path: string; method: stri
   return html`<details><summary><code class="${method}">${method}</code> <code>${path}</code> ${summary}</summary>
 ${description.split('\n\n').map((paragraph) => html`<p>${paragraph}</p>`)}
 ${agentTool ? html`<p>Tool of the agent: <code>${agentTool}</code></p>` : ''}
-${body === undefined ? '' : html`<h3>Body</h3><pre>${text(body)}</pre>`}
-${example === undefined ? '' : html`<h3>Answer ${status}</h3><pre>${text(example)}</pre>`}
+${body === undefined ? '' : html`<h3>Body</h3><pre tabindex="0">${text(body)}</pre>`}
+${example === undefined ? '' : html`<h3>Answer ${status}</h3><pre tabindex="0">${text(example)}</pre>`}
 <h3>Refusals</h3><ul>${refusals}</ul></details>`
 }
 
@@ -204,7 +204,7 @@ function text(example: unknown): string {
   return typeof example === 'string' ? example : JSON.stringify(example, null, 2)
 }
 
-const style = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+const style = `:root{color-scheme:light dark}code,b,p,li{overflow-wrap:anywhere}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 h1 small{font-weight:400;color:#57606a}h2{margin-top:2rem;text-transform:capitalize}h3{margin:.8rem 0 .2rem;font-size:1rem}
 details{border:1px solid #d0d7de;border-radius:6px;margin:.4rem 0;padding:.4rem .8rem}summary{cursor:pointer}
 pre{background:#f6f8fa;padding:.8rem;overflow:auto;border-radius:6px}code.GET{color:#0550ae}code.POST{color:#116329}code.PUT{color:#7d4e00}
