@@ -54,6 +54,7 @@ import { operatorRoutes } from './routes/operators.ts'
 import { docsPage, pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
 import { proposalRoutes } from './routes/proposals.ts'
 import { pushRoutes } from './routes/push.ts'
+import { reportRoutes } from './routes/reports.ts'
 import { resourceRoutes, resourceStateRoutes } from './routes/resources.ts'
 import { oidcRoutes, sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
@@ -105,6 +106,7 @@ const routers = [
   alertRoutes,
   explainRoutes,
   usageRoutes,
+  reportRoutes,
   statusRoutes,
   modelRoutes,
   streamRoutes,

@@ -119,6 +119,18 @@ export function withSpaces(word: string): string {
   return word.replaceAll('_', ' ')
 }
 
+/** A table as RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe: strangers write here, too. */
+export function formatCsv(rows: readonly (readonly (string | number | null)[])[]): string {
+  return rows.map((cells) => `${cells.map(formatCell).join(',')}\r\n`).join('')
+}
+
+function formatCell(value: string | number | null): string {
+  if (value === null) return ''
+  if (typeof value === 'number') return String(value)
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
 /** At most so many characters, with an ellipsis at the cut. */
 export function truncate(text: string, length: number): string {
   return text.length <= length

@@ -8,7 +8,7 @@ import { lockIncident } from '../../db/incidents.ts'
 import { type Told, tellAgent } from '../../db/messages.ts'
 import { hypothesisFields } from '../../domain/claim.ts'
 import { eventAction, eventKind, type IncidentEvent, recordableAction } from '../../domain/event.ts'
-import { withSpaces } from '../../domain/format.ts'
+import { formatCsv, withSpaces } from '../../domain/format.ts'
 import { findHypothesis, foldHypotheses, type StoredHypothesis } from '../../domain/hypothesis.ts'
 import { longestMessage, mostUnread } from '../../domain/message.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
@@ -218,17 +218,9 @@ export function incidentExportRoutes(router: Router, deps: ApiDeps): void {
 
 const columns = ['seq', 'at', 'attempt', 'turn', 'kind', 'action', 'actor', 'detail', 'metadata', 'hash'] as const
 
-/** Rows as RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe: alerts write here too. */
-export function eventsCsv(events: IncidentEvent[]): string {
+function eventsCsv(events: IncidentEvent[]): string {
   const lines = events.map((event) =>
-    columns.map((column) => cell(column === 'metadata' ? JSON.stringify(event.metadata) : event[column])).join(','),
+    columns.map((column) => (column === 'metadata' ? JSON.stringify(event.metadata) : event[column])),
   )
-  return `${[columns.join(','), ...lines].join('\r\n')}\r\n`
-}
-
-function cell(value: string | number | null): string {
-  if (value === null) return ''
-  const text = String(value)
-  const inert = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert
+  return formatCsv([columns, ...lines])
 }

@@ -1,0 +1,113 @@
+import { z } from '@hono/zod-openapi'
+import { reportOf } from '../../db/reports.ts'
+import { formatCsv } from '../../domain/format.ts'
+import { escalationCategory, incidentType } from '../../domain/incident.ts'
+import { type Report, type ReportLine, report } from '../../domain/status.ts'
+import type { ApiDeps } from '../deps.ts'
+import { calendarDay } from '../http/body.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+
+const dayMs = 86_400_000
+const usualDays = 84
+/** A week is a line: two years of them. */
+const mostDays = 731
+
+const lineExample: ReportLine = {
+  incidents: 40,
+  closed: 39,
+  resolved: 31,
+  autoResolved: 26,
+  escalated: 8,
+  escalations: [{ category: 'no_tool', count: 8 }],
+  acknowledgeSeconds: { p50: 4.2, p90: 31 },
+  resolveSeconds: { p50: 84, p90: 610 },
+  approvals: 6,
+  approvalSeconds: { p50: 71, p90: 240 },
+  repairs: 22,
+  repairsNotLasting: 1,
+  unshownClaims: 2,
+  dollars: 0.27,
+}
+
+export function reportRoutes(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/reports',
+    permission: 'read',
+    tag: 'usage',
+    summary: 'What became of the incidents that began in some days: in all, by type and by week',
+    description:
+      'Days are days of UTC, both included. Without `until` today; without `since` twelve weeks. An earlier `since` than two years before `until` counts as that: the answer says which days it is about. `csv` has a row for the total, each week and each type.',
+    query: z.object({
+      since: calendarDay.optional(),
+      until: calendarDay.optional(),
+      type: incidentType.optional(),
+      format: z.enum(['json', 'csv']).default('json'),
+    }),
+    answer: report,
+    example: {
+      since: '2026-11-16',
+      until: '2026-11-22',
+      total: lineExample,
+      byType: [{ type: 'disk_pressure', ...lineExample }],
+      byWeek: [{ week: '2026-11-16', ...lineExample }],
+    },
+    downloads: { 'text/csv': 'line,name,incidents\r\ntotal,2026-11-16 to 2026-11-22,40\r\n' },
+    async run({ scope, query: { since, until, type, format }, c }) {
+      const found = await reportOf(scope, rangeOf(since, until), type ?? null)
+      if (format === 'json') return found
+      return c.body(reportCsv(found), 200, {
+        'content-type': 'text/csv; charset=utf-8',
+        'content-disposition': `attachment; filename="nightshift-${found.since}-${found.until}.csv"`,
+      })
+    },
+  })
+}
+
+function rangeOf(since: string | undefined, until = toDay(Date.now())): { since: string; until: string } {
+  const last = Date.parse(until)
+  const earliest = toDay(last - (mostDays - 1) * dayMs)
+  const wanted = since ?? toDay(last - (usualDays - 1) * dayMs)
+  return { since: wanted < earliest ? earliest : wanted, until }
+}
+
+function toDay(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+/** A row for the total, each week and each type, with a column for each category of escalations. Seconds. */
+function reportCsv({ since, until, total, byWeek, byType }: Report): string {
+  return formatCsv([
+    ['line', 'name', ...columns.map(([name]) => name)],
+    ['total', `${since} to ${until}`, ...cellsOf(total)],
+    ...byWeek.map(({ week, ...line }) => ['week', week, ...cellsOf(line)]),
+    ...byType.map(({ type, ...line }) => ['type', type, ...cellsOf(line)]),
+  ])
+}
+
+const columns: [name: string, cell: (line: ReportLine) => number | null][] = [
+  ['incidents', (line) => line.incidents],
+  ['closed', (line) => line.closed],
+  ['resolved', (line) => line.resolved],
+  ['auto_resolved', (line) => line.autoResolved],
+  ['acknowledge_p50_s', (line) => line.acknowledgeSeconds?.p50 ?? null],
+  ['acknowledge_p90_s', (line) => line.acknowledgeSeconds?.p90 ?? null],
+  ['resolve_p50_s', (line) => line.resolveSeconds?.p50 ?? null],
+  ['resolve_p90_s', (line) => line.resolveSeconds?.p90 ?? null],
+  ['approvals', (line) => line.approvals],
+  ['approval_p50_s', (line) => line.approvalSeconds?.p50 ?? null],
+  ['approval_p90_s', (line) => line.approvalSeconds?.p90 ?? null],
+  ['repairs', (line) => line.repairs],
+  ['repairs_not_lasting', (line) => line.repairsNotLasting],
+  ['unshown_claims', (line) => line.unshownClaims],
+  ['dollars', (line) => line.dollars],
+  ['escalated', (line) => line.escalated],
+  ...escalationCategory.options.map((category): (typeof columns)[number] => [
+    `escalated_${category}`,
+    (line) => line.escalations.find((each) => each.category === category)?.count ?? 0,
+  ]),
+]
+
+function cellsOf(line: ReportLine): (number | null)[] {
+  return columns.map(([, cell]) => cell(line))
+}
