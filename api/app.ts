@@ -41,7 +41,7 @@ import { expectationRoutes } from './routes/expectations.ts'
 import { homeRoutes } from './routes/home.ts'
 import { hostRoutes, nodeRoutes } from './routes/hosts.ts'
 import { incidentEndingRoutes } from './routes/incident-endings.ts'
-import { incidentEventRoutes, incidentExportRoutes } from './routes/incident-events.ts'
+import { incidentEventRoutes } from './routes/incident-events.ts'
 import { incidentSurroundingsRoutes } from './routes/incident-surroundings.ts'
 import { incidentRoutes } from './routes/incidents.ts'
 import { inventoryRoutes, registryRoutes } from './routes/inventory.ts'
@@ -52,6 +52,7 @@ import { linkRoutes } from './routes/links.ts'
 import { modelRoutes } from './routes/model.ts'
 import { operatorRoutes } from './routes/operators.ts'
 import { docsPage, pageOfNowhere, readWeb, signpostRoutes, webRoutes } from './routes/pages.ts'
+import { postmortemRoutes } from './routes/postmortem.ts'
 import { proposalRoutes } from './routes/proposals.ts'
 import { pushRoutes } from './routes/push.ts'
 import { reportRoutes } from './routes/reports.ts'
@@ -101,7 +102,7 @@ const routers = [
   incidentEventRoutes,
   expectationRoutes,
   incidentEndingRoutes,
-  incidentExportRoutes,
+  postmortemRoutes,
   incidentSurroundingsRoutes,
   alertRoutes,
   explainRoutes,

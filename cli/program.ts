@@ -111,6 +111,7 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   start: async () => (await import('./start.ts')).addStartCommand,
   status: async () => (await import('./status.ts')).addStatusCommand,
   usage: async () => (await import('./status.ts')).addUsageCommand,
+  reports: async () => (await import('./status.ts')).addReportsCommand,
   login: async () => (await import('./login.ts')).addLoginCommand,
   logout: async () => (await import('./login.ts')).addLogoutCommand,
   doctor: async () => (await import('./doctor.ts')).addDoctorCommand,

@@ -5,12 +5,13 @@ import { temporalSettingsIn } from '../config.ts'
 import { formatNumber, formatSpan } from '../domain/format.ts'
 import { closedStatuses, incidentStatus } from '../domain/incident.ts'
 import { formatDollars } from '../domain/price.ts'
-import type { SpentOn, Usage } from '../domain/status.ts'
+import type { Report, SpentOn, Spread, Usage } from '../domain/status.ts'
+import { categoryWords, describeReport, formatShare } from '../domain/status-words.ts'
 import { isTemporalGiven, type Run } from '../start/run-file.ts'
 import { apiApproval, apiIncident, listAll } from './api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from './connection.ts'
 import { formatTable, paintState } from './ui/table.ts'
-import { inert, paint, print, printJson } from './ui/terminal.ts'
+import { inert, paint, parseOneOf, print, printJson } from './ui/terminal.ts'
 
 /** Larger numbers are shown as `500+`. */
 const countUpTo = 500
@@ -90,6 +91,80 @@ export function addUsageCommand(program: Command): void {
         ),
       )
     })
+}
+
+type ReportOptions = ConnectionOptions & {
+  since?: string
+  until?: string
+  type?: string
+  by: 'week' | 'type'
+  csv?: true
+}
+
+export function addReportsCommand(program: Command): void {
+  withConnectionOptions(
+    program
+      .command('reports')
+      .description('what became of incidents: resolved alone, waited for, escalated, by week or type')
+      .option('--since <day>', 'the first day (UTC), as 2026-11-01; twelve weeks ago when absent')
+      .option('--until <day>', 'the last day (UTC); today when absent')
+      .option('--type <type>', 'incidents of one type, as replication_lag')
+      .option('--by <line>', 'a line for each week or type', parseOneOf(['week', 'type']), 'week')
+      .option('--csv', 'every line with every number, for a spreadsheet'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift reports --since 2026-11-01 --by type\n  nightshift reports --csv > report.csv',
+    )
+    .action(async ({ since, until, type, by, csv, ...options }: ReportOptions) => {
+      const { api } = connect(options)
+      const query = new URLSearchParams({ ...(since && { since }), ...(until && { until }), ...(type && { type }) })
+      if (csv) {
+        query.set('format', 'csv')
+        const response = await api.open(`/api/v1/reports?${query}`)
+        // A file gets the bytes unchanged; on a terminal they must be harmless.
+        const text = await response.text()
+        process.stdout.write(process.stdout.isTTY ? inert(text, { lines: true }) : text)
+        return
+      }
+      const found = (await api.get(`/api/v1/reports?${query}`)) as Report
+      if (options.json) return printJson(found)
+      printReport(found, by)
+    })
+}
+
+function printReport({ since, until, total, byWeek, byType }: Report, by: 'week' | 'type'): void {
+  print(`${paint('bold', 'Incidents that began')} ${inert(since)} to ${inert(until)} (UTC)`)
+  for (const [name, text] of describeReport(total)) print(`  ${name.padEnd(26)} ${text}`)
+  for (const { category, count } of total.escalations)
+    print(`    ${formatNumber(count).padStart(6)} ${categoryWords[category] ?? inert(category)}`)
+  const lines =
+    by === 'week'
+      ? byWeek.map((line) => ({ name: line.week, line }))
+      : byType.map((line) => ({ name: line.type, line }))
+  const half = (spread: Spread) => (spread === null ? '–' : formatSpan(spread.p50 * 1000))
+  const rows = lines.map(({ name, line }) => [
+    inert(name),
+    formatNumber(line.incidents),
+    formatShare(line),
+    half(line.acknowledgeSeconds),
+    half(line.resolveSeconds),
+    half(line.approvalSeconds),
+    formatNumber(line.escalated),
+    formatDollars(line.dollars),
+  ])
+  const head = [
+    by === 'week' ? 'WEEK OF' : 'TYPE',
+    'COUNT',
+    'AUTO',
+    'TAKEN',
+    'RESOLVED',
+    'DECIDED',
+    'ESCALATED',
+    'COST',
+  ]
+  print(`\n${formatTable(head, rows, 0)}`)
+  print(paint('dim', '\n  Times are medians. --csv has every number, --json too.'))
 }
 
 /** A service that does not answer in this time counts as down. */

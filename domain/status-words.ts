@@ -4,6 +4,7 @@ import type { Home, NeedLine, WorkLine } from './home.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 import type { Passport } from './passport.ts'
 import { formatDollars } from './price.ts'
+import type { ReportLine, Spread } from './status.ts'
 
 type Standing = Pick<
   Incident,
@@ -49,6 +50,36 @@ export const categoryWords: Record<EscalationCategory, string> = {
   alert_goes_on: 'the alert goes on',
   mitigated: 'mitigated',
   unknown: 'unknown',
+}
+
+/** A line of a report as names and words, the same on the page and on the terminal. */
+export function describeReport(line: ReportLine): [name: string, text: string][] {
+  const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
+  const waited = line.approvalSeconds === null ? '' : `, decided in ${formatSpread(line.approvalSeconds)}`
+  return [
+    ['Incidents', `${formatNumber(incidents)}, ${formatNumber(closed)} closed`],
+    ['Auto-resolved', closed === 0 ? '–' : `${formatShare(line)}, ${formatNumber(autoResolved)}`],
+    ['Time to acknowledge', formatSpread(line.acknowledgeSeconds)],
+    ['Time to resolve', formatSpread(line.resolveSeconds)],
+    ['Approvals', `${formatNumber(approvals)}${waited}`],
+    ['Escalated', formatNumber(escalated)],
+    [
+      'Repairs that did not last',
+      repairs === 0 ? '–' : `${formatNumber(repairsNotLasting)} of ${formatNumber(repairs)}`,
+    ],
+    ['Claims that no row shows', formatNumber(unshownClaims)],
+    ['Cost', formatDollars(line.dollars)],
+  ]
+}
+
+/** Of what is closed, how much was resolved without a person. */
+export function formatShare({ autoResolved, closed }: Pick<ReportLine, 'autoResolved' | 'closed'>): string {
+  return closed === 0 ? '–' : `${Math.round((100 * autoResolved) / closed)} %`
+}
+
+/** `84 s, p90 10 min`. */
+export function formatSpread(spread: Spread): string {
+  return spread === null ? '–' : `${formatSpan(spread.p50 * 1000)}, p90 ${formatSpan(spread.p90 * 1000)}`
 }
 
 /** So many points a probe of the passport may give. */

@@ -13,6 +13,7 @@ import { HomePage } from './pages/home.tsx'
 import { JobPage, JobsPage } from './pages/jobs.tsx'
 import { KnowledgePage, RunbookPage } from './pages/knowledge.tsx'
 import { PeoplePage } from './pages/people.tsx'
+import { ReportsPage } from './pages/reports.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
 import { GapsPage, UsagePage } from './pages/usage.tsx'
@@ -41,6 +42,7 @@ export const routes: readonly Route[] = [
   { path: '/knowledge', title: 'Knowledge', permission: null, Page: KnowledgePage, DetailPage: RunbookPage },
   { path: '/gaps', title: 'Capability gaps', permission: null, Page: GapsPage },
   { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
+  { path: '/reports', title: 'Reports', permission: null, Page: ReportsPage },
   { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },
   { path: '/health', title: 'Health', permission: null, Page: HealthPage },
   { path: '/config', title: 'Configuration', permission: null, Page: ConfigPage },

@@ -1,22 +1,19 @@
 import { z } from '@hono/zod-openapi'
-import { alertsOf } from '../../db/alerts.ts'
 import { append } from '../../db/append.ts'
-import { listApprovals } from '../../db/approvals/find.ts'
 import type { Trx } from '../../db/connect.ts'
 import { bodyOfIncident, eventsOf } from '../../db/events.ts'
 import { lockIncident } from '../../db/incidents.ts'
 import { type Told, tellAgent } from '../../db/messages.ts'
 import { hypothesisFields } from '../../domain/claim.ts'
-import { eventAction, eventKind, type IncidentEvent, recordableAction } from '../../domain/event.ts'
-import { formatCsv, withSpaces } from '../../domain/format.ts'
+import { eventAction, eventKind, recordableAction } from '../../domain/event.ts'
+import { withSpaces } from '../../domain/format.ts'
 import { findHypothesis, foldHypotheses, type StoredHypothesis } from '../../domain/hypothesis.ts'
 import { longestMessage, mostUnread } from '../../domain/message.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/middleware.ts'
-import { eventExample, incidentExample } from './examples.ts'
-import { postmortem } from './incident-surroundings.ts'
+import { eventExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
@@ -180,47 +177,3 @@ export const eventSchema = z
   })
   .openapi('IncidentEvent')
 export type EventAnswer = z.input<typeof eventSchema>
-
-export function incidentExportRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/export',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'Everything about an incident, to keep or to publish',
-    description: '`json`: all rows; `csv`: the timeline; `md`: a postmortem.',
-    params: incidentParams,
-    query: z.object({ format: z.enum(['json', 'csv', 'md']).default('json') }),
-    answer: z.looseObject({}),
-    example: { incident: incidentExample, events: [], approvals: [], alerts: [] },
-    downloads: {
-      'text/csv': 'seq,at,attempt,turn,kind,action,actor,detail,metadata,hash\n',
-      'text/markdown': '# Disk 96% full\n\n## Summary\n',
-    },
-    problems: [404],
-    async run({ scope, params: { id }, query: { format }, c }) {
-      const incident = await requireIncident(scope, id)
-      const events = await eventsOf(db, id)
-      const download = (type: string, text: string) =>
-        c.body(text, 200, {
-          'content-type': `${type}; charset=utf-8`,
-          'content-disposition': `attachment; filename="${id}.${format}"`,
-        })
-      if (format === 'csv') return download('text/csv', eventsCsv(events))
-      const approvals = await listApprovals(scope, { incidentId: id }, { before: null, limit: 200 })
-      const alerts = await alertsOf(db, id)
-      if (format === 'md') return download('text/markdown', postmortem({ incident, events, approvals, alerts }))
-      return { incident, events, approvals, alerts: alerts.map(({ raw: _, ...alert }) => alert) }
-    },
-  })
-}
-
-const columns = ['seq', 'at', 'attempt', 'turn', 'kind', 'action', 'actor', 'detail', 'metadata', 'hash'] as const
-
-function eventsCsv(events: IncidentEvent[]): string {
-  const lines = events.map((event) =>
-    columns.map((column) => (column === 'metadata' ? JSON.stringify(event.metadata) : event[column])),
-  )
-  return formatCsv([columns, ...lines])
-}

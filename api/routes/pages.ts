@@ -38,6 +38,7 @@ const pages = [
   '/knowledge/:id',
   '/config',
   '/health',
+  '/reports',
   '/usage',
   '/gaps',
   '/devices',

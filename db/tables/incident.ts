@@ -1,6 +1,7 @@
 import type { ColumnType, Generated, Selectable } from 'kysely'
 import type { AlertLinks } from '../../domain/alert.ts'
 import type { ClosedBy, EscalationCategory, ResolveOutcome } from '../../domain/incident.ts'
+import type { PostmortemEdit } from '../../domain/postmortem.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
 type AlertTable = {
@@ -133,6 +134,14 @@ export type IncidentTables = {
   incidentEvent: IncidentEventTable
   expectation: ExpectationTable
   digest: { destination: string; sentAt: ColumnType<string, string, string> }
+  /** What a person wrote of some sections, a row a version. */
+  postmortemEdit: {
+    incidentId: string
+    version: number
+    sections: Json<PostmortemEdit['sections']>
+    operatorId: string
+    at: Time
+  }
   resultBody: { digest: string; bytes: Buffer; createdAt: Time }
   /** Incidents of which Temporal had no open run when it was asked. */
   runMissed: { incidentId: string; attempt: number; missedAt: Time }

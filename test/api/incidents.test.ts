@@ -143,14 +143,55 @@ describe('incidents', () => {
     const story = await text('md')
     for (const part of [
       '## Summary',
-      '## Root cause and resolution',
+      '## Cause',
       'Cleaned up',
-      '## Timeline (UTC)',
-      '## Approvals',
+      '## What was done',
+      '## Open questions',
+      '## Timeline',
     ]) {
       expect(story).toContain(part)
     }
     expect(story).not.toContain('<script>')
+  })
+
+  test('a person writes a section under their name, the log stays as it is, and who lost a race is told', async () => {
+    const id = await openedIncident(api.db)
+    const before = await eventsOf(api.db, id)
+    const path = `/incidents/${id}/postmortem`
+    const write = (version: number, cause: string | null, more: Asking = {}) =>
+      api.post(path, { body: { version, sections: { cause } }, as: api.tokens.operator, ...more })
+    const both = await Promise.all([write(0, 'Mine'), write(0, 'Mine too', { as: api.tokens.approver })])
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
+    const lost = both.find(({ status }) => status === 409)!
+    expect(lost.body).toMatchObject({ code: 'VERSION_CHANGED', version: 1 })
+    expect(String(lost.body.detail)).toMatch(/is at version 1, by (operator|approver); you saw version 0/)
+    const key = `once-${id}`
+    const again = [await write(1, 'Better', { key }), await write(1, 'Better', { key })]
+    expect(again.map(({ status, body }) => [status, body.version])).toEqual([
+      [200, 2],
+      [200, 2],
+    ])
+    type Found = { sections: { section: string; edited: { text: string; by: string } | null }[] }
+    const cause = ((await api.get(path)).body as unknown as Found).sections.find(({ section }) => section === 'cause')
+    expect(cause?.edited).toMatchObject({ text: 'Better', by: 'operator' })
+    expect((await write(9, 'Ahead')).status).toBe(409)
+    expect(await eventsOf(api.db, id)).toEqual(before)
+    expect((await api.get(`/incidents/${id}/export?format=md`)).body.text).toContain('*Edited by operator at')
+  })
+
+  test('a viewer, an agent and a file without words write no postmortem; a secret in one is not kept', async () => {
+    const path = `/incidents/${await openedIncident(api.db)}/postmortem`
+    const body = { version: 0, sections: { cause: 'x' } }
+    const status = async (as: string, sent: unknown = body) => (await api.post(path, { body: sent, as })).status
+    expect([await status(api.tokens.viewer), await status(api.tokens.agent)]).toEqual([403, 403])
+    for (const sections of [{}, { cause: ' ' }, { cause: 'x'.repeat(10_001) }, { couse: 'x' }])
+      expect(await status(api.tokens.operator, { version: 0, sections })).toBe(422)
+    const secret = `AKIA${'IOSFODNN7EXAMPLQ'}`
+    await api.post(path, { body: { version: 0, sections: { cause: `key ${secret}` } }, as: api.tokens.operator })
+    const kept = JSON.stringify((await api.get(path)).body)
+    expect(kept).toContain('key ')
+    expect(kept).not.toContain(secret)
+    await expect(sql`update postmortem_edit set version = 7`.execute(api.owner)).rejects.toThrow('append-only')
   })
 
   test('the watchdog hands over an incident whose run went silent, and fences that run', async () => {

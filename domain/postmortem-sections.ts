@@ -1,0 +1,303 @@
+import { z } from 'zod'
+import { plainWords } from './escalation.ts'
+import type { EventKind, IncidentEvent, NotedCode } from './event.ts'
+import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from './format.ts'
+import { formatVerification } from './format-approval.ts'
+import { foldHypotheses } from './hypothesis.ts'
+import type { Incident } from './incident.ts'
+import { resourceKey } from './resource.ts'
+import { categoryWords, outcomeWords } from './status-words.ts'
+import { isUnshown, notShown, rowsOf } from './stored-claim.ts'
+
+/** What each section of a postmortem says, folded from the rows of an incident. Pure and total. */
+
+/** A sentence with the numbers of the rows that say so. */
+export const sentence = z.object({
+  text: z.string(),
+  rows: z.array(z.number().int()),
+  attempt: z.number().int().nullable(),
+})
+export type Sentence = z.infer<typeof sentence>
+
+export type PostmortemAbout = Pick<
+  Incident,
+  'id' | 'title' | 'type' | 'severity' | 'resource' | 'createdAt' | 'closedAt' | 'attempt' | 'alerts'
+>
+export type Log = readonly IncidentEvent[]
+type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
+
+/** More calls or resources than this are told as a number. */
+const mostListed = 20
+
+function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {
+  return { text, rows: [...new Set(rows)].sort((a, b) => a - b), attempt }
+}
+
+const ofKind = <K extends EventKind>(events: Log, kind: K): IncidentEvent<K>[] =>
+  events.filter((event) => event.kind === kind) as IncidentEvent<K>[]
+
+const isEnding = (event: IncidentEvent): event is Ending =>
+  event.kind === 'resolved' || event.kind === 'escalated' || event.kind === 'cancelled'
+
+const writesOf = (events: Log) => ofKind(events, 'tool_started').filter(({ metadata }) => metadata.effect === 'write')
+
+const nameOf = (actor: string) =>
+  actor.startsWith('agent:') ? 'the agent' : actor.replace(/^(user|system|source):/, '')
+
+export function summaryOf(incident: PostmortemAbout, events: Log): Sentence[] {
+  const { title, severity, type, resource, createdAt, closedAt } = incident
+  const first = events[0]?.seq ?? []
+  const ending = events.findLast(isEnding)
+  const writes = writesOf(events)
+  const runs = ofKind(events, 'claimed')
+  const about = resource ? `, about ${resource.kind} ${resource.id}` : ''
+  const lasted = closedAt
+    ? `it was closed at ${formatMinute(closedAt)}, ${formatSpan(Date.parse(closedAt) - Date.parse(createdAt))} later`
+    : 'it is not closed'
+  return [
+    say(`${title}: ${severity}, of type ${type}${about}.`, [first].flat()),
+    say(`It began at ${formatMinute(createdAt)}; ${lasted}.`, [first, closedAt && ending ? ending.seq : []].flat()),
+    ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
+    say(
+      `${capitalize(formatCount(runs.length, 'attempt'))} of the agent, ${formatCount(writes.length, 'write')}, ${formatCount(ofKind(events, 'approval_requested').length, 'approval')} asked for.`,
+      [...runs, ...writes].slice(0, mostListed).map(({ seq }) => seq),
+    ),
+  ]
+}
+
+/** How an attempt or the incident ended, without its words. */
+function describeEnding(ending: Ending): string {
+  const by = nameOf(ending.actor)
+  switch (ending.kind) {
+    case 'resolved':
+      return `Resolved by ${by} as ${outcomeWords[ending.metadata.outcome] ?? ending.metadata.outcome}`
+    case 'escalated': {
+      const { category, code } = ending.metadata
+      return `Escalated to people by ${by}: ${category ? categoryWords[category] : withSpaces(code.toLowerCase())}`
+    }
+    case 'cancelled':
+      return `Cancelled by ${by}: ${ending.metadata.reason}`
+  }
+}
+
+/** Which alerts fired, and what was seen to be unwell. */
+export function impactOf(events: Log): Sentence[] {
+  const alerts = Map.groupBy(
+    ofKind(events, 'alert_received'),
+    ({ metadata }) => `${metadata.source} ${metadata.fingerprint}`,
+  )
+  const said = [...alerts.values()].map((rows) => {
+    const [first, last] = [rows[0], rows.at(-1)] as [(typeof rows)[number], (typeof rows)[number]]
+    const name = first.metadata.labels.alertname ?? first.metadata.fingerprint
+    const end =
+      last.metadata.status === 'resolved' ? `ended at ${formatMinute(last.at)}` : 'has not ended as far as the rows say'
+    const again = rows.length > 1 ? `, received ${rows.length} times` : ''
+    return say(`Alert ${name} of ${first.metadata.source} came in at ${formatMinute(first.at)}${again}, and ${end}.`, [
+      first.seq,
+      last.seq,
+    ])
+  })
+  const seen = healthSeen(events)
+  const all = [...said.slice(0, mostListed), ...seen.slice(0, mostListed)]
+  const more = said.length + seen.length - all.length
+  if (more > 0) all.push(say(`${more} more alerts and resources are in the log.`, []))
+  return all.length > 0 ? all : [say('No row says what was affected.', [])]
+}
+
+/** Of every resource that a look-up showed unwell: how it was then, and how it was when it was looked at last. */
+function healthSeen(events: Log): Sentence[] {
+  const seen = new Map<string, { ill: [health: string, seq: number]; last: [health: string, seq: number] }>()
+  for (const { metadata, seq } of ofKind(events, 'tool_finished')) {
+    if (!metadata.result.ok) continue
+    for (const thing of metadata.discovered) {
+      if (!thing.health) continue
+      const known = seen.get(resourceKey(thing))
+      const last: [string, number] = [thing.health, seq]
+      if (known) known.last = last
+      else if (thing.health !== 'nominal') seen.set(resourceKey(thing), { ill: last, last })
+    }
+  }
+  return [...seen].map(([key, { ill, last }]) =>
+    say(
+      ill[1] === last[1] ? `${key} was ${ill[0]}.` : `${key} was ${ill[0]}, and ${last[0]} when it was looked at last.`,
+      [ill[1], last[1]],
+    ),
+  )
+}
+
+export function causeOf(incident: PostmortemAbout, events: Log): Sentence[] {
+  const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
+  const said = causes.map(({ state, text, seq, supports, refutes }) => {
+    const quotes = state === 'refuted' ? refutes : supports
+    return say(`${state === 'refuted' ? 'Ruled out' : 'Supported'}: ${text}`, [
+      seq,
+      ...quotes.map((quote) => quote.seq),
+    ])
+  })
+  const ending = events.findLast(isEnding)
+  if (ending?.kind === 'resolved') {
+    said.push(say(plainWords(ending.metadata.resolution), [ending.seq]))
+    for (const claim of ending.metadata.claims)
+      said.push(say(`${claim.text}${isUnshown(claim) ? ` (${notShown})` : ''}`, rowsOf(claim)))
+  }
+  if (ending?.kind === 'escalated') said.push(say(plainWords(ending.metadata.reason), [ending.seq]))
+  return said.length > 0 ? said : [say('No row says what the cause was.', [])]
+}
+
+/** Each attempt with its own ending, what it wrote and whether that held; and what people did. */
+export function doneOf(events: Log): Sentence[] {
+  const attempts = [...Map.groupBy(events, ({ attempt }) => attempt)].sort(([a], [b]) => a - b)
+  const said = attempts.flatMap(([attempt, own]) => {
+    const began = own.find(({ kind }) => kind === 'claimed')
+    const ending = own.findLast(isEnding)
+    const model = ofKind(own, 'model_answered')[0]?.metadata.model
+    const how = ending ? describeEnding(ending) : 'It has no ending of its own'
+    const turns = formatCount(ofKind(own, 'model_answered').length, 'turn')
+    return [
+      ...(began
+        ? [say(`${how}, after ${turns}${model ? ` of ${model}` : ''}.`, [began.seq, ending?.seq ?? []].flat(), attempt)]
+        : []),
+      ...writesOf(own).map((write) => tellWrite(write, events)),
+      ...own.flatMap(tellPerson),
+    ]
+  })
+  return said.length > 0 ? said : [say('Nothing was changed: only alerts came in.', [])]
+}
+
+function tellWrite(
+  { metadata: { callId, tool, targets, approvalId }, attempt, seq }: IncidentEvent<'tool_started'>,
+  events: Log,
+): Sentence {
+  const isOwn = (event: { attempt: number; metadata: { callId: string } }) =>
+    event.attempt === attempt && event.metadata.callId === callId
+  const finished = ofKind(events, 'tool_finished').find(isOwn)
+  const proved = ofKind(events, 'verification').findLast(isOwn)
+  const what = `${tool} on ${targets.map(resourceKey).join(', ') || 'nothing named'}`
+  const ended = finished ? withSpaces(finished.metadata.outcome) : 'its end is in no row'
+  const proof = proved
+    ? `${formatVerification(proved.metadata.outcome)}${proved.metadata.observed && `: ${proved.metadata.observed}`}`
+    : 'never verified'
+  const approved = approvalId === null ? '' : ', approved by a person'
+  return say(`${what}${approved}: ${ended}. ${proof}.`, [seq, finished?.seq ?? [], proved?.seq ?? []].flat(), attempt)
+}
+
+/** A person's own row, but for decisions, which stand elsewhere. */
+function tellPerson(event: IncidentEvent): Sentence[] {
+  if (!event.actor.startsWith('user:') || !['commented', 'noted'].includes(event.kind)) return []
+  return [say(`${nameOf(event.actor)}: ${event.detail}`, [event.seq], event.attempt)]
+}
+
+/** What the rules refused, by tool and reason, and what people did not approve. */
+export function refusedOf(events: Log): Sentence[] {
+  const refused = ofKind(events, 'call_judged').filter(({ metadata }) => metadata.verdict === 'refuse')
+  const calls = [...Map.groupBy(refused, ({ metadata }) => `${metadata.tool} ${metadata.code}`).values()].map(
+    (rows) => {
+      const { tool, code, reason } = (rows[0] as (typeof rows)[number]).metadata
+      const times = rows.length > 1 ? `, ${rows.length} times` : ''
+      return say(
+        `The rules refused ${tool}${times} (${code}): ${reason}.`,
+        rows.slice(0, mostListed).map(({ seq }) => seq),
+      )
+    },
+  )
+  const asked = new Map(ofKind(events, 'approval_requested').map((event) => [event.metadata.approvalId, event]))
+  const people = events.flatMap((event) => {
+    if (event.kind !== 'approval_decided' && event.kind !== 'approval_expired' && event.kind !== 'approval_withdrawn')
+      return []
+    const question = asked.get(event.metadata.approvalId)
+    const what = question?.metadata.summary ?? 'an action'
+    const rows = [question?.seq ?? [], event.seq].flat()
+    if (event.kind === 'approval_expired') return [say(`Nobody decided in time about: ${what}.`, rows)]
+    if (event.kind === 'approval_withdrawn') return [say(`Withdrawn before a decision: ${what}.`, rows)]
+    if (event.metadata.decision !== 'deny') return []
+    return [say(`${nameOf(event.actor)} denied: ${what} (${event.metadata.reason ?? 'no reason given'}).`, rows)]
+  })
+  const all = [...calls, ...people]
+  return all.length > 0 ? all.slice(0, 2 * mostListed) : [say('Nothing was refused.', [])]
+}
+
+/** What the rows leave open. */
+export function questionsOf(incident: PostmortemAbout, events: Log): Sentence[] {
+  const ending = events.findLast(isEnding)
+  const newest = new Map(
+    ofKind(events, 'verification').map((event) => [`${event.attempt} ${event.metadata.callId}`, event]),
+  )
+  const unproved = [...newest.values()].filter(({ metadata }) => metadata.outcome !== 'held')
+  const last = ofKind(events, 'alert_received').at(-1)
+  const unshown = ending && 'unshown' in ending.metadata ? (ending.metadata.unshown ?? []) : []
+  const said = [
+    ...(incident.closedAt === null ? [say('It is not closed.', [events.at(-1)?.seq ?? []].flat())] : []),
+    ...(incident.alerts.firing > 0
+      ? [
+          say(
+            `${capitalize(formatCount(incident.alerts.firing, 'alert'))} of it still fire${incident.alerts.firing === 1 ? 's' : ''}.`,
+            [last?.seq ?? []].flat(),
+          ),
+        ]
+      : []),
+    ...unproved.map(({ metadata: { tool, targets, outcome }, seq }) =>
+      say(
+        `Did ${tool} on ${targets.map(resourceKey).join(', ') || 'nothing named'} work? ${formatVerification(outcome)}.`,
+        [seq],
+      ),
+    ),
+    ...foldHypotheses(events, incident.attempt)
+      .filter(({ state }) => state === 'proposed')
+      .map(({ text, seq }) => say(`Neither supported nor refuted: ${text}`, [seq])),
+    ...unshown.map(({ text, why }) => say(`No row shows "${text}" (${why}).`, [ending?.seq ?? []].flat())),
+    ...ofKind(events, 'capability_gap').map(({ metadata, seq }) => say(`No tool for: ${metadata.description}`, [seq])),
+    ...ofKind(events, 'budget_ended').map(({ metadata: { budget, used, limit }, seq, attempt }) =>
+      say(`Attempt ${attempt} was ended by its limit of ${budget}: ${used} of ${limit}.`, [seq]),
+    ),
+    ...(ending &&
+    'certainty' in ending.metadata &&
+    ending.metadata.certainty &&
+    ending.metadata.certainty !== 'confirmed'
+      ? [say(`The cause is ${ending.metadata.certainty}, not confirmed.`, [ending.seq])]
+      : []),
+    ...(ending?.kind === 'escalated' && ending.metadata.report
+      ? [say(`Next step: ${ending.metadata.report.nextStep}`, [ending.seq])]
+      : []),
+  ]
+  return said.length > 0 ? said.slice(0, 2 * mostListed) : [say('The rows leave nothing open.', [])]
+}
+
+const keyKinds: readonly EventKind[] = [
+  ...([
+    'claimed',
+    'approval_requested',
+    'approval_decided',
+    'approval_expired',
+    'approval_withdrawn',
+    'grant_used',
+  ] as const),
+  ...([
+    'verification',
+    'capability_gap',
+    'budget_ended',
+    'security_event',
+    'resolved',
+    'escalated',
+    'cancelled',
+  ] as const),
+]
+const keyNotes: readonly NotedCode[] = ['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost']
+
+/** Rows by which the story can be told: of repeated alerts the first of each state. */
+export function keyRows(events: Log): IncidentEvent[] {
+  const firsts = new Set(
+    [
+      ...Map.groupBy(ofKind(events, 'alert_received'), ({ metadata }) => `${metadata.fingerprint} ${metadata.status}`),
+    ].map(([, rows]) => rows[0]?.seq),
+  )
+  return events.filter((event) => {
+    if (event.kind === 'alert_received') return firsts.has(event.seq)
+    if (event.kind === 'tool_started') return event.metadata.effect === 'write'
+    if (event.kind === 'noted') return keyNotes.includes(event.metadata.code)
+    if (event.kind === 'commented') {
+      const { hypothesis } = event.metadata
+      return event.actor.startsWith('user:') || (hypothesis !== undefined && hypothesis.state !== 'proposed')
+    }
+    return keyKinds.includes(event.kind)
+  })
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod'
+import {
+  causeOf,
+  doneOf,
+  impactOf,
+  keyRows,
+  type Log,
+  type PostmortemAbout,
+  questionsOf,
+  refusedOf,
+  type Sentence,
+  sentence,
+  summaryOf,
+} from './postmortem-sections.ts'
+
+/** The sections of a postmortem in their order. A person may write each of them; `followUp` is for people alone. */
+export const postmortemSection = z.enum(['summary', 'impact', 'cause', 'done', 'refused', 'questions', 'followUp'])
+export type PostmortemSection = z.infer<typeof postmortemSection>
+
+export const sectionTitles: Record<PostmortemSection, string> = {
+  summary: 'Summary',
+  impact: 'Impact',
+  cause: 'Cause',
+  done: 'What was done',
+  refused: 'What was refused',
+  questions: 'Open questions',
+  followUp: 'What we change',
+}
+
+/** What people wrote of some sections at once; null: the folded text again. */
+export const postmortemEdit = z.object({
+  version: z.number().int(),
+  by: z.string(),
+  at: z.string(),
+  sections: z.partialRecord(postmortemSection, z.string().nullable()),
+})
+export type PostmortemEdit = z.infer<typeof postmortemEdit>
+
+export const postmortem = z.object({
+  incidentId: z.string(),
+  title: z.string(),
+  /** Of the newest edit; 0 where nobody wrote anything. */
+  version: z.number().int(),
+  sections: z.array(
+    z.object({
+      section: postmortemSection,
+      title: z.string(),
+      /** What code folds from the rows, whether or not a person wrote something else. */
+      sentences: z.array(sentence),
+      /** What a person wrote instead, in Markdown; null where nobody did. */
+      edited: z.object({ text: z.string(), by: z.string(), at: z.string(), version: z.number().int() }).nullable(),
+    }),
+  ),
+  /** The rows that matter most, oldest first; `left` more are in the log alone. */
+  timeline: z.array(z.object({ seq: z.number().int(), at: z.string(), actor: z.string(), text: z.string() })),
+  left: z.number().int(),
+  /** Rows of the whole log. */
+  rows: z.number().int(),
+  /** Who wrote when, and what of: the newest last. */
+  edits: z.array(postmortemEdit.omit({ sections: true }).extend({ sections: z.array(postmortemSection) })),
+})
+export type Postmortem = z.infer<typeof postmortem>
+
+const mostTimeline = 200
+
+/** The postmortem of an incident: every section folded from its rows, with what people wrote beside it. Pure and total. */
+export function foldPostmortem(
+  incident: PostmortemAbout,
+  events: Log,
+  edits: readonly PostmortemEdit[] = [],
+): Postmortem {
+  const folded: Record<PostmortemSection, Sentence[]> = {
+    summary: summaryOf(incident, events),
+    impact: impactOf(events),
+    cause: causeOf(incident, events),
+    done: doneOf(events),
+    refused: refusedOf(events),
+    questions: questionsOf(incident, events),
+    followUp: [],
+  }
+  const key = keyRows(events)
+  return {
+    incidentId: incident.id,
+    title: incident.title,
+    version: edits.at(-1)?.version ?? 0,
+    sections: postmortemSection.options.map((section) => ({
+      section,
+      title: sectionTitles[section],
+      sentences: folded[section],
+      edited: editedOf(section, edits),
+    })),
+    timeline: key.slice(0, mostTimeline).map(({ seq, at, actor, detail }) => ({ seq, at, actor, text: detail })),
+    left: Math.max(0, key.length - mostTimeline),
+    rows: events.length,
+    edits: edits.map(({ sections, ...edit }) => ({
+      ...edit,
+      sections: postmortemSection.options.filter((each) => sections[each] !== undefined),
+    })),
+  }
+}
+
+/** The newest edit that says something of a section. */
+function editedOf(section: PostmortemSection, edits: readonly PostmortemEdit[]) {
+  const newest = edits.findLast(({ sections }) => sections[section] !== undefined)
+  const text = newest?.sections[section]
+  return newest && typeof text === 'string' ? { text, by: newest.by, at: newest.at, version: newest.version } : null
+}
+
+/** A section as Markdown: what a person wrote, else a sentence a line with its rows, an attempt after the other. */
+export function sectionText({ sentences, edited }: Postmortem['sections'][number], toLink = plainRow): string {
+  if (edited) return edited.text.trim()
+  let attempt: number | null = null
+  const lines = sentences.flatMap((each) => {
+    const heading = each.attempt !== null && each.attempt !== attempt ? [`### Attempt ${each.attempt}`] : []
+    attempt = each.attempt
+    const rows = each.rows.map(toLink).join(', ')
+    return [...heading, `- ${plain(each.text)}${rows && ` (${rows})`}`]
+  })
+  return lines.join('\n')
+}
+
+const plainRow = (seq: number) => `#${seq}`
+
+/**
+ * The whole as Markdown, the log as its appendix. With the address of the incident's page each row is a link. The last line says which version of
+ * what people wrote it holds, so that a file that is sent back is not put over somebody else's words.
+ */
+export function postmortemMarkdown(found: Postmortem, events: Log, page: string | null): string {
+  const toLink = (seq: number) => (page === null ? plainRow(seq) : `[#${seq}](${page}#e-${seq})`)
+  const rows = (items: { seq: number; at: string; actor: string; text: string }[]) => [
+    '| time (UTC) | row | who | what |',
+    '| --- | --- | --- | --- |',
+    ...items.map(({ seq, at, actor, text }) => `| ${utc(at)} | ${toLink(seq)} | ${plain(actor)} | ${plain(text)} |`),
+  ]
+  return [
+    `# ${plain(found.title)}`,
+    ...found.sections.flatMap((each) => [
+      `## ${each.title}`,
+      sectionText(each, toLink),
+      ...(each.edited ? [`*Edited by ${plain(each.edited.by)} at ${utc(each.edited.at)} UTC.*`] : []),
+    ]),
+    `## ${timelineTitle}`,
+    [...rows(found.timeline), ...(found.left > 0 ? ['', `${found.left} more are in the log.`] : [])].join('\n'),
+    `## ${logTitle}`,
+    rows(events.map(({ seq, at, actor, detail }) => ({ seq, at, actor, text: detail }))).join('\n'),
+    `<!-- ${found.incidentId} version ${found.version} -->`,
+    '',
+  ].join('\n\n')
+}
+
+const timelineTitle = 'Timeline'
+const logTitle = 'Appendix: the log'
+
+function utc(time: string): string {
+  return time.slice(0, 19).replace('T', ' ')
+}
+
+/** Text from outside as plain text: no markup, no link, no table cell, no new line. */
+function plain(text: string): string {
+  return text
+    .replace(/\s+/g, ' ')
+    .replace(/[\\`*_{}[\]<>#|!~]/g, (character) => `\\${character}`)
+    .trim()
+}
+
+export type Wanted = { ok: true; version: number; sections: PostmortemEdit['sections'] } | { ok: false; reason: string }
+
+/**
+ * What a file in Markdown changes of a postmortem: each section under its heading, `## Cause`. A section that says what is there already changes
+ * nothing, one that is empty is folded again, one that the file leaves out stays. The file's own version counts where it names one.
+ */
+export function parsePostmortem(text: string, found: Postmortem): Wanted {
+  const sections: PostmortemEdit['sections'] = {}
+  const version = new RegExp(`<!-- ${found.incidentId} version (\\d+) -->`).exec(text)?.[1]
+  const body = text.replace(/<!-- inc_\w+ version \d+ -->/g, '')
+  const parts = body.split(/^## +(.+?) *$/m)
+  for (let at = 1; at < parts.length; at += 2) {
+    const title = parts[at] ?? ''
+    if (title === timelineTitle || title === logTitle) continue
+    const section = found.sections.find((each) => each.title.toLowerCase() === title.toLowerCase())
+    if (!section) {
+      const titles = found.sections.map((each) => each.title).join(', ')
+      return { ok: false, reason: `"${title}" is no section. Sections: ${titles}. Use ### for headings within one.` }
+    }
+    const said = (parts[at + 1] ?? '').replace(/^\*Edited by .* UTC\.\*$/m, '').trim()
+    if (unlinked(said) === unlinked(sectionText(section))) continue
+    if (said !== '') sections[section.section] = said
+    else if (section.edited) sections[section.section] = null
+  }
+  if (parts.length === 1)
+    return { ok: false, reason: 'The file has no section: begin one with a heading, as "## Cause".' }
+  return { ok: true, version: version === undefined ? found.version : Number(version), sections }
+}
+
+/** Rows of a file of the API are links, those of a page are not: they say the same. */
+function unlinked(text: string): string {
+  return text.replace(/\[(#\d+)\]\([^)]*\)/g, '$1').trim()
+}

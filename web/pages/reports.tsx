@@ -1,0 +1,249 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { formatNumber, formatSpan } from '../../domain/format.ts'
+import { formatDollars } from '../../domain/price.ts'
+import type { Report, ReportLine } from '../../domain/status.ts'
+import { categoryWords, describeReport, formatShare, formatSpread } from '../../domain/status-words.ts'
+import { ask } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { SelectField } from '../fields.tsx'
+import { Inert } from '../markdown.tsx'
+import { Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+
+/** What became of the incidents of some weeks: as figures, as a picture, and as the same numbers in tables and CSV. */
+export function ReportsPage({ title }: { title: string }) {
+  const place = usePlace()
+  const search = pickSearch(place, ['since', 'until', 'type'], {})
+  const report = useQuery({
+    queryKey: ['report', search],
+    queryFn: ({ signal }) => ask<Report>(`/reports?${search}`, { signal }),
+    placeholderData: keepPreviousData,
+  })
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+        <a href={`/api/v1/reports?${search}${search && '&'}format=csv`} download>
+          Download CSV
+        </a>
+      </header>
+      {report.data && <Range place={place} report={report.data} />}
+      <QueryState query={report} what="the report" />
+      {report.data && <Sheets report={report.data} place={place} />}
+    </>
+  )
+}
+
+/** The days and the type stand in the address: a report can be sent to somebody. */
+function Range({ place, report: { since, until, byType } }: { place: Place; report: Report }) {
+  const type = place.search.get('type') ?? ''
+  const types = [...new Set([...byType.map((line) => line.type), ...(type ? [type] : [])])]
+  const choose = (change: Record<string, string>) => go(withSearch(place, change), { replace: true })
+  return (
+    <search className="filters">
+      {(
+        [
+          ['since', 'From', since],
+          ['until', 'To', until],
+        ] as const
+      ).map(([name, label, day]) => (
+        <label className="row" key={name}>
+          {label}
+          <input
+            type="date"
+            value={place.search.get(name) ?? day}
+            onChange={({ target }) => target.value && choose({ [name]: target.value })}
+          />
+        </label>
+      ))}
+      <SelectField<string>
+        label="Type"
+        value={type}
+        options={[['', 'all'], ...types.map((each) => [each, each] as const)]}
+        onChange={(next) => choose({ type: next })}
+      />
+      <span className="soft small">Days of UTC, both included.</span>
+    </search>
+  )
+}
+
+function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; place: Place }) {
+  if (total.incidents === 0 && total.dollars === 0)
+    return <Nothing title="No incident began in these days.">Choose an earlier day, or all types.</Nothing>
+  return (
+    <div className="stack">
+      <dl className="facts">
+        {describeReport(total).map(([name, text]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd className="figure">{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <section className="stack tight" aria-labelledby="weeks-title">
+        <h2 id="weeks-title">By week</h2>
+        <Weeks lines={byWeek} />
+        <div className="sheet">
+          <Table
+            caption="By week, the newest first"
+            items={byWeek.toReversed()}
+            columns={[
+              { head: 'Week of', className: 'nowrap', cell: ({ week }) => <Inert text={week} /> },
+              ...(lineColumns as Column<(typeof byWeek)[number]>[]),
+            ]}
+            toKey={({ week }) => week}
+          />
+        </div>
+      </section>
+      <section className="stack tight" aria-labelledby="types-title">
+        <h2 id="types-title">By type</h2>
+        <div className="sheet">
+          <Table
+            caption="By type, the most frequent first"
+            items={byType}
+            columns={[
+              {
+                head: 'Type',
+                className: 'name wraps',
+                cell: ({ type }) => (
+                  <Link href={withSearch(place, { type })}>
+                    <Inert text={type} />
+                  </Link>
+                ),
+              },
+              ...(lineColumns as Column<(typeof byType)[number]>[]),
+            ]}
+            toKey={({ type }) => type}
+          />
+        </div>
+      </section>
+      <Escalations total={total} />
+      <p className="soft small">
+        Auto-resolved: resolved before a person decided, wrote or took anything; the share is of what is closed. A
+        repair did not last where its incident was opened again, or its resource had the same trouble within a day. The
+        cost is of the answers of these days, whenever their incident began.
+      </p>
+    </div>
+  )
+}
+
+const lineColumns: Column<ReportLine>[] = [
+  { head: 'Incidents', className: 'num', cell: ({ incidents }) => formatNumber(incidents) },
+  { head: 'Auto-resolved', className: 'num', cell: (line) => formatShare(line) },
+  { head: 'Acknowledged', className: 'num wide nowrap', cell: (line) => formatSpread(line.acknowledgeSeconds) },
+  { head: 'Resolved', className: 'num wide nowrap', cell: (line) => formatSpread(line.resolveSeconds) },
+  { head: 'Approvals', className: 'num wide', cell: ({ approvals }) => formatNumber(approvals) },
+  { head: 'Waited', className: 'num wide nowrap', cell: (line) => formatSpread(line.approvalSeconds) },
+  { head: 'Escalated', className: 'num', cell: ({ escalated }) => formatNumber(escalated) },
+  {
+    head: 'Did not last',
+    className: 'num wide nowrap',
+    cell: ({ repairs, repairsNotLasting }) => (repairs === 0 ? '–' : `${repairsNotLasting} of ${repairs}`),
+  },
+  { head: 'Not shown', className: 'num wide', cell: ({ unshownClaims }) => formatNumber(unshownClaims) },
+  { head: 'Cost', className: 'num', cell: ({ dollars }) => formatDollars(dollars) },
+]
+
+function Escalations({ total }: { total: ReportLine }) {
+  const most = Math.max(1, ...total.escalations.map(({ count }) => count))
+  return (
+    <section className="stack tight narrow" aria-labelledby="escalations-title">
+      <h2 id="escalations-title">Why incidents went to people</h2>
+      <div className="sheet">
+        <Table
+          caption="Escalations by category"
+          none="None was escalated."
+          items={total.escalations}
+          columns={[
+            { head: 'Category', className: 'nowrap', cell: ({ category }) => categoryWords[category] },
+            { head: 'Incidents', className: 'num', cell: ({ count }) => formatNumber(count) },
+            {
+              head: '',
+              className: 'wide',
+              cell: ({ count }) => (
+                <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+                  <rect width={(count / most) * 100} height="6" />
+                </svg>
+              ),
+            },
+          ]}
+          toKey={({ category }) => category}
+        />
+      </div>
+    </section>
+  )
+}
+
+type Part = { name: string; tone: string; of(line: ReportLine): number }
+
+/** From the bottom of a bar. */
+const parts: Part[] = [
+  { name: 'auto-resolved', tone: 'auto', of: ({ autoResolved }) => autoResolved },
+  { name: 'resolved with a person', tone: 'person', of: ({ resolved, autoResolved }) => resolved - autoResolved },
+  { name: 'escalated', tone: 'escalated', of: ({ escalated }) => escalated },
+  {
+    name: 'cancelled, or open',
+    tone: 'other',
+    of: ({ incidents, resolved, escalated }) => incidents - resolved - escalated,
+  },
+]
+const size = { width: 720, height: 170, left: 46, top: 14, bottom: 22 }
+const base = size.height - size.bottom
+
+/** A bar a week. The table below says the same to those who do not see it. */
+function Weeks({ lines }: { lines: Report['byWeek'] }) {
+  const most = Math.max(1, ...lines.map(({ incidents }) => incidents))
+  const step = (size.width - size.left) / lines.length
+  const height = (count: number) => (count / most) * (base - size.top)
+  const every = Math.ceil(lines.length / 8)
+  return (
+    <figure className="chart weeks">
+      <svg className="picture" viewBox={`0 0 ${size.width} ${size.height}`} aria-hidden="true">
+        {[0, most].map((count) => (
+          <g key={count}>
+            <line className="grid" x1={size.left} x2={size.width} y1={base - height(count)} y2={base - height(count)} />
+            <text x={size.left - 6} y={base - height(count) + 4} textAnchor="end">
+              {formatNumber(count)}
+            </text>
+          </g>
+        ))}
+        {lines.map((line, at) => {
+          let below = base
+          const x = size.left + at * step + step * 0.15
+          return (
+            <g key={line.week}>
+              {parts.map(({ tone, of }) => {
+                const tall = height(of(line))
+                below -= tall
+                return <rect key={tone} className={tone} x={x} y={below} width={step * 0.7} height={tall} />
+              })}
+              {at % every === 0 && (
+                <text x={x} y={size.height - 6}>
+                  {line.week.slice(5)}
+                </text>
+              )}
+            </g>
+          )
+        })}
+      </svg>
+      <figcaption className="row soft small">
+        {parts.map(({ name, tone }) => (
+          <span key={tone}>
+            <svg className="key" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
+              <rect className={tone} width="10" height="10" />
+            </svg>{' '}
+            {name}
+          </span>
+        ))}
+        {lines.length > 0 && <span>Longest median time to resolve: {formatLongest(lines)}</span>}
+      </figcaption>
+    </figure>
+  )
+}
+
+function formatLongest(lines: Report['byWeek']): string {
+  const [slowest] = lines
+    .flatMap(({ week, resolveSeconds }) => (resolveSeconds ? [{ week, seconds: resolveSeconds.p50 }] : []))
+    .sort((a, b) => b.seconds - a.seconds)
+  return slowest ? `${formatSpan(slowest.seconds * 1000)} (week of ${slowest.week})` : '–'
+}
