@@ -135,9 +135,10 @@ export function addReportsCommand(program: Command): void {
 
 function printReport({ since, until, total, byWeek, byType }: Report, by: 'week' | 'type'): void {
   print(`${paint('bold', 'Incidents that began')} ${inert(since)} to ${inert(until)} (UTC)`)
-  for (const [name, text] of describeReport(total)) print(`  ${name.padEnd(26)} ${text}`)
+  for (const { name, figure, more } of describeReport(total))
+    print(`  ${name.padEnd(26)} ${figure.padStart(8)}  ${paint('dim', more)}`.trimEnd())
   for (const { category, count } of total.escalations)
-    print(`    ${formatNumber(count).padStart(6)} ${categoryWords[category] ?? inert(category)}`)
+    print(`${formatNumber(count).padStart(37)}  ${paint('dim', categoryWords[category] ?? inert(category))}`)
   const lines =
     by === 'week'
       ? byWeek.map((line) => ({ name: line.week, line }))

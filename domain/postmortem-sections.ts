@@ -154,8 +154,14 @@ export function doneOf(events: Log): Sentence[] {
     const how = ending ? describeEnding(ending) : 'It has no ending of its own'
     const turns = formatCount(ofKind(own, 'model_answered').length, 'turn')
     return [
-      ...(began
-        ? [say(`${how}, after ${turns}${model ? ` of ${model}` : ''}.`, [began.seq, ending?.seq ?? []].flat(), attempt)]
+      ...(attempt > 0 && (began || ending)
+        ? [
+            say(
+              `${how}, after ${turns}${model ? ` of ${model}` : ''}.`,
+              [began?.seq ?? [], ending?.seq ?? []].flat(),
+              attempt,
+            ),
+          ]
         : []),
       ...writesOf(own).map((write) => tellWrite(write, events)),
       ...own.flatMap(tellPerson),

@@ -47,6 +47,8 @@ export const postmortem = z.object({
       title: z.string(),
       /** What code folds from the rows, whether or not a person wrote something else. */
       sentences: z.array(sentence),
+      /** What stands there now as Markdown: an edit begins with it. */
+      text: z.string(),
       /** What a person wrote instead, in Markdown; null where nobody did. */
       edited: z.object({ text: z.string(), by: z.string(), at: z.string(), version: z.number().int() }).nullable(),
     }),
@@ -83,12 +85,12 @@ export function foldPostmortem(
     incidentId: incident.id,
     title: incident.title,
     version: edits.at(-1)?.version ?? 0,
-    sections: postmortemSection.options.map((section) => ({
-      section,
-      title: sectionTitles[section],
-      sentences: folded[section],
-      edited: editedOf(section, edits),
-    })),
+    sections: postmortemSection.options.map((section) => {
+      const edited = editedOf(section, edits)
+      const sentences = folded[section]
+      const text = sectionText({ sentences, edited })
+      return { section, title: sectionTitles[section], sentences, text, edited }
+    }),
     timeline: key.slice(0, mostTimeline).map(({ seq, at, actor, detail }) => ({ seq, at, actor, text: detail })),
     left: Math.max(0, key.length - mostTimeline),
     rows: events.length,
@@ -106,8 +108,10 @@ function editedOf(section: PostmortemSection, edits: readonly PostmortemEdit[]) 
   return newest && typeof text === 'string' ? { text, by: newest.by, at: newest.at, version: newest.version } : null
 }
 
+type SectionWords = Pick<Postmortem['sections'][number], 'sentences' | 'edited'>
+
 /** A section as Markdown: what a person wrote, else a sentence a line with its rows, an attempt after the other. */
-export function sectionText({ sentences, edited }: Postmortem['sections'][number], toLink = plainRow): string {
+function sectionText({ sentences, edited }: SectionWords, toLink = plainRow): string {
   if (edited) return edited.text.trim()
   let attempt: number | null = null
   const lines = sentences.flatMap((each) => {
@@ -183,7 +187,7 @@ export function parsePostmortem(text: string, found: Postmortem): Wanted {
       return { ok: false, reason: `"${title}" is no section. Sections: ${titles}. Use ### for headings within one.` }
     }
     const said = (parts[at + 1] ?? '').replace(/^\*Edited by .* UTC\.\*$/m, '').trim()
-    if (unlinked(said) === unlinked(sectionText(section))) continue
+    if (unlinked(said) === unlinked(section.text)) continue
     if (said !== '') sections[section.section] = said
     else if (section.edited) sections[section.section] = null
   }

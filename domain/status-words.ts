@@ -52,23 +52,31 @@ export const categoryWords: Record<EscalationCategory, string> = {
   unknown: 'unknown',
 }
 
-/** A line of a report as names and words, the same on the page and on the terminal. */
-export function describeReport(line: ReportLine): [name: string, text: string][] {
+export type ReportFigure = { name: string; figure: string; more: string }
+
+/** A line of a report in figures and what is to be known of each, the same on the page and on the terminal. */
+export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
-  const waited = line.approvalSeconds === null ? '' : `, decided in ${formatSpread(line.approvalSeconds)}`
+  const timed = (name: string, spread: Spread): ReportFigure => ({
+    name,
+    figure: spread === null ? '–' : formatSpan(spread.p50 * 1000),
+    more: spread === null ? '' : `median; p90 ${formatSpan(spread.p90 * 1000)}`,
+  })
   return [
-    ['Incidents', `${formatNumber(incidents)}, ${formatNumber(closed)} closed`],
-    ['Auto-resolved', closed === 0 ? '–' : `${formatShare(line)}, ${formatNumber(autoResolved)}`],
-    ['Time to acknowledge', formatSpread(line.acknowledgeSeconds)],
-    ['Time to resolve', formatSpread(line.resolveSeconds)],
-    ['Approvals', `${formatNumber(approvals)}${waited}`],
-    ['Escalated', formatNumber(escalated)],
-    [
-      'Repairs that did not last',
-      repairs === 0 ? '–' : `${formatNumber(repairsNotLasting)} of ${formatNumber(repairs)}`,
-    ],
-    ['Claims that no row shows', formatNumber(unshownClaims)],
-    ['Cost', formatDollars(line.dollars)],
+    { name: 'Incidents', figure: formatNumber(incidents), more: `${formatNumber(closed)} closed` },
+    {
+      name: 'Auto-resolved',
+      figure: formatShare(line),
+      more: closed === 0 ? '' : `${formatNumber(autoResolved)} of ${formatNumber(closed)} closed`,
+    },
+    timed('Time to acknowledge', line.acknowledgeSeconds),
+    timed('Time to resolve', line.resolveSeconds),
+    timed('Wait for a decision', line.approvalSeconds),
+    { name: 'Approvals', figure: formatNumber(approvals), more: 'asked for' },
+    { name: 'Escalated', figure: formatNumber(escalated), more: 'to people' },
+    { name: 'Repairs that did not last', figure: formatNumber(repairsNotLasting), more: `of ${formatNumber(repairs)}` },
+    { name: 'Unshown claims', figure: formatNumber(unshownClaims), more: 'refused or marked' },
+    { name: 'Cost', figure: formatDollars(line.dollars), more: 'of models' },
   ]
 }
 

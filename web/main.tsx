@@ -47,8 +47,9 @@ function CurrentPage({ pathname, session }: { pathname: string; session: Session
   if (/^\/sign-in(\/[^/]*)?\/?$/.test(pathname)) return <Loading what="Nightshift" />
   const found = findRoute(pathname)
   if (!found) return <NoSuchPage />
-  const { title, permission, advice, Page, DetailPage } = found.route
-  if (found.id && DetailPage) return <DetailPage id={found.id} key={found.id} />
+  const { id, DetailPage, route } = found
+  const { title, permission, advice, Page } = route
+  if (id && DetailPage) return <DetailPage id={id} key={id} />
   const refused = permission && missing(session, permission)
   if (!refused) return <Page title={title} />
   return (

@@ -13,6 +13,7 @@ import { HomePage } from './pages/home.tsx'
 import { JobPage, JobsPage } from './pages/jobs.tsx'
 import { KnowledgePage, RunbookPage } from './pages/knowledge.tsx'
 import { PeoplePage } from './pages/people.tsx'
+import { PostmortemPage } from './pages/postmortem.tsx'
 import { ReportsPage } from './pages/reports.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
@@ -29,12 +30,21 @@ export type Route = {
   Page: ComponentType<{ title: string }>
   /** The page of one thing of the list, at `path/{id}`. */
   DetailPage?: ComponentType<{ id: string }>
+  /** Further pages of one thing, at `path/{id}/{name}`. */
+  parts?: Record<string, ComponentType<{ id: string }>>
 }
 
 /** Every page, in the order of the navigation. `api/routes/pages.ts` serves them. */
 export const routes: readonly Route[] = [
   { path: '/home', title: 'Home', permission: null, Page: HomePage },
-  { path: '/incidents', title: 'Incidents', permission: null, Page: IncidentsPage, DetailPage: IncidentPage },
+  {
+    path: '/incidents',
+    title: 'Incidents',
+    permission: null,
+    Page: IncidentsPage,
+    DetailPage: IncidentPage,
+    parts: { postmortem: PostmortemPage },
+  },
   { path: '/approvals', title: 'Approvals', permission: null, Page: ApprovalsPage, DetailPage: ApprovalPage },
   { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
   { path: '/resources', title: 'Resources', permission: null, Page: ResourcesPage, DetailPage: ResourcePage },
@@ -63,9 +73,13 @@ export const routes: readonly Route[] = [
   },
 ]
 
-/** The route of an address, with the id that follows its path; null where the address leads nowhere. */
-export function findRoute(pathname: string): { route: Route; id: string } | null {
-  const [, place = '', id = '', more] = pathname.split('/')
+/** The route of an address, with the id that follows its path and the page of that; null where the address leads nowhere. */
+export function findRoute(
+  pathname: string,
+): { route: Route; id: string; DetailPage: ComponentType<{ id: string }> | undefined } | null {
+  const [, place = '', id = '', part = '', more] = pathname.split('/')
   const route = routes.find(({ path }) => path === `/${place || 'home'}`)
-  return route && !more ? { route, id } : null
+  if (!route || more) return null
+  const DetailPage = part ? route.parts?.[part] : route.DetailPage
+  return part && !DetailPage ? null : { route, id, DetailPage }
 }

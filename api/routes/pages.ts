@@ -27,6 +27,7 @@ const pages = [
   '/home',
   '/incidents',
   '/incidents/:id',
+  '/incidents/:id/postmortem',
   '/approvals',
   '/approvals/:id',
   '/alerts',

@@ -33,6 +33,7 @@ const example: Postmortem = {
       section: 'cause',
       title: 'Cause',
       sentences: [{ text: 'Supported: the replica was stopped', rows: [7, 12], attempt: null }],
+      text: 'Somebody stopped the replica by hand.',
       edited: {
         text: 'Somebody stopped the replica by hand.',
         by: 'anna',

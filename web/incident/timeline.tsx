@@ -43,9 +43,7 @@ export function Timeline({ events, place, incidentId }: Props) {
         <div className="row">
           <SelectField className="row small" label="By" value={actor} options={actors} onChange={setActor} />
           <ViewSwitch place={place} view={view} />
-          <a href={`/api/v1/incidents/${incidentId}/export?format=md`} download>
-            Postmortem
-          </a>
+          <Link href={`/incidents/${incidentId}/postmortem`}>Postmortem</Link>
         </div>
       </div>
       {view === 'full' && (

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import { formatDollars } from '../../domain/price.ts'
-import type { Report, ReportLine } from '../../domain/status.ts'
+import type { Report, ReportLine, Spread } from '../../domain/status.ts'
 import { categoryWords, describeReport, formatShare, formatSpread } from '../../domain/status-words.ts'
 import { ask } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
@@ -73,16 +73,20 @@ function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; 
   return (
     <div className="stack">
       <dl className="facts">
-        {describeReport(total).map(([name, text]) => (
+        {describeReport(total).map(({ name, figure, more }) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd className="figure">{text}</dd>
+            <dd className="figure">{figure}</dd>
+            {more && <dd className="soft small">{more}</dd>}
           </div>
         ))}
       </dl>
       <section className="stack tight" aria-labelledby="weeks-title">
         <h2 id="weeks-title">By week</h2>
-        <Weeks lines={byWeek} />
+        <div className="pictures">
+          <Weeks lines={byWeek} />
+          <Times lines={byWeek} />
+        </div>
         <div className="sheet">
           <Table
             caption="By week, the newest first"
@@ -141,7 +145,7 @@ const lineColumns: Column<ReportLine>[] = [
     cell: ({ repairs, repairsNotLasting }) => (repairs === 0 ? '–' : `${repairsNotLasting} of ${repairs}`),
   },
   { head: 'Not shown', className: 'num wide', cell: ({ unshownClaims }) => formatNumber(unshownClaims) },
-  { head: 'Cost', className: 'num', cell: ({ dollars }) => formatDollars(dollars) },
+  { head: 'Cost', className: 'num wide', cell: ({ dollars }) => formatDollars(dollars) },
 ]
 
 function Escalations({ total }: { total: ReportLine }) {
@@ -187,46 +191,64 @@ const parts: Part[] = [
     of: ({ incidents, resolved, escalated }) => incidents - resolved - escalated,
   },
 ]
-const size = { width: 720, height: 170, left: 46, top: 14, bottom: 22 }
+const size = { width: 520, height: 196, left: 50, right: 14, top: 14, bottom: 32 }
 const base = size.height - size.bottom
+
+/** Where weeks and amounts are drawn, with a scale from nothing to the most. */
+function scaleOf(weeks: number, most: number) {
+  const step = (size.width - size.left - size.right) / weeks
+  return {
+    step,
+    x: (at: number) => size.left + (at + 0.5) * step,
+    y: (amount: number) => base - (amount / most) * (base - size.top),
+  }
+}
+
+function Grid({ lines, most, word }: { lines: Report['byWeek']; most: number; word(amount: number): string }) {
+  const { x, y } = scaleOf(lines.length, most)
+  const every = Math.ceil(lines.length / 6)
+  return (
+    <>
+      {[0, most / 2, most].map((amount) => (
+        <g key={amount}>
+          <line className="grid" x1={size.left} x2={size.width - size.right} y1={y(amount)} y2={y(amount)} />
+          <text x={size.left - 6} y={y(amount) + 4} textAnchor="end">
+            {word(amount)}
+          </text>
+        </g>
+      ))}
+      {lines.map(
+        ({ week }, at) =>
+          at % every === 0 && (
+            <text key={week} x={x(at)} y={size.height - 6} textAnchor="middle">
+              {week.slice(5)}
+            </text>
+          ),
+      )}
+    </>
+  )
+}
 
 /** A bar a week. The table below says the same to those who do not see it. */
 function Weeks({ lines }: { lines: Report['byWeek'] }) {
-  const most = Math.max(1, ...lines.map(({ incidents }) => incidents))
-  const step = (size.width - size.left) / lines.length
-  const height = (count: number) => (count / most) * (base - size.top)
-  const every = Math.ceil(lines.length / 8)
+  const most = 2 * Math.ceil(Math.max(1, ...lines.map(({ incidents }) => incidents)) / 2)
+  const { step, x, y } = scaleOf(lines.length, most)
   return (
     <figure className="chart weeks">
       <svg className="picture" viewBox={`0 0 ${size.width} ${size.height}`} aria-hidden="true">
-        {[0, most].map((count) => (
-          <g key={count}>
-            <line className="grid" x1={size.left} x2={size.width} y1={base - height(count)} y2={base - height(count)} />
-            <text x={size.left - 6} y={base - height(count) + 4} textAnchor="end">
-              {formatNumber(count)}
-            </text>
-          </g>
-        ))}
+        <Grid lines={lines} most={most} word={formatNumber} />
         {lines.map((line, at) => {
-          let below = base
-          const x = size.left + at * step + step * 0.15
-          return (
-            <g key={line.week}>
-              {parts.map(({ tone, of }) => {
-                const tall = height(of(line))
-                below -= tall
-                return <rect key={tone} className={tone} x={x} y={below} width={step * 0.7} height={tall} />
-              })}
-              {at % every === 0 && (
-                <text x={x} y={size.height - 6}>
-                  {line.week.slice(5)}
-                </text>
-              )}
-            </g>
-          )
+          let below = 0
+          return parts.map(({ tone, of }) => {
+            const from = y(below)
+            below += of(line)
+            const box = { x: x(at) - step * 0.35, y: y(below), width: step * 0.7, height: from - y(below) }
+            return <rect key={`${line.week} ${tone}`} className={tone} {...box} />
+          })
         })}
       </svg>
       <figcaption className="row soft small">
+        Incidents:
         {parts.map(({ name, tone }) => (
           <span key={tone}>
             <svg className="key" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
@@ -235,15 +257,49 @@ function Weeks({ lines }: { lines: Report['byWeek'] }) {
             {name}
           </span>
         ))}
-        {lines.length > 0 && <span>Longest median time to resolve: {formatLongest(lines)}</span>}
       </figcaption>
     </figure>
   )
 }
 
-function formatLongest(lines: Report['byWeek']): string {
-  const [slowest] = lines
-    .flatMap(({ week, resolveSeconds }) => (resolveSeconds ? [{ week, seconds: resolveSeconds.p50 }] : []))
-    .sort((a, b) => b.seconds - a.seconds)
-  return slowest ? `${formatSpan(slowest.seconds * 1000)} (week of ${slowest.week})` : '–'
+const times = [
+  { name: 'half within', of: (spread: Spread) => spread?.p50 },
+  { name: 'nine in ten within', of: (spread: Spread) => spread?.p90 },
+]
+
+/** How long it took to resolve, week by week: a week in which nothing was resolved leaves a gap. */
+function Times({ lines }: { lines: Report['byWeek'] }) {
+  const most = Math.max(1, ...lines.map(({ resolveSeconds }) => resolveSeconds?.p90 ?? 0))
+  const { x, y } = scaleOf(lines.length, most)
+  return (
+    <figure className="chart weeks">
+      <svg className="picture" viewBox={`0 0 ${size.width} ${size.height}`} aria-hidden="true">
+        <Grid lines={lines} most={most} word={(seconds) => formatSpan(seconds * 1000)} />
+        {times.map(({ name, of }, series) =>
+          lines.map((line, at) => {
+            const [here, next] = [of(line.resolveSeconds), of(lines[at + 1]?.resolveSeconds ?? null)]
+            if (here === undefined) return null
+            const to = next === undefined ? `${x(at) + 1},${y(here)}` : `${x(at + 1)},${y(next)}`
+            return (
+              <g key={`${name} ${line.week}`}>
+                <circle className={`dot-${series}`} cx={x(at)} cy={y(here)} r="3" />
+                <polyline className={`series series-${series}`} points={`${x(at)},${y(here)} ${to}`} />
+              </g>
+            )
+          }),
+        )}
+      </svg>
+      <figcaption className="row soft small">
+        Time to resolve:
+        {times.map(({ name }, series) => (
+          <span key={name}>
+            <svg className="key" viewBox="0 0 20 8" width="20" height="8" aria-hidden="true">
+              <polyline className={`series series-${series}`} points="0,4 20,4" />
+            </svg>{' '}
+            {name}
+          </span>
+        ))}
+      </figcaption>
+    </figure>
+  )
 }

@@ -1,0 +1,278 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { formatNumber } from '../../domain/format.ts'
+import type { Postmortem, PostmortemSection } from '../../domain/postmortem.ts'
+import { ApiProblem, ask, type Page, queryClient } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { TextArea, useDraft } from '../fields.tsx'
+import { useLive } from '../live.tsx'
+import { Inert, inertText, Markdown } from '../markdown.tsx'
+import { Failed, Heading, QueryState } from '../page-frame.tsx'
+import { Link } from '../router.tsx'
+import { missing, useSession } from '../sign-in.tsx'
+import { formatBothZones, formatMoment } from '../time.ts'
+
+type Section = Postmortem['sections'][number]
+const keyOf = (id: string) => ['postmortem', id]
+const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
+
+/** What an incident came to, folded from its rows, with what people wrote beside it and the log as its appendix. */
+export function PostmortemPage({ id }: { id: string }) {
+  const found = useQuery({
+    queryKey: keyOf(id),
+    queryFn: ({ signal }) => ask<Postmortem>(pathOf(id), { signal }),
+  })
+  useLive((event) => void (event.incidentId === id && queryClient.invalidateQueries({ queryKey: keyOf(id) })))
+  return (
+    <article className="stack postmortem">
+      <header className="incident-head">
+        <Heading title={found.data ? `Postmortem: ${inertText(found.data.title)}` : 'Postmortem'}>
+          Postmortem
+          {found.data && (
+            <>
+              : <Inert text={found.data.title} />
+            </>
+          )}
+        </Heading>
+        <div className="row">
+          <Link href={`/incidents/${id}`}>The incident</Link>
+          <a href={`/api/v1/incidents/${encodeURIComponent(id)}/export?format=md`} download>
+            Download Markdown
+          </a>
+        </div>
+      </header>
+      <QueryState query={found} what="the postmortem" />
+      {found.data && (
+        <>
+          <p className="soft small">
+            Every sentence is folded from the {formatNumber(found.data.rows)} rows of the log and names those that say
+            so. What people write stands beside it, under their name, and changes no row.
+          </p>
+          {found.data.sections.map((each) => (
+            <SectionOf key={each.section} section={each} found={found.data} />
+          ))}
+          <Timeline found={found.data} />
+          <Appendix found={found.data} />
+        </>
+      )}
+    </article>
+  )
+}
+
+function SectionOf({ section, found }: { section: Section; found: Postmortem }) {
+  const [isEdited, setEdited] = useState(false)
+  const refused = missing(useSession().data, 'record')
+  const { title, edited, sentences } = section
+  const heading = `${section.section}-title`
+  return (
+    <section className="stack tight" aria-labelledby={heading}>
+      <div className="row between">
+        <h2 id={heading}>{title}</h2>
+        {!isEdited && (
+          <button
+            type="button"
+            className="bare"
+            disabled={refused !== null}
+            title={refused ?? undefined}
+            onClick={() => setEdited(true)}
+          >
+            Edit<span className="visually-hidden"> {title}</span>
+          </button>
+        )}
+      </div>
+      {edited === null ? (
+        <Sentences sentences={sentences} incidentId={found.incidentId} />
+      ) : (
+        <>
+          <div className="written-by stack tight">
+            <Markdown text={edited.text} />
+            <p className="soft small">
+              Edited by <Inert text={edited.by} /> at{' '}
+              <time title={formatBothZones(edited.at)}>{formatMoment(edited.at)}</time>
+            </p>
+          </div>
+          {sentences.length > 0 && (
+            <details>
+              <summary>What the rows say</summary>
+              <Sentences sentences={sentences} incidentId={found.incidentId} />
+            </details>
+          )}
+        </>
+      )}
+      {isEdited && <EditForm section={section} found={found} close={() => setEdited(false)} />}
+    </section>
+  )
+}
+
+/** Each with links to its rows; those of an attempt below its name. */
+function Sentences({ sentences, incidentId }: { sentences: Section['sentences']; incidentId: string }) {
+  if (sentences.length === 0) return <p className="soft">Nobody has written anything here.</p>
+  const groups = Map.groupBy(sentences, ({ attempt }) => attempt)
+  return [...groups].map(([attempt, own]) => (
+    <div key={attempt ?? 'all'} className="stack tight">
+      {attempt !== null && <h3>{attempt === 0 ? 'Before the first attempt' : `Attempt ${attempt}`}</h3>}
+      <ul className="claims">
+        {own.map(({ text, rows }, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: two rows may say the same
+          <li key={at} className="wraps">
+            <Inert text={text} />{' '}
+            {rows.map((seq) => (
+              <RowLink key={seq} seq={seq} incidentId={incidentId} />
+            ))}
+          </li>
+        ))}
+      </ul>
+    </div>
+  ))
+}
+
+function RowLink({ seq, incidentId }: { seq: number; incidentId: string }) {
+  return (
+    <Link className="soft small" href={`/incidents/${incidentId}#e-${seq}`}>
+      #{seq}{' '}
+    </Link>
+  )
+}
+
+type EditProps = { section: Section; found: Postmortem; close(): void }
+
+/** What was written survives a reload, and a lost race: then the newer text stands above, and the next press is over that. */
+function EditForm({
+  section: { section, title, text: now, edited },
+  found: { incidentId, version },
+  close,
+}: EditProps) {
+  const [draft, setDraft] = useDraft(`postmortem ${section} on ${incidentId}`)
+  const [isTouched, setTouched] = useState(draft !== '')
+  const text = isTouched ? draft : now
+  const write = useMutation({
+    mutationFn: (said: string | null) =>
+      ask<Postmortem>(pathOf(incidentId), {
+        method: 'POST',
+        body: { version, sections: { [section]: said } satisfies Partial<Record<PostmortemSection, string | null>> },
+      }),
+    onSuccess: (next) => {
+      setDraft('')
+      queryClient.setQueryData(keyOf(incidentId), next)
+      close()
+    },
+    onError: (error) => {
+      if (error instanceof ApiProblem && error.status === 409)
+        void queryClient.invalidateQueries({ queryKey: keyOf(incidentId) })
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    write.mutate(text.trim())
+  }
+  return (
+    <form className="note stack" onSubmit={submit}>
+      <TextArea
+        id={`edit-${section}`}
+        label={`${title}, in Markdown`}
+        rows={Math.min(16, Math.max(4, text.split('\n').length + 1))}
+        required
+        autoFocus
+        maxLength={10_000}
+        value={text}
+        onChange={(next) => {
+          setTouched(true)
+          setDraft(next)
+        }}
+      />
+      {write.error !== null && <Failed error={write.error} />}
+      <div className="row">
+        <button type="submit" disabled={write.isPending || text.trim() === ''}>
+          Save under your name
+        </button>
+        <button
+          type="button"
+          onClick={() => {
+            setDraft('')
+            close()
+          }}
+        >
+          Cancel
+        </button>
+        {edited && (
+          <button type="button" disabled={write.isPending} onClick={() => write.mutate(null)}>
+            Put back what the rows say
+          </button>
+        )}
+      </div>
+    </form>
+  )
+}
+
+type Moment = Postmortem['timeline'][number]
+
+/** `the agent`, a person's name, else what the row says. */
+const nameOf = (actor: string) =>
+  actor.startsWith('agent:') ? 'the agent' : actor.replace(/^(user|system|source):/, '')
+
+function timeColumns(incidentId: string): Column<Moment>[] {
+  return [
+    {
+      head: 'Time',
+      className: 'nowrap small',
+      cell: ({ at }) => <time title={formatBothZones(at)}>{formatMoment(at)}</time>,
+    },
+    { head: 'Row', className: 'num', cell: ({ seq }) => <RowLink seq={seq} incidentId={incidentId} /> },
+    { head: 'Who', className: 'wide', cell: ({ actor }) => <Inert text={nameOf(actor)} /> },
+    { head: 'What', className: 'wraps', cell: ({ text }) => <Inert text={text} /> },
+  ]
+}
+
+function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem }) {
+  return (
+    <section className="stack tight" aria-labelledby="times-title">
+      <h2 id="times-title">Timeline</h2>
+      <div className="sheet">
+        <Table
+          caption="Rows that matter most, oldest first"
+          none="There is no row yet."
+          items={timeline}
+          columns={timeColumns(incidentId)}
+          toKey={({ seq }) => String(seq)}
+        />
+      </div>
+      {left > 0 && <p className="soft small">{formatNumber(left)} more are in the log.</p>}
+    </section>
+  )
+}
+
+const mostRows = 1_000
+
+/** The log itself, asked for when it is opened. */
+function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
+  const [isOpen, setOpen] = useState(false)
+  const log = useQuery({
+    queryKey: ['postmortem-log', incidentId],
+    enabled: isOpen,
+    queryFn: ({ signal }) =>
+      ask<Page<IncidentEvent>>(`/incidents/${encodeURIComponent(incidentId)}/events?limit=${mostRows}`, { signal }),
+  })
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Appendix: the log, {formatNumber(rows)} rows</summary>
+      {isOpen && <QueryState query={log} what="the log" />}
+      {log.data && (
+        <div className="sheet">
+          <Table
+            caption="The log, oldest first"
+            items={log.data.items.map(({ seq, at, actor, detail }) => ({ seq, at, actor, text: detail }))}
+            columns={timeColumns(incidentId)}
+            toKey={({ seq }) => String(seq)}
+          />
+        </div>
+      )}
+      {rows > mostRows && (
+        <p className="soft small">
+          The first {formatNumber(mostRows)} rows. <Link href={`/incidents/${incidentId}`}>The incident</Link> has all
+          of them.
+        </p>
+      )}
+    </details>
+  )
+}
