@@ -1,7 +1,4 @@
-import { createWriteStream } from 'node:fs'
-import { Readable } from 'node:stream'
 import { text as readText } from 'node:stream/consumers'
-import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { formatSpan, truncate } from '../../domain/format.ts'
@@ -32,6 +29,7 @@ import {
   formatEscalation,
   formatIncident,
 } from './follow.ts'
+import { addExportCommand, addPostmortemCommand } from './postmortem.ts'
 import { formatFullTimeline, formatTimeline } from './timeline.ts'
 
 export function addIncidentsCommand(program: Command): void {
@@ -44,6 +42,7 @@ export function addIncidentsCommand(program: Command): void {
   addWatchCommand(parent)
   addVerifyCommand(parent)
   addExportCommand(parent)
+  addPostmortemCommand(parent)
   addNoteCommand(parent)
   addTellCommand(parent)
   addTakeCommand(parent)
@@ -179,32 +178,6 @@ function addVerifyCommand(parent: Command): void {
         ? `row ${answer.problem.seq}: ${inert(answer.problem.what)}`
         : 'it does not say where'
       throw new CommandFailed('error', options.json ? '' : `The chain of ${id} does NOT hold at ${where}.`)
-    })
-}
-
-type ExportOptions = ConnectionOptions & { format: string; output?: string }
-
-function addExportCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('export')
-      .description('the incident as a file: json, csv, or md, a postmortem')
-      .argument('<id>', 'as inc_…')
-      .option('--format <format>', 'json, csv or md', parseOneOf(['json', 'csv', 'md']), 'md')
-      .option('-o, --output <file>', 'where to; stdout when absent'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents export inc_01k… --format md -o postmortem.md')
-    .action(async (id: string, options: ExportOptions) => {
-      const { api } = connect(options)
-      const format = options.json ? 'json' : options.format
-      const response = await api.open(`/api/v1/incidents/${encodeURIComponent(id)}/export?format=${format}`)
-      if (options.output && response.body) {
-        await pipeline(Readable.fromWeb(response.body), createWriteStream(options.output))
-        return printNote(`Written to ${options.output}.`)
-      }
-      const text = await response.text()
-      // A file gets the bytes unchanged; on a terminal they must be harmless.
-      process.stdout.write(process.stdout.isTTY ? inert(text, { lines: true }) : text)
     })
 }
 

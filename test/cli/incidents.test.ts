@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { append } from '../../db/append.ts'
@@ -225,6 +225,51 @@ describe('incidents', () => {
     expect(csv.stdout).toMatch(/^seq,at,/)
     expect(written.code).toBe(0)
     expect(readFileSync(file, 'utf8')).toBe(md.stdout)
+  })
+
+  test('a postmortem is read in the terminal, written from a file under a name, and not over words that came between', async () => {
+    const id = await claimedIncident(api.db, { title: `Lag ${hostile}` })
+    const { shown } = await runAtTerminal(['incidents', 'postmortem', id], api.as('admin'))
+    for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    expect([harmfulIn(shown.replaceAll('\u001b', '')), shown]).toEqual([null, expect.stringMatching(/Summary\n.*#1/s)])
+    const file = `${emptyDir}/edited.md`
+    const exported = (await run(`incidents postmortem ${id} --markdown`)).stdout
+    const unchanged = await runCli(['incidents', 'postmortem', id, '--edit', '-'], api.as('operator'), exported)
+    expect(unchanged.stderr).toContain('Nothing differs')
+    writeFileSync(file, exported.replace('## Cause\n', '## Cause\n\nIt was the network.\n'))
+    const written = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
+    expect([written.code, written.stderr]).toEqual([0, expect.stringContaining('Written: Cause. It is version 1.')])
+    expect((await run(`incidents postmortem ${id}`)).stdout).toMatch(/It was the network\.[\s\S]*Edited by operator at/)
+    // The file says that it was exported before that.
+    const late = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
+    writeFileSync(file, exported.replace('## Impact\n', '## Impact\n\nNone.\n'))
+    const overtaken = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
+    expect([late.stderr, overtaken.code]).toEqual([expect.stringContaining('Nothing differs'), 5])
+    expect(overtaken.stderr).toMatch(/is at version 1, by operator; you saw version 0/)
+    writeFileSync(file, '## Couse\n\nx')
+    const wrong = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('"Couse" is no section. Sections: Summary')])
+    const none = await runCli(['incidents', 'postmortem', id, '--edit', `${file}.none`], api.as('operator'))
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining(`${file}.none`)])
+  })
+
+  test('a report fits the terminal, and is data or a file that a spreadsheet reads', async () => {
+    await openedIncident(api.db, { labels: { incident_type: 'node_filesystem_almost_out_of_space_in_48_letter' } })
+    for (const by of ['week', 'type']) {
+      const { shown } = await runAtTerminal(['reports', '--by', by], api.as('viewer'))
+      for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+      expect(shown).toMatch(/Auto-resolved +\d+ %|Auto-resolved +–/)
+    }
+    const [json, csv, wrong] = await Promise.all([
+      run('reports --json --since 2026-01-01'),
+      run('reports --csv'),
+      run('reports --since 2026-02-30'),
+    ])
+    expect(JSON.parse(json.stdout)).toMatchObject({ since: '2026-01-01', total: { incidents: expect.any(Number) } })
+    expect(csv.stdout).toMatch(
+      /^line,name,incidents,[\s\S]*\r\ntype,node_filesystem_almost_out_of_space_in_48_letter,1,/,
+    )
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('since: is no day as 2026-11-21')])
   })
 
   test('a person ends an incident, or puts it before the agent again', async () => {

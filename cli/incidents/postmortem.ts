@@ -1,0 +1,121 @@
+import { createWriteStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { text as readText } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import type { Command } from 'commander'
+import { type Postmortem, parsePostmortem, postmortem } from '../../domain/postmortem.ts'
+import { type ApiClient, CommandFailed } from '../api.ts'
+import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { formatMoment } from '../ui/table.ts'
+import { getTerminalWidth, inert, paint, parseOneOf, print, printJson, printNote, wrap } from '../ui/terminal.ts'
+
+type PostmortemOptions = ConnectionOptions & { edit?: string; markdown?: true }
+
+const pathOf = (id: string) => `/api/v1/incidents/${encodeURIComponent(id)}`
+
+export function addPostmortemCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('postmortem')
+      .description('what an incident came to, section by section, each sentence with its rows')
+      .argument('<id>', 'as inc_…')
+      .option('--markdown', 'the whole as Markdown, the log as its appendix')
+      .option('--edit <file>', 'write the sections of this Markdown file that differ, under your name; - reads stdin'),
+  )
+    .addHelpText(
+      'after',
+      '\nSections are headings, as "## Cause"; one that is empty is folded from the rows again.\nThe log does not change.\n\nExample:\n  nightshift incidents postmortem inc_01k… --markdown > postmortem.md\n  nightshift incidents postmortem inc_01k… --edit postmortem.md',
+    )
+    .action(async (id: string, { edit, markdown, ...options }: PostmortemOptions) => {
+      const { api } = connect(options)
+      if (edit !== undefined) {
+        const written = await writeFrom(api, id, edit)
+        return options.json ? printJson(written.found) : printNote(written.note)
+      }
+      if (markdown) return await writeFile(api, id, 'md')
+      const found = await readPostmortem(api, id)
+      if (options.json) printJson(found)
+      else printPostmortem(found)
+    })
+}
+
+async function readPostmortem(api: ApiClient, id: string): Promise<Postmortem> {
+  return postmortem.loose().parse(await api.get(`${pathOf(id)}/postmortem`))
+}
+
+/** Sends what a file changes; a file that was exported says over which version. */
+async function writeFrom(api: ApiClient, id: string, file: string): Promise<{ found: Postmortem; note: string }> {
+  const found = await readPostmortem(api, id)
+  const wanted = parsePostmortem(file === '-' ? await readText(process.stdin) : await readFile(file, 'utf8'), found)
+  if (!wanted.ok) throw new CommandFailed('error', inert(wanted.reason))
+  const names = found.sections.filter(({ section }) => wanted.sections[section] !== undefined)
+  if (names.length === 0) return { found, note: 'Nothing differs from what stands there: nothing was written.' }
+  const { version, sections } = wanted
+  const next = postmortem.loose().parse(await api.post(`${pathOf(id)}/postmortem`, { version, sections }))
+  const written = names.map(({ title }) => title).join(', ')
+  return {
+    found: next,
+    note: `Written: ${written}. It is version ${next.version}. Read it: "${commandLine(`incidents postmortem ${id}`)}".`,
+  }
+}
+
+function printPostmortem({ title, sections, timeline, left, rows }: Postmortem): void {
+  print(paint('bold', inert(title)))
+  for (const { title: name, sentences, edited } of sections) {
+    print(`\n${paint('bold', name)}`)
+    if (edited) {
+      print(`  ${inert(edited.text, { lines: true }).trim().replaceAll('\n', '\n  ')}`)
+      print(
+        paint('dim', `  Edited by ${inert(edited.by)} at ${formatMoment(edited.at)}; --json has what the rows say.`),
+      )
+      continue
+    }
+    if (sentences.length === 0) print(paint('dim', '  Nobody has written anything here.'))
+    let attempt: number | null = null
+    for (const each of sentences) {
+      if (each.attempt !== null && each.attempt !== attempt) print(`  Attempt ${each.attempt}`)
+      attempt = each.attempt
+      const seen = each.rows.map((seq) => `#${seq}`).join(' ')
+      print(`  ${wrap(`${inert(each.text)} ${seen}`.trim(), getTerminalWidth() - 4, '    ')}`)
+    }
+  }
+  print(`\n${paint('bold', 'Timeline')}`)
+  for (const { seq, at, text } of timeline)
+    print(`  ${wrap(`${formatMoment(at)}  #${seq} ${inert(text)}`, getTerminalWidth() - 4, '    ')}`)
+  print(
+    paint(
+      'dim',
+      `\n  ${left > 0 ? `${left} more key rows, and all ` : ''}${rows} rows are in the log: incidents show.`,
+    ),
+  )
+}
+
+type ExportOptions = ConnectionOptions & { format: 'json' | 'csv' | 'md'; output?: string }
+
+export function addExportCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('export')
+      .description('the incident as a file: json, csv, or md, a postmortem')
+      .argument('<id>', 'as inc_…')
+      .option('--format <format>', 'json, csv or md', parseOneOf(['json', 'csv', 'md']), 'md')
+      .option('-o, --output <file>', 'where to; stdout when absent'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift incidents export inc_01k… --format md -o postmortem.md')
+    .action(async (id: string, options: ExportOptions) => {
+      const { api } = connect(options)
+      await writeFile(api, id, options.json ? 'json' : options.format, options.output)
+    })
+}
+
+/** To a file the bytes unchanged; on a terminal they must be harmless. */
+async function writeFile(api: ApiClient, id: string, format: ExportOptions['format'], file?: string): Promise<void> {
+  const response = await api.open(`${pathOf(id)}/export?format=${format}`)
+  if (file && response.body) {
+    await pipeline(Readable.fromWeb(response.body), createWriteStream(file))
+    return printNote(`Written to ${file}.`)
+  }
+  const text = await response.text()
+  process.stdout.write(process.stdout.isTTY ? inert(text, { lines: true }) : text)
+}
