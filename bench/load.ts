@@ -8,6 +8,7 @@ import { connect, type Db } from '../db/connect.ts'
 import { eventsOf, lastEventsOf } from '../db/events.ts'
 import { type IncidentFilter, listIncidents } from '../db/incidents.ts'
 import { backlogOf, modelHealth } from '../db/metrics.ts'
+import { reportOf } from '../db/reports.ts'
 import { systemScope } from '../db/scope.ts'
 import { createToken, ensureOperator } from '../db/tokens.ts'
 import { usageOf } from '../db/usage.ts'
@@ -70,6 +71,11 @@ export async function load(): Promise<void> {
   await postgres.stop()
   if (kept) console.log(`The database is kept in ${kept}`)
   else rmSync(dir, { recursive: true, force: true })
+}
+
+function lastDays(days: number): { since: string; until: string } {
+  const day = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+  return { since: day(Date.now() - (days - 1) * 86_400_000), until: day(Date.now()) }
 }
 
 /** What the pages ask for, and what the same question costs in the database alone, driver included. */
@@ -161,6 +167,12 @@ async function otherQuestions(db: Db): Promise<Measurement[]> {
       query: () => listAlerts(systemScope(db), { q: 'nothing' }, { before: null, limit: 51 }),
     },
     { name: 'usage, 7 days', path: '/usage?days=7', query: () => usageOf(systemScope(db), 7) },
+    { name: 'reports, 12 weeks', path: '/reports', query: () => reportOf(systemScope(db), lastDays(84)) },
+    {
+      name: 'reports, all incidents',
+      path: `/reports?since=${lastDays(200).since}`,
+      query: () => reportOf(systemScope(db), lastDays(200)),
+    },
     { name: 'usage, 90 days', path: '/usage?days=90', query: () => usageOf(systemScope(db), 90) },
     { name: 'audit', path: '/audit', query: () => listAudit(systemScope(db), {}, { before: null, limit: 51 }) },
     {
