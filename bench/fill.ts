@@ -97,12 +97,12 @@ const eventRows = `
       else 'agent' end,
     kind || ' ' || seq || ': ' || repeat('the replica of shard ' || resource || ' is behind ', 3),
     case kind
-      when 'model_answered' then jsonb_build_object('model', 'Qwen/Qwen2.5-72B-Instruct', 'durationMs', 900 + seq,
+      when 'model_answered' then jsonb_build_object('model', 'Qwen/Qwen2.5-72B-Instruct', 'finishReason', 'stop', 'durationMs', 900 + seq,
         'usage', jsonb_build_object('promptTokens', 4000 + seq * 20, 'completionTokens', 120), 'text', repeat('I look at the shard. ', 8))
       when 'alert_received' then jsonb_build_object('fingerprint', 'load-' || n, 'source', 'alertmanager', 'outcome', 'opened',
         'labels', jsonb_build_object('tenant', 'tenant-' || tenant))
       when 'commented' then jsonb_build_object('text', 'I saw it', 'action', 'opened')
-      else jsonb_build_object('callId', 'call-' || seq, 'tool', 'get_shard', 'effect', 'read', 'verdict', 'run',
+      else jsonb_build_object('callId', 'call-' || seq, 'tool', 'get_shard', 'effect', 'read', 'verdict', 'run', 'code', 'READ', 'outcome', 'done',
         'arguments', jsonb_build_object('id', 'shard-' || resource), 'result', repeat('{"lag":214,"status":"behind"}', 4)) end,
     born + seq * interval '4 s', md5(id || seq - 1), md5(id || seq)
   from (
