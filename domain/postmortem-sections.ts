@@ -26,7 +26,7 @@ export type PostmortemAbout = Pick<
 export type Log = readonly IncidentEvent[]
 type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
 
-/** More calls or resources than this are told as a number. */
+/** Of more, the number. */
 const mostListed = 20
 
 function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {

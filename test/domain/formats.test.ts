@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from '@jest/globals'
-import { formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format.ts'
+import { formatCsv, formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format.ts'
 import { formatApprovalEnd, formatConsequences, parseRehearsal } from '../../domain/format-approval.ts'
 import { planOfDryRun } from '../../domain/placement.ts'
 import { changes, lines } from '../../web/differences.ts'
@@ -8,6 +8,12 @@ import { changes, lines } from '../../web/differences.ts'
 describe('formats', () => {
   describe('format', () => {
     const at = '2026-11-22T01:05:27.120000Z'
+
+    test('a cell of a table that a spreadsheet would run is text, and quotes, commas and lines stay in their cell', () => {
+      const formulas = ['=1+1', '+1', '-1', '@sum', '\t=1']
+      expect(formatCsv([formulas])).toBe("'=1+1,'+1,'-1,'@sum,'\t=1\r\n")
+      expect(formatCsv([['a"b', 'c,d', 'e\nf', null, -0.5]])).toBe('"a""b","c,d","e\nf",,-0.5\r\n')
+    })
 
     /** The zone of a process is fixed when it begins. */
     function formatIn(timeZone: string, iso: string, zone: 'local' | 'utc'): string {
