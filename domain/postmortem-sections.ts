@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { plainWords } from './escalation.ts'
-import type { EventKind, IncidentEvent, NotedCode } from './event.ts'
+import type { EventKind, IncidentEvent } from './event.ts'
 import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from './format.ts'
 import { formatVerification } from './format-approval.ts'
 import { foldHypotheses } from './hypothesis.ts'
@@ -33,7 +33,7 @@ function say(text: string, rows: readonly number[], attempt: number | null = nul
   return { text, rows: [...new Set(rows)].sort((a, b) => a - b), attempt }
 }
 
-const ofKind = <K extends EventKind>(events: Log, kind: K): IncidentEvent<K>[] =>
+export const ofKind = <K extends EventKind>(events: Log, kind: K): IncidentEvent<K>[] =>
   events.filter((event) => event.kind === kind) as IncidentEvent<K>[]
 
 const isEnding = (event: IncidentEvent): event is Ending =>
@@ -266,44 +266,4 @@ export function questionsOf(incident: PostmortemAbout, events: Log): Sentence[] 
       : []),
   ]
   return said.length > 0 ? said.slice(0, 2 * mostListed) : [say('The rows leave nothing open.', [])]
-}
-
-const keyKinds: readonly EventKind[] = [
-  ...([
-    'claimed',
-    'approval_requested',
-    'approval_decided',
-    'approval_expired',
-    'approval_withdrawn',
-    'grant_used',
-  ] as const),
-  ...([
-    'verification',
-    'capability_gap',
-    'budget_ended',
-    'security_event',
-    'resolved',
-    'escalated',
-    'cancelled',
-  ] as const),
-]
-const keyNotes: readonly NotedCode[] = ['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost']
-
-/** Rows by which the story can be told: of repeated alerts the first of each state. */
-export function keyRows(events: Log): IncidentEvent[] {
-  const firsts = new Set(
-    [
-      ...Map.groupBy(ofKind(events, 'alert_received'), ({ metadata }) => `${metadata.fingerprint} ${metadata.status}`),
-    ].map(([, rows]) => rows[0]?.seq),
-  )
-  return events.filter((event) => {
-    if (event.kind === 'alert_received') return firsts.has(event.seq)
-    if (event.kind === 'tool_started') return event.metadata.effect === 'write'
-    if (event.kind === 'noted') return keyNotes.includes(event.metadata.code)
-    if (event.kind === 'commented') {
-      const { hypothesis } = event.metadata
-      return event.actor.startsWith('user:') || (hypothesis !== undefined && hypothesis.state !== 'proposed')
-    }
-    return keyKinds.includes(event.kind)
-  })
 }

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import type { EventKind, IncidentEvent, NotedCode } from './event.ts'
 import {
   causeOf,
   doneOf,
   impactOf,
-  keyRows,
   type Log,
+  ofKind,
   type PostmortemAbout,
   questionsOf,
   refusedOf,
@@ -99,6 +100,46 @@ export function foldPostmortem(
       sections: postmortemSection.options.filter((each) => sections[each] !== undefined),
     })),
   }
+}
+
+const keyKinds: readonly EventKind[] = [
+  ...([
+    'claimed',
+    'approval_requested',
+    'approval_decided',
+    'approval_expired',
+    'approval_withdrawn',
+    'grant_used',
+  ] as const),
+  ...([
+    'verification',
+    'capability_gap',
+    'budget_ended',
+    'security_event',
+    'resolved',
+    'escalated',
+    'cancelled',
+  ] as const),
+]
+const keyNotes: readonly NotedCode[] = ['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost']
+
+/** Rows by which the story can be told: of repeated alerts the first of each state. */
+function keyRows(events: Log): IncidentEvent[] {
+  const firsts = new Set(
+    [
+      ...Map.groupBy(ofKind(events, 'alert_received'), ({ metadata }) => `${metadata.fingerprint} ${metadata.status}`),
+    ].map(([, rows]) => rows[0]?.seq),
+  )
+  return events.filter((event) => {
+    if (event.kind === 'alert_received') return firsts.has(event.seq)
+    if (event.kind === 'tool_started') return event.metadata.effect === 'write'
+    if (event.kind === 'noted') return keyNotes.includes(event.metadata.code)
+    if (event.kind === 'commented') {
+      const { hypothesis } = event.metadata
+      return event.actor.startsWith('user:') || (hypothesis !== undefined && hypothesis.state !== 'proposed')
+    }
+    return keyKinds.includes(event.kind)
+  })
 }
 
 /** The newest edit that says something of a section. */

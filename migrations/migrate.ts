@@ -35,7 +35,7 @@ import * as models from './0030-models.ts'
 import * as money from './0031-money.ts'
 import * as search from './0040-search.ts'
 import * as push from './0041-push.ts'
-import * as reports from './0032-reports.ts'
+import * as reports from './0042-reports.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -175,7 +175,7 @@ const migrations: Record<string, Migration> = {
   '0031-money': money,
   '0040-search': search,
   '0041-push': push,
-  '0032-reports': reports,
+  '0042-reports': reports,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -10,7 +10,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create index incident_event_hand on incident_event (incident_id, seq) include (actor, at)
     where kind = 'claimed' or actor like 'user:%'`.execute(db)
   await sql`
-    create index incident_event_repair on incident_event (incident_id)
+    create index incident_event_repaired on incident_event (incident_id)
     where kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor not like 'user:%'`.execute(db)
   await sql`
     create index incident_event_unshown on incident_event (incident_id)
