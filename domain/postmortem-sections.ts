@@ -145,24 +145,18 @@ export function causeOf(incident: PostmortemAbout, events: Log): Sentence[] {
 }
 
 /** Each attempt with its own ending, what it wrote and whether that held; and what people did. */
-export function doneOf(events: Log): Sentence[] {
+export function doneOf(incident: PostmortemAbout, events: Log): Sentence[] {
   const attempts = [...Map.groupBy(events, ({ attempt }) => attempt)].sort(([a], [b]) => a - b)
   const said = attempts.flatMap(([attempt, own]) => {
     const began = own.find(({ kind }) => kind === 'claimed')
     const ending = own.findLast(isEnding)
     const model = ofKind(own, 'model_answered')[0]?.metadata.model
-    const how = ending ? describeEnding(ending) : 'It has no ending of its own'
-    const turns = formatCount(ofKind(own, 'model_answered').length, 'turn')
+    const turns = `${formatCount(ofKind(own, 'model_answered').length, 'turn')}${model ? ` of ${model}` : ''}`
+    const isAtWork = !ending && incident.closedAt === null && attempt === incident.attempt
+    const how = ending ? describeEnding(ending) : isAtWork ? 'At work' : 'Ended without a row that says how'
+    const rows = [began?.seq ?? [], ending?.seq ?? []].flat()
     return [
-      ...(attempt > 0 && (began || ending)
-        ? [
-            say(
-              `${how}, after ${turns}${model ? ` of ${model}` : ''}.`,
-              [began?.seq ?? [], ending?.seq ?? []].flat(),
-              attempt,
-            ),
-          ]
-        : []),
+      ...(attempt > 0 && (began || ending) ? [say(`${how}, after ${turns}.`, rows, attempt)] : []),
       ...writesOf(own).map((write) => tellWrite(write, events)),
       ...own.flatMap(tellPerson),
     ]
@@ -251,7 +245,9 @@ export function questionsOf(incident: PostmortemAbout, events: Log): Sentence[] 
       .filter(({ state }) => state === 'proposed')
       .map(({ text, seq }) => say(`Neither supported nor refuted: ${text}`, [seq])),
     ...unshown.map(({ text, why }) => say(`No row shows "${text}" (${why}).`, [ending?.seq ?? []].flat())),
-    ...ofKind(events, 'capability_gap').map(({ metadata, seq }) => say(`No tool for: ${metadata.description}`, [seq])),
+    ...ofKind(events, 'capability_gap').map(({ metadata, seq }) =>
+      say(`The agent lacked a tool: ${metadata.description}`, [seq]),
+    ),
     ...ofKind(events, 'budget_ended').map(({ metadata: { budget, used, limit }, seq, attempt }) =>
       say(`Attempt ${attempt} was ended by its limit of ${budget}: ${used} of ${limit}.`, [seq]),
     ),

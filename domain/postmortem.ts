@@ -76,7 +76,7 @@ export function foldPostmortem(
     summary: summaryOf(incident, events),
     impact: impactOf(events),
     cause: causeOf(incident, events),
-    done: doneOf(events),
+    done: doneOf(incident, events),
     refused: refusedOf(events),
     questions: questionsOf(incident, events),
     followUp: [],

@@ -130,7 +130,7 @@ describe('a postmortem is folded from the rows', () => {
       [
         'Did converge_shard on nothing named work? Unproven. 2',
         'Neither supported nor refuted: the network 3',
-        'No tool for: restart a switch 4',
+        'The agent lacked a tool: restart a switch 4',
         'Attempt 1 was ended by its limit of turns: 10 of 10. 5',
         'The cause is likely, not confirmed. 6',
         'Next step: Look at the switch 6',
@@ -138,6 +138,12 @@ describe('a postmortem is folded from the rows', () => {
     ],
   ])('%s', (_, section, rows, said) => {
     expect(sentencesOf(section, rows)).toEqual(said)
+  })
+
+  test('an attempt that is at work says so; one that is over without an ending says that', () => {
+    const rows = [row('claimed', {}), row('model_answered', { model: 'm' })]
+    expect(sentencesOf('done', rows, { closedAt: null })).toEqual(['At work, after 1 turn of m. 1'])
+    expect(sentencesOf('done', rows)).toEqual(['Ended without a row that says how, after 1 turn of m. 1'])
   })
 
   test('an incident that goes on says so, and its alert fires on', () => {
