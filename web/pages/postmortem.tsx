@@ -139,13 +139,15 @@ type EditProps = { section: Section; found: Postmortem; close(): void }
 
 /** What was written survives a reload, and a lost race: then the newer text stands above, and the next press is over that. */
 function EditForm({
-  section: { section, title, text: now, edited },
+  section: { section, title, text: now, sentences, edited },
   found: { incidentId, version },
   close,
 }: EditProps) {
   const [draft, setDraft] = useDraft(`postmortem ${section} on ${incidentId}`)
   const [isTouched, setTouched] = useState(draft !== '')
-  const text = isTouched ? draft : now
+  // That the rows say nothing is nothing to begin with.
+  const start = edited || sentences.some(({ rows }) => rows.length > 0) ? now : ''
+  const text = isTouched ? draft : start
   const write = useMutation({
     mutationFn: (said: string | null) =>
       ask<Postmortem>(pathOf(incidentId), {
