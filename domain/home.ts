@@ -59,7 +59,7 @@ export const home = z.object({
   tonight: z.object({
     incidents: z.number().int(),
     resolved: z.number().int(),
-    /** Of the resolved: without a person's approval and without a person who closed them. */
+    /** Of the resolved: no person had a hand in them, as the reports count it. */
     resolvedAlone: z.number().int(),
     escalated: z.number().int(),
     medianSeconds: z.number().nullable(),

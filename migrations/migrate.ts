@@ -33,9 +33,9 @@ import * as vmRepairs from './0028-vm-repairs.ts'
 import * as passport from './0029-passport.ts'
 import * as models from './0030-models.ts'
 import * as money from './0031-money.ts'
-import * as search from './0040-search.ts'
-import * as push from './0041-push.ts'
-import * as reports from './0042-reports.ts'
+import * as search from './0032-search.ts'
+import * as push from './0033-push.ts'
+import * as reports from './0034-reports.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -173,9 +173,9 @@ const migrations: Record<string, Migration> = {
   '0029-passport': passport,
   '0030-models': models,
   '0031-money': money,
-  '0040-search': search,
-  '0041-push': push,
-  '0042-reports': reports,
+  '0032-search': search,
+  '0033-push': push,
+  '0034-reports': reports,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }
