@@ -18,6 +18,7 @@ import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { inventoryKind, resourceKey } from '../domain/resource.ts'
 import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
+import { type LastLogs, lastLogs } from '../domain/source.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { renderLeaderHint } from '../model/transcript.ts'
 import { listAllowed } from '../tools/sources.ts'
@@ -47,6 +48,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
+  const logs = await part('logs', [], async () => await lastLogLines(db, core, incident))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
   const fitting = jobs?.fitting ?? []
@@ -72,6 +74,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       alerts,
       // What the alert computes, where a source evaluates it.
       rule,
+      // What its resource wrote last, where a source holds its log.
+      ...(logs.length > 0 && { logs }),
       // What was deployed or configured around its beginning, there and on what it needs.
       changes,
       resource: own,
@@ -157,6 +161,14 @@ async function firingRule(db: Db, core: CorePort | undefined, incidentId: string
   const answer = await core.get(`/api/v1/incidents/${incidentId}/rule`, { signal: AbortSignal.timeout(partWithinMs) })
   if (!answer.ok) throw new Error(answer.problem.title)
   return (answer.data as { rule: unknown }).rule
+}
+
+/** The last lines of the resource's log by each source that holds it, or the one line that says why it gave none. */
+async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<LastLogs> {
+  if (!core || !resource || (await listSources(db)).length === 0) return []
+  const answer = await core.get(`/api/v1/incidents/${id}/logs`, { signal: AbortSignal.timeout(partWithinMs) })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  return lastLogs.parse((answer.data as { items: unknown }).items)
 }
 
 /** Names of the jobs that an operator declared, and those that are for this resource; null where there are none at all. */

@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
-import type { InventoryKind } from '../domain/kinds.ts'
+import { type InventoryKind, machineKinds } from '../domain/kinds.ts'
 import { type ListedRelation, type ListedResource, parseResourceKey, type ShownResource } from '../domain/registry.ts'
-import type { ResourceRef } from '../domain/resource.ts'
-import { type Db, onceNow } from './connect.ts'
+import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import type { LogSubject } from '../domain/source.ts'
+import { type Db, onceNow, type Trx } from './connect.ts'
 import type { Scope } from './scope.ts'
 import type { AlertRow } from './tables.ts'
 
@@ -72,7 +73,7 @@ export async function showResource(
 const mostRelations = 200
 
 /** Relations of a resource in both directions, with who told them. */
-export async function relationsOf(db: Db, { kind, id }: ResourceRef): Promise<ListedRelation[]> {
+export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Promise<ListedRelation[]> {
   const { rows } = await sql<ListedRelation>`
     select from_kind || ':' || from_id as from, relation.kind, to_kind || ':' || to_id as to, source, has_authority as "hasAuthority"
     from relation join registry_source using (source)
@@ -116,7 +117,7 @@ export type NamedThing = { keys: string[]; names: string[] }
  * All that the registry calls this thing, by the key that sources with authority give its names. `text`: `kind:id`, or an id of any kind. What
  * the registry does not know is known by that text alone.
  */
-export async function namesOfThing(db: Db, text: string): Promise<NamedThing> {
+export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThing> {
   const ref = parseResourceKey(text)
   const { rows } = await sql<{ key: string; names: string[] }>`
     select other.kind || ':' || other.id as key, other.names
@@ -173,3 +174,38 @@ export async function readSiteFacts({
   const counts = Object.fromEntries(rows.map(({ kind, count }) => [kind, count]))
   return { counts, databaseShards: more[0]?.databaseShards ?? 0, racks: more[0]?.racks ?? 0 }
 }
+
+/** Names of an incident's resource as logs may write them, with what its newest alert says; null where it is nothing that writes logs. */
+export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<LogSubject | null> {
+  const incident = await db
+    .selectFrom('incident')
+    .select(['resourceKind', 'resourceId'])
+    .where('id', '=', incidentId)
+    .executeTakeFirst()
+  const ref = incident && parseResourceKey(`${incident.resourceKind}:${incident.resourceId}`)
+  if (!ref) return null
+  const { labels = {} } =
+    (await db
+      .selectFrom('alert')
+      .select('labels')
+      .where('incidentId', '=', incidentId)
+      .orderBy('startsAt', 'desc')
+      .limit(1)
+      .executeTakeFirst()) ?? {}
+  const { names } = await namesOfThing(db, resourceKey(ref))
+  // Ids as they are written go first: labels tell small letters from capital ones.
+  const own = [...new Set([ref.id, ...names])].slice(0, mostNames)
+  const subject = { machine: [], unit: [], workload: [], alertLabels: labels }
+  if (isMachine(ref.kind)) return { ...subject, machine: own }
+  if (ref.kind === 'workload') return { ...subject, workload: own }
+  const [holder] = (await relationsOf(db, ref)).flatMap(({ from, to }) => {
+    const held = from === resourceKey(ref) ? parseResourceKey(to) : null
+    return held && isMachine(held.kind) ? [held] : []
+  })
+  if (!holder) return null
+  const machine = [holder.id, ...(await namesOfThing(db, resourceKey(holder))).names]
+  return { ...subject, machine: [...new Set(machine)].slice(0, mostNames), unit: own }
+}
+
+const mostNames = 6
+const isMachine = (kind: string): boolean => (machineKinds as readonly string[]).includes(kind)

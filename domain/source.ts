@@ -170,3 +170,21 @@ function toAttributes(jobs: readonly string[], labels: Readonly<Record<string, s
     ]),
   )
 }
+
+/** What logs are asked about: names of the machine that it is or runs on, of what it is there, of the workload, and what its alert says. */
+export type LogSubject = {
+  machine: readonly string[]
+  unit: readonly string[]
+  workload: readonly string[]
+  alertLabels: Readonly<Record<string, string>>
+}
+
+/** The newest lines of a thing, oldest first, and the labels that found them. Untrusted. */
+export const lastLines = z.object({ labels: z.record(z.string(), z.string()), lines: z.array(z.string()) })
+export type LastLines = z.infer<typeof lastLines>
+
+/** What each source of logs holds of an incident's resource: lines, or why it gave none. */
+export const lastLogs = z.array(
+  z.union([lastLines.extend({ source: z.string() }), z.object({ source: z.string(), notRead: z.string() })]),
+)
+export type LastLogs = z.infer<typeof lastLogs>

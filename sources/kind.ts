@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ListedTarget, QueryVerdict } from '../domain/source.ts'
+import type { LastLines, ListedTarget, LogSubject, QueryVerdict } from '../domain/source.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
 export type Ask = (request: SourceRequest) => Promise<unknown>
@@ -104,6 +104,8 @@ export type SourceKind = {
   findRule?(ask: Ask, alert: { name: string; labels: Record<string, string> }): Promise<Record<string, unknown> | null>
   /** What the source scrapes, where it does: targets of the registry. Null: it has no list, or none yet. */
   listTargets?(ask: Ask): Promise<ListedTarget[] | null>
+  /** What a thing wrote last, where the source holds logs: for the context of an investigation. Null: it holds nothing of it. */
+  lastLines?(ask: Ask, subject: LogSubject, nowMs: number): Promise<LastLines | null>
   tools: readonly SourceTool[]
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ListedTarget, Source } from '../domain/source.ts'
+import type { LastLogs, ListedTarget, LogSubject, Source } from '../domain/source.ts'
 import { askerOf, type SourceStates } from './ask.ts'
 import { type ReadContext, SourceError, type SourceTool, type ToolReading } from './kind.ts'
 import { kindsOfTool, sourceKinds, sourceTools } from './kinds.ts'
@@ -85,4 +85,32 @@ export async function findRule(
     if (rule) return { source: source.name, ...rule }
   }
   return null
+}
+
+/** Sources of logs that one context asks. */
+const mostLogSources = 3
+
+/** What the sources of logs hold of a thing, asked at once. One that gives no answer is one line that says why; one that holds nothing is left out. */
+export async function readLogsOf(
+  sources: readonly Source[],
+  subject: LogSubject,
+  states: SourceStates,
+): Promise<LastLogs> {
+  const asked = sources.flatMap((source) => {
+    const lastLines = sourceKinds.get(source.kind)?.lastLines
+    return lastLines ? [{ source, lastLines }] : []
+  })
+  const nowMs = Date.now()
+  const found = await Promise.all(
+    asked.slice(0, mostLogSources).map(async ({ source, lastLines }): Promise<LastLogs> => {
+      try {
+        const last = await lastLines(askerOf(source, states), subject, nowMs).catch(rethrow)
+        return last ? [{ source: source.name, ...last }] : []
+      } catch (error) {
+        if (!(error instanceof SourceError)) throw error
+        return [{ source: source.name, notRead: error.message.slice(0, 160) }]
+      }
+    }),
+  )
+  return found.flat()
 }

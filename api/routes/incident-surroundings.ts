@@ -1,10 +1,15 @@
+import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../../db/alerts.ts'
 import { listIncidents } from '../../db/incidents.ts'
+import { logSubjectOf } from '../../db/registry-view.ts'
+import { listSources } from '../../db/sources.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type Incident, type IncidentStatus, incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/operator.ts'
+import { lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
+import { findRule, readLogsOf } from '../../sources/read.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { incidentExample, incidentId } from './examples.ts'
@@ -26,6 +31,8 @@ const permissionOf: Record<PersonAction, Permission> = {
 const shownOfGroup = 50
 
 export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void {
+  declareRule(router, deps)
+  declareLogs(router, deps)
   const { db } = deps
   endpoint(router, deps, {
     method: 'get',
@@ -55,6 +62,57 @@ export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void 
         workflow: workflowOf(deps, found),
         actions: personAction.options.map((each) => ({ action: each, refused: refusal(each, found, principal) })),
       }
+    },
+  })
+}
+
+const ofIncident = z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/) })
+const ruleAnswer = z.object({ rule: z.looseObject({ source: z.string(), expression: z.string() }).nullable() })
+
+function declareRule(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/rule',
+    permission: 'read',
+    tag: 'incidents',
+    summary: 'What the newest alert of an incident computes, by the source that evaluates it',
+    params: ofIncident,
+    answer: ruleAnswer,
+    example: {
+      rule: { source: 'main', rule: 'DiskFull', expression: 'disk_used_percent > 90', threshold: '> 90', value: 97.2 },
+    },
+    problems: [404],
+    async run({ params: { id } }) {
+      const alert = (await alertsOf(deps.db, id)).at(-1)
+      if (!alert) return { rule: null }
+      const found = await findRule(await listSources(deps.db), alert, deps.sources)
+      return { rule: found as z.input<typeof ruleAnswer>['rule'] }
+    },
+  })
+}
+
+function declareLogs(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/logs',
+    permission: 'read',
+    tag: 'incidents',
+    summary: 'The last log lines of the resource of an incident, by the sources that hold logs',
+    description:
+      'Of each kind of line of the last hour the newest one, eight at most, 1 kB. Code chooses the labels: names of the resource in the registry, and what its newest alert says. A source that gives no answer within four seconds says so with `notRead`.',
+    params: ofIncident,
+    answer: z.object({ items: lastLogs }),
+    example: {
+      items: [
+        { source: 'logs', labels: { host: 'web-1' }, lines: ['11:59:58 ERROR pool exhausted (60 such lines)'] },
+        { source: 'archive', notRead: 'archive cannot be reached' },
+      ],
+    },
+    problems: [404],
+    async run({ scope, params: { id } }) {
+      await requireIncident(scope, id)
+      const subject = await logSubjectOf(scope, id)
+      return { items: subject ? await readLogsOf(await listSources(deps.db), subject, deps.sources) : [] }
     },
   })
 }

@@ -1,5 +1,4 @@
 import { z } from '@hono/zod-openapi'
-import { alertsOf } from '../../db/alerts.ts'
 import { bodyOfIncident } from '../../db/events.ts'
 import { incidentById } from '../../db/incidents.ts'
 import { findAlertResources } from '../../db/inventory.ts'
@@ -16,7 +15,7 @@ import {
 import { forgetSource, healthOf } from '../../sources/ask.ts'
 import { SourceError } from '../../sources/kind.ts'
 import { sourceKinds, sourceTools } from '../../sources/kinds.ts'
-import { findRule, planRead, probeSource, readSource } from '../../sources/read.ts'
+import { planRead, probeSource, readSource } from '../../sources/read.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -47,7 +46,6 @@ export function sourceRoutes(router: Router, deps: ApiDeps): void {
   declareTest(router, deps)
   declareRead(router, deps)
   declareLines(router, deps)
-  declareRule(router, deps)
 }
 
 const listed = (deps: ApiDeps, source: Source): ListedSource => ({
@@ -262,30 +260,6 @@ function declareLines(router: Router, deps: ApiDeps): void {
         from,
         lines: fitLines(matching.slice(from - 1, from - 1 + limit), match),
       }
-    },
-  })
-}
-
-const ruleAnswer = z.object({ rule: z.looseObject({ source: z.string(), expression: z.string() }).nullable() })
-
-function declareRule(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/rule',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'What the newest alert of an incident computes, by the source that evaluates it',
-    params: z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/) }),
-    answer: ruleAnswer,
-    example: {
-      rule: { source: 'main', rule: 'DiskFull', expression: 'disk_used_percent > 90', threshold: '> 90', value: 97.2 },
-    },
-    problems: [404],
-    async run({ params: { id } }) {
-      const alert = (await alertsOf(deps.db, id)).at(-1)
-      if (!alert) return { rule: null }
-      const found = await findRule(await listSources(deps.db), alert, deps.sources)
-      return { rule: found as z.input<typeof ruleAnswer>['rule'] }
     },
   })
 }

@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import { type Ask, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
-import { type LogAnswer, type LogQuery, mostLines, quoteText, type Range, searchLogs } from '../logs/logs.ts'
+import { readLastLines } from '../logs/last.ts'
+import {
+  type LogAnswer,
+  type LogQuery,
+  type LogReader,
+  mostLines,
+  quoteText,
+  type Range,
+  searchLogs,
+} from '../logs/logs.ts'
 
 /** Loki's HTTP API (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL. */
 
@@ -47,6 +56,24 @@ async function readLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range):
   return { lines, partial: quoteRemarks(parsed.data.warnings) }
 }
 
+const reader: LogReader = {
+  readLines,
+  async countLines(ask, query, { fromMs, untilMs }) {
+    const seconds = Math.max(1, Math.round((untilMs - fromMs) / 1_000))
+    const search = new URLSearchParams({
+      query: `sum(count_over_time(${toLogql(query)} [${seconds}s]))`,
+      time: toNanoseconds(untilMs),
+    })
+    const parsed = counted.safeParse(await ask({ path: `/loki/api/v1/query?${search}` }))
+    if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
+    return Number(parsed.data.data.result[0]?.value[1] ?? 0)
+  },
+  async listLabels(ask, { fromMs, untilMs }) {
+    const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
+    return names.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
+  },
+}
+
 export const loki: SourceKind = {
   kind: 'loki',
   title: 'Loki',
@@ -55,23 +82,6 @@ export const loki: SourceKind = {
     const { data } = names.parse(await ask({ path: '/loki/api/v1/labels' }))
     return `it answers queries; ${data.length} labels`
   },
-  tools: [
-    searchLogs({
-      readLines,
-      async countLines(ask, query, { fromMs, untilMs }) {
-        const seconds = Math.max(1, Math.round((untilMs - fromMs) / 1_000))
-        const search = new URLSearchParams({
-          query: `sum(count_over_time(${toLogql(query)} [${seconds}s]))`,
-          time: toNanoseconds(untilMs),
-        })
-        const parsed = counted.safeParse(await ask({ path: `/loki/api/v1/query?${search}` }))
-        if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
-        return Number(parsed.data.data.result[0]?.value[1] ?? 0)
-      },
-      async listLabels(ask, { fromMs, untilMs }) {
-        const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
-        return names.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
-      },
-    }),
-  ],
+  lastLines: (ask, subject, nowMs) => readLastLines(reader, ask, subject, nowMs),
+  tools: [searchLogs(reader)],
 }

@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { parseTime } from '../../domain/format.ts'
 import { type Ask, SourceError, type SourceKind } from '../kind.ts'
+import { readLastLines } from '../logs/last.ts'
 import {
   type LogAnswer,
   type LogQuery,
+  type LogReader,
   mostLines,
   quotePattern,
   quoteText,
@@ -75,6 +77,20 @@ async function readLines(ask: Ask, query: LogQuery, range: Range): Promise<LogAn
 const counted = z.looseObject({ total: z.coerce.number() })
 const names = z.looseObject({ values: z.array(z.looseObject({ value: z.string() })) })
 
+const reader: LogReader = {
+  readLines,
+  async countLines(ask, query, range) {
+    const form = { query: `${toLogsql(query)} | stats count() as total`, ...toTimes(range) }
+    const { rows, partial } = await askRows(ask, form)
+    const parsed = counted.safeParse(rows[0])
+    return parsed.success && partial.length === 0 ? parsed.data.total : null
+  },
+  async listLabels(ask, range) {
+    const path = `/select/logsql/field_names?${new URLSearchParams({ query: '*', ...toTimes(range) })}`
+    return names.parse(await ask({ path })).values.map(({ value }) => value)
+  },
+}
+
 export const victorialogs: SourceKind = {
   kind: 'victorialogs',
   title: 'VictoriaLogs',
@@ -87,19 +103,6 @@ export const victorialogs: SourceKind = {
     })
     return `it answers queries; ${counted.parse(rows[0] ?? { total: 0 }).total} lines in the last five minutes`
   },
-  tools: [
-    searchLogs({
-      readLines,
-      async countLines(ask, query, range) {
-        const form = { query: `${toLogsql(query)} | stats count() as total`, ...toTimes(range) }
-        const { rows, partial } = await askRows(ask, form)
-        const parsed = counted.safeParse(rows[0])
-        return parsed.success && partial.length === 0 ? parsed.data.total : null
-      },
-      async listLabels(ask, range) {
-        const path = `/select/logsql/field_names?${new URLSearchParams({ query: '*', ...toTimes(range) })}`
-        return names.parse(await ask({ path })).values.map(({ value }) => value)
-      },
-    }),
-  ],
+  lastLines: (ask, subject, nowMs) => readLastLines(reader, ask, subject, nowMs),
+  tools: [searchLogs(reader)],
 }
