@@ -91,8 +91,8 @@ export const requestShape = z.object({
   calls: z.enum(['many', 'single']).catch('many'),
   /** Of a server that knows no `parallel_tool_calls`. */
   parallel: z.enum(['sent', 'omitted']).catch('sent'),
-  /** How the form of a JSON answer is held: `response_format` with a schema, vLLM's `guided_json`, or by words alone. */
-  form: z.enum(['schema', 'guided', 'words']).catch('schema'),
+  /** How the form of a JSON answer is held: `response_format` with a schema, llama.cpp's `grammar`, vLLM's `guided_json`, or by words alone. */
+  form: z.enum(['schema', 'grammar', 'guided', 'words']).catch('schema'),
 })
 export type RequestShape = z.infer<typeof requestShape>
 
@@ -124,6 +124,7 @@ export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape
     ...(shape.stream === 'off' && { streaming: 'no' as const }),
     ...(shape.calls === 'single' && { parallel: 'no' as const }),
     ...(shape.form !== 'schema' && { schema: shape.form === 'guided' ? ('yes' as const) : ('no' as const) }),
+    ...(shape.form === 'grammar' && { grammar: 'yes' as const }),
   }
 }
 
@@ -141,6 +142,7 @@ export function shapeInWords(shape: RequestShape): string[] {
     ...(shape.stream === 'plain' ? ['a stream without stream_options'] : []),
     ...(shape.stream === 'off' ? ['no stream'] : []),
     ...(shape.calls === 'single' ? ['one call an answer'] : []),
+    ...(shape.form === 'grammar' ? ['a grammar for the form of an answer'] : []),
     ...(shape.form === 'guided' ? ['guided_json for the form of an answer'] : []),
     ...(shape.form === 'words' ? ['no schema of an answer'] : []),
     ...(shape.reasoning === 'empty' ? ['an empty reasoning_content in answers'] : []),

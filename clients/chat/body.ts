@@ -1,4 +1,5 @@
 import type { ChatMessage, ChatTool, RequestShape } from '../../domain/chat.ts'
+import { toGrammar } from './grammar.ts'
 
 type Asked = {
   model: string
@@ -40,6 +41,7 @@ function offered(shape: RequestShape, tools: ChatTool[], isOneCall: boolean): Re
 
 function formed({ form }: RequestShape, schema: Record<string, unknown>): Record<string, unknown> {
   if (form === 'words') return {}
+  if (form === 'grammar') return { grammar: toGrammar(schema) }
   if (form === 'guided') return { guided_json: schema }
   return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }
 }

@@ -57,7 +57,7 @@ export function isTooLong({ status, message, kind }: Refusal): boolean {
 }
 
 const refusing =
-  /unsupported|not (yet )?(support|implement)|disabled|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
+  /unsupported|fail|not (yet )?(support|implement)|disabled|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
 
 /**
  * The shape to ask with after this refusal, or null where it names nothing that asking otherwise would change. `askedTokens` is
@@ -83,6 +83,9 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
     return shape.calls === 'single' ? null : { ...shape, calls: 'single' }
   }
   if (refusal.status === 404 || refusal.status === 500) return null
+  // llama.cpp could not make a grammar of the schema: it gets one.
+  if (shape.form === 'schema' && /json[_ ]schema conversion|failed to parse grammar/i.test(message))
+    return { ...shape, form: 'grammar' }
   const named = namedParameter(refusal)
   if (named === null) return null
   if (named !== 'max_tokens' && named !== 'max_completion_tokens') return without(shape, named)
@@ -110,7 +113,11 @@ function without(
       return shape.form === 'guided' ? { ...shape, form: 'words' } : null
     case 'response_format':
     case 'json_schema':
-      return shape.form === 'schema' ? { ...shape, form: 'guided' } : null
+      return shape.form === 'schema' ? { ...shape, form: 'grammar' } : null
+    // llama.cpp speaks of its grammar, too, where it made one of the schema.
+    case 'grammar':
+      if (shape.form === 'schema') return { ...shape, form: 'grammar' }
+      return shape.form === 'grammar' ? { ...shape, form: 'guided' } : null
   }
 }
 
@@ -132,7 +139,7 @@ export function withoutLimit(shape: RequestShape): RequestShape {
 
 const parameters = [
   ...(['max_completion_tokens', 'max_tokens', 'temperature', 'stream_options', 'stream'] as const),
-  ...(['parallel_tool_calls', 'response_format', 'json_schema', 'guided_json'] as const),
+  ...(['parallel_tool_calls', 'response_format', 'json_schema', 'guided_json', 'grammar'] as const),
 ]
 type Parameter = (typeof parameters)[number]
 const namedIn = new RegExp(`\\b(${parameters.join('|')})\\b`)

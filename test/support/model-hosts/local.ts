@@ -1,6 +1,6 @@
 import { type Answered, type Asked, callsOf, type ModelHost, tokensOf, unknownOf } from './host.ts'
 
-type LlamaCppOptions = { window: number; isLoading?: () => boolean; hasJinja?: boolean }
+type LlamaCppOptions = { window: number; isLoading?: () => boolean; hasJinja?: boolean; takesSchema?: boolean }
 
 /** `llama-server`: a slot's `n_ctx` stands in `/props`, while the list of models names what the model was trained with. */
 export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
@@ -34,6 +34,9 @@ export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
     if (options.isLoading?.()) return refused(503, 'Loading model', 'unavailable_error')
     if (options.hasJinja === false && asked.tools)
       return refused(500, 'tools param requires --jinja flag', 'server_error')
+    // Builds of early 2025 said this of a schema alone.
+    if (options.takesSchema === false && 'response_format' in asked)
+      return refused(400, 'Either "json_schema" or "grammar" can be specified, but not both', 'invalid_request_error')
     return tooLong(options, asked)
   },
   answer: (spoken, asked) => ({
@@ -53,6 +56,28 @@ export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
     timings: { prompt_n: 20, prompt_ms: 180.2, predicted_n: 40, predicted_ms: 900.1, predicted_per_second: 44.4 },
   }),
 })
+
+/** What a grammar lets a model write, as an expression: rules that contain themselves are written out four deep. */
+export function allowedBy(grammar: string): RegExp {
+  const rules = new Map(
+    grammar
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/ ::= (.*)/s) as [string, string]),
+  )
+  const expand = (name: string, inside: readonly string[]): string => {
+    const body = rules.get(name)
+    if (body === undefined) throw new Error(`the grammar has no rule ${name}`)
+    if (inside.filter((each) => each === name).length > 3) return '(?!)'
+    const tokens = body.match(/"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|[a-z0-9-]+|[()|*?+]/g) ?? []
+    const parts = tokens.map((token) => {
+      if (token.startsWith('"')) return (JSON.parse(token) as string).replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
+      return /^[[()|*?+]/.test(token) ? token.replace(/^\($/, '(?:') : expand(token, [...inside, name])
+    })
+    return `(?:${parts.join('')})`
+  }
+  return new RegExp(`^${expand('root', [])}$`)
+}
 
 function tooLong({ window }: LlamaCppOptions, asked: Asked): Answered | null {
   const count = tokensOf(asked)
