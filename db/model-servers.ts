@@ -1,11 +1,13 @@
 import { sql } from 'kysely'
 import {
   abilitiesOf,
+  type LearnedProfile,
   type ModelAbilities,
   plainShape,
   type RequestShape,
-  requestShape,
+  readShape,
   type SeenAbilities,
+  type ServedModel,
 } from '../domain/chat.ts'
 import type { Severity } from '../domain/incident.ts'
 import { type Db, now, onceNow, type Trx } from './connect.ts'
@@ -40,7 +42,7 @@ const due = sql<boolean>`(model_profile.read_at is null or model_profile.read_at
   secs => case when model_profile.is_provisional then ${sql.lit(provisionalSeconds)} else ${sql.lit(readEverySeconds)} end))`
 
 /** Everything known of a model, the same for every worker. */
-export async function modelProfile(db: Db, { server, model }: ModelKey): Promise<ModelProfile> {
+export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): Promise<ModelProfile> {
   const row = await db
     .selectFrom('modelProfile')
     .select(['shape', 'identity', 'windowTokens', 'windowSource', 'refusedWindow', 'cutsSilently', 'isProvisional'])
@@ -63,7 +65,7 @@ export async function modelProfile(db: Db, { server, model }: ModelKey): Promise
   }
   const { windowTokens, refusedWindow } = row
   const isRefused = refusedWindow !== null && (windowTokens === null || refusedWindow <= windowTokens)
-  const shape = row.isFresh ? requestShape.parse(row.shape) : plainShape
+  const shape = row.isFresh ? readShape(row.shape) : plainShape
   return {
     shape,
     abilities: abilitiesOf(row.abilities, shape),
@@ -81,14 +83,15 @@ export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | n
   const row = await db
     .selectFrom('modelProfile')
     .select(['server', 'model'])
-    .orderBy(sql`read_at desc nulls last`)
+    .where('readAt', 'is not', null)
+    .orderBy('readAt', 'desc')
     .limit(1)
     .executeTakeFirst()
   return row ? { ...row, ...(await modelProfile(db, row)) } : null
 }
 
 /** Keeps how the server wants its requests. */
-export async function keepShape(db: Db, key: ModelKey, shape: RequestShape): Promise<void> {
+export async function keepShape(db: Db | Trx, key: ModelKey, shape: RequestShape): Promise<void> {
   const kept = { shape: JSON.stringify(shape), shapeAt: now }
   await db
     .insertInto('modelProfile')
@@ -109,17 +112,10 @@ export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
   return taken !== undefined
 }
 
-export type Served = {
-  windowTokens: number | null
-  source: string | null
-  identity: string
-  cutsSilently: boolean
-  isProvisional: boolean
-  abilities: SeenAbilities
-}
+export type Served = ServedModel
 
 /** Keeps what a server said of its model. When it is another one than before, all that was learned of the earlier one goes. */
-export async function keepServed(db: Db, key: ModelKey, served: Served): Promise<void> {
+export async function keepServed(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served
   const said = JSON.stringify(served.abilities)
   const isOther = sql<boolean>`model_profile.identity is not null and model_profile.identity <> ${identity}`
@@ -141,7 +137,7 @@ export async function keepServed(db: Db, key: ModelKey, served: Served): Promise
 }
 
 /** Keeps what an answer showed that the server can do, beside what is known. */
-export async function keepAbilities(db: Db, key: ModelKey, seen: SeenAbilities): Promise<void> {
+export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbilities): Promise<void> {
   const abilities = JSON.stringify(seen)
   await db
     .insertInto('modelProfile')
@@ -152,6 +148,23 @@ export async function keepAbilities(db: Db, key: ModelKey, seen: SeenAbilities):
         .doUpdateSet({ abilities: sql<string>`model_profile.abilities || ${abilities}::jsonb` }),
     )
     .execute()
+}
+
+/**
+ * Keeps what a check learned, beside what runs have learned: a check has short conversations and asks for less. It does not count as a reading of
+ * the worker, so that a model that was only checked is none that is in use.
+ */
+export async function keepLearned(
+  trx: Trx,
+  key: ModelKey,
+  { shape, abilities, served }: LearnedProfile,
+): Promise<void> {
+  await keepAbilities(trx, key, {})
+  if (served) await keepServed(trx, key, served)
+  await keepAbilities(trx, key, abilities)
+  if (Object.keys(shape).length === 0) return
+  const { shape: known } = await modelProfile(trx, key)
+  await keepShape(trx, key, { ...known, ...shape })
 }
 
 /** Keeps the window that a refusal named. */

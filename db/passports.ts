@@ -1,12 +1,12 @@
-import { type Passport, passport, type StoredPassport } from '../domain/passport.ts'
+import { passport, type SentPassport, type StoredPassport } from '../domain/passport.ts'
 import { cleanse } from '../safety/cleanse.ts'
 import { recordAudit } from './audit.ts'
 import { type Db, now } from './connect.ts'
-import type { ModelKey } from './model-servers.ts'
+import { keepLearned, type ModelKey } from './model-servers.ts'
 
-/** Keeps what was measured in place of an earlier result of the same model, and who measured it in the audit. */
-export async function keepPassport(db: Db, measured: Passport, who: string): Promise<StoredPassport> {
-  const clean = cleanse(measured)
+/** Keeps what was measured in place of an earlier result of the same model, what was learned of its server, and who measured it in the audit. */
+export async function keepPassport(db: Db, sent: SentPassport, who: string): Promise<StoredPassport> {
+  const { profile, ...clean } = cleanse(sent)
   const { server, model, grade } = clean
   const kept = { grade, measured: JSON.stringify(clean), measuredBy: cleanse(who), measuredAt: now }
   return await db.transaction().execute(async (trx) => {
@@ -16,6 +16,7 @@ export async function keepPassport(db: Db, measured: Passport, who: string): Pro
       .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet(kept))
       .returning('measuredAt')
       .executeTakeFirstOrThrow()
+    if (profile) await keepLearned(trx, { server, model }, profile)
     const detail = `Grade ${grade}, ${clean.points} of ${clean.outOf} points`
     await recordAudit(trx, { who, what: 'model.checked', subject: `${model} at ${server}`.slice(0, 300), detail })
     return { ...clean, measuredAt }

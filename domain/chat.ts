@@ -69,34 +69,56 @@ export type LiveAnswer = z.infer<typeof liveAnswer>
  * How a server of models wants its requests where it differs from what most take. Every word is one of ours: what a server says
  * chooses among them and adds nothing.
  */
-export const requestShape = z.object({
+export const requestShape = z.strictObject({
   /** The name of the limit of an answer. */
-  limit: z.enum(['max_tokens', 'max_completion_tokens', 'none']).catch('max_tokens'),
+  limit: z.enum(['max_tokens', 'max_completion_tokens', 'none']),
   /** The largest limit the server takes. */
-  mostTokens: z.number().int().positive().nullable().catch(null),
+  mostTokens: z.number().int().positive().nullable(),
   /** The limit times this, for a model that reasons before it answers and whose server counts both. */
-  headroom: z.number().int().min(1).max(16).catch(1),
-  temperature: z.enum(['sent', 'omitted']).catch('sent'),
+  headroom: z.number().int().min(1).max(16),
+  temperature: z.enum(['sent', 'omitted']),
   /** `merged`: the template knows no system message, so its text leads the first message of the user. */
-  system: z.enum(['sent', 'merged']).catch('sent'),
+  system: z.enum(['sent', 'merged']),
   /** `alternating`: the template takes no two messages of the user in a row. */
-  turns: z.enum(['free', 'alternating']).catch('free'),
+  turns: z.enum(['free', 'alternating']),
   /** `nine`: letters and digits, nine of them, as Mistral's templates count. */
-  callIds: z.enum(['own', 'nine']).catch('own'),
+  callIds: z.enum(['own', 'nine']),
   /** `empty`: an answer with calls goes back with an empty `reasoning_content`, which DeepSeek insists on. */
-  reasoning: z.enum(['omitted', 'empty']).catch('omitted'),
+  reasoning: z.enum(['omitted', 'empty']),
   /** `plain`: the server streams, and takes no `stream_options`, so that it may count no tokens. `off`: it answers whole. */
-  stream: z.enum(['usage', 'plain', 'off']).catch('usage'),
+  stream: z.enum(['usage', 'plain', 'off']),
   /** `single`: the template takes one call an answer, so the history shows one each and no more is asked for. */
-  calls: z.enum(['many', 'single']).catch('many'),
+  calls: z.enum(['many', 'single']),
   /** Of a server that knows no `parallel_tool_calls`. */
-  parallel: z.enum(['sent', 'omitted']).catch('sent'),
+  parallel: z.enum(['sent', 'omitted']),
   /** How the form of a JSON answer is held: `response_format` with a schema, llama.cpp's `grammar`, vLLM's `guided_json`, or by words alone. */
-  form: z.enum(['schema', 'grammar', 'guided', 'words']).catch('schema'),
+  form: z.enum(['schema', 'grammar', 'guided', 'words']),
 })
 export type RequestShape = z.infer<typeof requestShape>
 
-export const plainShape: RequestShape = requestShape.parse({})
+export const plainShape: RequestShape = {
+  limit: 'max_tokens',
+  mostTokens: null,
+  headroom: 1,
+  temperature: 'sent',
+  system: 'sent',
+  turns: 'free',
+  callIds: 'own',
+  reasoning: 'omitted',
+  stream: 'usage',
+  calls: 'many',
+  parallel: 'sent',
+  form: 'schema',
+}
+
+/** A shape as a row holds it: what it does not say, or says in words of another version, is plain. */
+export function readShape(stored: Record<string, unknown>): RequestShape {
+  const known = Object.entries(requestShape.shape).flatMap(([name, field]) => {
+    const read = field.safeParse(stored[name])
+    return read.success ? [[name, read.data] as const] : []
+  })
+  return { ...plainShape, ...Object.fromEntries(known) }
+}
 
 const can = z.enum(['yes', 'no', 'unknown'])
 /** What a server can do with a model, as it says itself or as its answers and refusals showed. */
@@ -114,7 +136,34 @@ export const modelAbilities = z.object({
 })
 export type ModelAbilities = z.infer<typeof modelAbilities>
 /** What was seen of some of them; what was not seen is left out. */
-export type SeenAbilities = Partial<Record<keyof ModelAbilities, 'yes' | 'no'>>
+export const seenAbilities = z.partialRecord(modelAbilities.keyof(), z.enum(['yes', 'no']))
+export type SeenAbilities = z.infer<typeof seenAbilities>
+
+/** What a server says of itself and of a model. */
+export const servedModel = z.strictObject({
+  /** Tokens of question and answer together; null where it does not say. */
+  windowTokens: z.number().int().positive().nullable(),
+  /** Where that stands, for people. */
+  source: z.string().max(200).nullable(),
+  /** Another value means another model or another server: what was learned of the earlier one counts no more. */
+  identity: z.string().max(1_000),
+  /** It cuts off what does not fit, and says nothing. */
+  cutsSilently: z.boolean(),
+  /** Not yet known for good: Ollama decides when it loads the model. */
+  isProvisional: z.boolean(),
+  /** What it says it can do. */
+  abilities: seenAbilities,
+})
+export type ServedModel = z.infer<typeof servedModel>
+
+/** What a check of a model learned of its server on the way: how it wants requests, where that is not plain, what it can do, and what it says. */
+export const learnedProfile = z.strictObject({
+  shape: requestShape.partial(),
+  abilities: seenAbilities,
+  /** Null: it could not be asked. */
+  served: servedModel.nullable(),
+})
+export type LearnedProfile = z.infer<typeof learnedProfile>
 
 /** All that is known: what a server refused (the shape) counts more than what it says. */
 export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape): ModelAbilities {

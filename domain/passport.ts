@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { learnedProfile } from './chat.ts'
 import { mostPoints } from './status-words.ts'
 
 /** What a model was measured to do, before it is trusted with an incident: a grade, the reason for each point lost, and what it takes. */
@@ -41,6 +42,10 @@ export const passport = z.strictObject({
   seconds: z.number().min(0),
 })
 export type Passport = z.infer<typeof passport>
+
+/** As it is sent: with what the check learned of the server on the way, which belongs to its profile and not to the passport. */
+export const sentPassport = passport.extend({ profile: learnedProfile.optional() })
+export type SentPassport = z.infer<typeof sentPassport>
 
 /** As it is stored: with the time it was measured, ISO 8601. */
 export const storedPassport = passport.extend({ measuredAt: z.string() })

@@ -3,7 +3,7 @@ import { keepPassport, passportOf } from '../../db/passports.ts'
 import type { Scope } from '../../db/scope.ts'
 import { storedSettings } from '../../db/settings.ts'
 import { shapeInWords } from '../../domain/chat.ts'
-import { passport, type StoredPassport, storedPassport, warnOfModel } from '../../domain/passport.ts'
+import { type StoredPassport, sentPassport, storedPassport, warnOfModel } from '../../domain/passport.ts'
 import { type ModelGrade, type ModelList, modelList } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -77,9 +77,10 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
     permission: 'write_config',
     tag: 'health',
     summary: 'Stores what "nightshift model check" measured',
-    description: 'In place of an earlier result of the same model at the same server. `server` holds no credentials.',
-    body: passport,
-    bodyExample: sent,
+    description:
+      'In place of an earlier result of the same model at the same server. `server` holds no credentials. `profile` is what the check learned of the server, which the workers use from then on.',
+    body: sentPassport,
+    bodyExample: { ...sent, profile: { shape: { stream: 'plain' }, abilities: { tools: 'yes' }, served: null } },
     answer: storedPassport,
     example,
     async run({ body, principal }) {

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
 import { ping } from '../../db/connect.ts'
 import { backlogOf, modelHealth } from '../../db/metrics.ts'
-import { lastProfile, slotsNow } from '../../db/model-servers.ts'
+import { lastProfile, modelProfile, slotsNow } from '../../db/model-servers.ts'
 import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
 import { listSources } from '../../db/sources.ts'
@@ -154,7 +154,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
     backlogOf(scope),
     modelHealth(db),
     slotsNow(db),
-    lastProfile(db),
+    deps.modelInUse ? modelProfile(db, deps.modelInUse) : lastProfile(db),
     readSettings(db, deps.environment),
     runs.queue?.(askWithinMs) ?? null,
     runs.isReachable(askWithinMs),

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { baseUrlOf, serverName } from '../../clients/model.ts'
+import { abilitiesOf, type LearnedProfile, plainShape, shapeInWords } from '../../domain/chat.ts'
 import { formatNumber } from '../../domain/format.ts'
-import { type Passport, type Prediction, type Prices, predict } from '../../domain/passport.ts'
+import { type Passport, type Prediction, type Prices, predict, type SentPassport } from '../../domain/passport.ts'
 import { priceOf } from '../../domain/price.ts'
 import type { ModelList } from '../../domain/status.ts'
 import { describeAbilities, describePassport } from '../../domain/status-words.ts'
@@ -102,9 +103,10 @@ async function check(options: Options): Promise<void> {
     allMs: (usualLimits.allMs * options.minutes) / 5,
   }
   if (!options.json) printNote(`Asking ${inert(server.model)} at ${inert(at)}, ${options.minutes} min at most.`)
+  const ports = openPorts(server)
   const measured = await checkModel(
     {
-      ...openPorts(server),
+      ...ports,
       tell(done, of, { name, points, seconds }) {
         if (!options.json)
           printNote(`${`${done}/${of}`.padStart(5)}  ${name.padEnd(22)} ${points} points, ${seconds} s`)
@@ -115,9 +117,13 @@ async function check(options: Options): Promise<void> {
     limits,
   )
   const predicted = predict(measured, options.turns, prices)
-  const notStored = await store(options, measured)
-  if (options.json) printJson({ ...measured, predicted, stored: notStored === null })
-  else printPassport(measured, predicted)
+  const profile = await ports.learned()
+  const notStored = await store(options, { ...measured, profile })
+  if (options.json) printJson({ ...measured, profile, predicted, stored: notStored === null })
+  else {
+    printPassport(measured, predicted)
+    print(`Its server: ${inert(describeLearned(profile))}`)
+  }
   if (notStored !== null) printNote(`Not stored: ${inert(notStored)}`)
 }
 
@@ -149,13 +155,21 @@ function serverOf(options: Options): ModelServer {
 }
 
 /** Stores it where a Nightshift is reached. Answers why it could not, or null. */
-async function store(options: Options, measured: Passport): Promise<string | null> {
+async function store(options: Options, measured: SentPassport): Promise<string | null> {
   try {
     await connect(options).api.put('/api/v1/model/passport', measured)
     return null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
+}
+
+function describeLearned({ shape, abilities, served }: LearnedProfile): string {
+  const whole = { ...plainShape, ...shape }
+  const can = describeAbilities(abilitiesOf({ ...served?.abilities, ...abilities }, whole))
+  const window = served?.windowTokens ? `; window ${formatNumber(served.windowTokens)}` : ''
+  const asked = shapeInWords(whole)
+  return `${can}${window}${asked.length > 0 ? `; asked with ${asked.join(', ')}` : ''}.`
 }
 
 function printPassport(measured: Passport, predicted: Prediction | null): void {

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { ModelError } from '../../clients/chat/refused-request.ts'
+import { readServedModel } from '../../clients/chat/window.ts'
 import { request } from '../../clients/http.ts'
-import { baseUrlOf, createModelClient } from '../../clients/model.ts'
+import { baseUrlOf, createModelClient, type ShapeMemory } from '../../clients/model.ts'
+import { type LearnedProfile, plainShape, type RequestShape, type SeenAbilities } from '../../domain/chat.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
 import { type Asked, answerTokensAtMost, type CheckPorts } from '../../model/passport/check.ts'
+import { answerForm } from '../../model/protocol.ts'
 import { noFacts } from '../../prompts/platform.ts'
 import { readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { describedTools, splitTools, tools } from '../../tools/registry.ts'
@@ -26,10 +29,16 @@ const mostWaitMs = 10_000
 const mostAway = 3
 
 /** The product's own client, prompt and tools, for the check. */
-export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> {
+export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { learned(): Promise<LearnedProfile> } {
   const prompts = readPrompts()
   const described = describedTools(null)
-  const client = createModelClient({ ...server, timeoutMs: 3_600_000 })
+  const known: { shape: RequestShape; abilities: SeenAbilities } = { shape: plainShape, abilities: {} }
+  const memory: ShapeMemory = {
+    recall: async () => known.shape,
+    keep: async (_model, shape) => void Object.assign(known, { shape }),
+    note: async (_model, seen) => void Object.assign(known.abilities, seen),
+  }
+  const client = createModelClient({ ...server, timeoutMs: 3_600_000, memory })
   let away = 0
   return {
     opening({ kind, context }, protocol) {
@@ -56,7 +65,7 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> {
       const complete = () =>
         client.complete({
           messages,
-          ...(offered.length > 0 && { tools: offered }),
+          ...(offered.length > 0 ? { tools: offered } : { form: answerForm }),
           temperature: server.temperature,
           maxTokens: answerTokensAtMost,
           mostTokens: answerTokensAtMost * 16,
@@ -71,6 +80,13 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> {
         'error',
         `The server of the model went away: ${said} Nothing was stored; look at its log.`,
       )
+    },
+    async learned() {
+      const served = await readServedModel({ ...server, baseUrl: baseUrlOf(server.baseUrl) })
+      const shape = Object.fromEntries(
+        Object.entries(known.shape).filter(([name, value]) => value !== plainShape[name as keyof RequestShape]),
+      )
+      return { shape, abilities: known.abilities, served }
     },
   }
 }

@@ -1,22 +1,6 @@
-import type { SeenAbilities } from '../../domain/chat.ts'
+import type { SeenAbilities, ServedModel } from '../../domain/chat.ts'
 import type { AddressPolicy } from '../address.ts'
 import { request } from '../http.ts'
-
-/** What a server says of itself and of a model. */
-export type ServedModel = {
-  /** Tokens of question and answer together; null where it does not say. */
-  windowTokens: number | null
-  /** Where that stands, for people. */
-  source: string | null
-  /** Another value means another model or another server: what was learned of the earlier one counts no more. */
-  identity: string
-  /** It cuts off what does not fit, and says nothing. */
-  cutsSilently: boolean
-  /** Not yet known for good: Ollama decides when it loads the model. */
-  isProvisional: boolean
-  /** What it says it can do. */
-  abilities: SeenAbilities
-}
 
 type Where = { baseUrl: string; apiKey: string; model: string; allow?: AddressPolicy }
 type Json = Record<string, unknown>

@@ -1,10 +1,13 @@
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { declareModels, keepAbilities, leaveAlone } from '../../db/model-servers.ts'
+import { declareModels, keepAbilities, keepShape, leaveAlone, modelProfile } from '../../db/model-servers.ts'
 import { passportOf } from '../../db/passports.ts'
+import { plainShape } from '../../domain/chat.ts'
 import { runbookServer } from '../../lab/runbook/server.ts'
 import { warnOfGrade } from '../../worker/workers.ts'
 import { eventually } from '../support/directory.ts'
+import { runHost } from '../support/model-hosts/host.ts'
+import { llamaCpp } from '../support/model-hosts/local.ts'
 import { hostile, runCli, startCli, useServedApi } from './run-cli.ts'
 
 const modelServer = runbookServer(0)
@@ -131,6 +134,40 @@ test('the API takes no address with a password, and no passport of another shape
   expect(await put({ ...measured, grade: 'A+' })).toBe(422)
   const named = { ...measured, model: hostile }
   expect(await put(named)).toBe(200)
+})
+
+test('a check teaches how the server wants its requests and what it can do, so that Health knows before a run asks', async () => {
+  const running = await runHost(llamaCpp({ window: 16_384, takesSchema: false }), ({ grammar }) =>
+    typeof grammar === 'string'
+      ? { content: '{"tool_call":{"name":"get_shard","parameters":{"id":"db-fra-2"}}}' }
+      : { calls: [{ name: 'get_shard', arguments: { id: 'db-fra-2' } }] },
+  )
+  const model = 'qwen3-8b.gguf'
+  const server = `${running.url}/v1`
+  const before = { ...inUse }
+  Object.assign(inUse, { server, model })
+  const shown = async () => (await api.get('/status')).body.model as unknown as Record<string, unknown>
+  expect(await shown()).toMatchObject({ abilities: expect.objectContaining({ tools: 'unknown' }), windowTokens: null })
+  const asked = ['model', 'check', '--base-url', running.url, '--model', model]
+  const viewer = await runCli(asked, api.as('viewer'))
+  expect(viewer.stderr).toContain('Not stored')
+  expect(await shown()).toMatchObject({ windowTokens: null, learned: [] })
+  const { stdout } = await runCli(asked, api.as('admin'))
+  expect(stdout).toMatch(
+    /Its server: tool calls, grammar, counts tokens.*; not: JSON schema; window 16,384; asked with a grammar/,
+  )
+  expect(await shown()).toMatchObject({
+    abilities: { tools: 'yes', grammar: 'yes', schema: 'no', usage: 'yes' },
+    windowTokens: 16_384,
+    learned: ['a grammar for the form of an answer'],
+  })
+  // What runs have learned stays, and the workers still ask the server themselves.
+  await keepShape(api.db, { server, model }, { ...plainShape, form: 'grammar', callIds: 'nine' })
+  await runCli(asked, api.as('admin'))
+  const profile = await modelProfile(api.db, { server, model })
+  expect([profile.shape.callIds, profile.shape.form, profile.isDue]).toEqual(['nine', 'grammar', true])
+  Object.assign(inUse, before)
+  await running.stop()
 })
 
 test('the list says who stands in for whom, who is left alone, and which setting names nobody; no key is in it', async () => {
