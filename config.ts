@@ -132,6 +132,7 @@ export function modelsOf(
     baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9',
     model: config.LLM_MODEL,
     apiKey: config.LLM_API_KEY,
+    protocol: config.LLM_PROTOCOL,
     file: config.LLM_SERVERS_FILE,
   }
   const { models, problems } = readModels(given, environment)

@@ -15,16 +15,18 @@ import type { EscalationCode } from '../workflows/outcome.ts'
 import { NonRetryable, patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './failure.ts'
 import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
+import { protocolOf, type RoutedModel } from './model-routes.ts'
 import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 
 type ContextDeps = {
   db: Db
   prompts: Prompts
+  /** Of models that declare none. */
   protocol: 'native' | 'json'
   model: string
-  /** Those that settings may name, by their declared names; `model` is the default. */
-  models?: ReadonlyMap<string, string>
+  /** Those that settings may name, by their declared names; `model` is the default, which is called `default` among them. */
+  models?: ReadonlyMap<string, Pick<RoutedModel, 'model' | 'protocol' | 'served'>>
   environment: EnvironmentDefaults
   /** Without it nothing is asked of sources. */
   core?: CorePort
@@ -76,21 +78,22 @@ export function contextActivities(deps: ContextDeps) {
 export type ContextActivities = ReturnType<typeof contextActivities>
 
 async function assemble(deps: ContextDeps, incidentId: string, attempt: number): Promise<RunLimits> {
-  const { db, prompts, protocol, environment } = deps
+  const { db, prompts, environment } = deps
   await assertOwnRun(db, { incidentId, attempt })
   const settings = await readSettings(db, environment)
   const incident = await incidentById(db, incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
+  const timeBudgetMs = settings.value<number>('agent.time_budget') * 1000
+  const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
+  const stored = await eventByStepKey(db, key, 'context_assembled')
+  if (stored) return { timeBudgetMs, maxTurns: stored.metadata.maxTurns }
+
+  const { model, route, protocol, unknown } = await modelOfRun(deps, settings, { incidentId, attempt }, incident.type)
   const limits = {
     // An answer of the JSON protocol holds one call, where others hold several.
     maxTurns: settings.value<number>('agent.max_turns', incident.type) * (protocol === 'json' ? callsUsual : 1),
-    timeBudgetMs: settings.value<number>('agent.time_budget') * 1000,
+    timeBudgetMs,
   }
-  const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
-  const stored = await eventByStepKey(db, key, 'context_assembled')
-  if (stored) return { ...limits, maxTurns: stored.metadata.maxTurns }
-
-  const { model, route, unknown } = await modelOfRun(deps, settings, { incidentId, attempt }, incident.type)
   const { context, parts, hintFrom, jobs, hasFittingJob, runbooks } = await gatherContext(deps, incident)
   const kind = inventoryKind.safeParse(incident.resource?.kind).data ?? null
   const about = { type: incident.type, kind, jobs, hasFittingJob, runbook: runbooks?.chosen?.body ?? null }
@@ -130,20 +133,23 @@ const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => (
 
 /** The model that the settings give this run to: by its type first, then by its role. A name that nobody declares is the default, and is said. */
 async function modelOfRun(
-  { db, model, models }: ContextDeps,
+  { db, model, models, protocol }: ContextDeps,
   settings: SettingsReader,
   run: Run,
   type: string,
-): Promise<{ model: string; route: string | null; unknown: string | null }> {
+): Promise<{ model: string; route: string | null; protocol: 'native' | 'json'; unknown: string | null }> {
   const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0), 'claimed')
   const role = claimed?.metadata.role ?? 'leader'
   const byType = settings.effective('agent.model.type', type)
   const { key, value } = byType.value === null ? settings.effective(`agent.model.${role}`) : byType
-  if (typeof value !== 'string' || !models) return { model, route: null, unknown: null }
-  const named = models.get(value)
-  if (named !== undefined) return { model: named, route: value, unknown: null }
-  const unknown = `${key} names ${value}, which LLM_SERVERS_FILE does not declare: the default model is asked`
-  return { model, route: null, unknown }
+  const wanted = typeof value === 'string' && models ? value : null
+  const named = wanted === null ? undefined : models?.get(wanted)
+  const asked = named ?? models?.get('default')
+  const by = asked ? await protocolOf(asked, protocol) : protocol
+  if (wanted === null) return { model, route: null, protocol: by, unknown: null }
+  if (named) return { model: named.model, route: wanted, protocol: by, unknown: null }
+  const unknown = `${key} names ${wanted}, which LLM_SERVERS_FILE does not declare: the default model is asked`
+  return { model, route: null, protocol: by, unknown }
 }
 
 async function escalate(

@@ -13,9 +13,24 @@ export type RoutedModel = {
   name: string
   model: string
   fallbacks: readonly string[]
+  /** As it is declared; without it that of the run. */
+  protocol?: ModelProtocol
   client: ModelClient
   served: ServedModels
 }
+
+/** The protocol of a run that begins with this model. `auto` asks what is known of its server, which may ask the server. */
+export async function protocolOf(
+  { protocol, model, served }: Pick<RoutedModel, 'protocol' | 'model' | 'served'>,
+  usual: RunProtocol,
+): Promise<RunProtocol> {
+  if (protocol !== 'auto') return protocol ?? usual
+  const { abilities } = await served.profile(model)
+  return abilities.tools === 'no' ? 'json' : 'native'
+}
+
+type RunProtocol = 'native' | 'json'
+type ModelProtocol = RunProtocol | 'auto'
 
 /** The first is the default. */
 export type ModelRoutes = readonly [RoutedModel, ...RoutedModel[]]
@@ -60,12 +75,19 @@ export function chooseModel<T extends { name: string }>(
   return fresh.find((each) => !isAway(each)) ?? fresh[0] ?? route.find((each) => weight(each) === least) ?? route[0]
 }
 
-/** The model of a context and those that stand in for it, in order. A name that is declared no more is the default. */
-export function routeOf(routes: ModelRoutes, name: string | undefined): [RoutedModel, ...RoutedModel[]] {
+/**
+ * The model of a context and those that stand in for it, in order. A name that is declared no more is the default. A run that was given tools
+ * goes to no model that takes none.
+ */
+export function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [RoutedModel, ...RoutedModel[]] {
   const byName = (wanted: string | undefined) => routes.find((each) => each.name === wanted)
   const first = byName(name) ?? routes[0]
-  return [first, ...first.fallbacks.flatMap((each) => byName(each) ?? [])]
+  const others = first.fallbacks.flatMap((each) => byName(each) ?? [])
+  return [first, ...others.filter((each) => protocol === 'json' || each.protocol !== 'json')]
 }
+
+/** How the run began: with which model, by which protocol. */
+type Begun = { route?: string; protocol: RunProtocol }
 
 /**
  * The model that this try asks. When it is another one than the try before asked, a row says so and why, and who did not answer is
@@ -76,9 +98,9 @@ export async function modelFor(
   routes: ModelRoutes,
   turn: Turn,
   events: readonly IncidentEvent[],
-  name: string | undefined,
+  begun: Begun,
 ): Promise<RoutedModel> {
-  const route = routeOf(routes, name)
+  const route = routeOf(routes, begun)
   if (route.length === 1) return route[0]
   const failures = failuresOf(events, turn.attempt)
   const away = await modelsAway(db)

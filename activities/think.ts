@@ -34,8 +34,7 @@ export function thinkActivities(deps: ThinkDeps) {
   const { db, slots } = deps
   /** The model that the run asks next, out of its rows. */
   const chosen = async (run: Run, turn: number, events: readonly IncidentEvent[]) => {
-    const { route } = contextOf(events, run.attempt)
-    return await modelFor(db, deps.models, { ...run, turn }, events, route)
+    return await modelFor(db, deps.models, { ...run, turn }, events, contextOf(events, run.attempt))
   }
   return {
     /**

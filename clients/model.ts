@@ -12,7 +12,7 @@ import type { AddressPolicy } from './address.ts'
 import { errorInBody, type ReadAnswer, readAnswer } from './chat/answer.ts'
 import { answerTokens, requestBody } from './chat/body.ts'
 import { correctedShape, readRefusal, withoutLimit } from './chat/refusal.ts'
-import { causeIn, ModelError, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
+import { causeIn, lacksTools, ModelError, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
 import { type AnswerStream, readStream } from './chat/stream.ts'
 import { receive } from './http.ts'
 
@@ -91,7 +91,10 @@ export function createModelClient(options: ModelOptions): ModelClient {
         // Kept once the server is content with it, or complains of something else than the request.
         if (repeat > 0 && !(isRefused && outcome.refusal.status < 429)) await memory.keep(asked.model, shape)
         if (!next) {
-          if (isRefused) throw refusedError(outcome, options.apiKey)
+          if (isRefused) {
+            if (asked.tools && lacksTools(outcome.refusal)) await memory.note?.(asked.model, { tools: 'no' })
+            throw refusedError(outcome, options.apiKey)
+          }
           const { isSpentOnReasoning, ...answer } = outcome
           // This prompt left no room for more; the next is cut so that it does.
           if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))

@@ -14,7 +14,12 @@ export type DeclaredModel = {
   apiKey: string
   /** Names of those that are asked while this one cannot be, in order. */
   fallbacks: string[]
+  protocol: ModelProtocol
 }
+
+/** How a model says its calls. `auto`: natively, unless its server is known to take no tools. */
+export type ModelProtocol = z.infer<typeof protocolSetting>
+const protocolSetting = z.enum(['auto', 'native', 'json'])
 
 export const modelName = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes 1 to 40 of a-z, 0-9, "_", "." and "-"')
 
@@ -36,16 +41,18 @@ const entry = z
       .regex(/^[A-Z_][A-Z0-9_]*$/, 'is no name of a variable')
       .optional(),
     fallbacks,
+    /** Without it LLM_PROTOCOL. */
+    protocol: protocolSetting.optional(),
   })
   .refine(({ keyFile, keyVariable }) => !keyFile || !keyVariable, 'has keyFile and keyVariable: keep one')
 
 const serversFile = z.strictObject({
   /** Of the model of LLM_BASE_URL and LLM_MODEL. */
-  default: z.strictObject({ fallbacks }).optional(),
+  default: z.strictObject({ fallbacks, protocol: protocolSetting.optional() }).optional(),
   models: z.array(entry).max(50).default([]),
 })
 
-type Given = { baseUrl: string; model: string; apiKey: string; file: string | undefined }
+type Given = { baseUrl: string; model: string; apiKey: string; protocol: 'native' | 'json'; file: string | undefined }
 
 /**
  * All models there are, the default first. `problems` has a line for each fault of the file, with its remedy; where there is one, the
@@ -55,8 +62,8 @@ export function readModels(
   given: Given,
   environment: Record<string, string | undefined>,
 ): { models: DeclaredModel[]; problems: string[] } {
-  const { baseUrl, model, apiKey, file } = given
-  const alone: DeclaredModel = { name: defaultModel, baseUrl, model, apiKey, fallbacks: [] }
+  const { baseUrl, model, apiKey, protocol, file } = given
+  const alone: DeclaredModel = { name: defaultModel, baseUrl, model, apiKey, protocol, fallbacks: [] }
   if (file === undefined) return { models: [alone], problems: [] }
   const read = readJson(file)
   if ('problem' in read) return { models: [alone], problems: [read.problem] }
@@ -69,9 +76,10 @@ export function readModels(
   const declared = parsed.data.models.map(({ keyFile, keyVariable, ...rest }): DeclaredModel => {
     const found = keyOf(keyFile, keyVariable, environment)
     if ('problem' in found) problems.push(`${rest.name}: ${found.problem}`)
-    return { ...rest, apiKey: 'key' in found ? found.key : '' }
+    return { ...rest, protocol: rest.protocol ?? protocol, apiKey: 'key' in found ? found.key : '' }
   })
-  const models = [{ ...alone, fallbacks: parsed.data.default?.fallbacks ?? [] }, ...declared]
+  const own = parsed.data.default
+  const models = [{ ...alone, fallbacks: own?.fallbacks ?? [], protocol: own?.protocol ?? protocol }, ...declared]
   const names = models.map(({ name }) => name)
   problems.push(
     ...names.filter((name, index) => names.indexOf(name) < index).map((name) => `${name} is declared twice`),
@@ -80,9 +88,20 @@ export function readModels(
         .filter((name) => name === each.name || !names.includes(name))
         .map((name) => `${each.name}: its fallback ${name} is ${name === each.name ? 'itself' : 'declared nowhere'}`),
     ),
+    ...models.flatMap((each) => protocolFaults(each, models)),
   )
   if (problems.length === 0) return { models, problems }
   return { models: [alone], problems: problems.map((each) => `LLM_SERVERS_FILE ${file}: ${each}`) }
+}
+
+/** A run keeps the protocol that it began with: tools cannot become words in the middle. The other way round any model can be asked. */
+function protocolFaults({ name, protocol, fallbacks: own }: DeclaredModel, models: readonly DeclaredModel[]): string[] {
+  if (protocol !== 'native') return []
+  const asWords = models.filter((each) => own.includes(each.name) && each.protocol === 'json')
+  return asWords.map(
+    (each) =>
+      `${name}: its fallback ${each.name} is asked by json, and a run of native keeps native: give both one protocol`,
+  )
 }
 
 function readJson(file: string): { value: unknown } | { problem: string } {

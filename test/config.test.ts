@@ -280,6 +280,14 @@ test('models are declared in a file, with their keys by reference; the default i
     { name: 'big', apiKey: 'sk-of-big', fallbacks: ['default'] },
     { name: 'cloud', apiKey: 'sk-of-cloud', fallbacks: [] },
   ])
+  const protocols = {
+    default: { fallbacks: ['big'], protocol: 'auto' },
+    models: [
+      { ...big, protocol: 'json' },
+      { ...big, name: 'b' },
+    ],
+  }
+  expect(read(protocols).models.map(({ protocol }) => protocol)).toEqual(['auto', 'json', 'native'])
   const faults: [unknown, RegExp][] = [
     ['{', /which is not JSON/],
     [{ models: [{ ...big, apiKey: 'sk-in-the-file' }] }, /models\.0: .*apiKey/],
@@ -289,6 +297,11 @@ test('models are declared in a file, with their keys by reference; the default i
     [{ models: [big, big] }, /big is declared twice/],
     [{ models: [{ ...big, fallbacks: ['gone'] }] }, /big: its fallback gone is declared nowhere/],
     [{ models: [{ ...big, fallbacks: ['big'] }] }, /big: its fallback big is itself/],
+    [{ models: [{ ...big, protocol: 'words' }] }, /models\.0\.protocol/],
+    [
+      { default: { fallbacks: ['big'] }, models: [{ ...big, protocol: 'json' }] },
+      /default: its fallback big is asked by json.*give both one protocol/,
+    ],
   ]
   for (const [content, fault] of faults) {
     const { problems } = read(content)

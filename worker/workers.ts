@@ -127,7 +127,12 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     prompts: readPrompts(),
     protocol: config.LLM_PROTOCOL,
     model: config.LLM_MODEL,
-    models: new Map(parts.models.map(({ name, model }) => [name, model])),
+    models: new Map(
+      parts.models.map(({ name, model, protocol, ...server }) => [
+        name,
+        { model, protocol, served: servedModels(db, server, log) },
+      ]),
+    ),
     environment,
     isEnabled,
   })
@@ -181,7 +186,7 @@ async function createModelWorker(parts: WorkerParts): Promise<Worker> {
 
 function routedModel(
   { config, db, log }: WorkerParts,
-  { name, model, fallbacks, ...server }: DeclaredModel,
+  { name, model, fallbacks, protocol, ...server }: DeclaredModel,
 ): RoutedModel {
   const served = servedModels(db, server, log)
   const client = createModelClient({
@@ -190,7 +195,7 @@ function routedModel(
     stallMs: config.LLM_STALL_SECONDS * 1000,
     memory: served.memory,
   })
-  return { name, model, fallbacks, client, served }
+  return { name, model, fallbacks, protocol, client, served }
 }
 
 /** Makes the Schedule and the search attributes, and makes them again when somebody changes them. Answers how to stop looking. */

@@ -18,7 +18,7 @@ export function refusedError({ refusal, headers }: RefusedRequest, apiKey: strin
   const said = lineOf(refusal.message, apiKey)
   const should = headers['x-should-retry']
   const [code, retryable] = codeOf(refusal)
-  const hint = code === 'bad_request' ? hintFor(refusal.message) : ''
+  const hint = code === 'bad_request' ? hintFor(refusal) : ''
   const message = `the model server answered ${refusal.status}${said ? `: ${said}` : ''}${hint}`
   return new ModelError(code, message, {
     status: refusal.status,
@@ -28,12 +28,15 @@ export function refusedError({ refusal, headers }: RefusedRequest, apiKey: strin
   })
 }
 
+/** Does it say that the server takes no tools with this model? */
+export const lacksTools = ({ message }: Pick<Refusal, 'message'>): boolean =>
+  /does not support tools|tool choice requires|tools param requires|support tool use|tools.*not supported/i.test(
+    message,
+  )
+
 /** Where the server cannot do what we need and a setting helps. */
-function hintFor(said: string): string {
-  const lacksTools =
-    /does not support tools|tool choice requires|tools param requires|support tool use|tools.*not supported/i
-  return lacksTools.test(said) ? ' (LLM_PROTOCOL=json asks without tools)' : ''
-}
+const hintFor = (refusal: Pick<Refusal, 'message'>): string =>
+  lacksTools(refusal) ? ' (LLM_PROTOCOL=json asks without tools)' : ''
 
 /** Why no answer came at all. */
 export function modelErrorOf(error: unknown): ModelError {
@@ -68,7 +71,7 @@ function codeOf(refusal: Refusal): [ModelError['code'], boolean] {
   // A limit a minute that the one request is beyond: waiting does not help, a shorter one does.
   if (status === 429) return /request too large/i.test(message) ? ['context_too_long', false] : ['rate_limited', true]
   if (isTooLong(refusal)) return ['context_too_long', false]
-  if (hintFor(message)) return ['bad_request', false]
+  if (lacksTools(refusal)) return ['bad_request', false]
   if (status === 409 || status >= 500) return ['unavailable', true]
   return ['bad_request', false]
 }

@@ -7,11 +7,12 @@ import { thinkActivities } from '../../activities/think.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { createModelClient } from '../../clients/model.ts'
 import { eventsOf } from '../../db/events.ts'
+import { modelProfile } from '../../db/model-servers.ts'
 import { putConfig } from '../../db/settings.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { type Answered, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
-import { vllm } from '../support/model-hosts/local.ts'
+import { ollama, vllm } from '../support/model-hosts/local.ts'
 
 describe('a run with a model and one that stands in', () => {
   const database = useDatabase()
@@ -19,6 +20,8 @@ describe('a run with a model and one that stands in', () => {
   afterEach(async () => {
     await Promise.all(hosts.splice(0).map((each) => each.stop()))
     await moveClock(database.owner, '0 days')
+    // The next server may get a port that one of these had.
+    await database.owner.deleteFrom('modelProfile').execute()
   })
   afterAll(closeConnections)
   const silent = { warn() {} }
@@ -45,7 +48,7 @@ describe('a run with a model and one that stands in', () => {
   async function run(given: ModelRoutes, role: 'leader' | 'follower' = 'leader') {
     const { db } = database
     const incidentId = await openedIncident(db)
-    const named = new Map(given.map(({ name, model }) => [name, model]))
+    const named = new Map(given.map((each) => [each.name, each]))
     const deps = { db, prompts: readPrompts(), protocol: 'native' as const, environment: {} }
     const { claim, assembleContext } = contextActivities({ ...deps, model: given[0].model, models: named })
     const { think } = thinkActivities({ db, models: given, temperature: 0, maxTokens: 500, contextTokens: null })
@@ -142,6 +145,60 @@ describe('a run with a model and one that stands in', () => {
     expect([model, route]).toEqual(['model-of-default', undefined])
     expect(detail).toContain('agent.model.type.disk_pressure names gone, which LLM_SERVERS_FILE does not declare')
   })
+
+  describe('says its calls as its model is declared to', () => {
+    const called: Spoken = { content: '{"tool_call":{"name":"list_hosts","parameters":{}}}' }
+    const protocolOfRun = async ({ rows }: Awaited<ReturnType<typeof run>>) => {
+      const row = (await rows()).find(({ kind }) => kind === 'context_assembled')
+      return row?.kind === 'context_assembled' ? [row.metadata.protocol, row.metadata.maxTurns] : []
+    }
+
+    test('a model of json gets words, one call each and four times the turns, beside a default of native', async () => {
+      const [big, small] = [await host(() => look), await host(() => called)]
+      const [first, second] = models(big, small)
+      const given: ModelRoutes = [first, { ...second!, protocol: 'json' }]
+      await database.owner.deleteFrom('platformConfig').execute()
+      await putConfig(database.db, { ...follower, actor: 'test', reason: null, ifVersion: null })
+      const [leader, following] = [await run(given), await run(given, 'follower')]
+      expect([await protocolOfRun(leader), await protocolOfRun(following)]).toEqual([
+        ['native', 10],
+        ['json', 40],
+      ])
+      expect([await leader.tried(1, 1), await following.tried(1, 1)]).toEqual(['calls', 'calls'])
+      expect([big.asked[0]!.tools !== undefined, small.asked[0]!.tools]).toEqual([true, undefined])
+      expect(JSON.stringify(small.asked[0]!.messages)).toContain('## Tools')
+      // What was given tools does not go on with a model that takes words alone.
+      await leader.tried(2, 1)
+      await big.stop()
+      hosts.splice(hosts.indexOf(big), 1)
+      const before = small.asked.length
+      for (const attempt of [1, 2, 3]) expect(await leader.tried(3, attempt)).toBe('MODEL_UNAVAILABLE')
+      expect(small.asked).toHaveLength(before)
+      await database.owner.deleteFrom('platformConfig').execute()
+    })
+
+    test('auto is native until the server says that it takes no tools, and json for the runs after that', async () => {
+      const server = await runHost(ollama({ parameter: 32_768, takesTools: false }), () => called)
+      hosts.push(server)
+      const [first] = models(server, server)
+      const given: ModelRoutes = [{ ...first, model: 'qwen3:8b', fallbacks: [], protocol: 'auto' }]
+      // Its list says that it does: the list of an older server says nothing.
+      const unread: ModelRoutes = [
+        { ...given[0], served: { ...given[0].served, profile: profileOf('qwen3:8b', server) } },
+      ]
+      const refused = await run(unread)
+      expect([await protocolOfRun(refused), await refused.tried(1, 1)]).toEqual([['native', 10], 'MODEL_BAD_REQUEST'])
+      const next = await run(unread)
+      expect([await protocolOfRun(next), await next.tried(1, 1)]).toEqual([['json', 40], 'calls'])
+    })
+  })
+
+  const follower = { key: 'agent.model.follower', value: 'small' }
+  /** What rows hold, without asking the server. */
+  const profileOf =
+    (model: string, { url }: RunningHost) =>
+    () =>
+      modelProfile(database.db, { server: `${url}/v1`, model })
 })
 
 describe('the choice', () => {
