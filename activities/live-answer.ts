@@ -15,8 +15,8 @@ const readCharacters = 8_000
 type About = { turn: Turn; maxTurns: number; model: string }
 
 /**
- * Does the work of asking a model, and tells those who watch how far its answer is: in notices of the database, which keeps none,
- * and as numbers in the activity's heartbeat. An answer that comes at once is not told of. Telling never fails the work.
+ * Does the work of asking a model, and tells those who watch how far its answer is: in notices of the database, which keeps none and passes none on
+ * for a run that nobody watches, and as numbers in the activity's heartbeat. An answer that comes at once is not told of. Telling never fails the work.
  */
 export async function withLiveAnswer<T>(
   db: Db,
@@ -31,7 +31,10 @@ export async function withLiveAnswer<T>(
   const tell = (state: LiveAnswer['state']) => {
     told = toLive(about, state, newest, (performance.now() - beganMs) / 1000)
     telling = tellLive(db, told)
-      .catch(() => {})
+      .then(
+        () => {},
+        () => {},
+      )
       .finally(() => {
         telling = null
       })

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/connect.ts'
-import { listenLive } from '../../db/live.ts'
+import { allIncidents, listenLive } from '../../db/live.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 
 /** After this long without a word its worker is gone. */
@@ -11,8 +11,8 @@ export type LiveEntry = { incidentId: string; version: number; message: string; 
 
 /** What models write now: of each incident the newest word alone, so that a slow watcher is sent less and nothing piles up. */
 export type LiveAnswers = {
-  /** Adds a watcher. Answers how to remove it. */
-  join(): () => void
+  /** Adds a watcher of an incident, or of all. Answers how to remove it. */
+  join(incidentId: string | undefined): () => void
   /** What was said after this version, for one incident or all. From 0 on: what is written now. */
   after(version: number, incidentId: string | undefined): LiveEntry[]
   /** Grows with every word. */
@@ -22,7 +22,8 @@ export type LiveAnswers = {
 }
 
 type State = {
-  watchers: number
+  /** How many watch each incident, and all of them. */
+  watchers: Map<string, number>
   version: number
   newest: Map<string, LiveEntry>
   listeners: Set<() => void>
@@ -32,23 +33,32 @@ type State = {
 /** Listens to the database while anybody watches. */
 export function createLiveAnswers(db: Db, closing: AbortSignal): LiveAnswers {
   const state: State = {
-    watchers: 0,
+    watchers: new Map<string, number>(),
     version: 0,
     newest: new Map<string, LiveEntry>(),
     listening: null,
     listeners: new Set(),
   }
   return {
-    join() {
-      state.watchers += 1
+    join(incidentId) {
+      const watched = incidentId ?? allIncidents
+      state.watchers.set(watched, (state.watchers.get(watched) ?? 0) + 1)
       if (state.listening === null && !closing.aborted) {
         const listening = new AbortController()
         state.listening = listening
-        void listenLive(db, (live) => take(state, live), AbortSignal.any([listening.signal, closing]))
+        const ends = AbortSignal.any([listening.signal, closing])
+        void listenLive(
+          db,
+          (live) => take(state, live),
+          ends,
+          () => [...state.watchers.keys()],
+        )
       }
       return () => {
-        state.watchers -= 1
-        if (state.watchers === 0) setTimeout(() => leave(state), lingerMs).unref()
+        const left = (state.watchers.get(watched) ?? 1) - 1
+        if (left > 0) state.watchers.set(watched, left)
+        else state.watchers.delete(watched)
+        if (state.watchers.size === 0) setTimeout(() => leave(state), lingerMs).unref()
       }
     },
     after(version, incidentId) {
@@ -67,7 +77,7 @@ export function createLiveAnswers(db: Db, closing: AbortSignal): LiveAnswers {
 }
 
 function leave(state: State): void {
-  if (state.watchers > 0) return
+  if (state.watchers.size > 0) return
   state.listening?.abort()
   state.listening = null
   state.newest.clear()

@@ -213,7 +213,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       out.onAbort(() => gone.abort())
       const ended = AbortSignal.any([closing, gone.signal])
       const leaveFeed = feed.join()
-      const leaveLive = live.join()
+      const leaveLive = live.join(incidentId)
       try {
         // The first message holds the place, so that a stream lost before its first row resumes without a gap. `streamSSE`
         // would send an empty event with it, and format each row once per listener instead of once.

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { serve } from '@hono/node-server'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
@@ -76,6 +77,39 @@ describe('serving', () => {
       expect(heard[0]!.live).toEqual(live)
       expect(new Set(heard.map(({ of }) => of))).toEqual(new Set(['early', 'all', 'late']))
       expect(JSON.stringify(await eventsOf(api.db, id))).not.toContain('the replica lags')
+    })
+
+    test('of a run that nobody watches nothing is told, from the moment on that the last watcher has left', async () => {
+      const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
+      const told = async (incidentId: string) =>
+        await tellLive(api.db, {
+          ...{ incidentId, attempt: 1, turn: 1, maxTurns: 10, model: 'qwen', state: 'writing' as const },
+          ...{ seconds: 1, tokens: 2, isCounted: false, tail: 'words' },
+        })
+      const client = createApiClient({ url: api.apiUrl, token: api.tokens.viewer, run: null })
+      const watch = (incidentId: string | undefined) => {
+        const ends = new AbortController()
+        const watching = (async () => {
+          for await (const _ of streamEvents(client, { incidentId, signal: ends.signal, onLive: () => {} }));
+        })()
+        return async () => {
+          ends.abort()
+          await watching
+        }
+      }
+      await eventually('nobody watches', async () => !(await told(id)))
+      const leave = [watch(id), watch(id)]
+      await eventually('it is watched', async () => await told(id))
+      expect(await told(other)).toBe(false)
+      await leave[0]!()
+      await sleep(500)
+      expect(await told(id)).toBe(true)
+      await leave[1]!()
+      await eventually('nobody watches it', async () => !(await told(id)))
+      const leaveAll = watch(undefined)
+      await eventually('a page watches all', async () => (await told(id)) && (await told(other)))
+      await leaveAll()
+      await eventually('the page is closed', async () => !(await told(id)) && !(await told(other)))
     })
 
     test('what anybody else says on the channel of the database is passed over', async () => {
