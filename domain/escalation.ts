@@ -229,6 +229,8 @@ export const askedApproval = z.object({
   expiresAt: z.string(),
   /** 0: asked just now; 1: half of its life is over; 2: nine tenths. */
   reminder: z.number().int().min(0).max(2),
+  /** What the cause may be and which rows say so, in a line; nothing where nobody said. Untrusted. */
+  cause: z.string().nullish(),
 })
 
 /** A thing worth telling: the triggers of the webhooks, with what a receiver needs to act. */

@@ -69,6 +69,24 @@ export function formatHypothesis({ id, text, state, supports, refutes }: Hypothe
   return `${id} ${state}: ${text}${rows.length > 0 ? ` (${rows.join(', ')})` : ''}`
 }
 
+const mostCauseCharacters = 300
+
+/**
+ * The cause in a line, for messages: `Likely cause: port 8080 is taken (supported, rows 12, 14)`. The newest that rows support, else the newest that
+ * was proposed. Null: there is none, or all are refuted. Untrusted.
+ */
+export function formatCause(known: readonly Hypothesis[]): string | null {
+  const newest = (state: HypothesisState) =>
+    known.filter((each) => each.state === state).toSorted((a, b) => b.seq - a.seq)[0]
+  const cause = newest('supported') ?? newest('proposed')
+  if (!cause) return null
+  const words = cause.text.replace(/\s+/g, ' ').trim()
+  const cut = words.length > mostCauseCharacters ? `${words.slice(0, mostCauseCharacters - 1).toWellFormed()}…` : words
+  const numbers = [...new Set(cause.supports.map(({ seq }) => seq))]
+  const rows = numbers.length === 0 ? '' : `, ${numbers.length === 1 ? 'row' : 'rows'} ${numbers.join(', ')}`
+  return `${cause.state === 'supported' ? 'Likely' : 'Possible'} cause: ${cut} (${cause.state}${rows})`
+}
+
 /**
  * How sure an ending may be. `confirmed` needs a hypothesis that rows support, or a write whose verification held; `likely` needs one
  * that is not refuted. What was said beyond that is lowered, and `claimed` keeps what was said.

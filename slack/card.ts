@@ -26,9 +26,15 @@ const headings: Record<ApprovalStatus, string> = {
 /**
  * What is asked of people, in the order they ask for it, and what was decided once it is. Approve and Deny are there only
  * while it is pending, never for `critical`, and only where the exact arguments can be read here: nobody agrees to
- * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry.
+ * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry, `cause` the line about what is behind it.
  */
-export function renderCard(approval: Approval, incident: Incident, url: string, button: string): SlackMessage {
+export function renderCard(
+  approval: Approval,
+  incident: Incident,
+  url: string,
+  button: string,
+  cause: string | null = null,
+): SlackMessage {
   const settled = listDecisions(approval)
   const isPending = approval.status === 'pending'
   const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
@@ -41,6 +47,7 @@ export function renderCard(approval: Approval, incident: Incident, url: string, 
     section('Arguments, exactly:'),
     section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
     section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
+    ...(cause === null ? [] : [section(cause, maxProofChars)]),
     section(formatProof(approval.dryRun.proof), maxProofChars),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),

@@ -46,6 +46,7 @@ export function renderNotification(notification: Notification): SlackMessage {
       ],
     },
     ...(reason?.trim() ? [section(reason)] : []),
+    ...(approval?.cause ? [section(approval.cause)] : []),
     ...actions(linkButton(approval ? 'Look and decide' : 'Open incident', url)),
     context(`Nightshift, ${incident.id}, ${at}`),
   ])

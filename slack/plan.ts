@@ -17,6 +17,8 @@ type SlackSituation = {
   thread: { posted: boolean; place: Place | null }
   /** Of the approval that this delivery is about. */
   card: { place: Place | null } | null
+  /** What the cause may be, by the rows of that approval's run. */
+  cause: string | null
 }
 
 /** What a delivery is about: something to tell once, or a message to bring up to date. */
@@ -115,7 +117,7 @@ function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddres
   return renderRoot({ incident, report, approvals, url, buttons })
 }
 
-function cardOf(approval: Approval, { incident }: SlackSituation, to: SlackAddresses): SlackMessage {
+function cardOf(approval: Approval, { incident, cause }: SlackSituation, to: SlackAddresses): SlackMessage {
   const button = buttonValue(to.signingSecret, approval)
-  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button)
+  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button, cause)
 }

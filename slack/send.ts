@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { causeOf } from '../db/approvals/find.ts'
 import type { Db, Trx } from '../db/connect.ts'
 import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../db/deliveries.ts'
+import { systemScope } from '../db/scope.ts'
 import {
   type LeasedChannel,
   leaseSlackChannel,
@@ -97,8 +99,9 @@ async function next(
   if (!task) return { nothing: 'its stored notification cannot be read' }
   const approval = 'approval' in task ? task.approval : null
   const card = approval ? await slackCard(db, approval.id) : null
+  const cause = approval ? await causeOf(systemScope(db), approval) : null
   try {
-    return planSlack(task, { ...view, card }, to)
+    return planSlack(task, { ...view, card, cause }, to)
   } catch (error) {
     // Whatever cannot be said must not be what everybody else waits behind.
     log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { decide } from '../../db/approvals/decide.ts'
-import { evidenceOf, listApprovals } from '../../db/approvals/find.ts'
+import { causeOf, evidenceOf, listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { scopeOf } from '../../db/scope.ts'
 import {
@@ -65,7 +65,7 @@ export function plainSignIn(id: string, message: string | null): Html {
  * decide.
  */
 export function plainApproval(
-  approval: Approval & { evidence: Evidence[] },
+  approval: Approval & { evidence: Evidence[]; cause?: string | null },
   reader: { name: string; may: boolean; said: string | null },
   now = Date.now(),
 ): Html {
@@ -79,7 +79,7 @@ export function plainApproval(
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : html`<b>cannot be undone</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
 ${consequencesHtml(approval, isOpen)}
 <h2>Exact arguments</h2>${exactHtml(approval.arguments)}
-<h2>Why</h2><p>${text(approval.reason)}</p>${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
+<h2>Why</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>What will prove it</h2>${proofHtml(approval)}
 <h2>Dry run</h2>${dryRunHtml(approval)}
 <h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
@@ -283,8 +283,9 @@ async function show(c: Context, deps: ApiDeps, id: string, principal: Principal,
   if (!approval) throw new Problem(404, 'NOT_FOUND', `There is no approval ${id}.`)
   const may = permissionsOf(principal).includes('decide')
   const evidence = await evidenceOf(scope, approval)
+  const cause = await causeOf(scope, approval)
   const asked = { name: principal.name, may, said: said?.text ?? null }
-  return answerHtml(c, plainApproval({ ...approval, evidence }, asked), said?.status ?? 200)
+  return answerHtml(c, plainApproval({ ...approval, evidence, cause }, asked), said?.status ?? 200)
 }
 
 function answerHtml(c: Context, page: ReturnType<typeof plainApproval>, status: number) {

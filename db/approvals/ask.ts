@@ -10,6 +10,8 @@ import { recordAudit } from '../audit.ts'
 import { type Db, now, type Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
 import { refusalToDecide } from '../operators.ts'
+import { systemScope } from '../scope.ts'
+import { causeOf } from './find.ts'
 
 type ApprovalRequest = {
   incidentId: string
@@ -102,6 +104,7 @@ async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['
       required: row.required,
       expiresAt: row.expiresAt,
       reminder,
+      cause: await causeOf(systemScope(trx), row),
     },
   })
 }

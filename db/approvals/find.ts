@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import type { Approval, ApprovalStatus, Decision, DenialCategory, Evidence } from '../../domain/approval.ts'
+import { foldHypotheses, formatCause } from '../../domain/hypothesis.ts'
 import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { type Db, now, type Trx } from '../connect.ts'
+import { eventsOf } from '../events.ts'
 import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { countVotes } from './settle.ts'
@@ -288,4 +290,12 @@ function newest(looks: Look[]): Evidence[] {
 
 function brief(text: string): string {
   return text.length > shownLetters ? `${text.slice(0, shownLetters - 1)}…` : text
+}
+
+/** The line about what the run of an approval takes for the cause now; null where it has said none. */
+export async function causeOf(
+  { db }: Scope,
+  { incidentId, attempt }: { incidentId: string; attempt: number },
+): Promise<string | null> {
+  return formatCause(foldHypotheses(await eventsOf(db, incidentId, { attempt }), attempt))
 }

@@ -223,6 +223,29 @@ describe('approval plain', () => {
     )
   })
 
+  test('it says in a line what the cause may be: what rows support before what is only proposed, and nothing that is refuted', async () => {
+    const incidentId = await claimedIncident(api.db)
+    const id = await asked(api.db, incidentId)
+    const cookie = await signedIn('approver')
+    const cause = async () =>
+      /<p>((?:Likely|Possible) cause: [^<]*)<\/p>/.exec((await open(id, cookie)).text)?.[1] ?? null
+    const record = (hypothesis: string, detail: string, quotes: object[] = []) =>
+      api.post(`/incidents/${incidentId}/events`, { body: { action: 'investigated', detail, hypothesis, quotes } })
+    expect(await cause()).toBeNull()
+    await record('proposed', 'The <b>disk</b> is full')
+    expect(await cause()).toBe('Possible cause: The &lt;b&gt;disk&lt;/b&gt; is full (proposed)')
+    await record('proposed', 'A power supply failed')
+    await record('supported', 'A power supply failed', [
+      { seq: 1, text: 'firing' },
+      { seq: 2, text: 'x' },
+    ])
+    await record('proposed', 'The rack is hot')
+    expect(await cause()).toBe('Likely cause: A power supply failed (supported, rows 1, 2)')
+    for (const each of ['The <b>disk</b> is full', 'A power supply failed', 'The rack is hot'])
+      await record('refuted', each, [{ seq: 1, text: 'firing' }])
+    expect(await cause()).toBeNull()
+  })
+
   test('of a plan it says who stays down before the steps, what is proved, and whose death would now be worse', async () => {
     const id = await anApproval()
     const step = { step: 1, action: 'start', vm: 'vm-1', from: 'host-1', to: 'host-2' }

@@ -103,6 +103,15 @@ test('who is known here approves by a button: one decision, by the door slack, a
   expect(JSON.stringify(asked.body)).toMatch(/Approved by anna, .* UTC, by Slack/)
 })
 
+test('the question says what the cause may be, as the rows of its run say it', async () => {
+  const incidentId = await claimedIncident(api.db)
+  const body = { action: 'investigated', detail: 'A power supply failed', hypothesis: 'supported' }
+  await api.post(`/incidents/${incidentId}/events`, { body: { ...body, quotes: [{ seq: 1, text: 'firing' }] } })
+  const { id } = await asks({ incidentId })
+  expect(JSON.stringify((await card(id)).body)).toContain('Likely cause: A power supply failed (supported, row 1)')
+  expect(JSON.stringify((await card((await asks()).id)).body)).not.toContain('cause:')
+})
+
 test('a second press is told who decided, when and where, and decides nothing', async () => {
   const { id } = await asks()
   const stale = slack.press('U0BERT', (await card(id)).ts, 'approve')

@@ -51,7 +51,8 @@ describe('slack messages', () => {
       ...more,
     })
   const notificationTriggers = notificationShape.shape.trigger.options.filter((each) => each !== 'approval')
-  const card = (more: Partial<Approval> = {}) => renderCard(approval(more), incident(), url, button)
+  const card = (more: Partial<Approval> = {}, cause: string | null = null) =>
+    renderCard(approval(more), incident(), url, button, cause)
   const buttons = ({ blocks }: { blocks: object[] }) =>
     (blocks as { type: string; elements?: Element[] }[]).flatMap((each) =>
       each.type === 'actions' ? each.elements! : [],
@@ -72,6 +73,23 @@ describe('slack messages', () => {
       { action_id: 'deny', value: button },
       { action_id: 'open', url },
     ])
+  })
+
+  test('a question says in a line what the cause may be and which rows say so; of none it says nothing', () => {
+    const cause = 'Likely cause: a power supply failed (supported, rows 7, 10)'
+    expect(words(card({}, cause))).toContain(cause)
+    expect(words(card())).not.toContain('cause')
+    const asked = {
+      id: 'apr_1',
+      tool: 'execute_migration',
+      risk: 'high' as const,
+      reversible: true,
+      summary: 'start 3 VMs',
+    }
+    const told = { ...asked, required: 1, expiresAt: '2026-11-21T02:10:00Z', reminder: 0, cause }
+    expect(words(renderNotification(notification({ trigger: 'approval', approval: told })))).toContain(cause)
+    const without = { ...told, cause: undefined }
+    expect(words(renderNotification(notification({ trigger: 'approval', approval: without })))).not.toContain('cause')
   })
 
   test('what is critical has no button that decides, and says where it is decided', () => {
@@ -234,7 +252,7 @@ describe('slack messages', () => {
     })
     const strange = incident({ title: text, resolution: text, resource: { kind: 'host', id: text } })
     return [
-      ...risks.map((risk) => renderCard({ ...asked, risk }, strange, url, button)),
+      ...risks.map((risk) => renderCard({ ...asked, risk }, strange, url, button, text)),
       ...(['approved', 'denied', 'expired', 'withdrawn', 'consumed'] as const).map((status) =>
         renderCard({ ...asked, status }, strange, url, button),
       ),
@@ -253,7 +271,7 @@ describe('slack messages', () => {
         renderNotification(
           notification({
             ...{ title: text, reason: text, trigger: 'approval' },
-            approval: { ...asked, summary: text, reminder },
+            approval: { ...asked, summary: text, reminder, cause: text },
           }),
         ),
       ),
