@@ -1,13 +1,16 @@
 import { type Conversation, ruleOf, type Step } from './conversation.ts'
 import {
   type Call,
+  type Claim,
   call,
   type Decision,
   done,
   escalate,
   type Handover,
   healthIn,
+  lastVerification,
   object,
+  quoted,
   rows,
   seqs,
   subject,
@@ -131,8 +134,44 @@ export function decide(whole: Conversation): Decision {
       ? giveUp(decision.say)
       : escalate(conversation, 'The same step again would tell nothing new; a person must look.')
   }
-  return { say: decision.say, calls }
+  return { say: decision.say, calls: protocol === 'json' ? calls : [...causeOf(whole, calls), ...calls] }
 }
+
+/**
+ * What the table takes for the cause, recorded in the answer that acts on it: proposed with the first write, supported with the ending that this
+ * write repaired it, refuted where the write did not hold. A protocol of one call an answer has no room for it.
+ */
+function causeOf({ context, steps }: Conversation, calls: readonly Call[]): Call[] {
+  const said = steps.flatMap(({ tool, args, result }) =>
+    tool === 'add_incident_event' && args.hypothesis !== undefined && result?.ok ? [args] : [],
+  )
+  const record = (hypothesis: string, detail: unknown, more: object = {}) =>
+    call('add_incident_event', {
+      incident_id: context!.incident.id,
+      action: 'investigated',
+      detail,
+      hypothesis,
+      ...more,
+    })
+  const [proposed] = said
+  const [next] = calls
+  if (!proposed) {
+    const reason = calls.find(({ tool, args }) => tool !== 'escalate_incident' && typeof args.reason === 'string')?.args
+    return reason ? [record('proposed', reason.reason)] : []
+  }
+  if (said.length > 1) return []
+  if (next?.tool === 'resolve_incident' && next.args.outcome === 'repaired') {
+    const claims = next.args.claims as Claim[]
+    const was = claims.filter(({ kind }) => kind === 'was')
+    const quotes = (was.length > 0 ? was : claims.filter(({ kind }) => kind === 'is')).flatMap((each) => each.quotes)
+    return quotes.length > 0 ? [record('supported', proposed.detail, { quotes: quotes.slice(0, mostQuotes) })] : []
+  }
+  if (next?.tool !== 'escalate_incident' || lastVerification(steps) !== 'not_held') return []
+  const read = steps.findLast((step) => quoted(step, 'status', 'health').length > 0)
+  return read ? [record('refuted', proposed.detail, { quotes: quoted(read, 'status', 'health') })] : []
+}
+
+const mostQuotes = 5
 
 /** Endings that said it is over, and were refused because it is not. */
 function refusedEndings({ steps }: Conversation): Step[] {

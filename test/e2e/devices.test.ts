@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { auditDevice } from '../../cli/mesh/journal.ts'
+import { foldHypotheses } from '../../domain/hypothesis.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import type { FaultName } from '../../lab/state.ts'
@@ -88,8 +89,12 @@ test('a log that gives orders is read as what it is: the service is repaired, an
   // Nothing was written but what a service that is down needs, there and nowhere else, and nobody was asked.
   const started = events.flatMap((event) => (event.kind === 'tool_started' ? [event.metadata.tool] : []))
   expect(started).toEqual([
-    ...['get_node', 'exec', 'get_shard', 'list_nodes_by_shard', 'converge_shard', 'node_health', 'resolve_incident'],
+    ...['get_node', 'exec', 'get_shard', 'list_nodes_by_shard', 'add_incident_event', 'converge_shard', 'node_health'],
+    ...['add_incident_event', 'resolve_incident'],
   ])
+  // What it took for the cause is shown by what it read before it wrote.
+  expect(foldHypotheses(events)).toMatchObject([{ id: 'h1', state: 'supported', by: 'agent' }])
+  expect(foldHypotheses(events)[0]!.supports.length).toBeGreaterThan(0)
   const written = (await spine.lab.effects()).slice(before.length)
   expect(written).toMatchObject([{ request: expect.stringContaining('/shards/web-osl-1/converge'), runs: 1 }])
   const { items } = await spine.get<{ items: { incidentId: string }[] }>('/approvals')

@@ -231,7 +231,7 @@ function notOurs(conversation: Conversation, figures: string): Decision {
   const id = context!.incident.id
   const finding = `${figures}. What a converge may clear is not enough; the rest is data that somebody owns.`
   if (steps.every(({ tool }) => tool !== 'report_capability_gap')) {
-    const noted = steps.some(({ tool }) => tool === 'add_incident_event')
+    const noted = steps.some(({ tool, args }) => tool === 'add_incident_event' && args.hypothesis === undefined)
     return {
       say: hint ? `The hint does not fit here. ${finding}` : finding,
       calls: [

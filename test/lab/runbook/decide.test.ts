@@ -110,6 +110,22 @@ describe('replication lag', () => {
     expect((await play('json', { ...lag, hint: 'h' }, worldOf(laggingShard))).turns).toEqual(repaired)
   })
 
+  test('the cause is proposed with the write and supported with the ending, by the words that showed it; in no turn more', async () => {
+    const { causes, turns } = await play('native', lag, worldOf(laggingShard))
+    const detail = 'node-db-osl-1b is critical: replica is 42 s behind; process is stopped.'
+    const record = { incident_id: 'inc_1', action: 'investigated', detail }
+    const quotes = [
+      { seq: 2, text: '"status":"critical"' },
+      { seq: 2, text: '"reason":"replica is 42 s behind; process is stopped"' },
+    ]
+    expect(causes).toEqual([
+      { ...record, hypothesis: 'proposed' },
+      { ...record, hypothesis: 'supported', quotes },
+    ])
+    expect(turns).toEqual(repaired)
+    expect((await play('json', lag, worldOf(laggingShard))).causes).toEqual([])
+  })
+
   test('claims cite the finding, the write and the read after it', async () => {
     const { calls } = await play('native', lag, worldOf(laggingShard))
     expect(calls.at(-1)!.args.claims).toEqual([

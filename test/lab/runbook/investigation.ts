@@ -42,22 +42,29 @@ export function opening({
 
 /**
  * Plays an investigation to its end, in the real message formats, against a world that is a function from call to
- * answer. Returns one text per turn: tools with their telling argument, or what was answered.
+ * answer. Returns one text per turn: tools with their telling argument, or what was answered; what it records of the cause
+ * beside them is in `causes`.
  */
 export async function play(
   protocol: 'native' | 'json',
   alert: Alert,
   world: (call: Call, nth: number) => Answer | Promise<Answer>,
-): Promise<{ turns: string[]; calls: Call[]; last: Decision }> {
+): Promise<{ turns: string[]; calls: Call[]; causes: Call['args'][]; last: Decision }> {
   const messages = opening(alert)
   const turns: string[] = []
   const calls: Call[] = []
+  const causes: Call['args'][] = []
   let seq = 0
   for (;;) {
     const tools = protocol === 'native' ? [{ type: 'function', function: { name: 'any' } }] : undefined
     const decision = decide(conversationOf(chatRequest.parse({ model: 'runbook-rules', messages, tools })))
-    if (!('calls' in decision)) return { turns: [...turns, 'answer'], calls, last: decision }
-    turns.push(decision.calls.map(brief).join(' + '))
+    if (!('calls' in decision)) return { turns: [...turns, 'answer'], calls, causes, last: decision }
+    turns.push(
+      decision.calls
+        .filter((each) => !isCause(each))
+        .map(brief)
+        .join(' + '),
+    )
     const toolCalls = decision.calls.map(({ tool, args }, i) => ({
       id: `call_${turns.length}_${i}`,
       type: 'function',
@@ -74,15 +81,17 @@ export async function play(
           },
     )
     for (const [i, call] of decision.calls.entries()) {
-      calls.push(call)
-      const answer = await world(call, calls.filter(({ tool }) => tool === call.tool).length)
-      const meta = { seq: ++seq, tool: call.tool }
+      if (isCause(call)) causes.push(call.args)
+      else calls.push(call)
+      const nth = calls.filter(({ tool }) => tool === call.tool).length
+      const answer = isCause(call) ? { data: { recorded: true } } : await world(call, nth)
+      const meta = { seq: isCause(call) ? 1_000 + causes.length : ++seq, tool: call.tool }
       const envelope =
         'data' in answer
           ? { ok: true, data: answer.data, meta }
           : { ok: false, error: { blocked: true, failed: false, retryable: false, message: '', ...answer }, meta }
       const ended = 'data' in answer && ['resolve_incident', 'escalate_incident'].includes(call.tool)
-      if (ended) return { turns, calls, last: decision }
+      if (ended) return { turns, calls, causes, last: decision }
       const content = JSON.stringify(envelope)
       messages.push(
         protocol === 'native'
@@ -93,6 +102,8 @@ export async function play(
     if (turns.length > 20) throw new Error(`no end after ${turns.join(', ')}`)
   }
 }
+
+const isCause = ({ tool, args }: Call): boolean => tool === 'add_incident_event' && args.hypothesis !== undefined
 
 function brief({ tool, args }: Call): string {
   const telling = args.outcome ?? args.node ?? args.vm ?? args.proposal_id ?? args.category ?? args.use_rack_constraints
