@@ -20,7 +20,7 @@ const agreeEveryMs = 200
 
 /**
  * Tells all who listen to this incident; where nobody does, nothing is written. Answers whether it was told. What would be too long to pass on goes
- * without its text. Two that ask at the same moment may each take the other for a listener, and are told of for nothing.
+ * without its text. Two calls at the same moment may each take the other for a listener, and then write what nobody hears.
  */
 export async function tellLive(db: Db, live: LiveAnswer): Promise<boolean> {
   const whole = JSON.stringify(live)

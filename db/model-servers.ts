@@ -152,7 +152,7 @@ export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbili
 
 /**
  * Keeps what a check learned, beside what runs have learned: a check has short conversations and asks for less. It does not count as a reading of
- * the worker, so that a model that was only checked is none that is in use.
+ * the worker: a model that was only checked does not count as the one in use.
  */
 export async function keepLearned(
   trx: Trx,
