@@ -39,12 +39,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       labels: row.labels,
     })),
   )
-  const earlier = await part('earlierAttempts', [], async () =>
-    (await earlierAttempts(db, incident.id, incident.attempt)).map(({ text, ...each }) => ({
-      ...each,
-      text: (text ?? '').slice(0, 500).toWellFormed(),
-    })),
-  )
+  const earlier = await part('earlierAttempts', [], async () => await attemptsBefore(db, incident))
   const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
@@ -128,6 +123,11 @@ async function ownAlerts(db: Db, incidentId: string) {
     count: row.count,
     runbook: row.links.runbook,
   }))
+}
+
+async function attemptsBefore(db: Db, { id, attempt }: Incident) {
+  const earlier = await earlierAttempts(db, id, attempt)
+  return earlier.map(({ text, ...each }) => ({ ...each, text: (text ?? '').slice(0, 500).toWellFormed() }))
 }
 
 /** The directories that the agent of this machine knows; null where it has none. */
