@@ -136,7 +136,10 @@ export const modelAbilities = z.object({
 })
 export type ModelAbilities = z.infer<typeof modelAbilities>
 /** What was seen of some of them; what was not seen is left out. */
-export const seenAbilities = z.partialRecord(modelAbilities.keyof(), z.enum(['yes', 'no']))
+const seen = z.enum(['yes', 'no'])
+export const seenAbilities = z
+  .strictObject({ tools: seen, parallel: seen, schema: seen, grammar: seen, usage: seen, streaming: seen })
+  .partial()
 export type SeenAbilities = z.infer<typeof seenAbilities>
 
 /** What a server says of itself and of a model. */
