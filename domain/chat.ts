@@ -73,7 +73,7 @@ export const requestShape = z.strictObject({
   /** The name of the limit of an answer. */
   limit: z.enum(['max_tokens', 'max_completion_tokens', 'none']),
   /** The largest limit the server takes. */
-  mostTokens: z.number().int().positive().nullable(),
+  mostTokens: z.number().int().positive().max(100_000_000).nullable(),
   /** The limit times this, for a model that reasons before it answers and whose server counts both. */
   headroom: z.number().int().min(1).max(16),
   temperature: z.enum(['sent', 'omitted']),
@@ -145,7 +145,7 @@ export type SeenAbilities = z.infer<typeof seenAbilities>
 /** What a server says of itself and of a model. */
 export const servedModel = z.strictObject({
   /** Tokens of question and answer together; null where it does not say. */
-  windowTokens: z.number().int().positive().nullable(),
+  windowTokens: z.number().int().positive().max(100_000_000).nullable(),
   /** Where that stands, for people. */
   source: z.string().max(200).nullable(),
   /** Another value means another model or another server: what was learned of the earlier one counts no more. */
