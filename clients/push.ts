@@ -49,7 +49,10 @@ export async function sendPush(
   { expirySeconds, ...sender }: PushSender & { expirySeconds: number },
 ): Promise<DeliveryOutcome & { isGone: boolean }> {
   const drop = (reason: string, status: number | null = null, isGone = false) => ({
-    ...{ outcome: 'drop' as const, status, reason, isGone },
+    outcome: 'drop' as const,
+    status,
+    reason,
+    isGone,
   })
   if (expirySeconds <= 0) return drop('the approval expired before it was sent')
   if (!isPushService(subscription.endpoint, sender.services))

@@ -33,7 +33,12 @@ export async function searchAll(scope: Scope, text: string): Promise<SearchAnswe
   ])
   return {
     incidents: incidents.map(({ id, title, resource, status, severity, createdAt }) => ({
-      ...{ id, title, resource, status, severity, createdAt },
+      id,
+      title,
+      resource,
+      status,
+      severity,
+      createdAt,
     })),
     resources,
     log: log.rows,

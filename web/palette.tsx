@@ -181,7 +181,10 @@ function useTargets(text: string) {
       .filter(({ name, description }) => fits(text, `${name} ${description}`) && text.length > 1)
       .slice(0, 6)
       .map(({ name, description }) => ({
-        ...{ kind: 'setting', href: `/config#${name}`, text: name, hint: truncate(description, 90) },
+        kind: 'setting',
+        href: `/config#${name}`,
+        text: name,
+        hint: truncate(description, 90),
       })),
   ]
   return {
@@ -210,14 +213,22 @@ function listPages(text: string): Target[] {
 function listFound({ incidents, resources, log }: SearchAnswer): Target[] {
   return [
     ...incidents.map(({ id, title, resource, status, createdAt }) => ({
-      ...{ kind: 'incident', href: `/incidents/${id}`, text: truncate(title, 120), status },
+      kind: 'incident',
+      href: `/incidents/${id}`,
+      text: truncate(title, 120),
+      status,
       hint: [resource?.id, formatMoment(createdAt)].filter(Boolean).join(' · '),
     })),
     ...resources.map(({ kind, id }) => ({
-      ...{ kind, href: `/resources/${encodeURIComponent(`${kind}:${id}`)}`, text: id, hint: '' },
+      kind,
+      href: `/resources/${encodeURIComponent(`${kind}:${id}`)}`,
+      text: id,
+      hint: '',
     })),
     ...log.map(({ incidentId, title, seq, detail, at }) => ({
-      ...{ kind: 'log', href: `/incidents/${incidentId}#e-${seq}`, text: truncate(detail, 140) },
+      kind: 'log',
+      href: `/incidents/${incidentId}#e-${seq}`,
+      text: truncate(detail, 140),
       hint: `${truncate(title, 60)} · ${formatMoment(at)}`,
     })),
   ]

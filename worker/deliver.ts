@@ -102,7 +102,10 @@ async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<D
   const keys = await pushKeys(db, generatePushKeys)
   const expirySeconds = Math.floor((Date.parse(told.approval.expiresAt) - Date.now()) / 1_000)
   const outcome = await sendPush(subscription, message, {
-    ...{ ...keys, expirySeconds, subject: toPushSubject(site.publicUrl), services: site.pushServices },
+    ...keys,
+    expirySeconds,
+    subject: toPushSubject(site.publicUrl),
+    services: site.pushServices,
   })
   if (outcome.outcome === 'sent') await noteSent(db, id)
   if (outcome.isGone) await forgetDevice(db, id)

@@ -48,16 +48,27 @@ function declareHome(router: Router, deps: ApiDeps): void {
     example: {
       since: '2026-11-20T22:00:00Z',
       tonight: {
-        ...{ incidents: 12, resolved: 9, resolvedAlone: 7, escalated: 1, medianSeconds: 41 },
-        ...{ failedRepairs: 0, tokens: 182_000, dollars: 0.12 },
+        incidents: 12,
+        resolved: 9,
+        resolvedAlone: 7,
+        escalated: 1,
+        medianSeconds: 41,
+
+        failedRepairs: 0,
+        tokens: 182_000,
+        dollars: 0.12,
       },
       needsYou: {
         incidents: 1,
         lines: [
           {
-            ...{ ...line, need: 'approval', category: null },
+            ...line,
+            need: 'approval',
+            category: null,
             approval: {
-              ...{ id: 'apr_01kam3x0q2v8d5t7w9y1b3c5e7', summary: 'start 3 VMs, to host-osl-2', risk: 'high' },
+              id: 'apr_01kam3x0q2v8d5t7w9y1b3c5e7',
+              summary: 'start 3 VMs, to host-osl-2',
+              risk: 'high',
               expiresAt: '2026-11-21T02:46:00.000000Z',
             },
           },

@@ -16,6 +16,12 @@ const example: PushDevice = {
 }
 
 export function pushRoutes(router: Router, deps: ApiDeps): void {
+  declarePush(router, deps)
+  declareSubscribe(router, deps)
+  declareRemove(router, deps)
+}
+
+function declarePush(router: Router, deps: ApiDeps): void {
   const { db } = deps
   endpoint(router, deps, {
     method: 'get',
@@ -30,6 +36,10 @@ export function pushRoutes(router: Router, deps: ApiDeps): void {
       return { publicKey, devices }
     },
   })
+}
+
+function declareSubscribe(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/push/subscriptions',
@@ -60,13 +70,19 @@ export function pushRoutes(router: Router, deps: ApiDeps): void {
       const device = await subscribe(db, operatorId, subscription, name)
       await db.transaction().execute((trx) =>
         recordAudit(trx, {
-          ...{ who: principal.name, what: 'push.subscribed', subject: device.id },
+          who: principal.name,
+          what: 'push.subscribed',
+          subject: device.id,
           detail: `Approvals are sent to ${device.name}`,
         }),
       )
       return device
     },
   })
+}
+
+function declareRemove(router: Router, deps: ApiDeps): void {
+  const { db } = deps
   endpoint(router, deps, {
     method: 'post',
     path: '/push/subscriptions/{id}/remove',
@@ -82,7 +98,10 @@ export function pushRoutes(router: Router, deps: ApiDeps): void {
         throw notFound(`subscription ${id} of yours`)
       await db.transaction().execute((trx) =>
         recordAudit(trx, {
-          ...{ who: principal.name, what: 'push.removed', subject: id, detail: 'Approvals are sent there no more' },
+          who: principal.name,
+          what: 'push.removed',
+          subject: id,
+          detail: 'Approvals are sent there no more',
         }),
       )
       return { id }
