@@ -11,6 +11,7 @@ import { otherNames } from '../db/registry.ts'
 import { blockedEnvelope, failedEnvelope, toEnvelope } from '../domain/envelope.ts'
 import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/resource.ts'
+import { sayResult } from '../domain/say.ts'
 import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, Discovered, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
@@ -169,6 +170,7 @@ async function finish(
   { tool, sent, durationMs }: { tool: Tool; sent: Sent; durationMs: number },
 ): Promise<IncidentEvent<'tool_finished'>> {
   const { envelope, discovered: told } = checked(tool, started, sent)
+  const said = sayResult(tool, envelope, started.metadata.arguments)
   const text = envelope.data === undefined ? '' : JSON.stringify(envelope.data)
   return await db.transaction().execute(async (trx) => {
     let body: BodyRef | null = null
@@ -194,6 +196,7 @@ async function finish(
         body,
         discovered,
         durationMs,
+        ...(said !== null && { said }),
       },
     })
     return event

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import type { Incident } from '../domain/incident.ts'
-import type { Db } from './connect.ts'
+import type { Db, Trx } from './connect.ts'
 
 /**
  * Closed incidents of the same type, those about the same kind of thing first, then the newest: what similar trouble came to and
  * which repairs held, with a person's approval or without. Only closed fields, never free text, never arguments.
  */
-export async function precedentsOf(db: Db, incident: Incident, limit: number) {
+export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number) {
   // Newest first within each kind, so that an index ends the search after a few.
   const alike = sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null})`
   const sameKind = await closedOf(db, incident, limit).where(alike, '=', true).execute()
@@ -17,7 +17,7 @@ export async function precedentsOf(db: Db, incident: Incident, limit: number) {
   return [...sameKind, ...others]
 }
 
-function closedOf(db: Db, incident: Incident, limit: number) {
+function closedOf(db: Db | Trx, incident: Incident, limit: number) {
   return db
     .selectFrom('incident')
     .select(['id', 'status', 'resourceKind', 'closedAt'])

@@ -68,15 +68,17 @@ export const evidence = z.object({
   tool: z.string().nullable(),
   /** Those of the approval's targets, and of what the incident is about, that it told about. */
   about: z.array(resourceRef),
-  /** How its answer begins. */
+  /** What it found, in a sentence (`isSaid`), else how its answer begins. */
   found: z.string(),
+  /** Of rows of earlier versions it is not. */
+  isSaid: z.boolean().default(false),
 })
 export type Evidence = z.infer<typeof evidence>
 
 /** What a row tells, in words; they hold a stranger's text. */
-export function formatEvidence({ what, tool, about, found }: Evidence): string {
+export function formatEvidence({ what, tool, about, found, isSaid }: Evidence): string {
   if (what === 'proposed') return 'what the agent wrote when it proposed this'
-  if (what === 'alert') return found
+  if (what === 'alert' || isSaid) return found
   return `${tool} about ${about.map(({ id }) => id).join(', ')}: ${found}`
 }
 

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { IncidentEvent } from './event.ts'
-import { formatMinute } from './format.ts'
+import { capitalize, formatMinute } from './format.ts'
 import { formatVerification } from './format-approval.ts'
 import { type Certainty, foldHypotheses, formatHypothesis, type Hypothesis } from './hypothesis.ts'
 import { escalationCategory, type Incident, incident, resolveOutcome } from './incident.ts'
 import { resourceKey } from './resource.ts'
+import { plainWords } from './say.ts'
 import { risks } from './tool.ts'
 
 /** What a person who is handed an incident reads first: plain sentences, never data. */
@@ -40,63 +41,6 @@ export function reportText(report: EscalationReport, link: string | null = null)
   ].join('\n')
 }
 
-const codeBlock = /```[\s\S]*?(?:```|$)/g
-const longest = 2_000
-
-/**
- * What a model said, as sentences: a model that answers in JSON, or with blocks of it, is quoted by its words alone. People
- * who are woken read no braces.
- */
-export function plainWords(text: string): string {
-  const trimmed = text.trim()
-  const whole = parse(trimmed)
-  if (whole !== null) return tidy(wordsIn(whole).join('. '))
-  const spoken = withoutObjects(trimmed.replace(codeBlock, (block) => wordsOfBlock(block)))
-  return tidy(spoken)
-}
-
-/** What is left of an object that was cut reads like one: its braces and quoted names go. */
-function tidy(text: string): string {
-  const words = text.replace(/[{}]+/g, ' ').replace(/":\s/g, ' ').replace(/\s+/g, ' ').trim()
-  return (words || nothingSaid).slice(0, longest).toWellFormed()
-}
-
-const nothingSaid = 'It said nothing in words'
-
-function parse(text: string): unknown {
-  if (!/^[[{"]/.test(text)) return null
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
-function wordsOfBlock(block: string): string {
-  const inner = block.replace(/^```\w*\n?|```$/g, '')
-  const value = parse(inner.trim())
-  return value === null ? ' ' : ` ${wordsIn(value).join('. ')} `
-}
-
-/** The sentences among the values of an answer in JSON. */
-function wordsIn(value: unknown): string[] {
-  if (typeof value === 'string') return /\s/.test(value.trim()) ? [value.trim().replace(/[.\s]+$/, '')] : []
-  if (Array.isArray(value)) return value.flatMap(wordsIn)
-  if (value !== null && typeof value === 'object') return Object.values(value).flatMap(wordsIn)
-  return []
-}
-
-/** Takes objects and lists out of a sentence, the innermost first, and what is left of one that was cut. */
-function withoutObjects(text: string): string {
-  let rest = text
-  for (let depth = 0; depth < 20; depth += 1) {
-    const next = rest.replace(/\{[^{}]*\}|\[\s*"[^[\]]*\]/g, ' ')
-    if (next === rest) break
-    rest = next
-  }
-  return rest.replace(/[{[]\s*"[\s\S]*$/, ' ').replace(/"\s*[}\]]+/g, ' ')
-}
-
 const listed = 8
 
 type Ending = {
@@ -126,7 +70,9 @@ export function escalationReport(
     found: [
       ...(ending.said === null ? [] : [plainWords(ending.said)]),
       ...causes.filter(({ state }) => state !== 'refuted').map(tellCause),
-      ...ill.map(({ key, health }) => `${key} was ${health} when it was looked at last`),
+      ...ill.map(({ key, health, said }) =>
+        said ? capitalize(said) : `${key} was ${health} when it was looked at last`,
+      ),
       ...remarksOf(own),
     ].slice(0, listed),
     ruledOut: [
@@ -146,13 +92,20 @@ function tellCause(cause: Hypothesis): string {
 }
 
 /** The newest health that a read showed of each resource. */
-function healthSeen(events: readonly IncidentEvent[]): { key: string; health: string }[] {
-  const seen = new Map<string, string>()
+function healthSeen(events: readonly IncidentEvent[]): { key: string; health: string; said: string | null }[] {
+  const seen = new Map<string, { health: string; said: string | null }>()
   for (const event of events) {
     if (event.kind !== 'tool_finished' || !event.metadata.result.ok) continue
-    for (const thing of event.metadata.discovered) if (thing.health) seen.set(resourceKey(thing), thing.health)
+    const { discovered, said } = event.metadata
+    const [only, ...others] = discovered.filter(({ health }) => health)
+    for (const thing of discovered)
+      if (thing.health)
+        seen.set(resourceKey(thing), {
+          health: thing.health,
+          said: only === thing && others.length === 0 ? (said ?? null) : null,
+        })
   }
-  return [...seen].map(([key, health]) => ({ key, health }))
+  return [...seen].map(([key, { health, said }]) => ({ key, health, said }))
 }
 
 /** Findings that the agent recorded on its way. */

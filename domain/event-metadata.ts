@@ -201,6 +201,8 @@ export type EventMetadata = {
     body: BodyRef | null
     discovered: Discovered[]
     durationMs: number
+    /** What it found or did, in one line for people; absent in rows of earlier versions, and where nothing can be said. */
+    said?: string
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
   /** SKIPPED: it was never begun. */

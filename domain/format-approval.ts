@@ -18,6 +18,23 @@ export function formatConsequences(approval: AskedAction, moment: (iso: string) 
   }
 }
 
+/** The same in a sentence each, for the first screen of an incident; the card says more. */
+export function formatShortConsequences(approval: AskedAction, moment: (iso: string) => string): Consequences {
+  const { required, approvals, reversible, dryRun } = approval
+  const missing = required - approvals - 1
+  const when =
+    missing > 0
+      ? `It runs once ${missing === 1 ? 'another person approves' : `${missing} more people approve`}`
+      : 'It runs at once'
+  const proof =
+    dryRun.proof?.by === 'state' ? 'then code checks whether it worked' : 'and nothing proves afterwards that it worked'
+  return {
+    approve: `${when}, ${proof}. ${reversible ? 'It can be reversed.' : 'It cannot be undone.'}`,
+    deny: 'Nothing is changed. The agent reads your reason and looks for another way, or escalates.',
+    wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated to people.`,
+  }
+}
+
 function formatApprovalEffect({ tool, targets, dryRun, reversible, required, approvals }: AskedAction): string {
   const missing = required - approvals
   const others = missing - 1

@@ -92,8 +92,11 @@ export function formatNumber(value: number): string {
 
 /** `1 migration`, `2 migrations`, `no migration`. */
 export function formatCount(count: number, what: string): string {
-  return count === 0 ? `no ${what}` : `${count} ${what}${count === 1 ? '' : 's'}`
+  return count === 0 ? `no ${what}` : `${count} ${count === 1 ? what : pluralOf(what)}`
 }
+
+const pluralOf = (what: string): string =>
+  /[^aeiou]y$/.test(what) ? `${what.slice(0, -1)}ies` : /(?:s|x|ch)$/.test(what) ? `${what}es` : `${what}s`
 
 /** Names in a sentence; of many the first eight. */
 export function formatList(names: readonly string[], last: 'and' | 'or' = 'and'): string {

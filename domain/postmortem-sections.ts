@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { plainWords } from './escalation.ts'
+import { plainWords } from './say.ts'
 import type { EventKind, IncidentEvent } from './event.ts'
 import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from './format.ts'
 import { formatVerification } from './format-approval.ts'

@@ -10,6 +10,11 @@ export type ResourceKind = z.infer<typeof resourceKind>
 export const resourceRef = z.object({ kind: resourceKind, id: z.string() })
 export type ResourceRef = z.infer<typeof resourceRef>
 
+/** A resource in a sentence: `node web-1`, and `host-osl-1` where the id says of what kind it is. */
+export function nameResource({ kind, id }: ResourceRef): string {
+  return id.toLowerCase().startsWith(kind) ? id : `${kind.replaceAll('_', ' ')} ${id}`
+}
+
 /** The one spelling of a resource in leases, digests and look-ups: `shard:db-osl-1`. */
 export function resourceKey(ref: ResourceRef): string {
   return `${ref.kind}:${ref.id}`

@@ -1,4 +1,6 @@
+import type { DoneOutcome, IncidentBrief } from './brief.ts'
 import type { ModelAbilities } from './chat.ts'
+import type { IncidentEvent } from './event.ts'
 import { formatMinute, formatNumber, formatSpan, withSpaces } from './format.ts'
 import type { Home, NeedLine, WorkLine } from './home.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
@@ -88,6 +90,67 @@ export function formatShare({ autoResolved, closed }: Pick<ReportLine, 'autoReso
 /** `84 s, p90 10 min`. */
 export function formatSpread(spread: Spread): string {
   return spread === null ? '–' : `${formatSpan(spread.p50 * 1000)}, p90 ${formatSpan(spread.p90 * 1000)}`
+}
+
+/** How an attempt ended: `resolved: repaired`, `escalated: no tool for it`, `cancelled`. */
+export function describeEnd(event: IncidentEvent<'resolved' | 'escalated' | 'cancelled'>): string {
+  if (event.kind === 'resolved') return `resolved: ${outcomeWords[event.metadata.outcome] ?? event.metadata.outcome}`
+  if (event.kind === 'cancelled') return 'cancelled'
+  const { category, code } = event.metadata
+  const why =
+    category && category !== 'unknown'
+      ? categoryWords[category]
+      : code === 'AGENT'
+        ? ''
+        : withSpaces(code).toLowerCase()
+  return why ? `escalated: ${why}` : 'escalated'
+}
+
+/** What became of an action, beside its sentence. */
+export const doneWords: Record<DoneOutcome, string> = {
+  verified: 'verified',
+  verification_failed: 'verification failed',
+  unproven: 'not proved',
+  open: 'not verified yet',
+  running: 'runs now',
+  failed: 'failed',
+  indeterminate: 'unknown whether it took effect',
+  refused: 'refused',
+  denied: 'denied',
+  expired: 'expired, nothing was changed',
+}
+
+/** Whether the alerts of an incident fire. */
+export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
+  firing: 'its alert fires',
+  resolved: 'its alert has ended',
+  unknown: 'whether its alert fires is unknown',
+  none: 'no alert',
+}
+
+/** How the cause is known. Empty where the sentence says it. */
+export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
+  supported: 'supported by rows',
+  proposed: 'proposed, not shown yet',
+  ending: '',
+  stated: 'as the agent says',
+  unknown: '',
+}
+
+/** What stands before the cause: of an escalation without a hypothesis it is why it went to people. */
+export function nameOfCause({ state }: Pick<IncidentBrief['cause'], 'state'>, status: Incident['status']): string {
+  if (state !== 'ending') return 'Cause'
+  return status === 'escalated'
+    ? 'Escalated because'
+    : status === 'cancelled'
+      ? 'Cancelled because'
+      : 'Cause and repair'
+}
+
+/** What stands under "done" where nothing was written, refused or denied. */
+export function describeLooks({ done, looks }: Pick<IncidentBrief, 'done' | 'looks'>): string | null {
+  if (done.some(({ outcome }) => !['refused', 'denied', 'expired'].includes(outcome))) return null
+  return looks === 0 ? 'Nothing yet.' : `Looked only (${looks === 1 ? 'once' : `${looks} times`}): nothing was changed.`
 }
 
 /** So many points a probe of the passport may give. */

@@ -144,6 +144,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   isSituational?: boolean
   /** Offered only where a change was ever taken in, or an operator declared jobs. */
   needs?: 'changes' | 'jobs'
+  /** A successful answer in one sentence that names what it is about: shown in place of the answer's data (`domain/say.ts`). */
+  say(output: Output, input: Input): string
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): Discovered[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */

@@ -89,6 +89,8 @@ export type SourceTool = {
   /** Labels that the query fixes to one value: what it is about. */
   labels(args: Record<string, unknown>): Record<string, string>
   read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
+  /** What a summary says, in one sentence for people, without the source's name. */
+  say(summary: Record<string, unknown>, args: Record<string, unknown>): string
 }
 
 export type SourceKind = {
@@ -122,6 +124,7 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
   judgeAt?(args: z.output<Input>, options: Record<string, unknown>): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>
   read(ask: Ask, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
+  say(summary: Record<string, unknown>, args: z.output<Input>): string
 }): SourceTool {
   return tool as unknown as SourceTool
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Proof } from '../domain/envelope.ts'
 import { health, linkStatus, reachability } from '../domain/platform.ts'
 import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
+import { describeItems, inBrackets, toList, toText } from '../domain/say.ts'
 import type { Discovered, Tool } from '../domain/tool.ts'
 
 /**
@@ -49,6 +50,12 @@ export const state = (text: string): Proof => ({ by: 'state', text })
 /** A write that only runs: where a person looks afterwards. */
 export const nothing = (text: string): Proof => ({ by: 'nothing', text })
 
+/** Of a write: what the receiver says was done, named by what it was done to. */
+export function sayWrite(output: Record<string, unknown>, about: string): string {
+  const detail = toText(output.detail)
+  return detail === '' || about.includes(detail) ? about : `${about}: ${detail}`
+}
+
 const byGravity = ['critical', 'down', 'degraded', 'unknown']
 
 /** The health of what consists of parts: the gravest of theirs; null without parts. */
@@ -75,6 +82,7 @@ export const nodeHealth = defineTool({
   risk: 'none',
   reversible: true,
   names: { node: ['node', 'host'] },
+  say: ({ node, status, reason }) => `${node} is ${status}${inBrackets(reason)}`,
   discovers: (output) => [seen(discovered(output.kind, output.node), isDrained(output) ? 'nominal' : output.status)],
   run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
 })
@@ -98,6 +106,8 @@ export const liveLink = defineTool({
   risk: 'none',
   reversible: true,
   names: { a: 'host', b: 'host' },
+  say: ({ status, cost }, { a, b }) =>
+    `the link between ${a} and ${b} is ${status}${cost === null ? '' : `, cost ${cost}`}`,
   discovers: () => [],
   run: ({ a, b }, { core, signal }) => core.get(`/api/v1/links?a=${a}&b=${b}`, { signal }),
 })
@@ -112,6 +122,7 @@ export const canReach = defineTool({
   risk: 'none',
   reversible: true,
   names: { from: 'host', to: 'host' },
+  say: ({ status, cost }, { from, to }) => `${to} is ${status} from ${from}${cost === null ? '' : `, cost ${cost}`}`,
   discovers: () => [],
   run: ({ from, to }, { core, signal }) => core.get(`/api/v1/reachability?from=${from}&to=${to}`, { signal }),
 })
@@ -126,6 +137,11 @@ export const activeAlerts = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
+  say: ({ items }, { resource }) =>
+    `${resource}: ${describeItems(
+      toList(items).map(({ name, status }) => `${toText(name)} ${status === 'resolved' ? 'ended' : toText(status)}`),
+      'alert',
+    )}`,
   discovers: () => [],
   run: ({ resource }, { core, signal }) => core.get(`/api/v1/active-alerts?resource=${resource}`, { signal }),
 })
@@ -140,6 +156,7 @@ export const currentVmHost = defineTool({
   risk: 'none',
   reversible: true,
   names: { vm: 'vm' },
+  say: ({ id, host, running }) => `${id} ${running ? 'runs' : 'is stopped'} on ${host ?? 'no host'}`,
   discovers: (output) => [
     seen(discovered('vm', output.id), output.running ? 'nominal' : 'down'),
     ...(output.host === null ? [] : [discovered('host', output.host)]),

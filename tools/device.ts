@@ -66,6 +66,8 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.isRare ? { firstFor: [] } : !spec.command && { firstFor: spec.firstFor ?? onMachines }),
     ...(spec.isSituational && { isSituational: true }),
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
+    say: ({ on, ...result }, { on: _, reason: __, ...input }) =>
+      `${on.id}: ${spec.say?.(result, input) ?? `${spec.summary(input)}: done`}`,
     discovers: ({ on }) => [discovered(on.kind, on.id)],
     prepare: ({ reason: _, ...input }, context) => prepareOnDevice(input.on, input, context),
     proof: spec.proof.promised === null ? nothing(spec.proof.otherwise) : state(spec.proof.promised),

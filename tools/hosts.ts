@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { formatCount } from '../domain/format.ts'
 import { parseResourceKey } from '../domain/registry.ts'
+import { describeItems, inBrackets, toList, toText } from '../domain/say.ts'
 import { parseDuration } from '../domain/source.ts'
 import type { Discovered } from '../domain/tool.ts'
 import { defineTool, discovered, resourceId, seen } from './define.ts'
@@ -30,6 +32,10 @@ export const getHost = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'host' },
+  say({ id, state, status, vms }) {
+    const running = vms.filter((vm) => vm.running).length
+    return `${id} is ${state}${status === state ? '' : ` (${status})`}: ${running} of ${formatCount(vms.length, 'VM')} ${running === 1 ? 'runs' : 'run'}`
+  },
   discovers: ({ vms, ...output }) => [
     seenHost(output),
     ...vms.map(({ id, running }) =>
@@ -53,6 +59,11 @@ export const listHosts = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
+  say({ items }, { rack, region }) {
+    const where = [rack && `rack ${rack}`, region && `region ${region}`].filter(Boolean).join(', ')
+    const other = items.filter(({ state }) => state !== 'live').map(({ id, state }) => `${id} is ${state}`)
+    return `${where && `${where}: `}${items.length - other.length} of ${formatCount(items.length, 'host')} live${other.length > 0 ? `; ${describeItems(other, 'other')}` : ''}`
+  },
   discovers: ({ items }) => items.map(seenHost),
   run: ({ rack, region }, { core, signal }) => {
     const asked = Object.entries({ rack, region }).filter(([, name]) => name !== undefined) as [string, string][]
@@ -91,6 +102,12 @@ export const recentChanges = defineTool({
   reversible: true,
   names: {},
   needs: 'changes',
+  say: ({ resource, found, changes }, { window }) =>
+    `${resource}, ${window} before: ${describeItems(
+      toList(changes).map(({ when, title }) => `${toText(title)}${inBrackets(when)}`),
+      'change',
+      found,
+    )}`,
   discovers: () => [],
   run({ resource, window }, { core, incidentId, signal }) {
     const at = resource.indexOf(':')

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { claim, hypothesisFields, mostClaims } from '../domain/claim.ts'
 import { recordableAction } from '../domain/event.ts'
+import { formatCount, withSpaces } from '../domain/format.ts'
 import { certainties, hypothesisStates } from '../domain/hypothesis.ts'
 import { escalationCategory, resolveOutcome } from '../domain/incident.ts'
+import { toText } from '../domain/say.ts'
 import { defineTool, incidentId } from './define.ts'
 
 /** `get_incident`: the incident as it stands. */
@@ -16,6 +18,7 @@ export const getIncident = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'incident' },
+  say: ({ id, status }) => `${id} is ${toText(status) || 'known'}`,
   discovers: () => [],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/incidents/${id}`, { signal }),
 })
@@ -33,6 +36,7 @@ export const listIncidentEvents = defineTool({
   risk: 'none',
   reversible: true,
   names: { incident_id: 'incident' },
+  say: ({ items }, { incident_id }) => `${formatCount(items.length, 'row')} of ${incident_id}`,
   discovers: () => [],
   run: ({ incident_id, limit }, { core, signal }) =>
     core.get(`/api/v1/incidents/${incident_id}/events?limit=${limit}`, { signal }),
@@ -62,6 +66,7 @@ export const addIncidentEvent = defineTool({
   risk: 'none',
   reversible: true,
   names: { incident_id: 'incident' },
+  say: (_output, { detail, hypothesis }) => `recorded${hypothesis ? ` (cause ${hypothesis})` : ''}: ${detail}`,
   discovers: () => [],
   run: ({ incident_id, ...body }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${incident_id}/events`, body, { idempotencyKey: stepKey, signal }),
@@ -81,6 +86,7 @@ export const reportCapabilityGap = defineTool({
   risk: 'none',
   reversible: true,
   names: { incident_id: 'incident' },
+  say: (_output, { description }) => `a missing tool is reported: ${description}`,
   discovers: () => [],
   run: ({ incident_id, category, description }, { core, stepKey, signal }) =>
     core.post('/api/v1/capability-gaps', { incident_id, category, description }, { idempotencyKey: stepKey, signal }),
@@ -107,6 +113,7 @@ export const resolveIncident = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'incident' },
+  say: (_output, { id, outcome }) => `${id} is resolved: ${withSpaces(outcome)}`,
   discovers: () => [],
   run: ({ id, ...body }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${id}/resolve`, body, { idempotencyKey: stepKey, signal }),
@@ -127,6 +134,7 @@ export const escalateIncident = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'incident' },
+  say: (_output, { id }) => `${id} is handed to people`,
   discovers: () => [],
   run: ({ id, ...body }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${id}/escalate`, body, { idempotencyKey: stepKey, signal }),

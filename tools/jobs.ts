@@ -5,7 +5,7 @@ import { jobName, runJobTool } from '../domain/job.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'
 import { inventoryKind, resourceRef } from '../domain/resource.ts'
 import { risks, type ToolContext } from '../domain/tool.ts'
-import { defineTool, reason, state } from './define.ts'
+import { defineTool, reason, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
 /** What the job would do cannot be found out: the model reads why. */
@@ -54,6 +54,7 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
   names: { id: inventoryKinds },
   kindField: 'kind',
   needs: 'jobs',
+  say: (output, { job, id }) => sayWrite(output, `${job} on ${id}`),
   discovers: () => [],
   prepare: async (input, context) => preparation.parse(await ask(input, context, 'preparation')),
   // What a check mode said is old before long.

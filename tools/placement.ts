@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { formatDown, formatOvertaken } from '../domain/format.ts'
+import { formatCount, formatDown, formatList, formatOvertaken } from '../domain/format.ts'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId, state } from './define.ts'
+import { defineTool, discovered, reason, ref, resourceId, sayWrite, state } from './define.ts'
 
 /**
  * Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent
@@ -28,6 +29,16 @@ export const scheduleHaProposal = defineTool({
   risk: 'none',
   reversible: true,
   names: { host_ids: 'host', vm_ids: 'vm' },
+  say({ steps, unplaced }, { intent, host_ids }) {
+    const starts = steps.filter(({ action }) => action === 'start').length
+    const moves = steps.length - starts
+    const parts = [
+      ...(starts > 0 ? [`start ${formatCount(starts, 'VM')}`] : []),
+      ...(moves > 0 ? [`migrate ${formatCount(moves, 'VM')}`] : []),
+    ]
+    const down = toList(unplaced).length
+    return `plan to ${intent} ${formatList(host_ids)}: ${parts.join(' and ') || 'nothing to do'}${down > 0 ? `; ${formatDown(down)}` : ''}`
+  },
   discovers: (output) => [
     discovered('proposal', output.proposal_id),
     ...output.steps.map((step) => discovered('vm', step.vm)),
@@ -138,6 +149,7 @@ export const executeMigration = defineTool({
   risk: 'high',
   reversible: true,
   names: { proposal_id: 'proposal' },
+  say: (output, { proposal_id }) => sayWrite(output, `plan ${proposal_id} is carried out`),
   discovers: (output) =>
     typeof output.next_proposal_id === 'string' ? [discovered('proposal', output.next_proposal_id)] : [],
   async prepare({ proposal_id }, { core, signal }) {

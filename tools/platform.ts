@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { digestOf } from '../domain/digest.ts'
+import { formatCount, withSpaces } from '../domain/format.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'
 import { inventoryKind, resourceKind } from '../domain/resource.ts'
+import { describeItems, describeParts, inBrackets, toList, toText } from '../domain/say.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId, seen, state, worstHealth } from './define.ts'
+import { defineTool, discovered, reason, ref, resourceId, sayWrite, seen, state, worstHealth } from './define.ts'
 
 const node = z.looseObject({
   id: z.string(),
@@ -23,6 +25,7 @@ export const getShard = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'shard' },
+  say: ({ id, status, role }) => `${id} is ${status}${inBrackets(role)}`,
   discovers: (output) => [seen(discovered('shard', output.id), output.status)],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/shards/${id}`, { signal }),
 })
@@ -37,6 +40,7 @@ export const listNodesByShard = defineTool({
   risk: 'none',
   reversible: true,
   names: { shard_id: 'shard' },
+  say: ({ items }, { shard_id }) => `${shard_id}: ${describeParts(items, 'node')}`,
   discovers: ({ items }, { shard_id }) => [
     seen(discovered('shard', shard_id as string), worstHealth(items.map((item) => item.status))),
     ...items.map((item) => seen(discovered('node', item.id, item.hostname, [item.ip]), item.status)),
@@ -54,6 +58,8 @@ export const getNode = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'node' },
+  say: ({ id, status, reason, role }) =>
+    `${id}${inBrackets(role)} is ${status}${toText(reason) && `: ${toText(reason)}`}`,
   discovers: (output) => [
     seen(discovered('node', output.id, output.hostname, [output.ip]), output.status),
     discovered('shard', output.shard),
@@ -71,6 +77,8 @@ export const getTenant = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'tenant' },
+  say: ({ id, name, shard, status }) =>
+    `${name === id ? id : `${name} (${id})`} is ${status ?? 'known'}, on shard ${shard}`,
   discovers: (output) => [
     seen(discovered('tenant', output.id, output.name), output.status),
     discovered('shard', output.shard),
@@ -106,6 +114,10 @@ export const getResource = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
+  say({ kind, id, state, alerts }) {
+    const firing = toList(alerts).filter(({ status }) => status === 'firing').length
+    return `${withSpaces(kind)} ${id} is ${state.health}${inBrackets(state.observed)}${firing > 0 ? `, ${formatCount(firing, 'alert')} firing` : ''}`
+  },
   discovers: (output) => [seen(discovered(output.kind, output.id, output.name, output.aliases), output.state.health)],
   run: ({ kind, id }, { core, signal }) =>
     core.get(`/api/v1/inventory/resources/${kind}/${encodeURIComponent(id)}?brief=true`, { signal }),
@@ -123,6 +135,11 @@ export const findResource = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
+  say: ({ items }, { text }) =>
+    `"${text}" is in the name of ${describeItems(
+      items.map(({ kind, id }) => `${withSpaces(kind)} ${id}`),
+      'resource',
+    )}`,
   discovers: ({ items }) => items.map((item) => discovered(item.kind, item.id, item.name)),
   run: ({ kind, text }, { core, signal }) =>
     core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
@@ -182,6 +199,7 @@ export const convergeShard = defineTool({
   reversible: true,
   grantable: true,
   names: { id: 'shard' },
+  say: (output, { id }) => sayWrite(output, `${id} converged`),
   discovers: () => [],
   async prepare({ id }, { core, signal }) {
     const answer = await core.get(`/api/v1/shards/${id}/nodes`, { signal })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { InventoryKind } from '../domain/kinds.ts'
+import { describeItems, toWords } from '../domain/say.ts'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
 import { type Offering, specOfTool } from '../mesh/registry.ts'
 import { kindsOfTool, sourceTools as servedTools, toolsOfKinds } from '../sources/kinds.ts'
@@ -30,6 +31,7 @@ export const moreTools = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
+  say: ({ added }) => describeItems(toWords(added), 'more tool'),
   discovers: () => [],
   run: async ({ names: folded }) => {
     const names = unfoldNames(folded)
@@ -49,6 +51,7 @@ export const readRunbook = defineTool({
   risk: 'none',
   reversible: true,
   names: {},
+  say: ({ name }) => `read the runbook ${name}`,
   discovers: () => [],
   run: ({ name }, { core, signal }) => core.get(`/api/v1/knowledge/${encodeURIComponent(name)}`, { signal }),
 })

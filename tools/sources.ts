@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { executable } from '../domain/device.ts'
+import { formatCount } from '../domain/format.ts'
 import { inventoryKind } from '../domain/resource.ts'
+import { describePrinted } from '../domain/say.ts'
 import { type Source, sourceReading } from '../domain/source.ts'
 import type { Preparation, Tool, ToolContext } from '../domain/tool.ts'
 import { toDeviceCall } from '../mesh/registry.ts'
@@ -20,7 +22,7 @@ const reading = sourceReading.extend({
  * is that of the device tool behind it.
  */
 export const sourceTools: Tool[] = [...served.values()].map(
-  ({ name, description, isRare, isSituational, input, judge, alsoOfDevices }) =>
+  ({ name, description, isRare, isSituational, input, judge, alsoOfDevices, say }) =>
     defineTool({
       name,
       description,
@@ -34,6 +36,10 @@ export const sourceTools: Tool[] = [...served.values()].map(
       ...(isRare && { firstFor: [] }),
       ...(isSituational && { isSituational }),
       judgeQuery: judge,
+      say({ source, summary, isPartial, on }, given) {
+        const said = say((summary ?? {}) as Record<string, unknown>, given)
+        return `${on?.id ?? source}: ${said}${isPartial ? ' (partial)' : ''}`
+      },
       discovers: ({ about, isEmpty, on }) => {
         if (on) return [discovered(on.kind, on.id)]
         return isEmpty ? [] : about.map(({ kind, id, name: called }) => seen(discovered(kind, id, called), null))
@@ -92,6 +98,8 @@ export const readResult = defineTool({
   reversible: true,
   names: { incident_id: 'incident' },
   fromSource: true,
+  say: ({ lines }, { digest, match }) =>
+    `${formatCount(lines.length, 'line')} of the answer ${digest.slice(0, 12)}${match ? ` with "${match}"` : ''}: ${describePrinted(lines.join('\n'))}`,
   discovers: () => [],
   run: ({ incident_id, digest, from, limit, match }, { core, signal }) => {
     const query = new URLSearchParams({ from: String(from), limit: String(limit), ...(match && { match }) })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type VmAction, vmBefore, vmTools } from '../domain/platform.ts'
 import { resourceRef } from '../domain/resource.ts'
 import type { CorePort, Observation, Preparation, ToolContext } from '../domain/tool.ts'
-import { defineTool, reason, resourceId, state } from './define.ts'
+import { defineTool, reason, resourceId, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
 /** Repairs of one VM on the host it is on. Always asked; elsewhere a VM goes by a plan. */
@@ -97,6 +97,7 @@ function repair(
     output: z.looseObject({}),
     effect: 'write',
     names: { id: 'vm' },
+    say: (output, { id }) => sayWrite(output, `${id}: ${action}`),
     discovers: () => [],
     prepare: ({ id }, context) => prepare(action, id, context),
     postcondition: {

@@ -1,4 +1,5 @@
 import type { Approval } from '../../domain/approval.ts'
+import type { ServedBrief } from '../../domain/brief.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Proposal } from '../../domain/placement.ts'
 import type { NodeState } from '../../domain/platform.ts'
@@ -54,6 +55,26 @@ export const eventExample = {
   at: '2026-11-21T01:45:44.530000Z',
   prevHash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   hash: '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
+}
+
+export const briefExample: ServedBrief = {
+  since: { at: '2026-11-21T01:45:38.000000Z', by: 'alert' },
+  alert: { state: 'firing', endedAt: null },
+  resource: { text: 'db-osl-1 is critical: 214 s behind its primary', rows: [7], at: '2026-11-21T01:45:44.530000Z' },
+  cause: { text: 'The replica has stopped', state: 'supported', certainty: null, rows: [7, 9] },
+  impact: { text: 'critical: node db-osl-1-2', rows: [7] },
+  done: [],
+  looks: 2,
+  asked: null,
+  next: { text: 'The agent investigates.', rows: [] },
+  spent: { turns: 2, tokens: 4200, dollars: 0.01, modelMs: 3100 },
+  attempts: [
+    {
+      ...{ attempt: 1, outcome: 'not over', cause: 'The replica has stopped', turns: 2, tokens: 4200, dollars: 0.01 },
+      ...{ startedAt: '2026-11-21T01:45:41.001000Z', endedAt: null, rows: [2] },
+    },
+  ],
+  similar: [],
 }
 
 export const approvalExample: Approval = {

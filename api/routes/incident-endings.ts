@@ -7,7 +7,6 @@ import { incidentById, lockIncident, NotAllowedError } from '../../db/incidents.
 import { giveBack, handOver, takeIncident } from '../../db/owners.ts'
 import type { Scope } from '../../db/scope.ts'
 import { boundOf, claim, marked, mostClaims } from '../../domain/claim.ts'
-import { plainWords } from '../../domain/escalation.ts'
 import { certainties } from '../../domain/hypothesis.ts'
 import {
   escalationCategory,
@@ -17,6 +16,7 @@ import {
   resolveOutcome,
   runningStatuses,
 } from '../../domain/incident.ts'
+import { plainWords } from '../../domain/say.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { moment } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

@@ -1,8 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../../db/alerts.ts'
+import { briefSources, similarOf } from '../../db/brief.ts'
 import { listIncidents } from '../../db/incidents.ts'
 import { logSubjectOf } from '../../db/registry-view.ts'
 import { listSources } from '../../db/sources.ts'
+import { foldBrief, servedBrief } from '../../domain/brief.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type Incident, type IncidentStatus, incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
@@ -12,7 +14,7 @@ import { investigationId } from '../../domain/step-key.ts'
 import { findRule, readLogsOf } from '../../sources/read.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { incidentExample, incidentId } from './examples.ts'
+import { briefExample, incidentExample, incidentId } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const permissionOf: Record<PersonAction, Permission> = {
@@ -33,6 +35,7 @@ const shownOfGroup = 50
 export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void {
   declareRule(router, deps)
   declareLogs(router, deps)
+  declareBrief(router, deps)
   const { db } = deps
   endpoint(router, deps, {
     method: 'get',
@@ -113,6 +116,27 @@ function declareLogs(router: Router, deps: ApiDeps): void {
       await requireIncident(scope, id)
       const subject = await logSubjectOf(scope, id)
       return { items: subject ? await readLogsOf(await listSources(deps.db), subject, deps.sources) : [] }
+    },
+  })
+}
+
+function declareBrief(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/incidents/{id}/brief',
+    permission: 'read',
+    tag: 'incidents',
+    summary: 'An incident as an answer: since when, cause, impact, what was done, what is asked, what comes next',
+    description:
+      'Code folds it from the log; `rows` are the numbers of the rows that a sentence rests on. `asked` is the approval that waits, without the details of its dry run. `similar` are closed incidents of the same type with what repaired them.',
+    params: incidentParams,
+    answer: servedBrief,
+    example: briefExample,
+    problems: [404],
+    async run({ scope, params: { id } }) {
+      const found = await requireIncident(scope, id)
+      const [sources, similar] = await Promise.all([briefSources(scope, found), similarOf(scope, found)])
+      return { ...foldBrief(sources), similar }
     },
   })
 }

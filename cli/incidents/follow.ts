@@ -28,8 +28,8 @@ import {
 } from '../ui/terminal.ts'
 import { describeEvent, formatActor, formatLiveRow } from './timeline.ts'
 
-/** What an incident is, and its state. */
-export function formatIncident(incident: ApiIncident, now = Date.now()): string {
+/** What an incident is, its brief where it is given, and its state. */
+export function formatIncident(incident: ApiIncident, brief: string | null = null, now = Date.now()): string {
   const line = (name: string, text: string | null) =>
     text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`]
   const { createdAt, closedAt, owner } = incident
@@ -40,6 +40,7 @@ export function formatIncident(incident: ApiIncident, now = Date.now()): string 
   return [
     paint('bold', wrap(inert(incident.title), getTerminalWidth() - 2, '  ')),
     '',
+    ...(brief === null ? [] : [brief, '']),
     ...line('incident', inert(incident.id)),
     ...line('severity', paintState(incident.severity) + by),
     ...line('status', describeStanding(incident)),

@@ -20,6 +20,7 @@ import {
   printNote,
   wrap,
 } from '../ui/terminal.ts'
+import { formatBrief, readBrief } from './brief.ts'
 import { addCancelCommand, addEscalateCommand, addExpectCommand, addResolveCommand } from './close.ts'
 import {
   addInvestigateCommand,
@@ -118,20 +119,21 @@ function addShowCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('show')
-      .description('an incident and its whole timeline')
+      .description('an incident: the brief, then its whole timeline')
       .argument('<id>', 'as inc_…')
       .option('--full', 'nothing cut, and each row with its metadata'),
   )
     .addHelpText('after', '\nExample:\n  nightshift incidents show inc_01k… --full')
     .action(async (id: string, options: ConnectionOptions & { full?: boolean }) => {
       const { api } = connect(options)
-      const [incident, events, alerts] = await Promise.all([
+      const [incident, brief, events, alerts] = await Promise.all([
         readIncident(api, id),
+        readBrief(api, id),
         listEventsAfter(api, id),
         readAlerts(api, id),
       ])
-      if (options.json) return printJson({ incident, events, alerts })
-      print(formatIncident(incident))
+      if (options.json) return printJson({ incident, brief, events, alerts })
+      print(formatIncident(incident, formatBrief(brief, incident)))
       const received = formatAlerts(alerts)
       if (received) print(`\n${paint('bold', 'Alerts')}\n${received}`)
       const causes = foldHypotheses(events).map(

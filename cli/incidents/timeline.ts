@@ -1,5 +1,5 @@
 import type { EventKind, IncidentEvent, Verdict } from '../../domain/event.ts'
-import { formatElapsed, truncate } from '../../domain/format.ts'
+import { capitalize, formatElapsed, truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import { listReadings } from '../../domain/message.ts'
 import { outcomeWords } from '../../domain/status-words.ts'
@@ -165,7 +165,8 @@ function describeByKind(event: IncidentEvent): string {
     case 'tool_started':
       return `${formatCall(event.metadata)} starts`
     case 'tool_finished': {
-      const { outcome, result, durationMs } = event.metadata
+      const { outcome, result, durationMs, said } = event.metadata
+      if (said) return `${capitalize(said)} (${durationMs} ms)`
       const answer = result.ok ? summarizeResult(result.data) : (result.error?.message ?? '')
       return `${formatCall(event.metadata)} ${outcome}${answer ? `: ${answer}` : ''} (${durationMs} ms)`
     }

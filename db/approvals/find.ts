@@ -231,7 +231,14 @@ export async function editOf(
 /** Enough of an answer to see whether the row is worth opening. */
 const shownLetters = 200
 
-type Look = { seq: number; tool: string; found: string; named: ResourceRef[] | null; told: ResourceRef[] | null }
+type Look = {
+  seq: number
+  tool: string
+  found: string
+  isSaid: boolean
+  named: ResourceRef[] | null
+  told: ResourceRef[] | null
+}
 
 /**
  * The rows an approval rests on, oldest first: the newest alert; for each target, and for what the incident is about, the
@@ -257,7 +264,8 @@ export async function evidenceOf(
     where metadata->${sql.lit(field)} @> jsonb_build_array(thing))`
   const looks = sql<Look>`
     select seq, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
-      left(coalesce(metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters + 1}) as found
+      metadata ? 'said' as "isSaid",
+      left(coalesce(metadata->>'said', metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters + 1}) as found
     from incident_event
     where ${before} and attempt = ${attempt} and kind = 'tool_finished'
       and metadata->>'effect' in ('read', 'resolve') and metadata->'result'->>'ok' = 'true'
@@ -269,8 +277,8 @@ export async function evidenceOf(
     order by kind, seq desc`.execute(db)
   const found: Evidence[] = (await ends).rows.map(({ seq, kind, detail }) =>
     kind === 'alert_received'
-      ? { seq, what: 'alert', tool: null, about: [], found: brief(detail) }
-      : { seq, what: 'proposed', tool: null, about: [], found: '' },
+      ? { seq, what: 'alert', tool: null, about: [], found: brief(detail), isSaid: false }
+      : { seq, what: 'proposed', tool: null, about: [], found: '', isSaid: false },
   )
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
@@ -282,9 +290,9 @@ function newest(looks: Look[]): Evidence[] {
     for (const target of look.told ?? []) last.set(`told ${resourceKey(target)}`, look)
     for (const target of look.named ?? []) last.set(`named ${resourceKey(target)}`, look)
   }
-  return [...new Set(last.values())].map(({ seq, tool, found, named, told }) => {
+  return [...new Set(last.values())].map(({ seq, tool, found, isSaid, named, told }) => {
     const about = new Map([...(named ?? []), ...(told ?? [])].map((thing) => [resourceKey(thing), thing]))
-    return { seq, what: 'look', tool, about: [...about.values()], found: brief(found) }
+    return { seq, what: 'look', tool, about: [...about.values()], found: brief(found), isSaid }
   })
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { describeItems, describePrinted, describeRun, toList, toText, toWords } from '../../domain/say.ts'
 import { defineSpec, ofCommand, onlyLooks, present, same, wordsOnCard } from './spec.ts'
 
 /** A container by name or id; nothing that could be another path of the engine's API. */
@@ -52,6 +53,14 @@ export const dockerList = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: () => 'List containers',
+  say: ({ containers, total }) =>
+    describeItems(
+      toList(containers).map(
+        ({ name, id, state, status }) => `${toText(name) || toText(id)} ${toText(status) || toText(state)}`,
+      ),
+      'container',
+      Number(total),
+    ),
 })
 
 export const dockerLogs = defineSpec({
@@ -75,6 +84,7 @@ export const dockerLogs = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ container }) => `Logs of ${container}`,
+  say: ({ output }, { container }) => `log of ${container}: ${describePrinted(output)}`,
 })
 
 export const dockerExec = defineSpec({
@@ -106,6 +116,7 @@ export const dockerExec = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ container, argv }) => `Run ${JSON.stringify(argv)} in ${container}`,
+  say: (result, { container, argv }) => `${toWords(argv).join(' ')} in ${container}: ${describeRun(result)}`,
 })
 
 export const dockerRestartArgs = z.strictObject({ container: containerName })

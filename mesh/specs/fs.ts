@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { describeItems, describePrinted, toList, toText } from '../../domain/say.ts'
 import { defineSpec, devicePath, onlyLooks, path, present, same } from './spec.ts'
 
 export const fsReadArgs = z.strictObject({
@@ -53,6 +54,7 @@ export const fsRead = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ path }) => `Read ${path}`,
+  say: ({ content }, { path }) => `${path}: ${describePrinted(content)}`,
 })
 
 export const fsList = defineSpec({
@@ -67,6 +69,12 @@ export const fsList = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ path }) => `List ${path}`,
+  say: ({ entries, total }, { path }) =>
+    `${path}: ${describeItems(
+      toList(entries).map(({ name }) => toText(name)),
+      'entry',
+      Number(total),
+    )}`,
 })
 
 export const fsStat = defineSpec({
@@ -80,6 +88,7 @@ export const fsStat = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ path }) => `Look at ${path}`,
+  say: ({ type, size, mtime }, { path }) => `${path}: ${toText(type)}, ${toText(size)} bytes, changed ${toText(mtime)}`,
 })
 
 type Write = {
@@ -162,6 +171,16 @@ export const diskUsage = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ path: below }) => (below === undefined ? 'Disk usage' : `Disk usage below ${below}`),
+  say({ file_systems: all, largest }) {
+    const fullest = toList(all)
+      .slice(0, 2)
+      .map(
+        ({ mount, used_percent: used, inodes_used_percent: inodes }) =>
+          `${toText(mount)} is ${toText(used)} % full${Number(inodes) > 80 ? `, inodes ${toText(inodes)} %` : ''}`,
+      )
+    const [first] = toList(largest)
+    return [...fullest, ...(first ? [`largest: ${toText(first.path)}`] : [])].join('; ') || 'no file system was asked'
+  },
 })
 
 export const diskSpecs = [diskUsage]

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { formatCount } from '../../domain/format.ts'
+import { describeItems, toList, toText } from '../../domain/say.ts'
 import { fileInCheckout, head } from './git.ts'
 import { defineSpec, devicePath, onlyLooks, path, present, same, word } from './spec.ts'
 
@@ -38,6 +40,11 @@ export const gitLog = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ path }) => `Commits of ${path}`,
+  say: ({ commits, uncommitted_total: open }, { path }) =>
+    `${path}: ${describeItems(
+      toList(commits).map(({ subject }) => toText(subject)),
+      'commit',
+    )}${Number(open) > 0 ? `; ${formatCount(Number(open), 'uncommitted file')}` : ''}`,
 })
 
 export const gitShow = defineSpec({
@@ -56,6 +63,8 @@ export const gitShow = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ path, revision }) => `Commit ${revision} of ${path}`,
+  say: ({ commit, subject, author }, { revision }) =>
+    `${revision} is ${toText(commit).slice(0, 12)} by ${toText(author)}: ${toText(subject)}`,
 })
 
 const shownCommit = z.looseObject({

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { formatCount } from '../../domain/format.ts'
+import { describeItems, toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { type DeviceArgs, defineSpec, devicePath, onlyLooks, path, present, same, word } from './spec.ts'
 import { unitName } from './unit.ts'
@@ -63,6 +65,8 @@ export const deviceLogs = defineSpec({
     }),
   toOutput: same,
   summary: ({ unit, path: file }) => `Read the log of ${unit ?? file}`,
+  say: ({ lines }, { unit, path: file }) =>
+    `log of ${unit ?? file}: ${formatCount(Array.isArray(lines) ? lines.length : 0, 'line')}`,
 })
 
 export const logSpecs = [deviceLogs]
@@ -108,6 +112,12 @@ export const pkgSearch = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: ({ text }) => `Search packages for ${text}`,
+  say: ({ packages, total }, { text }) =>
+    `${text}: ${describeItems(
+      toList(packages).map(({ name }) => toText(name)),
+      'package',
+      Number(total),
+    )}`,
 })
 
 export const pkgInstall = defineSpec({
@@ -186,6 +196,16 @@ export const procList = defineSpec({
   toArgs: present,
   toOutput: same,
   summary: () => 'List processes',
+  say: ({ processes: shown, total }, { name, port }) => {
+    const named = toList(shown).map(
+      ({ name: called, pid, cpu_percent: cpu }) =>
+        `${toText(called)} (pid ${toText(pid)}${cpu === undefined ? '' : `, ${toText(cpu)} % CPU`})`,
+    )
+    const which = [name === undefined ? '' : `named ${name}`, port === undefined ? '' : `on port ${port}`].filter(
+      Boolean,
+    )
+    return [...which, describeItems(named, 'process', Number(total))].join(': ')
+  },
 })
 
 const processes = z.looseObject({

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { truncate } from '../../domain/format.ts'
+import { describeRun } from '../../domain/say.ts'
 import { defineSpec, ofCommand, type Probe, path, present, same, wordsOnCard } from './spec.ts'
 
 const directory = z
@@ -57,6 +59,7 @@ export const exec = defineSpec({
   toArgs: ({ argv, cwd }) => present({ argv, cwd }),
   toOutput: same,
   summary: ({ argv }) => `Run ${JSON.stringify(argv)}`,
+  say: (result, { argv }) => `${argv.join(' ')}: ${describeRun(result)}`,
 })
 
 export const shellEval = defineSpec({
@@ -91,6 +94,7 @@ export const shellEval = defineSpec({
   toOutput: same,
   summary: ({ command }) =>
     `Run in bash: ${command.length > 200 ? `${command.slice(0, 200).toWellFormed()}…` : command}`,
+  say: (result, { command }) => `${truncate(command.replace(/\s+/g, ' '), 100)}: ${describeRun(result)}`,
 })
 
 export const shellSpecs = [exec, shellEval]

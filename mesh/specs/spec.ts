@@ -80,6 +80,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   toOutput(result: DeviceArgs): unknown
   /** One line for the card of an approval. */
   summary(input: Input): string
+  /** What a read found, without the device's name, which stands before it; absent for a write: its `summary` says it. */
+  say?(result: DeviceArgs, input: Input): string
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): Probe
   /**

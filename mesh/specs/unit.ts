@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toText } from '../../domain/say.ts'
 import { type DeviceArgs, defineSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
 /** A service of systemd: `nginx.service`, `getty@tty1.service`. No option and no path can ride in one. */
@@ -47,6 +48,8 @@ export const serviceShow = defineSpec({
   toArgs: withSuffix,
   toOutput: same,
   summary: ({ unit: name }) => `State of ${name}`,
+  say: ({ active, sub, result, restarts }, { unit: name }) =>
+    `${name} is ${toText(active)} (${toText(sub)})${result !== 'success' && toText(result) ? `, ended with ${toText(result)}` : ''}${Number(restarts) > 0 ? `, ${toText(restarts)} restarts` : ''}`,
 })
 
 export const serviceVerbs = ['restart', 'start', 'stop'] as const

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { describeItems, inBrackets, toList, toText } from '../../domain/say.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
 
@@ -43,6 +44,10 @@ const listAlerts = defineSourceTool({
   input: z.strictObject({ source, labels: labelFilter.describe('only alerts with these labels') }),
   judge: judgeLabels,
   labels: ({ labels: given }) => given,
+  say: ({ alertsFound, alerts }, { labels: given }) => {
+    const named = toList(alerts).map(({ name, state }) => `${toText(name)} (${toText(state)})`)
+    return [...Object.values(given), describeItems(named, 'alert', Number(alertsFound))].join(': ')
+  },
   async read(ask, { labels: given }) {
     const search = new URLSearchParams([
       ...toFilters(given),
@@ -95,6 +100,12 @@ const listSilences = defineSourceTool({
   input: z.strictObject({ source, labels: labelFilter.describe('only silences that match these labels') }),
   judge: judgeLabels,
   labels: ({ labels: given }) => given,
+  say: ({ silencesFound, silences }, { labels: given }) => {
+    const named = toList(silences).map(
+      ({ by, until, why }) => `by ${toText(by)} until ${toText(until)}${inBrackets(why)}`,
+    )
+    return [...Object.values(given), describeItems(named, 'silence', Number(silencesFound))].join(': ')
+  },
   async read(ask, { labels: given }) {
     const search = new URLSearchParams(toFilters(given))
     const all = parseAnswer(z.array(silence), await ask({ path: `/api/v2/silences?${search}` }))

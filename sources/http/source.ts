@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { describePrinted, toText } from '../../domain/say.ts'
 import {
   type Ask,
   defineSourceTool,
@@ -68,6 +69,13 @@ const httpRead = defineSourceTool({
   },
   // A page is a text of a stranger: whatever it names, nothing was looked at by it.
   labels: () => ({}),
+  say({ status, value, text, notFound }, { path, select }) {
+    const part = select === undefined ? path : `${select} of ${path}`
+    if (notFound !== undefined) return `${part}: nothing is there`
+    const shown = ['string', 'number', 'boolean'].includes(typeof value) ? `: ${toText(value)}` : ''
+    const lines = Array.isArray(text) ? `: ${describePrinted(text.join('\n'))}` : ''
+    return `${part} is answered with ${toText(status)}${shown || lines}`
+  },
   async read(ask, { path, select }) {
     const page = await askPage(ask, path)
     const head = { path: cut(path, 200), status: page.status, ...(select && { select: cut(select, 100) }) }

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { formatCount } from '../../domain/format.ts'
 import { idPattern } from '../../domain/kinds.ts'
+import { toList, toText } from '../../domain/say.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import { findTemplates, type LogLine, type Template } from './drain.ts'
@@ -247,6 +249,18 @@ export type LogReader = {
   listLabels(ask: Ask, range: Range): Promise<string[]>
 }
 
+/** What lines say: of templates the first, which is new, an error or the most frequent. */
+export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
+  const { labels = {}, unit, path, window } = asked
+  const about = [unit, path, ...Object.values(labels as object)].map(toText).filter(Boolean).join(', ') || 'the log'
+  const lines = Number(summary.lines ?? 0)
+  const templates = toList(summary.templates)
+  const [first] = templates
+  if (lines === 0 || !first) return `${about}: no line${toText(window) && ` in ${toText(window)}`}`
+  const most = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
+  return `${about}: ${formatCount(lines, 'line')} of ${formatCount(Number(summary.templatesFound), 'kind')}; ${most}`
+}
+
 /** `search_logs` of a kind of source. Everything but the lines themselves may be missing, and is said then. */
 export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
   defineSourceTool({
@@ -257,6 +271,7 @@ export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
     alsoOfDevices: logFields,
     judge: judgeLogQuery,
     labels: ({ labels }) => labels,
+    say: sayLogs,
     async read(ask, query, { nowMs, incidentBeganMs }) {
       const range = toRange(query, nowMs)
       const earlier = { fromMs: range.fromMs - (range.untilMs - range.fromMs), untilMs: range.fromMs }

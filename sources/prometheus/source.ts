@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { describeItems, toWords } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
 import { chooseStep, judgePromql, listFixedLabels } from './promql.ts'
 import { findRule, listTargets, type Remarks, readData, readRemarks } from './rule.ts'
-import { meanOf, type Point, type Series, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
+import { meanOf, type Point, type Series, saySeries, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
 
 /**
  * Servers that speak Prometheus' HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus, VictoriaMetrics,
@@ -40,6 +41,7 @@ const queryMetrics = defineSourceTool({
     return typeof times === 'string' ? { ok: false, reason: times, bounded: null } : judgePromql({ ...args, ...times })
   },
   labels: ({ promql }) => listFixedLabels(promql),
+  say: saySeries,
   async read(ask, args, { nowMs }) {
     const times = readTimes(args)
     if (typeof times === 'string') throw new SourceError('REJECTED', times)
@@ -96,6 +98,8 @@ const describeMetrics = defineSourceTool({
   input: describeInput,
   judge: ({ labels }) => judgePromql({ promql: toCountQuery(labels), windowSeconds: 0, stepSeconds: 1 }),
   labels: ({ labels }) => labels,
+  say: ({ metricsFound, metrics }, { labels }) =>
+    `${describeItems(toWords(metrics), 'metric', Number(metricsFound))} of ${Object.values(labels).join(', ')}`,
   async read(ask, { labels, text }, { nowMs }) {
     const { series, remarks } = await queryInstant(ask, toCountQuery(labels), nowMs)
     const names = series

@@ -1,5 +1,6 @@
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
+import { toList, toText } from '../../domain/say.ts'
 import { fitSummary } from '../kind.ts'
 import type { Remarks } from './rule.ts'
 
@@ -138,6 +139,25 @@ export function summarizeValues({ series, remarks }: Seen, promql: string, until
     values: kept,
     ...(series.length > kept.length && { notShown: series.length - kept.length }),
   }))
+}
+
+/** The series that moved most, in words: `…: last 0.97, from 0.2 to 0.98, level changed at … from 0.3 to 0.97`. */
+export function saySeries(summary: Record<string, unknown>, { promql }: { promql: string }): string {
+  const found = Number(summary.seriesFound ?? 0)
+  const [first] = toList(summary.series ?? summary.values)
+  if (found === 0 || !first) return `${promql}: no series`
+  const labels = Object.values({ ...(summary.sharedLabels as object), ...(first.labels as object) }).map(toText)
+  const name = labels.filter(Boolean).slice(0, 3).join(' ')
+  const unit = toText(first.unit) && ` ${toText(first.unit)}`
+  const range =
+    first.last === undefined
+      ? `is ${toText(first.value)}${unit}`
+      : `is ${toText(first.last)}${unit}, was ${toText(first.min)} to ${toText(first.max)}`
+  const change =
+    first.changedAt === undefined
+      ? ''
+      : `; it changed at ${toText(first.changedAt)} from ${toText(first.before)} to ${toText(first.after)}`
+  return `${promql}: ${name ? `${name} ` : 'it '}${range}${change}${found > 1 ? ` (${found} series)` : ''}`
 }
 
 function missing({ day, week }: Compared): Record<string, string> {

@@ -96,6 +96,37 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
 }
 
+/** What a person who is woken reads first, by the question that it answers, and where on the page that stands. */
+const answersAt = {
+  what: 'h1',
+  since: '.glance > :has(> .soft)',
+  asked: '.decision h2',
+  ifApproved: '.consequences > div:nth-child(1) dd',
+  ifDenied: '.consequences > div:nth-child(2) dd',
+  ifNobody: '.consequences > div:nth-child(3) dd',
+  deny: '.decision a[href$="#deny"]',
+  approve: '.decision a[href$="#approve"]',
+  why: '.answer > div:first-child .wraps',
+}
+
+/** The answers of an incident's page, those that it lacks, and those that are not wholly on the first screen. */
+export async function firstScreen(page: Page) {
+  await page.locator('.answer').waitFor()
+  const height = page.viewportSize()?.height ?? 0
+  const found = await Promise.all(
+    Object.entries(answersAt).map(async ([name, selector]) => {
+      const place = page.locator(`main ${selector}`).first()
+      const box = (await place.count()) > 0 ? await place.boundingBox() : null
+      return { name, text: box ? (await place.innerText()).trim() : '', end: box ? box.y + box.height : 0 }
+    }),
+  )
+  return {
+    answers: Object.fromEntries(found.map(({ name, text }) => [name, text])),
+    missing: found.filter(({ text }) => text === '').map(({ name }) => name),
+    below: found.filter(({ end }) => end > height).map(({ name, end }) => `${name} ends at ${end} of ${height}`),
+  }
+}
+
 /** An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead hosts. Answers its id. */
 export async function planAsked(spine: Spine): Promise<string> {
   const file = parse(readFileSync('examples/placement.yaml', 'utf8')) as { hosts: { name: string; state?: string }[] }

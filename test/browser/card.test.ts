@@ -105,7 +105,7 @@ describe('card', () => {
     }
     await on.page.getByRole('button', { name: 'Request again this action' }).click()
     await on.page.getByRole('dialog').getByRole('button', { name: 'Request again' }).click()
-    await on.page.getByRole('log').getByText('Asked for an investigation').waitFor()
+    await on.page.locator('.turns').getByText('Asked for an investigation').waitFor()
     expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
   })
 

@@ -44,14 +44,14 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   expect(await page.title()).toBe('(1) Incidents · Nightshift')
 
   await page.getByRole('link', { name: 'Host host-osl-1 is down' }).click()
-  await page.getByRole('link', { name: 'Look and decide' }).click()
+  await page.getByRole('link', { name: 'Plan and reasons' }).click()
   const card = page.getByRole('article')
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
   const order = ['Exact arguments', 'Why', 'What will prove it', 'Dry run', 'Deny', 'Edit', 'Approve']
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
 
   // What it rests on is a link to its row; what may not be granted says why.
-  const looks = card.getByRole('listitem').filter({ hasText: 'schedule_ha_proposal' })
+  const looks = card.getByRole('listitem').filter({ hasText: 'plan to recover host-osl-1: start' })
   expect(await looks.getByRole('link').getAttribute('href')).toMatch(/\/incidents\/inc_\w+#e-\d+$/)
   expect(await card.getByRole('checkbox', { name: /run again without asking/ }).isDisabled()).toBe(true)
   await card.getByText('execute_migration is not one of the tools that may be granted').waitFor()
@@ -63,7 +63,8 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await yes.click()
   await card.getByText('Approved by approver').waitFor()
   await card.getByRole('link', { name: 'Follow the incident' }).click()
-  await page.locator('dl').getByText('escalated').waitFor()
+  await page.locator('.glance').getByText('escalated').waitFor()
+  await page.getByRole('link', { name: /^Log/ }).click()
   await page.getByRole('log').getByText('Approved by approver').waitFor()
   expect(await page.title()).toBe('Host host-osl-1 is down · Nightshift')
   expect((await spine.lab.oracle('host_down', 'host-osl-1')).healthy).toBe(true)
@@ -157,8 +158,9 @@ test('who approves with other arguments sees what changes, why it was refused, a
   await page.getByText('Approved by approver').waitFor()
   await page.getByRole('link', { name: 'the approval that this one replaces' }).waitFor()
   await page.getByRole('link', { name: 'Follow the incident' }).click()
+  await page.getByRole('link', { name: /^Log/ }).click()
   await page.getByRole('log').getByText('approver changed the arguments: storage agreed').waitFor()
-  await page.locator('dl').getByText('escalated').waitFor()
+  await page.locator('.glance').getByText('escalated').waitFor()
   const { items } = await spine.get<{ items: { status: string }[] }>(`/approvals?incident=${asked.incidentId}`)
   expect(items.map(({ status }) => status)).toEqual(['consumed', 'withdrawn'])
   // The refusal of the edit is the one failed request.

@@ -111,7 +111,9 @@ beforeAll(async () => {
       '/people',
       '/tokens',
     ],
-    ...['', '?view=compact', '?view=json'].map((view) => `/incidents/${incident}${view}`),
+    ...['', '?tab=log', '?view=json', '?tab=alerts', '?tab=similar', '?tab=attempts', '?tab=details'].map(
+      (view) => `/incidents/${incident}${view}`,
+    ),
     `/approvals/${approval}`,
     `/approvals/${approval}/plain`,
   ]

@@ -3,8 +3,9 @@ import { append } from '../../db/append.ts'
 import { noteWait } from '../../db/heartbeats.ts'
 import { tellLive } from '../../db/live.ts'
 import { agentActor } from '../../domain/event.ts'
+import { asked } from '../api/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
-import { screenshot, signedIn, useBrowser } from './browser.ts'
+import { firstScreen, screenshot, signedIn, useBrowser } from './browser.ts'
 
 const on = useBrowser()
 
@@ -91,7 +92,7 @@ test.each(looks)(
     await progress.getByText('Waits for the core API, which does not answer').waitFor()
     await progress.getByRole('button', { name: /^Stop/ }).click()
     await on.page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
-    await on.page.locator('dl').getByText('approver has it').first().waitFor()
+    await on.page.locator('.glance').getByText('approver has it').waitFor()
     const { owner } = await on.spine.get<{ owner: { name: string } | null }>(`/incidents/${id}`)
     expect(owner?.name).toBe('approver')
   },
@@ -126,7 +127,7 @@ test('a person tells a run at work something on its page, which says in which tu
     })
   })
   await told.getByText(/to the agent, read in turn 3/).waitFor()
-  const causes = on.page.getByRole('region', { name: 'What it may be' })
+  const causes = on.page.getByRole('region', { name: 'Other hypotheses' })
   await causes.getByText('The disk is full').waitFor()
   expect(await causes.innerText()).toMatch(/refuted The disk is full #1/)
   await screenshot(on.page, 'told-1440-light')
@@ -149,7 +150,7 @@ test.each(looks)(
   async (width, colorScheme) => {
     const id = await openedIncident(on.spine.db, { title: 'Fan is broken', labels: { incident_type: longType } })
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
-    await on.page.goto(`${on.spine.url}/incidents/${id}`)
+    await on.page.goto(`${on.spine.url}/incidents/${id}?tab=log`)
     await on.page.getByRole('heading', { name: 'Fan is broken' }).waitFor()
     await on.page.getByLabel('Add a note').fill('the spare is in rack 4')
     await on.spine.kill('api')
@@ -197,7 +198,7 @@ test('what a model writes is shown in a safe subset of Markdown, and a paragraph
       })
   })
   on.page = await signedIn(on.browser, on.spine)
-  await on.page.goto(`${on.spine.url}/incidents/${id}`)
+  await on.page.goto(`${on.spine.url}/incidents/${id}?tab=log`)
   const row = on.page.locator('#e-5 .text')
   await row.getByText('The disk').waitFor()
   expect(await row.locator('strong').allInnerTexts()).toEqual(['Cause', 'The disk'])
@@ -231,4 +232,97 @@ test('a pasted id is gone to, and an address that leads nowhere says so', async 
   const answer = await on.page.goto(`${on.spine.url}/ingest/grafana`)
   expect(answer?.status()).toBe(404)
   await on.page.getByRole('heading', { name: 'No such page' }).waitFor()
+})
+
+/** The longest that the schemas allow where a person reads it first. */
+const longTitle =
+  `${'The replica of the orders database is behind its primary and the writes of tenants wait '.repeat(3)}`.slice(
+    0,
+    200,
+  )
+
+/** An incident that waits for an approval after a look and with a cause, as a run leaves it. */
+async function waiting(): Promise<{ id: string; approvalId: string }> {
+  const resource = { kind: 'host' as const, id: `host-${'a'.repeat(43)}` }
+  const id = await claimedIncident(on.spine.db, { labels: { incident_type: longType }, title: longTitle })
+  await on.spine.db
+    .updateTable('incident')
+    .set({ resourceKind: 'host', resourceId: resource.id })
+    .where('id', '=', id)
+    .execute()
+  await on.spine.db.transaction().execute(async (trx) => {
+    await append(trx, id, 1, {
+      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called tool: get_host', turn: 1 },
+      metadata: {
+        ...{ callId: 'c1_0', tool: 'get_host', arguments: { id: resource.id }, effect: 'read', targets: [resource] },
+        ...{ outcome: 'done', result: { ok: true, data: {}, meta: {} }, body: null, durationMs: 4 },
+        discovered: [
+          { ...resource, name: resource.id, aliases: [], seen: true, health: 'critical' },
+          { kind: 'vm', id: 'vm-101', name: 'vm-101', aliases: [], seen: true, health: 'down' },
+        ],
+        said: `${resource.id} is dead (critical): 0 of 3 VMs run`,
+      },
+    })
+    const hypothesis = {
+      ...{ id: 'h1', text: `The host lost its power. ${'Its rack is well. '.repeat(20)}`, state: 'supported' as const },
+      quotes: [{ seq: 2, text: 'dead' }],
+    }
+    await append(trx, id, 1, {
+      ...{ kind: 'commented', actor: agentActor, detail: 'The host lost its power' },
+      metadata: { text: 'The host lost its power', confidence: null, action: 'investigated', hypothesis },
+    })
+  })
+  const approvalId = await asked(on.spine.db, id, { targets: [resource] })
+  const summary = `start 3 VMs and migrate 12 VMs, to ${Array.from({ length: 8 }, (_, at) => `host-osl-${at}`).join(', ')}; 2 VMs stay down`
+  await on.spine.db
+    .updateTable('approval')
+    .set({ dryRun: JSON.stringify({ possible: true, summary, details: {} }) })
+    .where('id', '=', approvalId)
+    .execute()
+  return { id, approvalId }
+}
+
+test.each([
+  [1440, 900, 'light'],
+  [390, 844, 'dark'],
+] as const)(
+  'at %i by %i the first screen of a waiting incident says what is broken, since when, why, what is asked, what each answer leads to, and has both buttons',
+  async (width, height, colorScheme) => {
+    const { id, approvalId } = await waiting()
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height }, colorScheme })
+    await on.page.goto(`${on.spine.url}/incidents/${id}`)
+    await on.page.getByRole('heading', { name: /Approval needed/ }).waitFor()
+    await screenshot(on.page, `waiting-${width}-${colorScheme}`)
+    const title = longTitle.slice(0, 40)
+    expect(await firstScreen(on.page)).toMatchObject({ missing: [], below: [] })
+    expect((await firstScreen(on.page)).answers).toMatchObject({
+      what: expect.stringContaining(title),
+      why: expect.stringMatching(/^The host lost its power/),
+    })
+    expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    // What nobody can do about it from here on is one press away, and nothing is decided by it.
+    await on.page.getByRole('link', { name: 'Deny…' }).click()
+    await on.page.waitForURL(new RegExp(`/approvals/${approvalId}#deny`))
+    await on.page.locator('input[name=denial]:focus').waitFor()
+    await on.page.goBack()
+    await on.page.getByRole('link', { name: 'Approve…' }).click()
+    await on.page.locator('h2:focus', { hasText: 'Approve' }).waitFor()
+    expect((await on.spine.get<{ status: string }>(`/approvals/${approvalId}`)).status).toBe('pending')
+    expect(on.page.complaints).toEqual([])
+  },
+)
+
+test('the investigation is a line a turn with findings as sentences, and every number leads to its row', async () => {
+  const { id } = await waiting()
+  on.page = await signedIn(on.browser, on.spine)
+  await on.page.goto(`${on.spine.url}/incidents/${id}`)
+  const turns = on.page.locator('.turns')
+  await turns.getByText('is dead (critical): 0 of 3 VMs run').or(turns.getByText('Turn 1')).first().waitFor()
+  await screenshot(on.page, 'investigation-1440-light')
+  expect(await on.page.locator('main').innerText()).not.toMatch(/[{}]|\[\s*"/)
+  await on.page.locator('.answer').getByRole('link', { name: 'row 2' }).first().click()
+  await on.page.locator('#e-2').and(on.page.locator('[aria-current=true]')).waitFor()
+  await on.page.locator('#e-2').getByText('is dead (critical): 0 of 3 VMs run').first().waitFor()
+  await on.page.getByRole('link', { name: /^Attempts/ }).click()
+  await on.page.getByRole('row', { name: /1 .* not over/ }).waitFor()
 })

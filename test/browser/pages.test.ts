@@ -70,7 +70,9 @@ beforeAll(async () => {
       '/config#agent.max_turns',
     ],
     ...['/audit', '/people', '/tokens'],
-    ...['', '?view=compact', '?view=json', '#e-3'].map((view) => `/incidents/${approval.incidentId}${view}`),
+    ...['', '?tab=log', '?view=json', '?tab=alerts', '?tab=similar', '?tab=attempts', '?tab=details', '#e-3'].map(
+      (view) => `/incidents/${approval.incidentId}${view}`,
+    ),
     `/incidents/${approval.incidentId}/postmortem`,
     `/approvals/${approval.id}`,
     `/approvals/${approval.id}/plain`,
@@ -307,7 +309,7 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   const { body } = await spine.post('/ingest/generic', alert, { token: spine.tokens.ingest })
   const [{ incidentId }] = body.alerts as [{ incidentId: string }]
   const page = await signedIn(browser, spine)
-  const facts = page.locator('dl.facts')
+  const [answer, glance] = [page.locator('.answer'), page.locator('.glance')]
   const dialog = page.getByRole('dialog')
   const press = async (name: string) => {
     await page.getByRole('button', { name: `${name} this incident` }).click()
@@ -315,10 +317,10 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   }
 
   await settled(page, `/incidents/${incidentId}`)
-  await facts.getByText('agent.investigate is none for incidents of this type').waitFor()
+  await answer.getByText('agent.investigate is none for incidents of this type').waitFor()
   await (await press('Take')).click()
-  await facts.getByText('its alert still fires, approver has it').waitFor()
-  await page.getByRole('region', { name: 'Handed to people' }).getByText('approver took this incident').waitFor()
+  await glance.getByText('its alert still fires, approver has it').waitFor()
+  await answer.getByText('approver took this incident').waitFor()
   await (await press('Give back')).click()
   await page.getByRole('button', { name: 'Take this incident' }).waitFor()
 
@@ -333,7 +335,7 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   await dialog.getByRole('button', { name: 'a week' }).click()
   await dialog.getByLabel('Why is it expected?').fill('it does this on Sundays')
   await mark.click()
-  await facts.getByText('expected, its alert still fires').waitFor()
+  await glance.getByText('expected, its alert still fires').waitFor()
   await settled(page, '/alerts')
   await page.getByText('it does this on Sundays').waitFor()
   await page.getByRole('button', { name: /^Take back the mark on/ }).click()
@@ -349,7 +351,9 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   await dialog.getByRole('radio', { name: 'gone by itself' }).check()
   await dialog.getByLabel('What was wrong, and what was done?').fill('Sunday is over')
   await close.click()
-  await facts.getByText('Outcome: gone by itself, by a person').waitFor()
+  await answer.getByText('Sunday is over').waitFor()
+  await page.getByRole('link', { name: 'Details' }).click()
+  await page.locator('dl.facts').getByText('gone by itself, by a person').waitFor()
   expect(page.complaints).toEqual([])
   await page.context().close()
 })

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { escalationReason } from '../../activities/reason.ts'
 import { admittedTypes } from '../../domain/admission.ts'
 import { newId } from '../../domain/digest.ts'
-import { escalationReport, plainWords, reportText } from '../../domain/escalation.ts'
+import { escalationReport, reportText } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { incidentType, incidentTypeOf } from '../../domain/incident.ts'
 import { fence, inertJson } from '../../domain/inert-text.ts'
@@ -23,6 +23,7 @@ import {
   scope,
   typesOf,
 } from '../../domain/operator.ts'
+import { plainWords } from '../../domain/say.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
 import type { EscalationCode } from '../../workflows/outcome.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'

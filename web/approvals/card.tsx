@@ -141,9 +141,9 @@ function EvidenceList({ approval }: { approval: ApprovalDetail }) {
   )
 }
 
-function EvidenceText({ row: { what, tool, about, found } }: { row: Evidence }) {
+function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evidence }) {
   if (what === 'proposed') return <>what the agent wrote when it proposed this</>
-  if (what === 'alert') {
+  if (what === 'alert' || isSaid) {
     return (
       <span className="wraps">
         <Inert text={found} />

@@ -1,4 +1,4 @@
-import { type FormEvent, useRef, useState } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { useKeys } from '../keys.tsx'
@@ -79,6 +79,11 @@ function DecisionForms({ approval, decision, headings: { approveHeading, denyHea
   const [armed, setArmed] = useState(false)
   const refused = missing(session, 'decide')
   const disabled = decision.isPending || refused !== null
+  // The page of the incident links to one of the two.
+  useEffect(() => {
+    if (location.hash === '#deny') focusDenial(denyHeading.current)
+    if (location.hash === '#approve') approveHeading.current?.focus()
+  }, [approveHeading, denyHeading])
   const disarm = () => {
     setArmed(false)
     requestAnimationFrame(() => approveHeading.current?.focus())

@@ -23,7 +23,7 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
   const run = async () => {
     await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
     forgetDrafts(incident.id)
-    for (const key of ['incident', 'surroundings', 'events']) {
+    for (const key of ['incident', 'brief', 'surroundings', 'events']) {
       void queryClient.invalidateQueries({ queryKey: [key, incident.id] })
     }
     void queryClient.invalidateQueries({ queryKey: ['expectations'] })

@@ -1,6 +1,6 @@
 import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatElapsed } from '../../domain/format.ts'
+import { capitalize, formatElapsed } from '../../domain/format.ts'
 import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/stored-claim.ts'
 import { Exact, Inert, Markdown } from '../markdown.tsx'
 import { Sign } from '../marks.tsx'
@@ -96,12 +96,13 @@ function isWritten({ kind, actor }: IncidentEvent): boolean {
 /** The row's sentence; of a model's turn what it wrote. */
 export function getText(event: IncidentEvent): string {
   if (event.kind === 'model_answered') return event.metadata.final?.text || event.metadata.content || event.detail
+  if (event.kind === 'tool_finished' && event.metadata.said) return capitalize(event.metadata.said)
   if (event.kind === 'call_judged') return `${event.detail}${event.metadata.hint ? ` ${event.metadata.hint}` : ''}`
   return event.detail
 }
 
 /** A plan that this row made: pictured where it appears first. */
-function getProposalId(event: IncidentEvent): string | null {
+export function getProposalId(event: IncidentEvent): string | null {
   if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
   const data = event.metadata.result.data as { proposal_id?: unknown; steps?: unknown } | undefined
   const has = data && typeof data.proposal_id === 'string' && Array.isArray(data.steps) && data.steps.length > 0

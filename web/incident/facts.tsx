@@ -1,43 +1,36 @@
 import { listLinks } from '../../domain/alert-links.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatNumber, formatResourceSearch, formatSpan } from '../../domain/format.ts'
+import { formatResourceSearch, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
-import { formatDollars } from '../../domain/price.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
-import { Inert, Markdown } from '../markdown.tsx'
-import { Fact, Remarks, Resource, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
+import { Inert } from '../markdown.tsx'
+import { Fact, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
-import { sumCost } from './rows.ts'
 
 type Props = { incident: Incident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
-/** What one wants to know before reading on. */
-export function Facts({ incident, surroundings, events }: Props) {
+/** What the brief leaves out: its type, its run, its runbook, its group, and what the watchdog does about it. */
+export function Details({ incident, surroundings, events }: Props) {
   const now = useNow()
   return (
     <dl className="facts">
-      <Fact name="Status" className="row">
-        <StatusMark status={incident.status} />
+      <Fact name="Severity" className="row">
         <SeverityMark severity={incident.severity} />
-        {incident.severitySource === 'default' && <span className="soft small">severity by default</span>}
-        <Remarks incident={incident} />
+        {incident.severitySource === 'default' && <span className="soft small">by default</span>}
       </Fact>
-      <Fact name="Resource">
-        <FoundResource incident={incident} events={events} />
-      </Fact>
+      <SearchedResource incident={incident} events={events} />
       <Fact name="Type">
         <Link className="mono" href={`/incidents?type=${incident.type}`}>
           <TypeName type={incident.type} />
         </Link>
       </Fact>
-      <Cost incident={incident} events={events} now={now} />
+      <Span incident={incident} now={now} />
       <Run incident={incident} surroundings={surroundings} />
       <GivenRunbook events={events} />
       <Standing incident={incident} now={now} />
       <Resolution incident={incident} />
-      {surroundings && surroundings.alerts.length > 0 && <Alerts alerts={surroundings.alerts} />}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
     </dl>
   )
@@ -60,47 +53,27 @@ function GivenRunbook({ events }: Pick<Props, 'events'>) {
   )
 }
 
-/** The resource with a way to it; without one, which labels were tried. */
-function FoundResource({ incident: { resource }, events }: Pick<Props, 'incident' | 'events'>) {
-  if (resource && resource.kind !== 'incident' && resource.kind !== 'proposal')
-    return (
-      <Link href={`/resources/${encodeURIComponent(`${resource.kind}:${resource.id}`)}`}>
-        <Resource resource={resource} />
-      </Link>
-    )
+/** Of an incident without a resource: which labels were tried. */
+function SearchedResource({ incident: { resource }, events }: Pick<Props, 'incident' | 'events'>) {
   const opened = events.find((event): event is IncidentEvent<'alert_received'> => event.kind === 'alert_received')
+  if (resource || !opened?.metadata.about) return null
   return (
-    <>
-      <Resource resource={resource} />
-      {!resource && opened?.metadata.about && (
-        <span className="soft small wraps">
-          {' '}
-          <Inert text={formatResourceSearch(opened.metadata.about)} />
-        </span>
-      )}
-    </>
+    <Fact name="Resource">
+      <span className="wraps">
+        <Inert text={formatResourceSearch(opened.metadata.about)} />
+      </span>
+    </Fact>
   )
 }
 
-/** How long it took, and what it cost. */
-function Cost({ incident, events, now }: { incident: Incident; events: IncidentEvent[]; now: number }) {
-  const { tokens, turns, modelMs, waitedMs, dollars } = sumCost(events, now)
-  const { closedAt, createdAt } = incident
+/** How long it took. */
+function Span({ incident: { closedAt, createdAt }, now }: { incident: Incident; now: number }) {
   const until = closedAt ? Date.parse(closedAt) : now
   return (
-    <>
-      <div>
-        <dt>{closedAt ? 'Took' : 'Open for'}</dt>
-        <dd title={`since ${formatMoment(createdAt)}`}>
-          {formatSpan(until - Date.parse(createdAt))}
-          {waitedMs > 1000 && <span className="soft"> · {formatSpan(waitedMs)} waiting for people</span>}
-        </dd>
-      </div>
-      <Fact name="Spent">
-        {dollars > 0 && `${formatDollars(dollars)} · `}
-        {formatNumber(tokens)} tokens · {turns} {turns === 1 ? 'turn' : 'turns'} · {formatSpan(modelMs)} in the model
-      </Fact>
-    </>
+    <div>
+      <dt>{closedAt ? 'Took' : 'Open for'}</dt>
+      <dd title={`since ${formatMoment(createdAt)}`}>{formatSpan(until - Date.parse(createdAt))}</dd>
+    </div>
   )
 }
 
@@ -121,17 +94,7 @@ function Run({ incident, surroundings }: { incident: Incident; surroundings: Sur
 
 function Resolution({ incident }: { incident: Incident }) {
   if (!incident.resolution) return null
-  return (
-    <Fact name={formatEnding(incident)} className="stack tight" isWhole>
-      {incident.closedBy === 'agent' ? (
-        <Markdown text={incident.resolution} />
-      ) : (
-        <p className="wraps">
-          <Inert text={incident.resolution} />
-        </p>
-      )}
-    </Fact>
-  )
+  return <Fact name="Outcome">{formatEnding(incident)}</Fact>
 }
 
 /** Of a group these are named; the list of incidents has them all. */
@@ -164,17 +127,9 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
 
 /** What a person or the watchdog does about it, as far as there is something to say. */
 function Standing({ incident, now }: { incident: Incident; now: number }) {
-  const { owner, keptReason, watchUntil, previousId } = incident
+  const { keptReason, watchUntil, previousId } = incident
   return (
     <>
-      {owner && (
-        <div>
-          <dt>Owner</dt>
-          <dd>
-            <Inert text={owner.name} /> <span className="soft">for {formatSpan(now - Date.parse(owner.since))}</span>
-          </dd>
-        </div>
-      )}
       {keptReason && (
         <div className="whole">
           <dt>Not investigated</dt>
@@ -205,40 +160,36 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
 function formatEnding({ outcome, category, closedBy }: Incident): string {
   const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
-  return ['Outcome', [word, by].filter(Boolean).join(', ')].filter(Boolean).join(': ')
+  return [word, by].filter(Boolean).join(', ') || 'not said'
 }
 
 const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft' }
 const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
-function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
+/** Its alerts, and where a person reads on about each. */
+export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
+  if (alerts.length === 0) return <p className="nothing">No alert: a person opened it, or asked a question.</p>
   return (
-    <div className="whole">
-      <dt>Alerts</dt>
-      <dd>
-        <ul className="stack tight">
-          {alerts.map((alert) => (
-            <li key={alert.id} className="row">
-              <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
-              <Inert text={alert.title} />
-              <span className="soft small">
-                {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since{' '}
-                {formatMoment(alert.startsAt)}
-              </span>
-              {alert.groupKey && (
-                <span className="soft small">
-                  group <Inert text={alert.groupKey} />
-                </span>
-              )}
-              {listLinks(alert.links).map(({ word, href }) => (
-                <a key={word} href={href} rel="noreferrer noopener" target="_blank">
-                  {word} ↗
-                </a>
-              ))}
-            </li>
+    <ul className="stack">
+      {alerts.map((alert) => (
+        <li key={alert.id} className="row">
+          <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
+          <Inert text={alert.title} />
+          <span className="soft small">
+            {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since {formatMoment(alert.startsAt)}
+          </span>
+          {alert.groupKey && (
+            <span className="soft small">
+              group <Inert text={alert.groupKey} />
+            </span>
+          )}
+          {listLinks(alert.links).map(({ word, href }) => (
+            <a key={word} href={href} rel="noreferrer noopener" target="_blank">
+              {word} ↗
+            </a>
           ))}
-        </ul>
-      </dd>
-    </div>
+        </li>
+      ))}
+    </ul>
   )
 }

@@ -1,22 +1,29 @@
 import { useMutation } from '@tanstack/react-query'
 import type { FormEvent } from 'react'
+import type { ServedBrief } from '../../domain/brief.ts'
 import type { EscalationReport } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { capitalize } from '../../domain/format.ts'
 import { foldHypotheses, type Hypothesis } from '../../domain/hypothesis.ts'
+import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import { toSentence } from '../../domain/say.ts'
 import { ask } from '../api.ts'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../markdown.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
-import { Link, usePlace } from '../router.tsx'
+import { Link, type Place, usePlace, withSearch } from '../router.tsx'
+import { Answer, Attempts, Decision, Glance, Similar, StillFires } from './brief.tsx'
 import { Actions } from './endings.tsx'
-import { Facts } from './facts.tsx'
-import { Progress, Waiting } from './reading.tsx'
+import { Alerts, Details } from './facts.tsx'
+import { Progress } from './reading.tsx'
 import { getRefusal, useIncident } from './rows.ts'
-import { Timeline } from './timeline.tsx'
+import { Earlier, Timeline } from './timeline.tsx'
+import { Investigation } from './turns.tsx'
 
+/** An incident as an answer: what is asked, why, what was done; below it the parts for those who doubt. */
 export function IncidentPage({ id }: { id: string }) {
   const place = usePlace()
-  const { incident, surroundings, events } = useIncident(id)
+  const { incident, brief, surroundings, events, state } = useIncident(id)
   if (incident.isPending) return <Loading what="the incident" />
   if (!incident.data) {
     return (
@@ -26,32 +33,86 @@ export function IncidentPage({ id }: { id: string }) {
       </>
     )
   }
+  const around = surroundings.data ?? null
+  const isAtWork = incident.data.status === 'investigating' || incident.data.status === 'awaiting_approval'
   return (
-    <div className="stack">
-      <header className="incident-head">
+    <div className="stack incident">
+      <header className="stack tight">
         <Heading title={inertText(incident.data.title)}>
           <Inert text={incident.data.title} />
         </Heading>
-        <Actions incident={incident.data} surroundings={surroundings.data ?? null} />
+        <Glance incident={incident.data} brief={brief.data ?? null} />
       </header>
       <QueryState query={incident} what="the incident" />
-      <Progress incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
-      {incident.data.status === 'awaiting_approval' && <Waiting incidentId={id} />}
-      {incident.data.status === 'escalated' && <Report events={events.data ?? []} />}
-      <Causes events={events.data ?? []} />
-      <Facts incident={incident.data} surroundings={surroundings.data ?? null} events={events.data ?? []} />
+      <Progress incident={incident.data} surroundings={around} events={events.data ?? []} />
+      <QueryState query={brief} what="the brief" />
+      {brief.data && <StillFires incident={incident.data} brief={brief.data} />}
+      {brief.data?.asked && <Decision asked={brief.data.asked} />}
+      {brief.data && <Answer incident={incident.data} brief={brief.data} state={state} />}
+      <Actions incident={incident.data} surroundings={around} />
       {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
-      <QueryState query={events} what="the timeline" />
-      {events.data && <Timeline events={events.data} place={place} incidentId={id} />}
-      {(incident.data.status === 'investigating' || incident.data.status === 'awaiting_approval') && (
-        <Note {...tellForm} incidentId={id} refused={getRefusal(surroundings.data ?? null, 'tell')} />
-      )}
-      <Note {...noteForm} incidentId={id} refused={getRefusal(surroundings.data ?? null, 'comment')} />
+      <Parts incident={incident.data} brief={brief.data ?? null} surroundings={around} place={place} events={events} />
+      {isAtWork && <Note {...tellForm} incidentId={id} refused={getRefusal(around, 'tell')} />}
+      <Note {...noteForm} incidentId={id} refused={getRefusal(around, 'comment')} />
     </div>
   )
 }
 
-/** What the person reads first who is handed this incident: what to do, then what was found. Nothing where no row has it. */
+const parts = ['investigation', 'alerts', 'similar', 'attempts', 'details', 'log'] as const
+type Part = (typeof parts)[number]
+
+type PartsProps = {
+  incident: DetailedIncident
+  brief: ServedBrief | null
+  surroundings: Surroundings | null
+  place: Place
+  events: ReturnType<typeof useIncident>['events']
+}
+
+/** One part at a time; an address that names a row, or a view of the log, opens the log. */
+function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
+  const isOfLog = /^e-\d+$/.test(place.hash) || place.search.has('view')
+  const named = parts.find((each) => each === place.search.get('tab'))
+  const open: Part = isOfLog ? 'log' : (named ?? 'investigation')
+  const rows = events.data ?? []
+  const counts: Partial<Record<Part, number>> = {
+    alerts: surroundings?.alerts.length,
+    similar: brief?.similar.length,
+    attempts: brief?.attempts.length,
+    log: incident.events,
+  }
+  return (
+    <section className="stack" aria-label="More about this incident">
+      <nav className="tabs" aria-label="Parts of this incident">
+        {parts.map((each) => (
+          <Link
+            key={each}
+            href={withSearch(place, { tab: each === 'investigation' ? null : each, view: null })}
+            aria-current={each === open ? 'true' : undefined}
+          >
+            {capitalize(each)} {counts[each] !== undefined && <span className="soft">{counts[each]}</span>}
+          </Link>
+        ))}
+      </nav>
+      {brief && (open === 'investigation' || open === 'log') && <QueryState query={events} what="the log" />}
+      {open === 'investigation' && (
+        <>
+          {incident.status === 'escalated' && <Report events={rows} />}
+          <Causes events={rows} shown={brief?.cause.text ?? null} />
+          <Earlier events={rows} incidentId={incident.id} />
+          {events.data && <Investigation events={rows} />}
+        </>
+      )}
+      {open === 'alerts' && surroundings && <Alerts alerts={surroundings.alerts} />}
+      {open === 'similar' && brief && <Similar similar={brief.similar} />}
+      {open === 'attempts' && brief && <Attempts attempts={brief.attempts} />}
+      {open === 'details' && <Details incident={incident} surroundings={surroundings} events={rows} />}
+      {open === 'log' && events.data && <Timeline events={rows} place={place} incidentId={incident.id} />}
+    </section>
+  )
+}
+
+/** What a person who is handed this incident needs besides the brief, which says what to do. Nothing where no row has it. */
 function Report({ events }: { events: IncidentEvent[] }) {
   const handed = events.findLast((event) => event.kind === 'escalated')
   if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
@@ -59,11 +120,6 @@ function Report({ events }: { events: IncidentEvent[] }) {
   return (
     <section className="said stack tight report" aria-labelledby="report-title">
       <h2 id="report-title">Handed to people</h2>
-      <p>
-        <strong>
-          Next step: <Inert text={report.nextStep} />
-        </strong>
-      </p>
       <Lists report={report} />
       <p className="soft small">
         <Inert text={report.severity} />, <Inert text={report.resource} />, since <Inert text={report.since} /> ·{' '}
@@ -96,15 +152,13 @@ function Lists({ report }: { report: EscalationReport }) {
   )
 }
 
-/** What the agent takes for the cause in its newest attempt: how each stands, and the rows that say so. */
-function Causes({ events }: { events: IncidentEvent[] }) {
-  const causes = foldHypotheses(events)
+/** What else the agent thinks or thought of in its newest attempt, beside the cause in the brief: how each stands, and the rows that say so. */
+function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | null }) {
+  const causes = foldHypotheses(events).filter(({ text }) => toSentence(text) !== shown)
   if (causes.length === 0) return null
-  const ending = events.findLast((event) => event.kind === 'resolved' || event.kind === 'escalated')
-  const certainty = ending && 'certainty' in ending.metadata ? ending.metadata.certainty : null
   return (
     <section className="stack tight" aria-labelledby="causes-title">
-      <h2 id="causes-title">What it may be {certainty && <span className="soft">{certainty}</span>}</h2>
+      <h2 id="causes-title">Other hypotheses</h2>
       <Hypotheses causes={causes} incidentId={events[0]?.incidentId ?? ''} />
     </section>
   )

@@ -2,14 +2,12 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { describeLiveAnswer, formatClock, formatSpan } from '../../domain/format.ts'
+import { describeLiveAnswer, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { ask } from '../api.ts'
-import { usePendingApprovals } from '../approvals/query.ts'
 import { useLiveAnswer } from '../live.tsx'
 import { Inert } from '../markdown.tsx'
 import { Failed } from '../page-frame.tsx'
-import { Link } from '../router.tsx'
 import { useNow } from '../time.ts'
 import { Chart, type ChartSeries } from './chart.tsx'
 import { ActionDialog } from './endings.tsx'
@@ -110,23 +108,6 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
     return { what: `Runs ${last.metadata.tool}`, since, turn }
   if (!context) return { what: 'Gathers context', since, turn }
   return { what: 'Works', since, turn }
-}
-
-/** What this incident waits for, first thing on its page. */
-export function Waiting({ incidentId }: { incidentId: string }) {
-  const now = useNow()
-  const { items } = usePendingApprovals()
-  const approval = items.find((each) => each.incidentId === incidentId)
-  if (!approval) return null
-  return (
-    <p className="said lamp row">
-      <strong>
-        Waits for a person: <Inert text={approval.dryRun.summary} />
-      </strong>
-      <span>{formatClock(Date.parse(approval.expiresAt) - now)} left</span>
-      <Link href={`/approvals/${approval.id}`}>Look and decide</Link>
-    </p>
-  )
 }
 
 type Props = { incidentId: string; reading: Reading; beganMs: number }

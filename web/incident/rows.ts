@@ -1,11 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
+import type { ServedBrief } from '../../domain/brief.ts'
 import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event.ts'
 import { truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { DetailedIncident, PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { told } from '../../domain/message.ts'
+import type { ResourceState } from '../../domain/resource.ts'
 import type { Envelope } from '../../domain/tool.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
@@ -28,34 +30,75 @@ export function useIncident(id: string) {
     queryKey: ['surroundings', id],
     queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${encodeURIComponent(id)}/surroundings`, { signal }),
   })
+  const brief = useQuery({
+    queryKey: ['brief', id],
+    queryFn: ({ signal }) => ask<ServedBrief>(`/incidents/${encodeURIComponent(id)}/brief`, { signal }),
+  })
+  const about = incident.data?.resource
+  const state = useQuery({
+    queryKey: ['state', id],
+    enabled: about != null && about.kind !== 'incident' && about.kind !== 'proposal',
+    queryFn: ({ signal }) =>
+      ask<ResourceState>(`/resources/${about?.kind}/${encodeURIComponent(about?.id ?? '')}/state`, { signal }),
+  })
+  const total = incident.data?.events
   const events = useQuery({
     queryKey: eventsKey,
-    queryFn: ({ signal }) => readLog(id, 0, signal),
+    enabled: total !== undefined,
+    // The newest rows; once earlier ones were read, those stay.
+    queryFn: ({ signal }) =>
+      readLog(
+        id,
+        (queryClient.getQueryData<IncidentEvent[]>(eventsKey)?.[0]?.seq ?? Math.max(1, (total ?? 0) - pageRows + 1)) -
+          1,
+        signal,
+      ),
   })
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
 
   useLive((event) => {
     if (event.incidentId !== id) return
     const known = queryClient.getQueryData<IncidentEvent[]>(eventsKey)
+    const last = known?.at(-1)?.seq ?? 0
     // Numbers are dense: the next one is put at the end, anything else means that some are missing.
-    if (known && event.seq === known.length + 1) queryClient.setQueryData(eventsKey, [...known, event])
-    else if (!known || event.seq > known.length) void queryClient.invalidateQueries({ queryKey: eventsKey })
+    if (known && event.seq === last + 1) queryClient.setQueryData(eventsKey, [...known, event])
+    else if (!known || event.seq > last) void queryClient.invalidateQueries({ queryKey: eventsKey })
     clearTimeout(timer.current)
     timer.current = setTimeout(() => {
-      void queryClient.invalidateQueries({ queryKey: ['incident', id] })
-      void queryClient.invalidateQueries({ queryKey: ['surroundings', id] })
+      for (const key of ['incident', 'brief', 'surroundings', 'state'])
+        void queryClient.invalidateQueries({ queryKey: [key, id] })
     }, 300)
   })
-  return { incident, surroundings, events }
+  return { incident, brief, surroundings, events, state: state.data ?? null }
 }
 
-async function readLog(id: string, after: number, signal: AbortSignal): Promise<IncidentEvent[]> {
+/** So many rows are read at once. */
+export const pageRows = 1_000
+
+/** Puts the rows from a number on before those that are here; numbers below 1 mean the first. */
+export async function readEarlier(id: string, fromSeq: number): Promise<void> {
+  const key = ['events', id]
+  const known = queryClient.getQueryData<IncidentEvent[]>(key)
+  const first = known?.[0]?.seq ?? 1
+  const after = Math.max(0, fromSeq - 1)
+  if (!known || after >= first - 1) return
+  const earlier = await readLog(id, after, undefined, first - 1)
+  queryClient.setQueryData<IncidentEvent[]>(key, (now = []) => (now[0]?.seq === first ? [...earlier, ...now] : now))
+}
+
+async function readLog(
+  id: string,
+  after: number,
+  signal?: AbortSignal,
+  upTo = Number.POSITIVE_INFINITY,
+): Promise<IncidentEvent[]> {
   const all: IncidentEvent[] = []
   let from: string | null = String(after)
-  while (from !== null) {
+  while (from !== null && Number(from) < upTo) {
+    const limit = Math.min(pageRows, upTo - Number(from))
     const page: Page<IncidentEvent> = await ask<Page<IncidentEvent>>(
-      `/incidents/${encodeURIComponent(id)}/events?limit=1000&after=${from}`,
-      { signal },
+      `/incidents/${encodeURIComponent(id)}/events?limit=${limit}&after=${from}`,
+      signal ? { signal } : {},
     )
     all.push(...page.items)
     from = page.nextCursor
@@ -93,8 +136,8 @@ export function listHighlights(event: IncidentEvent): string[] {
     case 'tool_started':
       return [formatArguments(event.metadata.arguments)]
     case 'tool_finished':
-      // What a source read is drawn below its row.
-      return getReading(event)
+      // What a source read is drawn below its row; where the tool says its result, that is the text of the row.
+      return getReading(event) || event.metadata.said
         ? [formatDuration(event.metadata.durationMs)]
         : [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
     case 'call_judged':
@@ -224,32 +267,3 @@ const verificationSigns = {
   open: { shape: 'ring', tone: 'info' },
   unproven: { word: 'unproven', shape: 'bar', tone: 'warning' },
 } as const satisfies Record<VerificationOutcome, object>
-
-/** What an incident has cost so far, counted from its own rows. */
-export function sumCost(events: IncidentEvent[], now: number) {
-  let tokens = 0
-  let turns = 0
-  let modelMs = 0
-  let dollars = 0
-  let waitedMs = 0
-  const asked = new Map<string, number>()
-  for (const event of events) {
-    const at = Date.parse(event.at)
-    if (event.kind === 'model_answered') {
-      tokens += event.metadata.usage.promptTokens + event.metadata.usage.completionTokens
-      modelMs += event.metadata.durationMs
-      dollars += event.metadata.cost?.dollars ?? 0
-      turns += 1
-    } else if (event.kind === 'approval_requested') asked.set(event.metadata.approvalId, at)
-    else if (
-      (event.kind === 'approval_decided' && event.metadata.status !== 'pending') ||
-      event.kind === 'approval_expired' ||
-      event.kind === 'approval_withdrawn'
-    ) {
-      waitedMs += at - (asked.get(event.metadata.approvalId) ?? at)
-      asked.delete(event.metadata.approvalId)
-    }
-  }
-  for (const since of asked.values()) waitedMs += now - since
-  return { tokens, turns, modelMs, waitedMs, dollars }
-}

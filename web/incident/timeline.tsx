@@ -1,15 +1,14 @@
+import { useMutation } from '@tanstack/react-query'
 import { useDeferredValue, useEffect, useMemo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatElapsed } from '../../domain/format.ts'
 import { listReadings } from '../../domain/message.ts'
 import { SelectField } from '../fields.tsx'
-import { Inert } from '../markdown.tsx'
-import { Sign } from '../marks.tsx'
+import { Failed } from '../page-frame.tsx'
 import { Link, type Place, withSearch } from '../router.tsx'
 import { Entry, getText } from './entry.tsx'
-import { formatResult, getSign } from './rows.ts'
+import { pageRows, readEarlier } from './rows.ts'
 
-const views = ['full', 'compact', 'json'] as const
+const views = ['full', 'json'] as const
 /** Rows that are there at once; the others follow between two frames, so that a long log can be used before it is whole. */
 const firstRows = 100
 
@@ -24,12 +23,12 @@ type Actor = (typeof actors)[number][0]
 
 type Props = { events: IncidentEvent[]; place: Place; incidentId: string }
 
-/** The log of an incident in three views: every row, one line per call, and the rows as they are stored. */
+/** The log of an incident in two views: its rows as sentences, and as they are stored. Rows before the first that is here come by a press, or where the address names one. */
 export function Timeline({ events, place, incidentId }: Props) {
   const view = views.find((each) => each === place.search.get('view')) ?? 'full'
   const [actor, setActor] = useState<Actor>('all')
   const ready = useDeferredValue(events, events.slice(0, firstRows))
-  const target = useTarget(place.hash, ready.length)
+  const target = useTarget(place.hash, ready, incidentId)
   const shown = actor === 'all' ? ready : ready.filter((event) => event.actor.startsWith(`${actor}:`))
   const repeated = useMemo(() => findRepeated(ready), [ready])
   const readings = useMemo(() => listReadings(events), [events])
@@ -38,7 +37,7 @@ export function Timeline({ events, place, incidentId }: Props) {
     <section className="stack" aria-labelledby="timeline-title">
       <div className="row between">
         <h2 id="timeline-title">
-          Timeline <span className="soft">{events.length} rows</span>
+          Log <span className="soft">{events.at(-1)?.seq ?? 0} rows</span>
         </h2>
         <div className="row">
           <SelectField className="row small" label="By" value={actor} options={actors} onChange={setActor} />
@@ -46,6 +45,7 @@ export function Timeline({ events, place, incidentId }: Props) {
           <Link href={`/incidents/${incidentId}/postmortem`}>Postmortem</Link>
         </div>
       </div>
+      <Earlier events={events} incidentId={incidentId} />
       {view === 'full' && (
         <div role="log" aria-label="Rows, oldest first">
           <ol className="timeline">
@@ -62,7 +62,6 @@ export function Timeline({ events, place, incidentId }: Props) {
           </ol>
         </div>
       )}
-      {view === 'compact' && <Compact events={shown} start={start} target={target} />}
       {view === 'json' && (
         <ol className="timeline raw">
           {shown.map((event) => (
@@ -75,11 +74,33 @@ export function Timeline({ events, place, incidentId }: Props) {
   )
 }
 
+/** The way to rows before the first that is here. */
+export function Earlier({ events, incidentId }: Pick<Props, 'events' | 'incidentId'>) {
+  const first = events[0]?.seq ?? 1
+  const { mutate, isPending, error } = useMutation({ mutationFn: () => readEarlier(incidentId, first - pageRows) })
+  if (first === 1) return null
+  return (
+    <div className="stack">
+      <p className="row">
+        <button type="button" disabled={isPending} onClick={() => mutate()}>
+          Show {Math.min(pageRows, first - 1)} earlier rows
+        </button>
+        <span className="soft">{first - 1} are not shown.</span>
+      </p>
+      {error !== null && <Failed error={error} />}
+    </div>
+  )
+}
+
 /** The row that the address names, brought into sight as soon as it is drawn. */
-function useTarget(hash: string, rows: number): number | null {
+function useTarget(hash: string, ready: readonly IncidentEvent[], incidentId: string): number | null {
   const named = /^e-(\d+)$/.exec(hash)?.[1]
   const target = named ? Number(named) : null
-  const isShown = target !== null && rows >= target
+  const first = ready[0]?.seq ?? 1
+  const isShown = target !== null && target >= first && (ready.at(-1)?.seq ?? 0) >= target
+  useEffect(() => {
+    if (target !== null && target > 0 && target < first) void readEarlier(incidentId, target).catch(() => undefined)
+  }, [target, first, incidentId])
   useEffect(() => {
     if (isShown) document.getElementById(`e-${target}`)?.scrollIntoView({ block: 'center' })
   }, [isShown, target])
@@ -92,7 +113,7 @@ function ViewSwitch({ place, view }: { place: Place; view: (typeof views)[number
       {views.map((each) => (
         <Link
           key={each}
-          href={withSearch(place, { view: each === 'full' ? null : each })}
+          href={withSearch(place, { tab: 'log', view: each === 'full' ? null : each })}
           aria-current={each === view ? 'true' : undefined}
         >
           {each === 'json' ? 'JSON' : each}
@@ -117,64 +138,4 @@ function findRepeated(events: readonly IncidentEvent[]): Map<number, number> {
     else repeated.set(event.seq, earlier)
   }
   return repeated
-}
-
-/** One line per call: what was called, what came of it, who let it pass. Everything else keeps a separate line. */
-function Compact({ events, start, target }: { events: IncidentEvent[]; start: number; target: number | null }) {
-  return (
-    <ol className="timeline compact">
-      {groupByCall(events).map((line) => {
-        const [first] = line
-        const last = line.at(-1)
-        if (!first || !last) return null
-        const isTarget = line.some(({ seq }) => seq === target)
-        return (
-          <li key={first.seq} id={`e-${first.seq}`} className="entry" aria-current={isTarget ? 'true' : undefined}>
-            <Link className="seq" href={`${location.pathname}#e-${first.seq}`}>
-              {first.seq}
-            </Link>
-            <time dateTime={first.at}>{formatElapsed(Date.parse(first.at) - start)}</time>
-            <span className="text row">
-              {line.length > 1 && <code>{getTool(first)}</code>}
-              {line.map((event) => {
-                const { shape, tone, word } = getSign(event)
-                return (
-                  <span key={event.seq} className={`mark tone-${tone}`} title={event.detail}>
-                    <Sign shape={shape} />
-                    {word}
-                  </span>
-                )
-              })}
-              <span className="ellipsis">
-                <Inert text={last.kind === 'tool_finished' ? formatResult(last.metadata.result) : last.detail} />
-              </span>
-            </span>
-          </li>
-        )
-      })}
-    </ol>
-  )
-}
-
-/** Rows of one call in one attempt, in the order in which the calls began. */
-function groupByCall(events: IncidentEvent[]): IncidentEvent[][] {
-  const lines: IncidentEvent[][] = []
-  const ofCall = new Map<string, IncidentEvent[]>()
-  for (const event of events) {
-    const callId = (event.metadata as { callId?: unknown }).callId
-    const key = typeof callId === 'string' ? `${event.attempt}/${callId}` : null
-    const line = key ? ofCall.get(key) : undefined
-    if (line) line.push(event)
-    else {
-      const begun = [event]
-      lines.push(begun)
-      if (key) ofCall.set(key, begun)
-    }
-  }
-  return lines
-}
-
-function getTool(event: IncidentEvent): string {
-  const { tool } = event.metadata as { tool?: unknown }
-  return typeof tool === 'string' ? tool : ''
 }

@@ -1,0 +1,352 @@
+import { z } from 'zod'
+import type { Alert } from './alert.ts'
+import { type Approval, approval } from './approval.ts'
+import type { IncidentEvent } from './event.ts'
+import { formatCount, formatList, withSpaces } from './format.ts'
+import { certainties, foldHypotheses, type Hypothesis } from './hypothesis.ts'
+import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
+import { nameResource, type ResourceRef, resourceKey } from './resource.ts'
+import { sayAction, toList, toSentence, toText } from './say.ts'
+import { describeEnd } from './status-words.ts'
+
+/** A sentence with the numbers of the rows that it rests on. It may hold a stranger's text. */
+const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
+export type BriefLine = z.infer<typeof line>
+
+/** What became of an action. `open`: it is not verified yet; `indeterminate`: nobody can say whether it took effect. */
+export const doneOutcomes = [
+  ...(['verified', 'verification_failed', 'unproven', 'open', 'running', 'failed', 'indeterminate'] as const),
+  ...(['refused', 'denied', 'expired'] as const),
+] as const
+export type DoneOutcome = (typeof doneOutcomes)[number]
+
+/** How the cause is known: a hypothesis and its state, what an ending says, what the agent says as it asks, or not at all. */
+export const causeStates = ['supported', 'proposed', 'ending', 'stated', 'unknown'] as const
+
+const attempt = z.object({
+  attempt: z.number().int(),
+  outcome: z.string(),
+  cause: z.string(),
+  turns: z.number().int(),
+  tokens: z.number().int(),
+  dollars: z.number(),
+  startedAt: z.string(),
+  endedAt: z.string().nullable(),
+  rows: z.array(z.number().int()),
+})
+export type AttemptBrief = z.infer<typeof attempt>
+
+/** An incident as an answer: every line says which rows show it. Times are RFC 3339 in UTC. */
+export const incidentBrief = z.object({
+  since: z.object({ at: z.string(), by: z.enum(['alert', 'incident']) }),
+  alert: z.object({ state: z.enum(['firing', 'resolved', 'unknown', 'none']), endedAt: z.string().nullable() }),
+  /** How the resource was when it was looked at last; null where no row says so. */
+  resource: line.extend({ at: z.string() }).nullable(),
+  cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
+  impact: line.nullable(),
+  /** Writes of all attempts with what became of them, and what was refused or denied; newest first, eight at most. */
+  done: z.array(line.extend({ outcome: z.enum(doneOutcomes) })),
+  /** Calls that only looked, in the newest attempt. */
+  looks: z.number().int(),
+  /** What a person is asked, without the details of its dry run. */
+  asked: approval.nullable(),
+  next: line,
+  spent: z.object({
+    turns: z.number().int(),
+    tokens: z.number().int(),
+    dollars: z.number(),
+    modelMs: z.number().int(),
+  }),
+  attempts: z.array(attempt),
+})
+export type IncidentBrief = z.infer<typeof incidentBrief>
+
+/** A closed incident of the same type, with what repaired it. */
+export const similarIncident = z.object({
+  id: z.string(),
+  title: z.string(),
+  status: incidentStatus,
+  outcome: z.string().nullable(),
+  resolution: z.string().nullable(),
+  /** Tools whose writes were verified. */
+  repairedBy: z.array(z.string()),
+  closedAt: z.string().nullable(),
+})
+export type SimilarIncident = z.infer<typeof similarIncident>
+
+/** The brief as the API serves it. */
+export const servedBrief = incidentBrief.extend({ similar: z.array(similarIncident) })
+export type ServedBrief = z.infer<typeof servedBrief>
+
+/** What the answers of a model took, of one attempt. */
+export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
+
+/** What a brief is folded from. `events` may leave out rows that it does not read, and the data of results (`db/brief.ts`). */
+export type BriefSources = {
+  incident: Incident
+  events: readonly IncidentEvent[]
+  alerts: readonly (Pick<Alert, 'startsAt' | 'endsAt'> & { status: 'firing' | 'resolved' | 'unknown' })[]
+  asked: Approval | null
+  spent: readonly AttemptSpent[]
+  followers: number
+}
+
+/** Folds what is known of an incident into its brief. Pure and total: no model is asked, and nothing is read. */
+export function foldBrief(sources: BriefSources): IncidentBrief {
+  const { incident, events, alerts, asked, spent } = sources
+  const own = events.filter((event) => event.attempt === incident.attempt)
+  return {
+    since: sinceWhen(incident, alerts),
+    alert: alertNow(alerts),
+    resource: resourceNow(incident.resource, events),
+    cause: causeOf(incident, events, asked),
+    impact: impactOf(sources, own),
+    done: listDone(events).slice(0, mostDone),
+    looks: own.filter((event) => event.kind === 'tool_finished' && event.metadata.effect === 'read').length,
+    asked: asked && { ...asked, dryRun: { ...asked.dryRun, summary: sayAction(asked.dryRun.summary), details: {} } },
+    next: nextOf(incident, events, asked),
+    spent: sumSpent(spent),
+    attempts: listAttempts(events, spent),
+  }
+}
+
+const mostDone = 8
+
+function sinceWhen({ createdAt }: Incident, alerts: BriefSources['alerts']): IncidentBrief['since'] {
+  const firing = alerts.filter(({ status }) => status === 'firing')
+  const [first] = (firing.length > 0 ? firing : alerts).map(({ startsAt }) => startsAt).sort()
+  return first === undefined ? { at: createdAt, by: 'incident' } : { at: first, by: 'alert' }
+}
+
+function alertNow(alerts: BriefSources['alerts']): IncidentBrief['alert'] {
+  const states = alerts.map(({ status }) => status)
+  const state = (['firing', 'unknown', 'resolved'] as const).find((each) => states.includes(each)) ?? 'none'
+  const ends = alerts.flatMap(({ endsAt }) => endsAt ?? []).sort()
+  return { state, endedAt: state === 'resolved' ? (ends.at(-1) ?? null) : null }
+}
+
+const isAbout = (things: readonly ResourceRef[], resource: ResourceRef) =>
+  things.some((thing) => resourceKey(thing) === resourceKey(resource))
+
+/** The newest row that says how the resource is: a verification, a look by code, or a read that tells its health. */
+function resourceNow(resource: ResourceRef | null, events: readonly IncidentEvent[]): IncidentBrief['resource'] {
+  if (resource === null) return null
+  for (const event of events.toReversed()) {
+    const text = healthIn(event, resource)
+    if (text !== null) return { text: toSentence(text), rows: [event.seq], at: event.at }
+  }
+  return null
+}
+
+function healthIn(event: IncidentEvent, resource: ResourceRef): string | null {
+  switch (event.kind) {
+    case 'verification':
+      return isAbout(event.metadata.targets, resource) && event.metadata.outcome !== 'open'
+        ? event.metadata.observed || null
+        : null
+    case 'looked':
+      if (!isAbout(event.metadata.about, resource)) return null
+      return event.metadata.observed || (event.metadata.resource && `${resource.id} is ${event.metadata.resource}`)
+    case 'tool_finished': {
+      const { discovered = [], result, said } = event.metadata
+      const seen = discovered.find((thing) => thing.seen && resourceKey(thing) === resourceKey(resource))
+      if (!result.ok || !seen?.health) return null
+      return said ?? `${resource.id} is ${seen.health}`
+    }
+    default:
+      return null
+  }
+}
+
+type Cause = IncidentBrief['cause']
+
+/** The leading hypothesis of the newest attempt; otherwise what the newest ending says; otherwise what the agent says as it asks. */
+function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Approval | null): Cause {
+  const ending = events.findLast(isEnding)
+  const certainty = ending && 'certainty' in ending.metadata ? (ending.metadata.certainty ?? null) : null
+  const leading = leadingOf(foldHypotheses(events, incident.attempt))
+  if (leading) {
+    const rows = [...leading.supports.map(({ seq }) => seq), leading.seq]
+    return {
+      text: toSentence(leading.text),
+      state: leading.state === 'supported' ? 'supported' : 'proposed',
+      certainty,
+      rows: distinct(rows),
+    }
+  }
+  const isOver = ending !== undefined && ending.attempt === incident.attempt
+  if (isOver || (ending && !asked)) return { text: saidAtEnd(ending), state: 'ending', certainty, rows: [ending.seq] }
+  const question = asked && events.findLast((event) => event.kind === 'approval_requested')
+  if (asked?.reason)
+    return { text: toSentence(asked.reason), state: 'stated', certainty: null, rows: question ? [question.seq] : [] }
+  return { text: 'Not known yet.', state: 'unknown', certainty: null, rows: [] }
+}
+
+/** Of hypotheses that are not refuted the newest that rows support, else the newest. */
+function leadingOf(causes: readonly Hypothesis[]): Hypothesis | null {
+  const byRow = causes.filter(({ state }) => state !== 'refuted').sort((a, b) => b.seq - a.seq)
+  return byRow.find(({ state }) => state === 'supported') ?? byRow[0] ?? null
+}
+
+type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
+
+const isEnding = (event: IncidentEvent): event is Ending =>
+  event.kind === 'resolved' || event.kind === 'escalated' || event.kind === 'cancelled'
+
+function saidAtEnd(event: Ending): string {
+  return toSentence(event.kind === 'resolved' ? event.metadata.resolution : event.metadata.reason)
+}
+
+/** What else was not well when it was looked at last, and how many like it wait behind this one. */
+function impactOf({ incident, followers, asked }: BriefSources, own: readonly IncidentEvent[]): BriefLine | null {
+  const seen = new Map<string, { health: string; id: string; seq: number }>()
+  const resource = incident.resource && resourceKey(incident.resource)
+  for (const event of own) {
+    if (event.kind !== 'tool_finished' || !event.metadata.result.ok) continue
+    for (const thing of event.metadata.discovered ?? [])
+      if (thing.health && resourceKey(thing) !== resource)
+        seen.set(resourceKey(thing), { health: thing.health, id: nameResource(thing), seq: event.seq })
+  }
+  const question = own.findLast((event) => event.kind === 'approval_requested')
+  if (asked && question)
+    for (const id of downInPlan(asked))
+      if (!seen.has(`vm:${id}`)) seen.set(`vm:${id}`, { health: 'down', id, seq: question.seq })
+  const ill = [...seen.values()].filter(({ health }) => health !== 'nominal' && health !== 'unknown')
+  const byHealth = [...Map.groupBy(ill, ({ health }) => health)].map(([health, things]) => {
+    const named = things.slice(0, namedIll).map(({ id }) => id)
+    const more = things.length - named.length
+    return `${health}: ${formatList([...named, ...(more > 0 ? [`${more} more`] : [])])}`
+  })
+  const alike = followers > 0 ? [`${formatCount(followers, 'similar incident')} in its group`] : []
+  if (byHealth.length + alike.length === 0) return null
+  return { text: [...byHealth, ...alike].join('; '), rows: distinct(ill.map(({ seq }) => seq)) }
+}
+
+/** VMs that the plan in question starts, or leaves down: they do not run now. */
+function downInPlan({ dryRun: { details } }: Approval): string[] {
+  const started = toList(details.steps).filter(({ action }) => action === 'start')
+  return [...started, ...toList(details.unplaced)].map(({ vm }) => toText(vm)).filter(Boolean)
+}
+
+const namedIll = 4
+
+/** Writes, newest first, each with its verification; then what was refused, denied or not answered in time. */
+export function listDone(events: readonly IncidentEvent[]): IncidentBrief['done'] {
+  const done: IncidentBrief['done'] = []
+  const byCall = (event: IncidentEvent, callId: string) =>
+    events.filter(
+      (each) => each.attempt === event.attempt && 'callId' in each.metadata && each.metadata.callId === callId,
+    )
+  const refused = new Set<string>()
+  for (const event of events.toReversed()) {
+    if (event.kind === 'tool_started' && event.metadata.effect === 'write') {
+      done.push(tellWrite(event, byCall(event, event.metadata.callId)))
+    } else if (
+      event.kind === 'call_judged' &&
+      event.metadata.verdict === 'refuse' &&
+      event.metadata.effect === 'write'
+    ) {
+      const { tool, targets, reason, code } = event.metadata
+      const text = `${nameCall(tool, targets)}: ${reason}`
+      if (!refused.has(`${tool} ${code}`)) done.push({ text: toSentence(text), outcome: 'refused', rows: [event.seq] })
+      refused.add(`${tool} ${code}`)
+    } else if (event.kind === 'approval_decided' && event.metadata.decision === 'deny') {
+      done.push({
+        ...tellQuestion(event, byCall(event, event.metadata.callId), event.metadata.reason),
+        outcome: 'denied',
+      })
+    } else if (event.kind === 'approval_expired') {
+      done.push({ ...tellQuestion(event, byCall(event, event.metadata.callId), null), outcome: 'expired' })
+    }
+  }
+  return done
+}
+
+const nameCall = (tool: string, targets: readonly ResourceRef[]) => {
+  const named = targets.filter(({ kind }) => kind !== 'proposal').map(nameResource)
+  const shown = named.length > 3 ? [...named.slice(0, 3), `${named.length - 3} more`] : named
+  return named.length === 0 ? withSpaces(tool) : `${withSpaces(tool)} on ${formatList(shown)}`
+}
+
+function tellWrite(
+  event: IncidentEvent<'tool_started'>,
+  rows: readonly IncidentEvent[],
+): IncidentBrief['done'][number] {
+  const { tool, targets } = event.metadata
+  const finished = rows.findLast((each) => each.kind === 'tool_finished')
+  const proof = rows.findLast((each) => each.kind === 'verification')
+  const asked = rows.find((each) => each.kind === 'approval_requested')
+  const seqs = [event.seq, finished?.seq, proof?.seq].flatMap((seq) => seq ?? [])
+  const said = finished?.kind === 'tool_finished' ? finished.metadata.said : undefined
+  const text = asked?.kind === 'approval_requested' ? sayAction(asked.metadata.summary) : said
+  const observed = proof?.kind === 'verification' && proof.metadata.outcome !== 'open' ? proof.metadata.observed : ''
+  const what = text ?? nameCall(tool, targets)
+  return { text: toSentence(observed ? `${what}: ${observed}` : what), outcome: outcomeOf(finished, proof), rows: seqs }
+}
+
+const proofOutcomes = { held: 'verified', not_held: 'verification_failed', unproven: 'unproven', open: 'open' } as const
+
+function outcomeOf(finished: IncidentEvent | undefined, proof: IncidentEvent | undefined): DoneOutcome {
+  if (proof?.kind === 'verification' && proof.metadata.outcome !== 'open') return proofOutcomes[proof.metadata.outcome]
+  if (finished?.kind !== 'tool_finished') return 'running'
+  return finished.metadata.outcome === 'done' ? 'open' : finished.metadata.outcome
+}
+
+function tellQuestion(event: IncidentEvent, rows: readonly IncidentEvent[], why: string | null): BriefLine {
+  const asked = rows.find((each) => each.kind === 'approval_requested')
+  const what = asked?.kind === 'approval_requested' ? sayAction(asked.metadata.summary) : 'an action'
+  return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(asked ? [asked.seq] : []), event.seq] }
+}
+
+function nextOf(
+  { status, owner, watchUntil, keptReason, cancelledUntil }: Incident,
+  events: readonly IncidentEvent[],
+  asked: Approval | null,
+): BriefLine {
+  const say = (text: string, rows: number[] = []): BriefLine => ({ text, rows })
+  const ending = events.findLast(isEnding)
+  if (asked) return say('It waits for a decision.')
+  if (!closedStatuses.includes(status)) {
+    if (keptReason !== null) return say(`It is not investigated: ${keptReason}`)
+    if (owner) return say(`${owner.name} works on it; the agent makes no attempt meanwhile.`)
+    return say(status === 'open' ? 'It waits to be investigated.' : 'The agent investigates.')
+  }
+  if (status === 'resolved')
+    return say(
+      watchUntil
+        ? 'Code watches whether its alert ends; it is handed to people if it goes on.'
+        : 'Nothing: it is investigated again if its alert comes back.',
+    )
+  if (status === 'cancelled')
+    return say(cancelledUntil ? 'What fires after the cancellation ends is investigated.' : 'Nothing.')
+  const advice = ending?.kind === 'escalated' ? ending.metadata.report?.nextStep : undefined
+  if (advice) return say(toSentence(advice), ending ? [ending.seq] : [])
+  return say(owner ? `${owner.name} has it.` : 'A person takes it.')
+}
+
+function sumSpent(spent: readonly AttemptSpent[]): IncidentBrief['spent'] {
+  const sum = (field: keyof IncidentBrief['spent']) => spent.reduce((total, each) => total + each[field], 0)
+  return { turns: sum('turns'), tokens: sum('tokens'), dollars: sum('dollars'), modelMs: sum('modelMs') }
+}
+
+/** Each attempt with how it ended and what it took for the cause. */
+function listAttempts(events: readonly IncidentEvent[], spent: readonly AttemptSpent[]): AttemptBrief[] {
+  const byAttempt = Map.groupBy(events, ({ attempt }) => attempt)
+  return [...byAttempt].flatMap(([number, own]): AttemptBrief[] => {
+    const [first] = own
+    if (number === 0 || !first) return []
+    const ending = own.findLast(isEnding)
+    const leading = leadingOf(foldHypotheses(own, number))
+    const { turns = 0, tokens = 0, dollars = 0 } = spent.find((each) => each.attempt === number) ?? {}
+    return [
+      {
+        ...{ attempt: number, turns, tokens, dollars, startedAt: first.at, endedAt: ending?.at ?? null },
+        outcome: ending ? describeEnd(ending) : 'not over',
+        cause: leading ? toSentence(leading.text) : ending ? saidAtEnd(ending) : 'Not known yet.',
+        rows: [first.seq, ...(ending ? [ending.seq] : [])],
+      },
+    ]
+  })
+}
+
+const distinct = (rows: readonly number[]): number[] => [...new Set(rows)].sort((a, b) => a - b)

@@ -1,0 +1,158 @@
+import { formatCount, formatList, truncate } from './format.ts'
+import type { Envelope, Tool } from './tool.ts'
+
+/** What a tool says of its result: one line for a person who is woken. The parts below read a stranger's answer without trust in its shape. */
+export type Fields = Record<string, unknown>
+
+export const mostSaidCharacters = 300
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The objects of a list; empty for all else. */
+export function toList(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.filter(isFields) : []
+}
+
+/** A word, a number or a truth as text; empty for all else. */
+export function toText(value: unknown): string {
+  return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : ''
+}
+
+/** The words of a list. */
+export const toWords = (value: unknown): string[] => (Array.isArray(value) ? value.map(toText).filter(Boolean) : [])
+
+/** ` (why)`, or nothing. */
+export function inBrackets(why: unknown): string {
+  return toText(why) ? ` (${toText(why)})` : ''
+}
+
+/** What a command printed: its few lines, or the first of many with their number. */
+export function describePrinted(text: unknown): string {
+  const lines = toText(text)
+    .split('\n')
+    .map((line) => line.trim())
+    // A line of braces alone says nothing; a field of JSON reads as a name and a value.
+    .map((line) => line.replace(/^"([^"]+)":\s*(.*?),?$/, '$1: $2'))
+    .filter((line) => /[\p{L}\p{N}]/u.test(line))
+  if (lines.length === 0) return 'it printed nothing'
+  if (lines.length <= 3) return lines.map((line) => truncate(line, 120)).join('; ')
+  return `${lines.length} lines, the first: ${truncate(lines[0] ?? '', 160)}`
+}
+
+/** How a program ended, and what it printed; of one that failed its complaint. */
+export function describeRun({ exit_code: code, stdout, stderr, output }: Fields): string {
+  const failed = code !== 0 && code !== undefined
+  const printed = describePrinted(
+    failed ? toText(stderr) || toText(stdout) || output : toText(stdout) || toText(output) || stderr,
+  )
+  return failed ? `it ended with ${toText(code) || 'a signal'}: ${printed}` : printed
+}
+
+/** `all 3 nodes are nominal`, or which are not, and why. */
+export function describeParts(parts: readonly Fields[], what: string): string {
+  const ill = parts.filter(({ status }) => toText(status) !== 'nominal')
+  if (parts.length === 0) return `it has no ${what}s`
+  if (ill.length === 0)
+    return parts.length === 1 ? `its ${what} is nominal` : `all ${formatCount(parts.length, what)} are nominal`
+  const named = ill
+    .slice(0, 4)
+    .map(({ id, status, reason }) => `${toText(id)} is ${toText(status)}${inBrackets(reason)}`)
+  const more = ill.length > 4 ? [`${ill.length - 4} more`] : []
+  return `${ill.length} of ${formatCount(parts.length, what)} ${ill.length === 1 ? 'is' : 'are'} not nominal: ${[...named, ...more].join('; ')}`
+}
+
+/** `2 commits: one; two`, of many the first three. */
+export function describeItems(names: readonly string[], what: string, total = names.length): string {
+  const shown = names.slice(0, 3).map((name) => truncate(name, 100))
+  if (total === 0 || shown.length === 0) return formatCount(total, what)
+  return `${formatCount(total, what)}: ${formatList([...shown, ...(total > shown.length ? [`${total - shown.length} more`] : [])])}`
+}
+
+const codeBlock = /```[\s\S]*?(?:```|$)/g
+const longest = 2_000
+
+/**
+ * What a model said, as sentences: a model that answers in JSON, or with blocks of it, is quoted by its words alone. People
+ * who are woken read no braces.
+ */
+export function plainWords(text: string): string {
+  const trimmed = text.trim()
+  const whole = parse(trimmed)
+  if (whole !== null) return tidy(wordsIn(whole).join('. '))
+  const spoken = withoutObjects(trimmed.replace(codeBlock, (block) => wordsOfBlock(block)))
+  return tidy(spoken)
+}
+
+/** What is left of an object that was cut reads like one: its braces and quoted names go. */
+function tidy(text: string): string {
+  const words = text.replace(/[{}]+/g, ' ').replace(/":\s/g, ' ').replace(/\s+/g, ' ').trim()
+  return (words || nothingSaid).slice(0, longest).toWellFormed()
+}
+
+const nothingSaid = 'It said nothing in words'
+
+function parse(text: string): unknown {
+  if (!/^[[{"]/.test(text)) return null
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function wordsOfBlock(block: string): string {
+  const inner = block.replace(/^```\w*\n?|```$/g, '')
+  const value = parse(inner.trim())
+  return value === null ? ' ' : ` ${wordsIn(value).join('. ')} `
+}
+
+/** The sentences among the values of an answer in JSON. */
+function wordsIn(value: unknown): string[] {
+  if (typeof value === 'string') return /\s/.test(value.trim()) ? [value.trim().replace(/[.\s]+$/, '')] : []
+  if (Array.isArray(value)) return value.flatMap(wordsIn)
+  if (value !== null && typeof value === 'object') return Object.values(value).flatMap(wordsIn)
+  return []
+}
+
+/** Takes objects and lists out of a sentence, the innermost first, and what is left of one that was cut. */
+function withoutObjects(text: string): string {
+  let rest = text
+  for (let depth = 0; depth < 20; depth += 1) {
+    const next = rest.replace(/\{[^{}]*\}|\[\s*"[^[\]]*\]/g, ' ')
+    if (next === rest) break
+    rest = next
+  }
+  return rest.replace(/[{[]\s*"[\s\S]*$/, ' ').replace(/"\s*[}\]]+/g, ' ')
+}
+
+/** The summary of an action with a command's words as one reads them. The card has them exactly, each in its quotes. */
+export function sayAction(summary: string): string {
+  return summary.replace(/\["(?:[^"\\]|\\.)*"(?:,"(?:[^"\\]|\\.)*")*\]/g, (words) => {
+    const read = parse(words)
+    return read === null ? words : toWords(read).join(' ')
+  })
+}
+
+/** One line without data, bounded: also of a stranger's text, whose objects are left out. */
+export function toSentence(text: string): string {
+  return truncate(plainWords(text), mostSaidCharacters)
+}
+
+/** The sentence that a row of a call keeps. Null: the answer has a shape that the tool cannot speak of. */
+export function sayResult(
+  { name, say }: Pick<Tool, 'name' | 'say'>,
+  { ok, data, error }: Envelope,
+  input: Fields,
+): string | null {
+  if (!ok) {
+    const about = ['id', 'on', 'node', 'vm', 'resource', 'shard_id'].map((field) => toText(input[field])).find(Boolean)
+    return toSentence(`${name}${about ? ` of ${about}` : ''} failed: ${error?.message ?? 'without a reason'}`)
+  }
+  try {
+    return toSentence(say(data, input))
+  } catch {
+    // Nothing of a call may fail because its answer is odd: the row has the answer itself.
+    return null
+  }
+}

@@ -1,0 +1,278 @@
+import type { BriefLine, ServedBrief } from '../../domain/brief.ts'
+import { formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
+import { formatShortConsequences } from '../../domain/format-approval.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { formatDollars } from '../../domain/price.ts'
+import type { ResourceState } from '../../domain/resource.ts'
+import { alertWords, causeWords, describeLooks, doneWords, nameOfCause } from '../../domain/status-words.ts'
+import { Inert } from '../markdown.tsx'
+import { Fact, Remarks, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
+import { Link } from '../router.tsx'
+import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
+
+type Props = { incident: Incident; brief: ServedBrief }
+
+/** In one line: how bad, how it stands, what it is about, since when, and whether its alert fires. */
+export function Glance({ incident, brief }: { incident: Incident; brief: ServedBrief | null }) {
+  const now = useNow()
+  const { resource, severity, status } = incident
+  const hasPage = resource && resource.kind !== 'incident' && resource.kind !== 'proposal'
+  return (
+    <p className="glance row">
+      <SeverityMark severity={severity} />
+      <StatusMark status={status} />
+      <Remarks incident={incident} />
+      {hasPage ? (
+        <Link href={`/resources/${encodeURIComponent(`${resource.kind}:${resource.id}`)}`}>
+          <Resource resource={resource} />
+        </Link>
+      ) : (
+        <Resource resource={resource} />
+      )}
+      {brief && (
+        <span>
+          since {formatMoment(brief.since.at)}{' '}
+          <span className="soft">({formatSpan(now - Date.parse(brief.since.at))})</span>
+        </span>
+      )}
+      {brief && <span className={alertTones[brief.alert.state]}>{alertWords[brief.alert.state]}</span>}
+    </p>
+  )
+}
+
+const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft', none: 'soft' }
+
+const dayMs = 86_400_000
+
+/** What is asked, what each answer leads to, and the way to each: the card has the plan and the reasons, and decides in two presses. */
+export function Decision({ asked }: { asked: NonNullable<ServedBrief['asked']> }) {
+  const now = useNow()
+  const { id, dryRun, risk, reversible, required, approvals, expiresAt } = asked
+  const isFar = Date.parse(expiresAt) - now > dayMs
+  const { approve, deny, wait } = formatShortConsequences(asked, isFar ? formatMoment : formatTimeOfDay)
+  const lines: [string, string][] = [
+    ['If you approve', approve],
+    ['If you deny', deny],
+    ['If nobody acts', wait],
+  ]
+  return (
+    <section className="decision stack tight" aria-labelledby="decision-title">
+      <h2 id="decision-title">
+        <span className="tone-lamp">Approval needed:</span> <Inert text={dryRun.summary} />
+      </h2>
+      <p className="row">
+        <RiskMark risk={risk} />
+        <span className={reversible ? 'soft' : 'tone-critical strong'}>
+          {reversible ? 'reversible' : 'cannot be undone'}
+        </span>
+        {required > 1 && (
+          <span className="soft">
+            {approvals} of {required} have approved
+          </span>
+        )}
+        <span title={`until ${formatMoment(expiresAt)}`}>
+          <strong>{formatClock(Date.parse(expiresAt) - now)}</strong> left
+        </span>
+      </p>
+      <dl className="consequences">
+        {lines.map(([name, text]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <Inert text={text} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <p className="row buttons">
+        <Link className="button" href={`/approvals/${id}#deny`}>
+          Deny…
+        </Link>
+        <Link className="button main" href={`/approvals/${id}#approve`}>
+          Approve…
+        </Link>
+        <Link href={`/approvals/${id}`}>Plan and reasons</Link>
+      </p>
+    </section>
+  )
+}
+
+/** The answer below the decision: cause, impact, what was done, what comes next, who has it, what it cost. */
+export function Answer({ incident, brief, state }: Props & { state: ResourceState | null }) {
+  const { cause, resource, impact, asked, next, spent, done } = brief
+  const { owner, status } = incident
+  const how = [causeWords[cause.state], cause.certainty].filter(Boolean).join(', ')
+  const looked = describeLooks(brief)
+  return (
+    <dl className="answer">
+      <Fact name={nameOfCause(cause, status)}>
+        <Sentence line={cause} />{' '}
+        {how && (
+          <span className="soft small">
+            <Inert text={how} />
+          </span>
+        )}
+      </Fact>
+      <Now incident={incident} resource={resource} state={state} />
+      {impact && (
+        <Fact name="Impact">
+          <Sentence line={impact} />
+        </Fact>
+      )}
+      <Fact name="Done so far" className="stack tight">
+        {looked && <span>{looked}</span>}
+        {done.map((each) => (
+          <span key={`${each.outcome} ${each.rows.join()}`}>
+            <strong className={doneTones[each.outcome]}>{doneWords[each.outcome]}:</strong> <Sentence line={each} />
+          </span>
+        ))}
+      </Fact>
+      {!asked && (
+        <Fact name="Next">
+          <Sentence line={next} />
+        </Fact>
+      )}
+      <Fact name="Owner">{owner ? <Inert text={owner.name} /> : <span className="soft">nobody</span>}</Fact>
+      <Fact name="Spent">
+        {spent.dollars > 0 && `${formatDollars(spent.dollars)} · `}
+        {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
+        {formatSpan(spent.modelMs)} in the model
+      </Fact>
+    </dl>
+  )
+}
+
+/** What the agent found last while it is at work; of a closed incident how the resource is at this moment. */
+function Now({
+  incident,
+  resource,
+  state,
+}: Pick<Props, 'incident'> & { resource: ServedBrief['resource']; state: ResourceState | null }) {
+  const isKnown = state !== null && state.health !== 'unknown'
+  if (isKnown && (incident.closedAt !== null || !resource)) {
+    return (
+      <Fact name="Now">
+        <span className={`wraps ${state.health === 'nominal' ? 'tone-good' : 'tone-warning'}`}>
+          <Inert text={state.observed} />
+        </span>
+      </Fact>
+    )
+  }
+  if (!resource) return null
+  return (
+    <Fact name="Now">
+      <Sentence line={resource} />
+    </Fact>
+  )
+}
+
+const doneTones = {
+  ...{ verified: 'tone-good', verification_failed: 'tone-critical', unproven: 'tone-warning', open: 'tone-info' },
+  ...{ running: 'tone-info', failed: 'tone-critical', indeterminate: 'tone-critical' },
+  ...{ refused: 'tone-warning', denied: 'tone-warning', expired: 'tone-warning' },
+}
+
+/** A sentence with links to the rows that it rests on. */
+export function Sentence({ line: { text, rows } }: { line: BriefLine }) {
+  return (
+    <>
+      <span className="wraps">
+        <Inert text={text} />
+      </span>{' '}
+      <RowLinks rows={rows} />
+    </>
+  )
+}
+
+const linkedRows = 4
+
+export function RowLinks({ rows }: { rows: readonly number[] }) {
+  return (
+    <span className="rows small">
+      {rows.slice(0, linkedRows).map((seq) => (
+        <a key={seq} href={`#e-${seq}`} aria-label={`row ${seq}`}>
+          #{seq}
+        </a>
+      ))}
+    </span>
+  )
+}
+
+/** It is closed, and what it was about goes on. */
+export function StillFires({ incident, brief }: Props) {
+  if (incident.closedAt === null || brief.alert.state !== 'firing') return null
+  return (
+    <p className="said wrong" role="status">
+      <strong>Closed, but its alert still fires</strong> since {formatMoment(brief.since.at)}.
+    </p>
+  )
+}
+
+/** Attempts side by side: how each ended, what it took for the cause, and what it took. */
+export function Attempts({ attempts }: Pick<ServedBrief, 'attempts'>) {
+  if (attempts.length === 0) return <p className="nothing">No attempt yet.</p>
+  return (
+    <div className="scrolls">
+      <table>
+        <thead>
+          <tr>
+            {['Attempt', 'Began', 'Outcome', 'Cause', 'Turns', 'Tokens'].map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {attempts.map(({ attempt, startedAt, outcome, cause, turns, tokens, rows }) => (
+            <tr key={attempt}>
+              <th scope="row">{attempt}</th>
+              <td>{formatMoment(startedAt)}</td>
+              <td className="wraps">
+                <Inert text={outcome} />
+              </td>
+              <td className="wraps">
+                <Sentence line={{ text: cause, rows }} />
+              </td>
+              <td>{turns}</td>
+              <td>{formatNumber(tokens)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** Closed incidents of the same type, with what repaired them. */
+export function Similar({ similar }: Pick<ServedBrief, 'similar'>) {
+  if (similar.length === 0) return <p className="nothing">No incident of this type was closed before.</p>
+  return (
+    <ul className="stack">
+      {similar.map(({ id, title, status, outcome, repairedBy, resolution, closedAt }) => (
+        <li key={id} className="stack tight">
+          <p className="row">
+            <StatusMark status={status} />
+            <Link href={`/incidents/${id}`}>
+              <Inert text={title} />
+            </Link>
+            <span className="soft small">{closedAt && formatMoment(closedAt)}</span>
+          </p>
+          <p className="wraps">
+            {repairedBy.length > 0 && (
+              <strong className="tone-good">
+                repaired by <Inert text={repairedBy.join(', ')} />.{' '}
+              </strong>
+            )}
+            {repairedBy.length === 0 && outcome && (
+              <span className="soft">
+                <Inert text={outcome.replaceAll('_', ' ')} />.{' '}
+              </span>
+            )}
+            {resolution && <Inert text={resolution} />}
+          </p>
+        </li>
+      ))}
+    </ul>
+  )
+}
