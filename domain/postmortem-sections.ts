@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { plainWords } from './say.ts'
 import type { EventKind, IncidentEvent } from './event.ts'
 import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from './format.ts'
 import { formatVerification } from './format-approval.ts'
 import { foldHypotheses } from './hypothesis.ts'
 import type { Incident } from './incident.ts'
 import { resourceKey } from './resource.ts'
+import { plainWords } from './say.ts'
 import { categoryWords, outcomeWords } from './status-words.ts'
 import { isUnshown, notShown, rowsOf } from './stored-claim.ts'
 
