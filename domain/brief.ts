@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { Alert } from './alert.ts'
 import { type Approval, approval } from './approval.ts'
+import { listDone } from './done.ts'
 import type { IncidentEvent } from './event.ts'
-import { formatCount, formatList, withSpaces } from './format.ts'
+import { formatCount, formatList } from './format.ts'
 import { certainties, foldHypotheses, type Hypothesis } from './hypothesis.ts'
 import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
 import { nameResource, type ResourceRef, resourceKey } from './resource.ts'
@@ -15,8 +16,16 @@ export type BriefLine = z.infer<typeof line>
 
 /** What became of an action. `open`: it is not verified yet; `indeterminate`: nobody can say whether it took effect. */
 export const doneOutcomes = [
-  ...(['verified', 'verification_failed', 'unproven', 'open', 'running', 'failed', 'indeterminate'] as const),
-  ...(['refused', 'denied', 'expired'] as const),
+  'verified',
+  'verification_failed',
+  'unproven',
+  'open',
+  'running',
+  'failed',
+  'indeterminate',
+  'refused',
+  'denied',
+  'expired',
 ] as const
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
@@ -230,74 +239,6 @@ function downInPlan({ dryRun: { details } }: Approval): string[] {
 
 const namedIll = 4
 
-/** Writes, newest first, each with its verification; then what was refused, denied or not answered in time. */
-export function listDone(events: readonly IncidentEvent[]): IncidentBrief['done'] {
-  const done: IncidentBrief['done'] = []
-  const byCall = (event: IncidentEvent, callId: string) =>
-    events.filter(
-      (each) => each.attempt === event.attempt && 'callId' in each.metadata && each.metadata.callId === callId,
-    )
-  const refused = new Set<string>()
-  for (const event of events.toReversed()) {
-    if (event.kind === 'tool_started' && event.metadata.effect === 'write') {
-      done.push(tellWrite(event, byCall(event, event.metadata.callId)))
-    } else if (
-      event.kind === 'call_judged' &&
-      event.metadata.verdict === 'refuse' &&
-      event.metadata.effect === 'write'
-    ) {
-      const { tool, targets, reason, code } = event.metadata
-      const text = `${nameCall(tool, targets)}: ${reason}`
-      if (!refused.has(`${tool} ${code}`)) done.push({ text: toSentence(text), outcome: 'refused', rows: [event.seq] })
-      refused.add(`${tool} ${code}`)
-    } else if (event.kind === 'approval_decided' && event.metadata.decision === 'deny') {
-      done.push({
-        ...tellQuestion(event, byCall(event, event.metadata.callId), event.metadata.reason),
-        outcome: 'denied',
-      })
-    } else if (event.kind === 'approval_expired') {
-      done.push({ ...tellQuestion(event, byCall(event, event.metadata.callId), null), outcome: 'expired' })
-    }
-  }
-  return done
-}
-
-const nameCall = (tool: string, targets: readonly ResourceRef[]) => {
-  const named = targets.filter(({ kind }) => kind !== 'proposal').map(nameResource)
-  const shown = named.length > 3 ? [...named.slice(0, 3), `${named.length - 3} more`] : named
-  return named.length === 0 ? withSpaces(tool) : `${withSpaces(tool)} on ${formatList(shown)}`
-}
-
-function tellWrite(
-  event: IncidentEvent<'tool_started'>,
-  rows: readonly IncidentEvent[],
-): IncidentBrief['done'][number] {
-  const { tool, targets } = event.metadata
-  const finished = rows.findLast((each) => each.kind === 'tool_finished')
-  const proof = rows.findLast((each) => each.kind === 'verification')
-  const asked = rows.find((each) => each.kind === 'approval_requested')
-  const seqs = [event.seq, finished?.seq, proof?.seq].flatMap((seq) => seq ?? [])
-  const said = finished?.kind === 'tool_finished' ? finished.metadata.said : undefined
-  const text = asked?.kind === 'approval_requested' ? sayAction(asked.metadata.summary) : said
-  const observed = proof?.kind === 'verification' && proof.metadata.outcome !== 'open' ? proof.metadata.observed : ''
-  const what = text ?? nameCall(tool, targets)
-  return { text: toSentence(observed ? `${what}: ${observed}` : what), outcome: outcomeOf(finished, proof), rows: seqs }
-}
-
-const proofOutcomes = { held: 'verified', not_held: 'verification_failed', unproven: 'unproven', open: 'open' } as const
-
-function outcomeOf(finished: IncidentEvent | undefined, proof: IncidentEvent | undefined): DoneOutcome {
-  if (proof?.kind === 'verification' && proof.metadata.outcome !== 'open') return proofOutcomes[proof.metadata.outcome]
-  if (finished?.kind !== 'tool_finished') return 'running'
-  return finished.metadata.outcome === 'done' ? 'open' : finished.metadata.outcome
-}
-
-function tellQuestion(event: IncidentEvent, rows: readonly IncidentEvent[], why: string | null): BriefLine {
-  const asked = rows.find((each) => each.kind === 'approval_requested')
-  const what = asked?.kind === 'approval_requested' ? sayAction(asked.metadata.summary) : 'an action'
-  return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(asked ? [asked.seq] : []), event.seq] }
-}
-
 function nextOf(
   { status, owner, watchUntil, keptReason, cancelledUntil }: Incident,
   events: readonly IncidentEvent[],
@@ -340,7 +281,12 @@ function listAttempts(events: readonly IncidentEvent[], spent: readonly AttemptS
     const { turns = 0, tokens = 0, dollars = 0 } = spent.find((each) => each.attempt === number) ?? {}
     return [
       {
-        ...{ attempt: number, turns, tokens, dollars, startedAt: first.at, endedAt: ending?.at ?? null },
+        attempt: number,
+        turns,
+        tokens,
+        dollars,
+        startedAt: first.at,
+        endedAt: ending?.at ?? null,
         outcome: ending ? describeEnd(ending) : 'not over',
         cause: leading ? toSentence(leading.text) : ending ? saidAtEnd(ending) : 'Not known yet.',
         rows: [first.seq, ...(ending ? [ending.seq] : [])],

@@ -70,8 +70,16 @@ export const briefExample: ServedBrief = {
   spent: { turns: 2, tokens: 4200, dollars: 0.01, modelMs: 3100 },
   attempts: [
     {
-      ...{ attempt: 1, outcome: 'not over', cause: 'The replica has stopped', turns: 2, tokens: 4200, dollars: 0.01 },
-      ...{ startedAt: '2026-11-21T01:45:41.001000Z', endedAt: null, rows: [2] },
+      attempt: 1,
+      outcome: 'not over',
+      cause: 'The replica has stopped',
+      turns: 2,
+      tokens: 4200,
+      dollars: 0.01,
+
+      startedAt: '2026-11-21T01:45:41.001000Z',
+      endedAt: null,
+      rows: [2],
     },
   ],
   similar: [],

@@ -167,9 +167,16 @@ function Now({
 }
 
 const doneTones = {
-  ...{ verified: 'tone-good', verification_failed: 'tone-critical', unproven: 'tone-warning', open: 'tone-info' },
-  ...{ running: 'tone-info', failed: 'tone-critical', indeterminate: 'tone-critical' },
-  ...{ refused: 'tone-warning', denied: 'tone-warning', expired: 'tone-warning' },
+  verified: 'tone-good',
+  verification_failed: 'tone-critical',
+  unproven: 'tone-warning',
+  open: 'tone-info',
+  running: 'tone-info',
+  failed: 'tone-critical',
+  indeterminate: 'tone-critical',
+  refused: 'tone-warning',
+  denied: 'tone-warning',
+  expired: 'tone-warning',
 }
 
 /** A sentence with links to the rows that it rests on. */
