@@ -76,7 +76,6 @@ export const briefExample: ServedBrief = {
       turns: 2,
       tokens: 4200,
       dollars: 0.01,
-
       startedAt: '2026-11-21T01:45:41.001000Z',
       endedAt: null,
       rows: [2],
