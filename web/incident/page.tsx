@@ -93,6 +93,7 @@ function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
             {capitalize(each)} {counts[each] !== undefined && <span className="soft">{counts[each]}</span>}
           </Link>
         ))}
+        <Link href={`/incidents/${incident.id}/postmortem`}>Postmortem</Link>
       </nav>
       {brief && (open === 'investigation' || open === 'log') && <QueryState query={events} what="the log" />}
       {open === 'investigation' && (

@@ -42,7 +42,6 @@ export function Timeline({ events, place, incidentId }: Props) {
         <div className="row">
           <SelectField className="row small" label="By" value={actor} options={actors} onChange={setActor} />
           <ViewSwitch place={place} view={view} />
-          <Link href={`/incidents/${incidentId}/postmortem`}>Postmortem</Link>
         </div>
       </div>
       <Earlier events={events} incidentId={incidentId} />
