@@ -151,7 +151,7 @@ test.each(looks)(
     const id = await openedIncident(on.spine.db, { title: 'Fan is broken', labels: { incident_type: longType } })
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
     await on.page.goto(`${on.spine.url}/incidents/${id}?tab=log`)
-    await on.page.getByRole('heading', { name: 'Fan is broken' }).waitFor()
+    await on.page.getByRole('log').getByText('Alert received').waitFor()
     await on.page.getByLabel('Add a note').fill('the spare is in rack 4')
     await on.spine.kill('api')
     const banner = on.page.getByRole('alert').filter({ hasText: 'The server does not answer' })
