@@ -112,7 +112,12 @@ const answersAt = {
 /** The answers of an incident's page, those that it lacks, and those that are not wholly on the first screen. */
 export async function firstScreen(page: Page) {
   await page.locator('.answer').waitFor()
-  const height = page.viewportSize()?.height ?? 0
+  // On a phone a bar lies over the lower edge.
+  const bar = await page.evaluate(`(() => {
+    const { position, bottom } = getComputedStyle(document.querySelector('.side nav'))
+    return position === 'fixed' && bottom === '0px' ? document.querySelector('.side nav').offsetHeight : 0
+  })()`)
+  const height = (page.viewportSize()?.height ?? 0) - Number(bar)
   const found = await Promise.all(
     Object.entries(answersAt).map(async ([name, selector]) => {
       const place = page.locator(`main ${selector}`).first()

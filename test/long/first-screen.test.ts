@@ -30,7 +30,6 @@ const waits = [
   // What a person has is not investigated when its alert comes back: each fault is at a place that none before it had.
   ['step_fails', 'host-osl-1'],
   ['host_down', 'host-ams-1'],
-  ['rack_down', 'ams-r2'],
   ['drain', 'host-osl-3'],
   ['runaway_process', 'web-osl-1'],
   ['bad_deploy', 'web-osl-1'],
