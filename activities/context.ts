@@ -104,7 +104,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
       kind: 'context_assembled',
       actor: agentActor,
       stepKey: key,
-      detail: `Context assembled: ${Object.keys(parts).join(', ')}${unknown ? `. ${unknown}` : ''}`,
+      detail: `Gathered context: ${Object.keys(parts).join(', ')}${unknown ? `. ${unknown}` : ''}`,
       metadata: {
         prompt: await storeBody(trx, system),
         tools: await storeBody(trx, JSON.stringify(tools)),

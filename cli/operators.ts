@@ -17,14 +17,14 @@ const listedOperator = operator
 export function addOperatorsCommand(program: Command): void {
   const parent = program
     .command('operators')
-    .description('people, and what each may decide')
+    .description('users, and what each may decide')
     .addHelpText('after', '\nExample:\n  nightshift operators list\n  nightshift operators set anna --role approver')
   addListCommand(parent)
   addSetCommand(parent)
 }
 
 function addListCommand(parent: Command): void {
-  withConnectionOptions(parent.command('list').description('people by name'))
+  withConnectionOptions(parent.command('list').description('users by name'))
     .addHelpText('after', '\nExample:\n  nightshift operators list')
     .action(async (options: ConnectionOptions) => {
       const { api } = connect(options)

@@ -161,7 +161,7 @@ export async function buildProgram(firstWord?: string): Promise<Command> {
     .version(readVersion(), '--version', 'which version this is')
     .exitOverride()
     .hook('preAction', async (_, action) => (await import('./connection.ts')).completeIds(action))
-    .showHelpAfterError('(add --help for what it takes)')
+    .showHelpAfterError('(see --help)')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift start\n  nightshift incidents list --status escalated\n\nExit codes: nightshift help exit-codes',

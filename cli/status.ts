@@ -50,7 +50,7 @@ export function addStatusCommand(program: Command): void {
 }
 
 export function addUsageCommand(program: Command): void {
-  withConnectionOptions(program.command('usage').description('what models and people were asked, and what it cost'))
+  withConnectionOptions(program.command('usage').description('tokens and approvals, and what they cost'))
     .option('--days <n>', 'over so many days, today included', '7')
     .addHelpText('after', '\nExample:\n  nightshift usage --days 30')
     .action(async ({ days, ...options }: ConnectionOptions & { days: string }) => {

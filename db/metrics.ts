@@ -233,7 +233,7 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
       return { why: 'leader', over, text: `its leader ${leader.incidentId} is investigated first` }
     const leftSeconds = settings.value<number>('agent.leader_wait') - leader.waitingSeconds
     if (leader.status === 'awaiting_approval' && leftSeconds > 0) {
-      const text = `its leader ${leader.incidentId} waits for a person; this one goes on without it in ${Math.ceil(leftSeconds)} s at the latest`
+      const text = `its leader ${leader.incidentId} awaits approval; this one goes on without it in ${Math.ceil(leftSeconds)} s at the latest`
       return { why: 'leader', over, text }
     }
   }

@@ -102,7 +102,7 @@ async function announce(trx: Trx, incidentId: string, { period, percent, spent, 
   const consequence =
     percent < 100
       ? `at ${formatDollars(cap)} nothing more is investigated until the ${period} ends`
-      : `investigations under way are handed to people, and new incidents wait until the ${period} ends or agent.budget_${period} is raised`
+      : `investigations under way are escalated, and new incidents wait until the ${period} ends or agent.budget_${period} is raised`
   const text = `${spentText(period, spent, cap)}: ${consequence}`
   await append(trx, incidentId, null, {
     kind: 'noted',

@@ -255,7 +255,7 @@ function nextOf(
   if (status === 'resolved')
     return say(
       watchUntil
-        ? 'Code watches whether its alert ends; it is handed to people if it goes on.'
+        ? 'Code watches whether its alert ends; it is escalated if it goes on.'
         : 'Nothing: it is investigated again if its alert comes back.',
     )
   if (status === 'cancelled')

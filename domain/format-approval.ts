@@ -13,8 +13,8 @@ const namedTargets = 3
 export function formatConsequences(approval: AskedAction, moment: (iso: string) => string): Consequences {
   return {
     approve: formatApprovalEffect(approval),
-    deny: 'Nothing is changed. The agent reads your reason and looks for another way, or hands over to people. It cannot ask for this action again.',
-    wait: `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated to people.`,
+    deny: 'Nothing is changed. The agent reads your reason and looks for another way, or escalates. It cannot ask for this action again.',
+    wait: `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
   }
 }
 
@@ -31,7 +31,7 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
   return {
     approve: `${when}, ${proof}. ${reversible ? 'It can be reversed.' : 'It cannot be undone.'}`,
     deny: 'Nothing is changed. The agent reads your reason and looks for another way, or escalates.',
-    wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated to people.`,
+    wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated.`,
   }
 }
 
@@ -156,8 +156,8 @@ const isCheck = (value: unknown): value is Check =>
   typeof value.output === 'string'
 
 const outcomeWords: Record<VerificationOutcome, string> = {
-  held: 'Held',
-  not_held: 'NOT held',
+  held: 'Verified',
+  not_held: 'Verification failed',
   open: 'Could not be read',
   unproven: 'Unproven',
 }

@@ -240,9 +240,9 @@ const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
 export function formatStanding(standing: Standing): string {
   const { restarted, moved, notFound, worse } = toStandingAfter(standing)
   const all = standing.after.length
-  if (all === 0) return `No ${standing.domain} is left that could die.`
+  if (all === 0) return `No ${standing.domain} is left that could fail.`
   if (restarted.length === all)
-    return `Should any one of ${formatCount(all, standing.domain)} die, all its VMs restart.`
+    return `Should any one of ${formatCount(all, standing.domain)} fail, all its VMs restart.`
   const cases = [
     ...(restarted.length > 0
       ? [`all its VMs restart for ${restarted.length} of ${formatCount(all, standing.domain)}`]

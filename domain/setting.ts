@@ -119,17 +119,12 @@ export const settings: Setting[] = [
     'The same for one incident type, for leaders and followers alike.',
   ),
   setting('agent.tools.*', names, null, 'Comma-separated tools offered for this type; all when not set.'),
-  setting(
-    'agent.leader_wait',
-    whole(0, 86_400),
-    '300',
-    'Seconds followers wait while their leader waits for a person.',
-  ),
+  setting('agent.leader_wait', whole(0, 86_400), '300', 'Seconds followers wait while their leader awaits approval.'),
   setting(
     'agent.time_budget',
     whole(10, 86_400),
     '1800',
-    'Seconds of work per investigation; waiting for a person is not counted.',
+    'Seconds of work per investigation; waiting for approval is not counted.',
   ),
   setting('agent.token_budget', whole(1_000, 100_000_000), '400000', 'Tokens per investigation.'),
   setting(

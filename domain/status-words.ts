@@ -1,6 +1,6 @@
 import type { DoneOutcome, IncidentBrief } from './brief.ts'
 import type { ModelAbilities } from './chat.ts'
-import type { IncidentEvent } from './event.ts'
+import type { IncidentEvent, Verdict } from './event.ts'
 import { formatMinute, formatNumber, formatSpan, withSpaces } from './format.ts'
 import type { Home, NeedLine, WorkLine } from './home.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
@@ -34,6 +34,9 @@ export function remarks(incident: Standing): string[] {
   return said
 }
 
+/** What the policy check said of a call, for people. */
+export const verdictWords: Record<Verdict, string> = { run: 'allowed', ask: 'requires approval', refuse: 'refused' }
+
 /** How it was resolved, as people say it. */
 export const outcomeWords: Record<ResolveOutcome, string> = {
   repaired: 'repaired',
@@ -43,7 +46,7 @@ export const outcomeWords: Record<ResolveOutcome, string> = {
   expected: 'expected',
 }
 
-/** Why it went to people, as people say it. */
+/** Why it was escalated, as people say it. */
 export const categoryWords: Record<EscalationCategory, string> = {
   no_fault_found: 'no fault found',
   needs_approval: 'needs an approval',

@@ -199,7 +199,7 @@ function commandBeforeLook({ call, resolved, state }: Judging): Rule | null {
 
 function look({ effect, resolved }: Judging): Rule | null {
   if (effect !== 'read' && effect !== 'resolve') return null
-  return resolved.command ? run('READ_COMMAND', resolved.command.reason) : run('READ', 'it only looks')
+  return resolved.command ? run('READ_COMMAND', resolved.command.reason) : run('READ', 'read-only')
 }
 
 function record({ effect, resolved, state, policy, call }: Judging): Rule | null {

@@ -25,7 +25,7 @@ export const writeRules: readonly PolicyRule[] = [
   ({ facts: { risk, reversible } }) =>
     risk === 'low' && reversible
       ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
-      : ask(riskCode[risk], `a ${risk}-risk write is asked`),
+      : ask(riskCode[risk], `a ${risk}-risk change requires approval`),
 ]
 
 function paused({ policy }: Judging): Rule | null {

@@ -15,7 +15,7 @@ const maxRehearsedLines = 12
 const maxTargets = 6
 
 const headings: Record<ApprovalStatus, string> = {
-  pending: 'Approval wanted',
+  pending: 'Approval needed',
   approved: 'Approved',
   denied: 'Denied',
   expired: 'Expired',
@@ -58,7 +58,7 @@ export function renderCard(
     ...(settled.length > 0 ? [section(settled.join('. '), slackLimits.section / 2)] : []),
     ...actions([
       ...(mayDecideHere ? [approve(approval, button), deny(button)] : []),
-      ...linkButton(isPending ? 'Look and decide' : 'Open the card', url),
+      ...linkButton(isPending ? 'Review request' : 'Open the card', url),
     ]),
     context(`Nightshift, ${approval.id}, ${approval.incidentId}`),
   ])

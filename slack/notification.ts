@@ -47,7 +47,7 @@ export function renderNotification(notification: Notification): SlackMessage {
     },
     ...(reason?.trim() ? [section(reason)] : []),
     ...(approval?.cause ? [section(approval.cause)] : []),
-    ...actions(linkButton(approval ? 'Look and decide' : 'Open incident', url)),
+    ...actions(linkButton(approval ? 'Review request' : 'Open incident', url)),
     context(`Nightshift, ${incident.id}, ${at}`),
   ])
 }
@@ -89,7 +89,7 @@ function standingOf({ trigger, incident, alertsFiring }: Notification): string {
 }
 
 function headingOf({ trigger, incident, approval }: Notification): string {
-  if (approval) return `${reminders[approval.reminder] ?? 'Approval wanted'}: ${approval.summary}`
+  if (approval) return `${reminders[approval.reminder] ?? 'Approval needed'}: ${approval.summary}`
   const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
   return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
 }
@@ -97,25 +97,25 @@ function headingOf({ trigger, incident, approval }: Notification): string {
 const headings: Record<Notification['trigger'], string> = {
   critical: 'Critical',
   escalated: 'Escalated',
-  approval: 'Approval wanted',
+  approval: 'Approval needed',
   resolved: 'Resolved',
-  watch: 'Repaired, and its alert goes on',
-  reopened: 'Not over',
+  watch: 'Repaired, but its alert still fires',
+  reopened: 'Reopened',
   reminder: 'Still firing',
   quiet: 'Quiet now',
-  owner: 'Yours began again',
-  digest: 'Still firing, with people',
+  owner: 'Your incident fires again',
+  digest: 'Still firing, escalated',
   notice: 'Notice',
 }
 
-const reminders = ['Approval wanted', 'Still wanted', 'Expires soon']
+const reminders = ['Approval needed', 'Approval still needed', 'Expires soon']
 
 /** What decides whether somebody gets up; the exact arguments are on the card. */
 function askedFields({ tool, risk, reversible, required, expiresAt }: AskedApproval) {
   return [
     field(`Tool: ${tool}`),
     field(`Risk: ${risk}, ${reversible ? 'reversible' : 'not reversible'}`),
-    field(`People needed: ${required}`),
+    field(`Approvals needed: ${required}`),
     field(`Until: ${expiresAt}`),
   ]
 }

@@ -134,7 +134,7 @@ export const escalateIncident = defineTool({
   risk: 'none',
   reversible: true,
   names: { id: 'incident' },
-  say: (_output, { id }) => `${id} is handed to people`,
+  say: (_output, { id }) => `${id} is escalated`,
   discovers: () => [],
   run: ({ id, ...body }, { core, stepKey, signal }) =>
     core.post(`/api/v1/incidents/${id}/escalate`, body, { idempotencyKey: stepKey, signal }),

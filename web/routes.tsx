@@ -50,7 +50,7 @@ export const routes: readonly Route[] = [
   { path: '/resources', title: 'Resources', permission: null, Page: ResourcesPage, DetailPage: ResourcePage },
   { path: '/jobs', title: 'Jobs', permission: null, Page: JobsPage, DetailPage: JobPage },
   { path: '/knowledge', title: 'Knowledge', permission: null, Page: KnowledgePage, DetailPage: RunbookPage },
-  { path: '/gaps', title: 'Capability gaps', permission: null, Page: GapsPage },
+  { path: '/gaps', title: 'Missing tools', permission: null, Page: GapsPage },
   { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
   { path: '/reports', title: 'Reports', permission: null, Page: ReportsPage },
   { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },
@@ -59,7 +59,7 @@ export const routes: readonly Route[] = [
   { path: '/audit', title: 'Audit', permission: 'audit', Page: AuditPage },
   {
     path: '/people',
-    title: 'People',
+    title: 'Users',
     permission: 'manage_operators',
     advice: 'Ask an admin to change what somebody may.',
     Page: PeoplePage,

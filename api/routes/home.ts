@@ -42,7 +42,7 @@ function declareHome(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'The night at a glance: what needs the caller, what is at work, what is done',
     description:
-      '`since` is when the night began (12 hours ago unless given). `needsYou`: questions that wait for an answer, incidents the caller has, incidents that were handed to people and nobody has, and open ones that no rule has investigated. More than three incidents of one type are one line with their `count`; `incidents` counts them all.',
+      '`since` is when the night began (12 hours ago unless given). `needsYou`: questions that wait for an answer, incidents the caller has, incidents that were escalated and nobody has, and open ones that no rule has investigated. More than three incidents of one type are one line with their `count`; `incidents` counts them all.',
     query: z.object({ since: moment.optional() }),
     answer: home,
     example: {

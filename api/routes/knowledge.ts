@@ -84,7 +84,7 @@ function declareMatch(router: Router, deps: ApiDeps): void {
     answer: runbookMatch,
     example: {
       chosen: { ...example, why: 'type' },
-      others: [{ name: 'host-down', description: 'A host of virtual machines is dead.', why: 'words' }],
+      others: [{ name: 'host-down', description: 'A host of virtual machines is down.', why: 'words' }],
     },
     run: async ({ query: { type, kind = null, words = '' } }) => deps.knowledge.match({ type, kind, words }),
   })

@@ -62,7 +62,7 @@ function declareListOperators(router: Router, deps: ApiDeps): void {
     path: '/operators',
     permission: 'manage_operators',
     tag,
-    summary: 'People, by name, and what each may',
+    summary: 'Users, by name, and what each may',
     query: z.object(pageQuery),
     answer: pageOf(operator),
     example: { items: [example], nextCursor: null },

@@ -157,7 +157,7 @@ function declareExecute(router: Router, deps: ApiDeps): void {
     params,
     headers: z.object({ 'if-match': z.string().max(100).optional() }),
     body: z.strictObject({ reason: z.string().min(3).max(500) }),
-    bodyExample: { reason: 'host-osl-2 is dead' },
+    bodyExample: { reason: 'host-osl-2 is down' },
     answer: z.looseObject({
       detail: z.string(),
       key: z.string(),

@@ -27,7 +27,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     line('status', paintState(approval.status)),
     line('targets', inert(targets.join(', ')) || '(none named)'),
     line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
-    line('people', `${approval.approvals} of ${approval.required} approvals given`),
+    line('approvals', `${approval.approvals} of ${approval.required} approvals given`),
     line('why', inert(approval.reason) || '(no reason given)'),
     ...(approval.hypotheses ?? []).map((each) => line('cause', inert(formatHypothesis(each)))),
     ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(formatEvidence(row)))),

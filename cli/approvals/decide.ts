@@ -42,7 +42,7 @@ export function addApproveCommand(parent: Command): void {
       .option('--reason <text>', 'why, for the timeline')
       .option(
         '--edit',
-        'change the arguments in $EDITOR first: the changed call is judged and asked again, with your vote',
+        'change the arguments in $EDITOR first: the changed call is checked and requested again, with your vote',
       )
       .option('--args <json>', 'the same with these arguments')
       .option(
@@ -156,7 +156,7 @@ async function printDecision(api: ApiClient, id: string, decision: Decision, sta
   }
   if (decision === 'approve' && status === 'withdrawn') {
     return printNote(
-      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is judged and asked again, with your vote. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
+      `${paint('green', '✔')} ${id} is withdrawn: the call with your arguments is checked and requested again, with your vote. Follow it with "${commandLine(`incidents watch ${incidentId}`)}".`,
     )
   }
   printNote(

@@ -32,7 +32,7 @@ const scenes: { fault: FaultName; target: string; title: string; text: string }[
     fault: 'host_down',
     target: 'host-osl-1',
     title: 'A host dies',
-    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write, so it waits for the approval of a person. The host itself stays dead: its alert keeps firing, and a person has to repair it.',
+    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write, so it waits for the approval of a person. The host itself stays down: its alert keeps firing, and a person has to repair it.',
   },
 ]
 
@@ -114,9 +114,9 @@ export function describeHolder(incident: ApiIncident): string | null {
     case 'investigating':
       return 'it is being investigated'
     case 'awaiting_approval':
-      return 'it waits for a decision of a person'
+      return 'it awaits approval'
     case 'escalated':
-      return `${category ? withSpaces(category) : 'handed over'}, people have it`
+      return `escalated${category ? `: ${withSpaces(category)}` : ''}`
     case 'cancelled':
       return cancelledUntil === null ? null : `a person put it off until ${cancelledUntil}`
     case 'resolved':

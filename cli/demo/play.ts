@@ -173,7 +173,7 @@ async function requireInvestigated(incident: ApiIncident, { at, on }: Fault): Pr
   if (!wasClosed) return incident
   throw new CommandFailed(
     'unresolved',
-    `${incident.id} about ${on} was handed to people after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
+    `${incident.id} about ${on} was escalated after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
   )
 }
 
@@ -190,7 +190,7 @@ export function createAudience(api: ApiClient, run: Run): Audience {
       ),
     unclaimed: () =>
       printRemark(
-        'Not claimed yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.',
+        'Not started yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.',
       ),
     remark: printRemark,
     async event(event, sinceIso) {
@@ -202,7 +202,7 @@ export function createAudience(api: ApiClient, run: Run): Audience {
       print(`\n${drawRule()}\n${formatApproval(approval)}\n${drawRule()}\n`)
       print(formatWaysToDecide(approval, run, await findTemporalProgram(run)))
       print(
-        `\n${paint('bold', `Waiting for a person, until ${formatMoment(approval.expiresAt)}.`)} Nothing is held meanwhile.\n`,
+        `\n${paint('bold', `Awaiting approval until ${formatMoment(approval.expiresAt)}.`)} Nothing is held meanwhile.\n`,
       )
     },
   }
@@ -224,7 +224,7 @@ function formatWaysToDecide(approval: ApiApproval, run: Run, program: string): s
   const input = `"{\\"decision\\":\\"approve\\",\\"token\\":\\"${token}\\"}"`
   const temporal = readTemporalSettings(run) ?? defaultTemporal
   return [
-    paint('bold', 'Four ways to decide, all of them judged by the same code:'),
+    paint('bold', 'Four ways to decide, all of them checked by the same code:'),
     '',
     '  1. In the browser, signed in by the link above:',
     `     ${run.url}/approvals/${id}`,

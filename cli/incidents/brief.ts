@@ -59,7 +59,7 @@ function formatAsked(asked: NonNullable<ServedBrief['asked']>): string[] {
   const { id, dryRun, risk, reversible } = asked
   const { approve, deny, wait } = formatShortConsequences(asked, formatMoment)
   return [
-    ...formatLine('asked', [
+    ...formatLine('approval', [
       `${inert(dryRun.summary)} [${risk} risk, ${reversible ? 'reversible' : 'cannot be undone'}]`,
       commandLine(`approvals show ${inert(id)}`),
     ]),

@@ -156,7 +156,7 @@ export function addEscalateCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('escalate')
-      .description('end the investigation and hand the incident to people')
+      .description('end the investigation and escalate the incident')
       .argument('<id>', 'as inc_…')
       .requiredOption('--reason <text>', 'why; it is part of the timeline')
       .option(

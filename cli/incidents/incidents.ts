@@ -141,7 +141,7 @@ function addShowCommand(parent: Command): void {
       )
       if (causes.length > 0) print(`\n${paint('bold', 'What it may be')}\n${causes.join('\n')}`)
       const report = incident.status === 'escalated' ? formatEscalation(events) : null
-      if (report) print(`\n${paint('bold', 'Handed to people')}\n${report}`)
+      if (report) print(`\n${paint('bold', 'Escalation report')}\n${report}`)
       print('')
       print(options.full ? formatFullTimeline(events) : formatTimeline(events))
     })

@@ -2,7 +2,7 @@ import type { EventKind, IncidentEvent, Verdict } from '../../domain/event.ts'
 import { capitalize, formatElapsed, truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import { listReadings } from '../../domain/message.ts'
-import { outcomeWords } from '../../domain/status-words.ts'
+import { outcomeWords, verdictWords } from '../../domain/status-words.ts'
 import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 
 /** Kinds about the incident itself. The rows of an attempt are indented below its turns. */
@@ -147,7 +147,7 @@ export function formatActor(actor: string): string {
 function describeByKind(event: IncidentEvent): string {
   switch (event.kind) {
     case 'claimed':
-      return `Claimed for investigation as ${event.metadata.role}, attempt ${event.attempt}`
+      return `Investigation started as ${event.metadata.role}, attempt ${event.attempt}`
     case 'context_assembled': {
       const { model, maxTurns, parts, runbook } = event.metadata
       const failed = Object.entries(parts).filter(([, state]) => state === 'failed')
@@ -161,7 +161,7 @@ function describeByKind(event: IncidentEvent): string {
       return [text, proposes].filter(Boolean).join(' → ') || event.detail
     }
     case 'call_judged':
-      return `${event.metadata.verdict}: ${formatCall(event.metadata)} (${event.metadata.code}) ${event.metadata.reason}`
+      return `${capitalize(verdictWords[event.metadata.verdict])}: ${formatCall(event.metadata)} (${event.metadata.code}) ${event.metadata.reason}`
     case 'tool_started':
       return `${formatCall(event.metadata)} starts`
     case 'tool_finished': {

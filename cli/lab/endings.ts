@@ -76,7 +76,7 @@ export const faultGuide: Record<FaultName, { target: string; example: string; do
   missing_data: {
     target: 'web node or shard',
     example: 'node-web-osl-1a',
-    does: 'stops the metrics of a service that is well',
+    does: 'stops the metrics of a healthy service',
   },
   stale_lock: {
     target: 'web node or shard',

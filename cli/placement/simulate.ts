@@ -25,7 +25,7 @@ export function addSimulateCommand(parent: Command): void {
         'kill or drain hosts of a file, then show the plan wave by wave; without these: try the loss of each host',
       )
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
-      .option('--kill <host>', 'this host is dead; repeatable', collectValues, [])
+      .option('--kill <host>', 'this host is down; repeatable', collectValues, [])
       .option('--drain <host>', 'this host must be emptied; repeatable', collectValues, []),
   )
     .addHelpText(
@@ -102,7 +102,7 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
       : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
   )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  if (dead.length > 0) printNote(`Dead in the file already, their VMs left out: ${inert(formatList(dead))}.`)
+  if (dead.length > 0) printNote(`Down in the file already, their VMs left out: ${inert(formatList(dead))}.`)
 }
 
 function describeDeath(outcome: string, plan: Plan | null): string {

@@ -74,7 +74,7 @@ export async function observeCall(deps: EffectDeps, id: string, stepKey: string)
   const known = await effectByKey(deps.db, stepKey)
   const hasEnded = known?.status === 'done' || known?.status === 'failed'
   if (hasEnded && isReadOnly({ spec, input })) {
-    return { holds: null, observed: 'it only looks: its answer is all there is to it' }
+    return { holds: null, observed: 'read-only: its answer is the result' }
   }
   const failure = known ? whyFailed(known, { spec, input }) : await whyNeverStarted(deps, stepKey)
   if (failure) return { holds: false, observed: `not verified: ${failure}` }

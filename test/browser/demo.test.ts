@@ -38,7 +38,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await page.getByRole('button', { name: /^Show 1 new incident/ }).click()
   await page
     .getByRole('row', { name: /host-osl-1 is down/ })
-    .getByText('needs a person')
+    .getByText('approval needed')
     .first()
     .waitFor()
   expect(await page.title()).toBe('(1) Incidents · Nightshift')

@@ -20,7 +20,7 @@ const longType = 'node_filesystem_almost_out_of_space_in_48_letter'
 async function thinking(): Promise<string> {
   const id = await claimedIncident(on.spine.db, { labels: { incident_type: longType }, title: 'Disk 96% full' })
   await on.spine.db.transaction().execute(async (trx) => {
-    const by = { actor: agentActor, detail: 'Context assembled' } as const
+    const by = { actor: agentActor, detail: 'Gathered context' } as const
     const body = { digest: 'd', bytes: 1, head: '', tail: '' }
     await append(trx, id, 1, {
       ...{ ...by, kind: 'context_assembled' },

@@ -87,7 +87,7 @@ beforeAll(async () => {
     ]),
     [`/incidents/${approval.incidentId}/postmortem`, 'Edit Cause'],
     ['/people', 'Change'],
-    ['/tokens', 'Mint a token'],
+    ['/tokens', 'Create a token'],
   ]
 })
 afterAll(async () => {
@@ -144,6 +144,55 @@ describe.each([
     expect(page.complaints).toEqual([])
     await page.context().close()
   })
+})
+
+/**
+ * What a page of this width cuts: text that ends behind an edge where nobody can scroll to it. What is there for speech alone is one
+ * pixel wide, and what is folded has no size.
+ */
+const cutText = `(() => {
+  const scrolls = (style) => style.overflowX === 'auto' || style.overflowX === 'scroll'
+  const cut = []
+  const walk = (element, isScrolled, isCutOnPurpose) => {
+    const style = getComputedStyle(element)
+    const box = element.getBoundingClientRect()
+    if (style.visibility === 'hidden' || box.width <= 1 || box.height <= 1) return
+    const hides = style.overflowX === 'hidden' || style.overflowX === 'clip'
+    const speaks = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== '')
+    const onPurpose = isCutOnPurpose || style.textOverflow === 'ellipsis'
+    const name = element.tagName.toLowerCase() + '.' + element.className + ' ' + (element.textContent || '').trim().slice(0, 40)
+    if (hides && !onPurpose && !isScrolled && element.scrollWidth > element.clientWidth + 1) cut.push('hides: ' + name)
+    if (speaks && !isScrolled && !onPurpose && box.right > innerWidth + 1) cut.push('beyond: ' + name)
+    for (const child of element.children) if (child.tagName !== 'svg') walk(child, isScrolled || scrolls(style), onPurpose)
+  }
+  walk(document.body, false, false)
+  return cut
+})()`
+
+test.each([
+  ['at 200 % zoom', { viewport: { width: 720, height: 450 }, deviceScaleFactor: 2 }],
+  ['at 400 % zoom, which leaves 320 pixels', { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4 }],
+])('%s every page is read without scrolling sideways, and no text is cut', async (name, options) => {
+  const page = await signedIn(browser, spine, 'admin', options)
+  const wrong: string[] = []
+  const look = async (what: string) => {
+    await screenshot(page, `${what}-${name.slice(3, 6)}`.replaceAll(/[^a-z0-9]+/gi, '-'))
+    const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
+    if (wide > options.viewport.width) wrong.push(`${what} is ${wide} pixels wide`)
+    wrong.push(...((await page.evaluate(cutText)) as string[]).map((cut) => `${what} ${cut}`))
+  }
+  for (const path of paths) {
+    await settled(page, path)
+    await look(path)
+  }
+  for (const [path, button] of opened) {
+    await settled(page, path)
+    await page.getByRole('button', { name: button }).first().click()
+    await look(`${path}, ${button}`)
+  }
+  expect(wrong).toEqual([])
+  expect(page.complaints).toEqual([])
+  await page.context().close()
 })
 
 test('text of a stranger is shown as what it is', async () => {
@@ -248,11 +297,11 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
     (await fetch(`${spine.url}/api/v1/incidents`, { headers: { authorization: `Bearer ${token}` } })).status
 
   await settled(page, '/people')
-  await page.getByRole('button', { name: 'Add a person' }).click()
+  await page.getByRole('button', { name: 'Add a user' }).click()
   await dialog.getByLabel('Name, one word').fill('dora')
   await dialog.getByRole('checkbox', { name: 'In incidents of all types' }).uncheck()
   await dialog.getByLabel('Why, for the audit').fill('new in the storage team')
-  await dialog.getByRole('button', { name: 'Add a person' }).click()
+  await dialog.getByRole('button', { name: 'Add a user' }).click()
   const dora = page.getByRole('row', { name: /^dora/ })
   await dora.getByRole('cell', { name: 'never' }).waitFor()
   // Of no type is not of all types, however often it is saved.
@@ -264,10 +313,10 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   expect(await spine.get('/operators/dora')).toMatchObject({ incidentTypes: [], maxRisk: 'low' })
 
   await settled(page, '/tokens')
-  await page.getByRole('button', { name: 'Mint a token' }).click()
+  await page.getByRole('button', { name: 'Create a token' }).click()
   await dialog.getByLabel('Name: where it will be used').fill('dora, phone')
   await dialog.getByLabel('Whose').fill('dora')
-  await dialog.getByRole('button', { name: 'Mint a token' }).click()
+  await dialog.getByRole('button', { name: 'Create a token' }).click()
   const minted = page.getByRole('region', { name: 'The new token' })
   const token = (await minted.getByText(/^nst_/).textContent()) ?? ''
   expect(await works(token)).toBe(200)

@@ -71,12 +71,12 @@ describe('lifecycle', () => {
     expect(all).toMatchObject([{ id: mark, inForce: false }])
   })
 
-  test('what is handed to people is shown as sentences in eighty columns', async () => {
+  test('what is escalated is shown as sentences in eighty columns', async () => {
     const id = await openedIncident(api.db, { title: `Disk full ${hostile}` })
     const escalating = ['--reason', `The snapshots ${'grow and '.repeat(30)}grow`, '--category', 'no_tool']
     await incidents('escalate', id, ...escalating, '--next-step', 'Delete the old snapshots')
     const { stdout } = await incidents('show', id)
-    expect(stdout).toContain('Handed to people')
+    expect(stdout).toContain('Escalation report')
     expect(stdout).toContain('  Next step: Delete the old snapshots')
     expect(stdout).toMatch(/outcome +no tool for it, by a person/)
     expect(stdout.replace(/\s+/g, ' ')).toContain('Found: The snapshots grow and grow')

@@ -176,7 +176,7 @@ describe('ownership', () => {
   const byHand: Closing = {
     ...{ status: 'resolved', outcome: 'repaired', resolution: 'restarted by hand', claims: [], confidence: null },
   }
-  const escalated: Closing = { status: 'escalated', code: 'AGENT', reason: 'a person must look' }
+  const escalated: Closing = { status: 'escalated', code: 'AGENT', reason: 'a person has to look' }
 
   /** An incident at work, as a run has claimed it. */
   async function atWork(): Promise<string> {

@@ -79,7 +79,7 @@ async function claimed(id: string, attempt = 1): Promise<void> {
 const endings: Record<string, Closing> = {
   repaired: { status: 'resolved', outcome: 'repaired', resolution: 'converged', claims: [], confidence: null },
   no_fault: { status: 'resolved', outcome: 'no_fault', resolution: 'nothing was wrong', claims: [], confidence: null },
-  escalated: { status: 'escalated', reason: 'a person must look', code: 'AGENT' },
+  escalated: { status: 'escalated', reason: 'a person has to look', code: 'AGENT' },
   cancelled: { status: 'cancelled', reason: 'a planned failover' },
 }
 

@@ -67,7 +67,7 @@ describe('formats', () => {
       )
       expect(formatStanding({ domain: 'rack', before, after: before })).toContain('No worse than before the plan.')
       expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'restarted', 'restarted']) })).toBe(
-        'Should any one of 3 hosts die, all its VMs restart.',
+        'Should any one of 3 hosts fail, all its VMs restart.',
       )
     })
 
@@ -139,9 +139,7 @@ describe('formats', () => {
 
       test('from no and from silence: nothing is changed', () => {
         expect(told().deny).toMatch(/^Nothing is changed\. The agent reads your reason/)
-        expect(told().wait).toBe(
-          'Nothing is changed. The question expires at 02:46, and the incident is escalated to people.',
-        )
+        expect(told().wait).toBe('Nothing is changed. The question expires at 02:46, and the incident is escalated.')
       })
     })
 

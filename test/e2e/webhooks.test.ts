@@ -158,7 +158,7 @@ describe('webhooks', () => {
     const id = await asks(await claimedIncident(database.db))
     await eventually('the delivery', async () => received[0])
     for (const [part, heading] of [
-      [0.5, 'Still wanted'],
+      [0.5, 'Approval still needed'],
       [0.9, 'Expires soon'],
     ] as const) {
       const seconds = 600 * part + 1

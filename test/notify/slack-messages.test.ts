@@ -62,7 +62,7 @@ describe('slack messages', () => {
   test('a question says what, how risky, the exact arguments, why, the dry run, who may and until when', () => {
     const said = words(card())
     for (const part of [
-      ...['Approval wanted: execute_migration on host:host-osl-1', 'Risk: high, reversible', 'Why: the host is dead'],
+      ...['Approval needed: execute_migration on host:host-osl-1', 'Risk: high, reversible', 'Why: the host is dead'],
       ...['{"proposal_id":"prp_1"}', 'Dry run: start 3 VMs', 'one person who may decide about high risk'],
       'Expires: 2026-11-21 02:10 UTC',
     ]) {
@@ -207,7 +207,7 @@ describe('slack messages', () => {
 
   test('a digest lists what still fires, a line each, and how many more there are', () => {
     const said = words(renderNotification(notification({ trigger: 'digest', incidents: listed(23), reason: 'x' })))
-    expect(said).toContain('Still firing, with people: 23 incidents')
+    expect(said).toContain('Still firing, escalated: 23 incidents')
     expect(said).toContain('critical: Disk full 19 (since 2026-11-21 02:00 UTC)')
     expect(said).not.toContain('Disk full 20')
     expect(said).toContain('and 3 more')

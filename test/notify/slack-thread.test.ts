@@ -88,7 +88,7 @@ test('an incident has one thread: its first message, the question and its end be
   expect(root.body).toMatchObject({ channel: '#ops', mrkdwn: false })
   expect(textOf(root)).toContain('Severity: critical')
   const approvalId = await asked(database.db, incidentId)
-  const card = await message('Approval wanted')
+  const card = await message('Approval needed')
   // Seen in the channel too: a thread rings only those who follow it.
   expect(card.body).toMatchObject({ channel: 'C0OPS', thread_ts: root.ts, reply_broadcast: true })
   expect(Object.keys(slack.buttons(card.ts))).toEqual(['approve', 'deny', 'open'])
@@ -144,7 +144,7 @@ test('a digest is a message in the channel, not an answer in a thread, with a wa
     database.owner,
   )
   expect(await sendDigests(database.db)).toBe(2)
-  const digest = await message('Still firing, with people: 2 incidents')
+  const digest = await message('Still firing, escalated: 2 incidents')
   expect(digest.body.thread_ts).toBeUndefined()
   for (const title of titles) expect(textOf(digest)).toContain(title)
   expect(slack.buttons(digest.ts).open?.url).toBe(`${publicUrl}/incidents?status=escalated`)
@@ -181,7 +181,7 @@ test.each([
 ] as const)('a question that is %s loses its buttons and says so', async (_, settle, said) => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId)
-  const card = await message('Approval wanted')
+  const card = await message('Approval needed')
   await settle(approvalId, incidentId)
   await eventually('the buttons to go', () => !slack.buttons(card.ts).approve && !slack.buttons(card.ts).deny)
   expect(textOf(card)).toMatch(said)
@@ -191,10 +191,10 @@ test('a reminder goes into the thread', async () => {
   const deliveries = startDeliveries(database.db, log, { publicUrl, pushServices: [] })
   try {
     const approvalId = await asked(database.db, await claimedIncident(database.db))
-    const card = await message('Approval wanted')
+    const card = await message('Approval needed')
     await sql`update approval set requested_at = nightshift_now() - interval '301 seconds',
       expires_at = nightshift_now() + interval '299 seconds' where id = ${approvalId}`.execute(database.owner)
-    const reminder = await message('Still wanted')
+    const reminder = await message('Approval still needed')
     expect(reminder.body).toMatchObject({ thread_ts: card.body.thread_ts, reply_broadcast: false })
   } finally {
     await deliveries.stop()
@@ -207,7 +207,7 @@ test('nobody is asked in Slack what was decided before Slack could be told', asy
   await decideAs('anna', await asked(database.db, incidentId), 'approve')
   worker = startWorker()
   await allTold()
-  expect(posted().filter((each) => textOf(each).includes('Approval wanted'))).toEqual([])
+  expect(posted().filter((each) => textOf(each).includes('Approval needed'))).toEqual([])
   expect((await rows(incidentId)).find(({ destination }) => destination === 'slack.tell')).toMatchObject({
     ...{ status: 'sent', response: 'it is approved already' },
   })
@@ -216,7 +216,7 @@ test('nobody is asked in Slack what was decided before Slack could be told', asy
 test('after the worker was stopped and started again nothing is posted twice', async () => {
   const incidentId = await claimedIncident(database.db)
   await asked(database.db, incidentId)
-  await message('Approval wanted')
+  await message('Approval needed')
   await worker.stop()
   worker = startWorker()
   await escalate(incidentId, 'nobody came')
@@ -299,7 +299,7 @@ test.each(['token_revoked', 'is_archived', 'msg_too_long'])('%s is not: no repet
 test('a thread whose first message was deleted begins again, once', async () => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId)
-  await message('Approval wanted')
+  await message('Approval needed')
   await allTold()
   slack.messages.clear()
   await decideAs('anna', approvalId, 'approve')
@@ -313,7 +313,7 @@ test('a thread whose first message was deleted begins again, once', async () => 
 test('a question that was deleted before everybody had spoken is asked again with the votes so far', async () => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId, { required: 2 })
-  const first = await message('Approval wanted')
+  const first = await message('Approval needed')
   await allTold()
   slack.messages.delete(first.ts)
   await decideAs('anna', approvalId, 'approve')

@@ -123,7 +123,7 @@ describe('replay edges', () => {
           turn: 3,
           tool: 'get_shard',
           was: { verdict: 'ask', code: 'RISK_HIGH', policyVersion: '1' },
-          is: { verdict: 'run', code: 'READ', reason: 'it only looks' },
+          is: { verdict: 'run', code: 'READ', reason: 'read-only' },
         },
       ])
     })

@@ -218,7 +218,7 @@ export async function close(db: Db, incidentId: string, status: 'resolved' | 'es
   const closing: Closing =
     status === 'resolved'
       ? { status, resolution: 'grew the disk', outcome: 'repaired', claims: [], confidence: null }
-      : { status, code: 'MODEL', reason: 'a person must look' }
+      : { status, code: 'MODEL', reason: 'a person has to look' }
   await db
     .transaction()
     .execute((trx) => closeIncident(trx, incidentId, null, closing, { actor: 'user:anna', stepKey: null }))

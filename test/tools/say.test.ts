@@ -66,7 +66,7 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   ],
   converge_shard: [{ id: 's-1' }, written('a: restarted'), 's-1 converged: a: restarted'],
   resolve_incident: [{ id: 'inc_1', outcome: 'self_resolved' }, {}, 'inc_1 is resolved: self resolved'],
-  escalate_incident: [{ id: 'inc_1' }, {}, 'inc_1 is handed to people'],
+  escalate_incident: [{ id: 'inc_1' }, {}, 'inc_1 is escalated'],
   report_capability_gap: [{ description: 'resize a disk' }, {}, 'a missing tool is reported: resize a disk'],
   find_resource: [{ text: 'web' }, { items: [item] }, '"web" is in the name of 1 resource: node web-7'],
   get_resource: [

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, GrantWish } from '../../domain/approval.ts'
+import { capitalize } from '../../domain/format.ts'
 import { Inert, inertText } from '../markdown.tsx'
 
 /** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */
@@ -29,7 +30,8 @@ export function Approve({
           onYes={() => onApprove(grant)}
           onBack={onBack}
         >
-          <strong>Really: {inertText(approval.dryRun.summary)}?</strong> It is done at once, with your name on it
+          <strong>{capitalize(inertText(approval.dryRun.summary))} now?</strong> Runs immediately and is recorded under
+          your name
           {approval.required - approval.approvals > 1 ? ', as soon as another person approves too' : ''}.
           {grant && (
             <>
@@ -77,7 +79,7 @@ export function Grant({
           aria-describedby="grant-why"
           onChange={(event) => onWish(event.target.checked ? usual : null)}
         />
-        Let the very same action run again without asking
+        Pre-approve identical actions
       </label>
       <p id="grant-why" className="soft small">
         <Inert

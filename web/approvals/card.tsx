@@ -176,21 +176,23 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
             <strong>
               Withdrawn: <Inert text={edited.by} /> changed the arguments.
             </strong>{' '}
-            The call is judged and asked again with these, and with their vote.
+            The call is checked and requested again with these, and with their vote.
           </p>
           <Changes made={changes(asked, edited.arguments)} />
         </>
       )}
       {replacedBy ? (
         <p>
-          <Link href={`/approvals/${replacedBy}`}>Go to the approval that was asked again</Link>
+          <Link href={`/approvals/${replacedBy}`}>Go to the new approval</Link>
         </p>
       ) : (
-        edited && <p className="soft">The run takes it from here: the new approval is linked as soon as it is asked.</p>
+        edited && (
+          <p className="soft">The run takes it from here: the new approval is linked as soon as it is requested.</p>
+        )
       )}
       {replaces && (
         <p>
-          It was asked before: <Link href={`/approvals/${replaces}`}>the approval that this one replaces</Link>
+          It was requested before: <Link href={`/approvals/${replaces}`}>the approval that this one replaces</Link>
         </p>
       )}
     </div>
@@ -201,7 +203,7 @@ function Expiry({ approval }: { approval: Approval }) {
   if (approval.status === 'pending') return null
   return (
     <p className="soft">
-      Asked {formatMoment(approval.requestedAt)}
+      Requested {formatMoment(approval.requestedAt)}
       {approval.useBy && `, to be used by ${formatMoment(approval.useBy)}`}
     </p>
   )

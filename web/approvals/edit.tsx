@@ -94,7 +94,9 @@ export function Edit(props: Props) {
   if (open) return <EditForm {...props} onClose={() => setOpen(false)} />
   return (
     <div className="stack tight">
-      <p className="soft">The changed call is judged and dry-run like any other, and asked again with your vote.</p>
+      <p className="soft">
+        The changed call is checked and dry-run like any other, and requested again with your vote.
+      </p>
       <div>
         <button type="button" disabled={props.disabled} onClick={() => setOpen(true)}>
           Edit the arguments…
@@ -140,11 +142,10 @@ function EditForm({ approval, disabled, onEdit, onClose }: Props & { onClose(): 
           onBack={disarm}
         >
           <strong>
-            Really: {made.length === 1 ? 'this change' : `these ${made.length} changes`} to{' '}
-            <Inert text={approval.tool} />?
+            Make {made.length === 1 ? 'this change' : `these ${made.length} changes`} to <Inert text={approval.tool} />?
           </strong>{' '}
-          This approval is withdrawn, the changed call is asked again, and your vote is in it. Where one person is
-          enough, it is done at once.
+          This approval is withdrawn, the changed call is requested again, and your vote is in it. Where one person is
+          enough, it runs immediately.
         </SecondPress>
       ) : (
         <div className="row">

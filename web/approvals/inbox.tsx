@@ -35,9 +35,9 @@ export function ApprovalsPage({ title }: { title: string }) {
       {error && <Failed error={error} again={() => void Promise.all([pending.refetch(), all.refetch()])} />}
       {pending.isPending && <Loading what="approvals" />}
       {pending.data && (
-        <section className="sheet" aria-label="Waiting for a person">
+        <section className="sheet" aria-label="Awaiting approval">
           {waiting.length > 0 ? (
-            <ApprovalTable items={waiting} current={current} caption="Waiting for a person" />
+            <ApprovalTable items={waiting} current={current} caption="Awaiting approval" />
           ) : (
             <Nothing title="Nothing waits for you.">
               The agent asks before every high-risk write. Leave this page open: the tab counts what waits.
@@ -86,7 +86,7 @@ function columnsAt(now: number): Column<Approval>[] {
             <code>
               <Inert text={tool} />
             </code>{' '}
-            · asked {formatMoment(requestedAt)}
+            · requested {formatMoment(requestedAt)}
           </div>
         </>
       ),

@@ -87,7 +87,7 @@ function Escalate({ incident, refused }: Props) {
       body={body}
       button="Escalate"
       path="escalate"
-      title="Hand it to people"
+      title="Escalate the incident"
     >
       <PersonText id="action-escalate" label="Why can the agent not go on?" value={text} onChange={setText} />
       <PersonText
@@ -189,7 +189,7 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
       <ActionDialog
         incident={incident}
         refused={refused('investigate')}
-        button={incident.status === 'open' ? 'Investigate now' : 'Investigate again'}
+        button={incident.status === 'open' ? 'Investigate now' : 'Re-run investigation'}
         path="investigate"
         title="Put it before the agent"
       >

@@ -120,7 +120,7 @@ function Report({ events }: { events: IncidentEvent[] }) {
   const { report } = handed.metadata
   return (
     <section className="said stack tight report" aria-labelledby="report-title">
-      <h2 id="report-title">Handed to people</h2>
+      <h2 id="report-title">Escalation report</h2>
       <Lists report={report} />
       <p className="soft small">
         <Inert text={report.severity} />, <Inert text={report.resource} />, since <Inert text={report.since} /> ·{' '}

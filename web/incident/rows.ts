@@ -8,6 +8,7 @@ import { formatVerification } from '../../domain/format-approval.ts'
 import type { DetailedIncident, PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { told } from '../../domain/message.ts'
 import type { ResourceState } from '../../domain/resource.ts'
+import { verdictWords } from '../../domain/status-words.ts'
 import type { Envelope } from '../../domain/tool.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
@@ -141,7 +142,7 @@ export function listHighlights(event: IncidentEvent): string[] {
         ? [formatDuration(event.metadata.durationMs)]
         : [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
     case 'call_judged':
-      return [event.metadata.tool, event.metadata.verdict, event.metadata.code]
+      return [event.metadata.tool, verdictWords[event.metadata.verdict], event.metadata.code]
     case 'approval_requested':
       return [`${event.metadata.risk} risk`, `${event.metadata.required} to approve`]
     case 'approval_decided':
@@ -208,7 +209,7 @@ export function getSign(event: IncidentEvent) {
   if (event.kind === 'call_judged' && event.metadata.verdict === 'refuse')
     return { ...look, word: 'refused', shape: 'cross', tone: 'critical' } as const
   if (event.kind === 'call_judged' && event.metadata.verdict === 'ask')
-    return { ...look, word: 'to be asked', tone: 'lamp' } as const
+    return { ...look, word: 'requires approval', tone: 'lamp' } as const
   if (event.kind === 'approval_decided' && event.metadata.decision === 'deny')
     return { ...look, word: 'denied', shape: 'cross', tone: 'critical' } as const
   if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
@@ -240,7 +241,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }>
   watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
   watch_over: { word: 'over', shape: 'check', tone: 'good' },
   watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
-  repair_confirmed: { word: 'repair held', shape: 'check', tone: 'good' },
+  repair_confirmed: { word: 'repair verified', shape: 'check', tone: 'good' },
   reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
   reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
   quiet: { word: 'quiet', shape: 'check', tone: 'good' },
@@ -263,7 +264,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }>
 /** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */
 const verificationSigns = {
   held: {},
-  not_held: { word: 'did not hold', shape: 'cross', tone: 'critical' },
-  open: { shape: 'ring', tone: 'info' },
+  not_held: { word: 'verification failed', shape: 'cross', tone: 'critical' },
+  open: { word: 'not verified yet', shape: 'ring', tone: 'info' },
   unproven: { word: 'unproven', shape: 'bar', tone: 'warning' },
 } as const satisfies Record<VerificationOutcome, object>

@@ -68,7 +68,7 @@ export function Timeline({ events, place, incidentId }: Props) {
           ))}
         </ol>
       )}
-      {shown.length === 0 && <p className="nothing">No row of theirs. Choose everybody to see all.</p>}
+      {shown.length === 0 && <p className="nothing">No matching rows. Choose everybody to see all.</p>}
     </section>
   )
 }

@@ -99,7 +99,7 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
       <dd>{manifestExpiresAt ? formatMoment(manifestExpiresAt) : 'none yet'}</dd>
       <dt>Root looks with</dt>
       <dd className="wraps">
-        {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'nothing unasked'}
+        {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'nothing without approval'}
       </dd>
       <dt>Tools</dt>
       <dd className="wraps">{tools.join(', ') || 'none'}</dd>

@@ -50,7 +50,7 @@ function Parts({ status }: { status: Status }) {
     <div className="stack">
       {status.paused && (
         <p className="said lamp">
-          <strong>The agent is paused.</strong> Nothing new is claimed and no write is done; see{' '}
+          <strong>The agent is paused.</strong> No investigation starts and no write runs; see{' '}
           <Link href="/config#agent.paused">agent.paused</Link>.
         </p>
       )}
@@ -83,7 +83,7 @@ function Parts({ status }: { status: Status }) {
 }
 
 const looks: Record<StatusPart['status'], { shape: Shape; tone: Tone; word: string }> = {
-  ok: { shape: 'check', tone: 'good', word: 'well' },
+  ok: { shape: 'check', tone: 'good', word: 'healthy' },
   failed: { shape: 'cross', tone: 'critical', word: 'failed' },
   unknown: { shape: 'ring', tone: 'warning', word: 'unknown' },
   off: { shape: 'bar', tone: 'quiet', word: 'off' },
@@ -91,8 +91,8 @@ const looks: Record<StatusPart['status'], { shape: Shape; tone: Tone; word: stri
 
 const partColumns: Column<StatusPart>[] = [
   { head: 'Part', cell: ({ name }) => <Inert text={name} /> },
-  { head: 'Is', cell: ({ status }) => <Mark {...looks[status]} /> },
-  { head: 'Which means', className: 'wraps', cell: ({ detail }) => <Inert text={detail} /> },
+  { head: 'Status', cell: ({ status }) => <Mark {...looks[status]} /> },
+  { head: 'Details', className: 'wraps', cell: ({ detail }) => <Inert text={detail} /> },
 ]
 
 const sourceColumns: Column<StatusPart>[] = partColumns.with(0, {
@@ -110,7 +110,7 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
       <Fact name="Investigated now">
         <Link href="/incidents?status=investigating">{backlog.investigating}</Link>
       </Fact>
-      <Fact name="Waiting for a person">
+      <Fact name="Awaiting approval">
         <Link href="/approvals">{backlog.awaitingApproval}</Link>
       </Fact>
       <Fact name="Messages to send">
@@ -174,9 +174,9 @@ const modelColumns: Column<ListedModel>[] = [
   { head: 'Grade', cell: ({ passport }) => passport?.grade ?? 'not measured' },
   { head: 'Can', className: 'wraps', cell: ({ abilities }) => describeAbilities(abilities) },
   {
-    head: 'Is',
+    head: 'Status',
     cell: ({ awayUntil }) =>
-      awayUntil ? <Mark {...looks.failed} word="left alone" /> : <Mark {...looks.ok} word="asked" />,
+      awayUntil ? <Mark {...looks.failed} word="unavailable" /> : <Mark {...looks.ok} word="available" />,
   },
 ]
 
@@ -199,7 +199,7 @@ function Models() {
       {list.data.routes.map(({ key, model, isDeclared }) => (
         <p key={key} className="small">
           <Inert text={`${key}: ${model}`} />
-          {!isDeclared && ', which nobody declares: the default is asked.'}
+          {!isDeclared && ', which nobody declares: the default model is used.'}
         </p>
       ))}
     </section>

@@ -62,7 +62,7 @@ function PersonForm({ button, person, isSelf }: Props) {
     <Confirm
       button={button}
       label={person ? inertText(person.name) : ''}
-      title={person ? `What ${inertText(person.name)} may` : 'Add a person'}
+      title={person ? `What ${inertText(person.name)} may` : 'Add a user'}
       // From what the person may now, not from what was typed and left.
       onOpen={() => setDraft(toDraft(person))}
       run={save}
@@ -121,7 +121,7 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
       </CheckField>
       <TextField
         id={`${id}-types`}
-        label="Else in incidents of these (empty: in none)"
+        label="Incident types (empty: none)"
         className="mono"
         placeholder="disk_pressure replication_lag"
         disabled={draft.allTypes}
@@ -178,18 +178,18 @@ function PeopleTable({ people, place }: { people: UseQueryResult<Page<Operator>>
   return (
     <DataTable
       query={people}
-      what="people"
+      what="users"
       place={place}
       directions={['← First', 'More →']}
       above={
         <div className="row">
-          <PersonForm button="Add a person" person={null} isSelf={false} />
+          <PersonForm button="Add a user" person={null} isSelf={false} />
         </div>
       }
-      caption="People, by name"
+      caption="Users, by name"
       columns={columnsAt(now, session?.name ?? '')}
       toKey={({ id }) => id}
-      empty={<Nothing title="Nobody here.">Add a person, then mint a token for them.</Nothing>}
+      empty={<Nothing title="No users.">Add a user, then create a token for them.</Nothing>}
     />
   )
 }

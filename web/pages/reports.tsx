@@ -152,7 +152,7 @@ function Escalations({ total }: { total: ReportLine }) {
   const most = Math.max(1, ...total.escalations.map(({ count }) => count))
   return (
     <section className="stack tight narrow" aria-labelledby="escalations-title">
-      <h2 id="escalations-title">Why incidents went to people</h2>
+      <h2 id="escalations-title">Why incidents were escalated</h2>
       <div className="sheet">
         <Table
           caption="Escalations by category"

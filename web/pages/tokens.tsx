@@ -16,7 +16,7 @@ const lifetimes = [
   ['30', '30 days'],
   ['90', '90 days'],
   ['365', 'a year'],
-  ['', 'ever (machines alone)'],
+  ['', 'never (service accounts only)'],
 ] as const
 
 type Draft = { name: string; role: Role; operator: string; scopes: string; days: string }
@@ -34,7 +34,7 @@ function MintToken() {
     <>
       {minted && <MintedToken name={minted.name} token={minted.token} onDone={() => setMinted(null)} />}
       <div className="row">
-        <Confirm button="Mint a token" label="" title="Mint a token" run={mint}>
+        <Confirm button="Create a token" label="" title="Create a token" run={mint}>
           <Fields draft={draft} change={(part) => setDraft({ ...draft, ...part })} />
         </Confirm>
       </div>
@@ -74,7 +74,7 @@ function Fields({ draft, change }: { draft: Draft; change(part: Partial<Draft>):
       />
       <TextField
         id="mint-operator"
-        label="Whose (empty: yours)"
+        label="Owner (empty: you)"
         disabled={!isPerson}
         placeholder={isPerson ? '' : `a token of role ${role} belongs to nobody`}
         value={isPerson ? operator : ''}
@@ -88,7 +88,7 @@ function Fields({ draft, change }: { draft: Draft; change(part: Partial<Draft>):
         value={scopes}
         onChange={(next) => change({ scopes: next })}
       />
-      <SelectField label="Good for" value={days} options={lifetimes} onChange={(next) => change({ days: next })} />
+      <SelectField label="Expires after" value={days} options={lifetimes} onChange={(next) => change({ days: next })} />
     </>
   )
 }
@@ -113,7 +113,7 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
   return (
     <section className="said good stack tight" aria-label="The new token" tabIndex={-1} ref={box}>
       <p>
-        <strong>{name}</strong> is minted. This is the only time it is shown.
+        <strong>{name}</strong> is created. This is the only time it is shown.
       </p>
       <code id="minted-token" className="wraps">
         {token}
@@ -163,7 +163,7 @@ function TokenTable({ tokens, place }: { tokens: UseQueryResult<Page<ApiToken>>;
       columns={columnsAt(now)}
       toKey={({ id }) => id}
       toRowProps={(token) => ({ className: getEnd(token, now) ? 'soft' : '' })}
-      empty={<Nothing title="No tokens.">Mint one above.</Nothing>}
+      empty={<Nothing title="No tokens.">Create one above.</Nothing>}
     />
   )
 }
@@ -212,7 +212,7 @@ function columnsAt(now: number): Column<ApiToken>[] {
       cell: formatUse,
     },
     {
-      head: 'Ends',
+      head: 'Expires',
       className: 'nowrap',
       hint: ({ expiresAt }) => (expiresAt ? formatMoment(expiresAt) : undefined),
       cell: (token) => getEnd(token, now) ?? formatLeft(token),
@@ -222,7 +222,7 @@ function columnsAt(now: number): Column<ApiToken>[] {
 }
 
 function formatHolder({ role, operator }: ApiToken): string {
-  return `${role}${operator ? ` of ${operator}` : ''}`
+  return `${role}${operator ? ` (owner: ${operator})` : ''}`
 }
 
 /** How it ended; null while it is good. */

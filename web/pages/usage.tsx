@@ -43,13 +43,13 @@ export function UsagePage({ title }: { title: string }) {
           <Sheet title="Models" items={usage.data.models} columns={modelColumns} toKey={({ model }) => model} />
           <Money money={usage.data.money} />
           <Sheet
-            title="How incidents stand"
+            title="Incidents by status"
             items={usage.data.incidents}
             columns={incidentColumns}
             toKey={({ status }) => status}
           />
           <Sheet
-            title="What people were asked"
+            title="Approvals by answer"
             items={usage.data.approvals}
             columns={approvalColumns}
             toKey={({ status }) => status}
@@ -109,7 +109,7 @@ function Totals({ usage }: { usage: Usage }) {
     ['Incidents', formatNumber(incidents)],
     ['Tokens', formatNumber(tokens)],
     ['Tokens per incident', incidents ? formatNumber(tokens / incidents) : '–'],
-    ['Approvals asked', formatNumber(asked)],
+    ['Approvals requested', formatNumber(asked)],
     ['Approvals per incident', incidents ? (asked / incidents).toFixed(2) : '–'],
   ] as const
   return (
@@ -138,11 +138,11 @@ const modelColumns: Column<Usage['models'][number]>[] = [
 const incidentColumns: Column<Usage['incidents'][number]>[] = [
   { head: 'Status', cell: ({ status }) => withSpaces(status) },
   { head: 'Incidents', className: 'num', cell: ({ count }) => formatNumber(count) },
-  { head: 'Median time to its end', className: 'num', cell: ({ medianSeconds }) => formatSeconds(medianSeconds) },
+  { head: 'Median duration', className: 'num', cell: ({ medianSeconds }) => formatSeconds(medianSeconds) },
 ]
 
 const approvalColumns: Column<Usage['approvals'][number]>[] = [
-  { head: 'Approval', cell: ({ status }) => withSpaces(status) },
+  { head: 'Approval', cell: ({ status }) => (status === 'consumed' ? 'approved and executed' : withSpaces(status)) },
   { head: 'Count', className: 'num', cell: ({ count }) => formatNumber(count) },
   { head: 'Median wait', className: 'num', cell: ({ medianWaitSeconds }) => formatSeconds(medianWaitSeconds) },
   { head: 'Longest wait', className: 'num', cell: ({ longestWaitSeconds }) => formatSeconds(longestWaitSeconds) },
@@ -226,7 +226,7 @@ export function GapsPage({ title }: { title: string }) {
         query={gaps}
         what="capability gaps"
         place={place}
-        caption="Capability gaps, newest first"
+        caption="Missing tools, newest first"
         columns={columns}
         toKey={({ id }) => id}
         empty={

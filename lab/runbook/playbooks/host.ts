@@ -36,7 +36,7 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   if (done(steps, 'find_resource', host).length === 0 || unread.length > 0) {
     const found = done(steps, 'find_resource', host).length > 0
     return {
-      say: unread.length > 0 ? `I look up ${host}, and whether it died alone.` : `I look up ${host}.`,
+      say: unread.length > 0 ? `I look up ${host}, and whether it failed alone.` : `I look up ${host}.`,
       calls: [
         ...(found ? [] : [call('find_resource', { kind: 'host', text: host })]),
         ...unread.map((resource) => call('active_alerts', { resource })),
