@@ -130,7 +130,7 @@ async function claimRows(db: Db, settings: SettingsReader, input: ClaimInput): P
       kind: 'claimed',
       actor: agentActor,
       stepKey: stepKey(input, 0, 'claimed', 0),
-      detail: 'Agent claimed incident for investigation',
+      detail: 'Investigation started',
       metadata: {
         role: input.role,
         groupId: input.groupId,

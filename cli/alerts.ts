@@ -39,7 +39,7 @@ function addListCommand(parent: Command): void {
       .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
       .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
       .option('--source <name>', 'of this sender, as alertmanager')
-      .option('--q <text>', 'whose name, title or fingerprint holds this text')
+      .option('--q <text>', 'only those with this text in name, title or fingerprint')
       .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
   )
     .addHelpText('after', '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')

@@ -204,7 +204,7 @@ function addChangesList(parent: Command): void {
       .option('--window <duration>', 'with --resource: how far back, 7d unless said', parseWindow)
       .option('--source <name>', changeSources.join(', '), parseOneOf(changeSources))
       .option('--unmatched', 'only those for which no resource was found, and why')
-      .option('--q <text>', 'whose title, author or revision holds this text')
+      .option('--q <text>', 'only those with this text in title, author or revision')
       .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
   )
     .addHelpText(

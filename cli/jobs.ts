@@ -76,7 +76,7 @@ function addShowCommand(parent: Command): void {
 function printJob({ name, about, kind, on, system, runs, parameters, check, ...job }: ShownJob): void {
   const row = (head: string, text: string) => print(`  ${head.padEnd(11)}  ${inert(text)}`)
   print(`${inert(name)}  ${inert(about)}`)
-  row('runs on', `${kind} ${on.ids ? on.ids.join(', ') : `whose whole id matches ${on.pattern}`}`)
+  row('runs on', `${kind} ${on.ids ? on.ids.join(', ') : `with an id that matches ${on.pattern} as a whole`}`)
   row('by', `${system}: ${runs}`)
   row('is given', parameters.map((word) => `{${word}}`).join(', ') || 'nothing: it is for this one resource')
   row('within', `${job.timeoutSeconds} s`)
@@ -123,7 +123,7 @@ function addCheckCommand(parent: Command): void {
       if (!possible) return printNote('The job declares no check mode: what it would change is not known.')
       for (const line of details.rehearsal?.told ?? []) print(`  ${inert(line)}`)
       printNote(
-        'Nothing was changed. An investigation may propose it, and a person approves it: it is asked every time.',
+        'Nothing was changed. An investigation may propose it, and a person approves it: each run requires approval.',
       )
     })
 }

@@ -26,7 +26,7 @@ function parseKind(text: string): InventoryKind {
 
 function addListCommand(parent: Command): void {
   withConnectionOptions(
-    parent.command('list').description('runbooks by name, whose they are, and the files that were not taken'),
+    parent.command('list').description('runbooks by name, their origin, and the files that were not taken'),
   )
     .addHelpText('after', '\nExample:\n  nightshift knowledge list')
     .action(async (options: ConnectionOptions) => {

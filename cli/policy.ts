@@ -98,7 +98,7 @@ function printReport(
     print(formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'NOW'], rows, 2))
   }
   printNote(
-    `${total.judged} rulings of ${total.incidents} incidents judged again: ${differences.length} differ now.` +
+    `${total.judged} rulings of ${total.incidents} incidents checked again: ${differences.length} differ now.` +
       (total.unrepeatable > 0 ? ` ${total.unrepeatable} rest on data that is not kept, and cannot be repeated.` : ''),
   )
 }

@@ -29,7 +29,7 @@ function addListCommand(parent: Command): void {
       .command('list')
       .description('resources by kind and id')
       .option('--kind <kind>', inventoryKind.options.join(', '), parseOneOf(inventoryKind.options))
-      .option('--q <text>', 'whose id, name or alias holds this text')
+      .option('--q <text>', 'only those with this text in id, name or alias')
       .option('--stale', 'only what no source has listed for a day')
       .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
   )

@@ -52,7 +52,7 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
     ...approvals
       .slice(0, maxApprovals)
       .map((approval) =>
-        section(`${approval.tool}: ${listDecisions(approval).join('. ') || 'a person is asked'}`, maxLineChars),
+        section(`${approval.tool}: ${listDecisions(approval).join('. ') || 'approval requested'}`, maxLineChars),
       ),
     ...actions([...ownerButtons(incident, buttons), ...linkButton('Open incident', url)]),
     context(`Nightshift, ${incident.id}, since ${formatMinute(incident.createdAt)}`),

@@ -92,7 +92,7 @@ function addExtendCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('extend')
-      .description('give an approval 15 more minutes, at most until four hours after it was asked')
+      .description('give an approval 15 more minutes, at most until four hours after the request')
       .argument('<id>', 'as apr_…'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals extend apr_01k…')
@@ -112,7 +112,7 @@ function addWatchCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('watch')
-      .description('approvals as they are asked and decided; with an ID, until that one is decided')
+      .description('approvals as they are requested and decided; with an ID, until that one is decided')
       .argument('[id]', 'as apr_…; all approvals when absent')
       .option('--timeout <seconds>', 'give up after this long', parseSeconds),
   )

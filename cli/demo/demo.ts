@@ -101,7 +101,7 @@ export async function printFiringAlerts(api: ApiClient): Promise<void> {
 
 function describeFiring(incident: ApiIncident): string {
   const { type, resource, id } = incident
-  return `${inert(type)} on ${inert(resource?.id ?? id)} fires on: ${describeHolder(incident) ?? 'no person has it'}.`
+  return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'no person has it'}.`
 }
 
 /** Who handles an incident whose alert fires; null for no one. */
@@ -116,7 +116,7 @@ export function describeHolder(incident: ApiIncident): string | null {
     case 'awaiting_approval':
       return 'it awaits approval'
     case 'escalated':
-      return `escalated${category ? `: ${withSpaces(category)}` : ''}`
+      return `escalated${category ? ` (${withSpaces(category)})` : ''}`
     case 'cancelled':
       return cancelledUntil === null ? null : `a person put it off until ${cancelledUntil}`
     case 'resolved':

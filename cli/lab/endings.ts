@@ -209,7 +209,7 @@ const endings: Record<ScenarioName, Ending> = {
     ...repaired,
     missing: (_, events) =>
       listUnmet({
-        'the attempt before it was handed over': events.some(({ kind }) => kind === 'escalated'),
+        'the attempt before it was escalated': events.some(({ kind }) => kind === 'escalated'),
         'another attempt was made': countClaims(events) >= 2,
       }),
   },

@@ -41,7 +41,7 @@ function describeState(device: ApiDevice): string {
   if (!enabled) return 'switched off'
   if (manifestExpiresAt && Date.parse(manifestExpiresAt) <= Date.now()) return 'its manifest has expired'
   if (healthProblem) return `no answer: ${healthProblem}`
-  if (!health) return 'not asked yet'
+  if (!health) return 'not checked yet'
   return health.status === 'ready' ? 'ready' : `refuses: ${health.reason ?? 'it does not say why'}`
 }
 

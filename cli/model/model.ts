@@ -81,7 +81,9 @@ async function list(options: ConnectionOptions): Promise<void> {
     print(`${inert(name)}: ${describeAbilities(abilities)}${window}${inert(asked)}`)
   }
   for (const { key, model, isDeclared } of known.routes) {
-    const remedy = isDeclared ? '' : ', which nobody declares: the default is asked. Declare it in LLM_SERVERS_FILE.'
+    const remedy = isDeclared
+      ? ''
+      : ', which nobody declares: the default model is used. Declare it in LLM_SERVERS_FILE.'
     print(`${inert(key)}: ${inert(model)}${remedy}`)
   }
 }

@@ -48,7 +48,7 @@ describe('card', () => {
     await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
     expect([await inSight('Deny…'), await inSight('Approve…')]).toEqual([true, true])
     await on.page.getByRole('button', { name: 'Approve…' }).click()
-    await card.getByText(/^Really: /).waitFor()
+    await card.getByText(/ now\?$/).waitFor()
     expect(await inSight('Yes, approve')).toBe(true)
     await screenshot(on.page, `card-armed-${width}-${scheme}`)
   })

@@ -169,31 +169,43 @@ const cutText = `(() => {
   return cut
 })()`
 
+/** How much of the screen is under what stays while one scrolls, in pixels. */
+const coveredHeight = `[...document.body.querySelectorAll('*')]
+  .filter((element) => ['fixed', 'sticky'].includes(getComputedStyle(element).position))
+  .map((element) => element.getBoundingClientRect())
+  .filter(({ top, bottom, width }) => bottom > 0 && top < innerHeight && width > innerWidth / 2)
+  .reduce((sum, { height }) => sum + height, 0)`
+
 test.each([
   ['at 200 % zoom', { viewport: { width: 720, height: 450 }, deviceScaleFactor: 2 }],
   ['at 400 % zoom, which leaves 320 pixels', { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4 }],
-])('%s every page is read without scrolling sideways, and no text is cut', async (name, options) => {
-  const page = await signedIn(browser, spine, 'admin', options)
-  const wrong: string[] = []
-  const look = async (what: string) => {
-    await screenshot(page, `${what}-${name.slice(3, 6)}`.replaceAll(/[^a-z0-9]+/gi, '-'))
-    const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
-    if (wide > options.viewport.width) wrong.push(`${what} is ${wide} pixels wide`)
-    wrong.push(...((await page.evaluate(cutText)) as string[]).map((cut) => `${what} ${cut}`))
-  }
-  for (const path of paths) {
-    await settled(page, path)
-    await look(path)
-  }
-  for (const [path, button] of opened) {
-    await settled(page, path)
-    await page.getByRole('button', { name: button }).first().click()
-    await look(`${path}, ${button}`)
-  }
-  expect(wrong).toEqual([])
-  expect(page.complaints).toEqual([])
-  await page.context().close()
-})
+])(
+  '%s every page is read without scrolling sideways, no text is cut, and no bar hides half of it',
+  async (name, options) => {
+    const page = await signedIn(browser, spine, 'admin', options)
+    const wrong: string[] = []
+    const look = async (what: string) => {
+      await screenshot(page, `${what}-${name.slice(3, 6)}`.replaceAll(/[^a-z0-9]+/gi, '-').replace(/^-/, ''))
+      const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
+      if (wide > options.viewport.width) wrong.push(`${what} is ${wide} pixels wide`)
+      const covered = (await page.evaluate(coveredHeight)) as number
+      if (covered > options.viewport.height / 2) wrong.push(`${what} has ${covered} pixels under bars that stay`)
+      wrong.push(...((await page.evaluate(cutText)) as string[]).map((cut) => `${what} ${cut}`))
+    }
+    for (const path of paths) {
+      await settled(page, path)
+      await look(path)
+    }
+    for (const [path, button] of opened) {
+      await settled(page, path)
+      await page.getByRole('button', { name: button }).first().click()
+      await look(`${path}, ${button}`)
+    }
+    expect(wrong).toEqual([])
+    expect(page.complaints).toEqual([])
+    await page.context().close()
+  },
+)
 
 test('text of a stranger is shown as what it is', async () => {
   const page = await signedIn(browser, spine)
@@ -315,7 +327,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await settled(page, '/tokens')
   await page.getByRole('button', { name: 'Create a token' }).click()
   await dialog.getByLabel('Name: where it will be used').fill('dora, phone')
-  await dialog.getByLabel('Whose').fill('dora')
+  await dialog.getByLabel('Owner').fill('dora')
   await dialog.getByRole('button', { name: 'Create a token' }).click()
   const minted = page.getByRole('region', { name: 'The new token' })
   const token = (await minted.getByText(/^nst_/).textContent()) ?? ''

@@ -279,7 +279,7 @@ test.each([
     await on.page.getByRole('link', { name: 'converge-web' }).click()
     await on.page.getByRole('heading', { name: 'converge-web' }).waitFor()
     await on.page.getByText('ansible-playbook web.yml --limit {id} --check').waitFor()
-    for (const text of ['whose whole id matches web-[0-9]+', 'output matches changed=0'])
+    for (const text of ['with an id that matches web-[0-9]+ as a whole', 'output matches changed=0'])
       expect(await on.page.getByText(text).count()).toBe(1)
     expect(await on.page.getByText('converge-web: it ended with code 2').count()).toBeGreaterThan(0)
     expect(await on.page.getByRole('link', { name: 'node:web-1' }).first().getAttribute('href')).toBe(

@@ -317,7 +317,7 @@ jobs:
     })
     const { code, stdout } = await run(['jobs', 'show', 'converge-node'])
     expect(code).toBe(0)
-    expect(stdout).toContain('node whose whole id matches node-osl-[12]')
+    expect(stdout).toContain('node with an id that matches node-osl-[12] as a whole')
     expect(stdout).toContain('playbook.sh')
     expect(stdout).toMatch(/is given +\{id\}/)
     expect(stdout).toMatch(/no change +output matches changed=0/)

@@ -186,9 +186,9 @@ test('an incident that is still worked on is no end of any scenario', () => {
 test.each<[string, Partial<ApiIncident>]>([
   ['it waits for its investigation', { status: 'open' }],
   ['it is being investigated', { status: 'investigating' }],
-  ['it waits for a decision of a person', { status: 'awaiting_approval' }],
-  ['mitigated, people have it', { category: 'mitigated' }],
-  ['handed over, people have it', {}],
+  ['it awaits approval', { status: 'awaiting_approval' }],
+  ['escalated (mitigated)', { category: 'mitigated' }],
+  ['escalated', {}],
   ['anna has it', { owner: { id: 'op_1', name: 'anna', since: '' } }],
   ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
   ['expected, by the mark of a person', { status: 'resolved', outcome: 'expected' }],

@@ -98,7 +98,7 @@ describe('escalation', () => {
           for (const part of ['Replication lag on db-osl-1', 'critical', 'shard db-osl-1', '2026-11-22 01:30 UTC']) {
             expect(text).toContain(part)
           }
-          expect(text).toContain('Changed: converge_shard on shard:db-osl-1: NOT held')
+          expect(text).toContain('Changed: converge_shard on shard:db-osl-1: Verification failed')
           expect(text).toContain('A person denied: Start 3 VMs (no reason given)')
           expect(text).toContain('https://nightshift.example/incidents/inc_1')
           expect(report.found.length).toBeGreaterThan(0)

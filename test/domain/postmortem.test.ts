@@ -92,9 +92,9 @@ describe('a postmortem is folded from the rows', () => {
       ],
       [
         'Escalated to people by the agent: no tool for it, after no turn. 1 4',
-        'converge_shard on shard:db-osl-1: its end is in no row. NOT held. 2 3',
+        'converge_shard on shard:db-osl-1: its end is in no row. Verification failed. 2 3',
         'Resolved by the agent as repaired, after no turn. 5 8',
-        'converge_shard on shard:db-osl-1: its end is in no row. Held. 6 7',
+        'converge_shard on shard:db-osl-1: its end is in no row. Verified. 6 7',
       ],
     ],
     [

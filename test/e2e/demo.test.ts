@@ -60,7 +60,7 @@ describe('demo', () => {
     await shown('Nightshift is ready')
     await shown('Scene 2 of 2')
     expect(output).toMatch(/is resolved: repaired\.\n.*all \d+ checks hold/)
-    await shown('Waiting for a person')
+    await shown('Awaiting approval')
     const approvalId = /apr_[0-9a-z]{26}/.exec(output)?.[0] as string
     const workflowId = /investigate:inc_[0-9a-z]{26}:\d+/.exec(output)?.[0] as string
     const run = JSON.parse(readFileSync(join(state.path, 'run.json'), 'utf8')) as { temporalAddress: string }
@@ -85,7 +85,7 @@ describe('demo', () => {
     expect(output.match(/all \d+ checks hold/g)).toHaveLength(2)
     // The VMs run elsewhere and the host is still dead: its alert fires, and somebody has it.
     expect(output).toContain('is escalated: mitigated.')
-    expect(output).toContain('host_down on host-osl-1 fires on: mitigated, people have it.')
+    expect(output).toContain('host_down on host-osl-1 still fires: escalated (mitigated).')
     expect(output).toMatch(/Mark the host as repaired:\s+npm run -s nightshift -- lab heal/)
     expect(output).not.toContain('no person has')
 

@@ -30,19 +30,19 @@ export function Approve({
           onYes={() => onApprove(grant)}
           onBack={onBack}
         >
-          <strong>{capitalize(inertText(approval.dryRun.summary))} now?</strong> Runs immediately and is recorded under
-          your name
-          {approval.required - approval.approvals > 1 ? ', as soon as another person approves too' : ''}.
+          <strong>{capitalize(inertText(approval.dryRun.summary))} now?</strong> Runs{' '}
+          {approval.required - approval.approvals > 1 ? 'as soon as another person approves too' : 'immediately'} and is
+          recorded under your name.
           {grant && (
             <>
               {' '}
-              The very same may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
-              {grant.hours} h, and <strong>nobody is asked</strong>.
+              The same action may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
+              {grant.hours} h, <strong>without approval</strong>.
             </>
           )}
         </SecondPress>
       ) : (
-        <p className="soft">With “Approve…” below nothing happens yet: you are asked once more.</p>
+        <p className="soft">“Approve…” below asks you to confirm first.</p>
       )}
     </form>
   )

@@ -69,7 +69,7 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
         type="button"
         className="small"
         disabled={isPending || refused !== null}
-        title="At most until four hours after it was asked"
+        title="At most until four hours after the request"
         onClick={() => mutate()}
       >
         +15 minutes

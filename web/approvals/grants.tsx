@@ -90,7 +90,7 @@ function Revoke({ grant, refused }: { grant: StandingGrant; refused: string | nu
       run={revoke}
     >
       <p>
-        <Inert text={tool} /> on <Inert text={on} /> is asked about again, at once. What runs already runs on.
+        <Inert text={tool} /> on <Inert text={on} /> requires approval again, from now on. What runs already runs on.
       </p>
     </Confirm>
   )

@@ -205,7 +205,7 @@ type Form = {
 const noteForm: Form = {
   name: 'note',
   label: 'Add a note',
-  hint: 'It stays in the log; the agent reads it only when it is asked again.',
+  hint: 'It stays in the log; the agent reads it only in a new investigation.',
   button: 'Add the note',
   path: 'events',
   toBody: (detail) => ({ action: 'commented', detail }),

@@ -85,7 +85,7 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
       <dd className="wraps">
         <Inert text={url} />, mode {mode}
       </dd>
-      <dt>Asked last</dt>
+      <dt>Last call</dt>
       <dd>{healthAt ? formatMoment(healthAt) : 'never'}</dd>
       <dt>Reads confined by</dt>
       <dd>{health?.sandbox ?? 'not known yet'}</dd>
@@ -137,7 +137,7 @@ function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem
   return health ? (
     <Mark shape="disc" tone="good" word="ready" />
   ) : (
-    <Mark shape="ring" tone="quiet" word="not asked yet" />
+    <Mark shape="ring" tone="quiet" word="not checked yet" />
   )
 }
 
@@ -147,7 +147,7 @@ function LastCalls({ id }: { id: string }) {
     queryFn: ({ signal }) => ask<Page<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
   })
   if (!calls.data || calls.error) return <QueryState query={calls} what="calls" />
-  if (calls.data.items.length === 0) return <p>Nothing was asked of it yet.</p>
+  if (calls.data.items.length === 0) return <p>No calls yet.</p>
   return (
     <Table
       caption={`Last calls to ${id}, newest first`}
@@ -181,6 +181,7 @@ const callColumns: Column<DeviceCall>[] = [
 
 function formatEnd({ ok, errorCode, approvalStatus }: DeviceCall): string {
   if (ok === null) return 'not known'
-  const leave = approvalStatus === 'granted' ? 'with a grant' : approvalStatus === 'auto_approved' ? 'unasked' : ''
+  const leave =
+    approvalStatus === 'granted' ? 'with a grant' : approvalStatus === 'auto_approved' ? 'without approval' : ''
   return [ok ? 'done' : (errorCode ?? 'failed'), leave].filter(Boolean).join(', ')
 }

@@ -89,7 +89,8 @@ function Job({ job }: { job: ShownJob }) {
       </p>
       <dl className="facts">
         <Fact name="Runs on" isWhole>
-          {kind.replaceAll('_', ' ')} <Inert text={on.ids?.join(', ') ?? `whose whole id matches ${on.pattern}`} />
+          {kind.replaceAll('_', ' ')}{' '}
+          <Inert text={on.ids?.join(', ') ?? `with an id that matches ${on.pattern} as a whole`} />
         </Fact>
         <Fact name="Is given">{parameters.map((word) => `{${word}}`).join(', ') || 'nothing'}</Fact>
         <Fact name="Within">{timeoutSeconds} s</Fact>
@@ -119,7 +120,7 @@ function Job({ job }: { job: ShownJob }) {
           </Fact>
         )}
       </dl>
-      <p className="soft small">A person is asked every time, with what the check mode printed.</p>
+      <p className="soft small">Each run requires approval, with the output of the check mode.</p>
       <LastRuns runs={job.lastRuns} />
     </article>
   )
