@@ -191,7 +191,7 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
         refused={refused('investigate')}
         button={incident.status === 'open' ? 'Investigate now' : 'Re-run investigation'}
         path="investigate"
-        title="Put it before the agent"
+        title="Start an investigation"
       >
         <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
       </ActionDialog>

@@ -224,7 +224,7 @@ export function GapsPage({ title }: { title: string }) {
       </search>
       <DataTable
         query={gaps}
-        what="capability gaps"
+        what="missing tools"
         place={place}
         caption="Missing tools, newest first"
         columns={columns}

@@ -45,7 +45,7 @@ const asked: Record<string, (instance: string) => Question> = {
   node_clock_skew_detected: (instance) => ({
     promql: lastOf(`node_timex_offset_seconds{instance="${instance}"}`),
     ...lately,
-    finding: (answer) => over(answer, 'max', 0.05, 'seconds off'),
+    finding: (answer) => over(answer, 'max', 0.05, 'seconds of clock skew'),
   }),
   ssl_certificate_will_expire_soon: (instance) => ({
     promql: `${lastOf(`web_certificate_not_after_seconds{instance="${instance}"}`)} - time()`,
