@@ -53,7 +53,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   // What it rests on is a link to its row; what may not be granted says why.
   const looks = card.getByRole('listitem').filter({ hasText: 'plan to recover host-osl-1: start' })
   expect(await looks.getByRole('link').getAttribute('href')).toMatch(/\/incidents\/inc_\w+#e-\d+$/)
-  expect(await card.getByRole('checkbox', { name: /run again without asking/ }).isDisabled()).toBe(true)
+  expect(await card.getByRole('checkbox', { name: 'Pre-approve identical actions' }).isDisabled()).toBe(true)
   await card.getByText('execute_migration is not one of the tools that may be granted').waitFor()
 
   await card.getByRole('button', { name: 'Approve…' }).dblclick()
@@ -154,7 +154,7 @@ test('who approves with other arguments sees what changes, why it was refused, a
   await first.click()
   await second.click()
   await page.getByText('Withdrawn: approver changed the arguments.').waitFor()
-  await page.getByRole('link', { name: 'Go to the approval that was asked again' }).click()
+  await page.getByRole('link', { name: 'Go to the new approval' }).click()
   await page.getByText('Approved by approver').waitFor()
   await page.getByRole('link', { name: 'the approval that this one replaces' }).waitFor()
   await page.getByRole('link', { name: 'Follow the incident' }).click()
