@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { claimQuote } from './claim.ts'
 import { actionDigest } from './digest.ts'
-import { proof } from './envelope.ts'
+import { proof, verificationOutcomes } from './envelope.ts'
 import { hypothesisStates } from './hypothesis.ts'
 import { type ResourceRef, resourceKey, resourceRef } from './resource.ts'
 import { risks, type ToolFacts } from './tool.ts'
@@ -92,6 +92,37 @@ const hypothesis = z.object({
   refutes: z.array(claimQuote),
 })
 
+/** How the steps of a call stand: those of its plan that were not begun are `waiting`. */
+export const callStepStates = ['waiting', 'running', 'done', 'failed', 'skipped'] as const
+
+/** What an approved call has done so far, folded from its rows. Its texts hold a stranger's words. */
+export const callRun = z.object({
+  startedAt: z.string(),
+  endedAt: z.string().nullable(),
+  outcome: z.enum(['running', 'done', 'failed', 'indeterminate']),
+  /** What it said of its result, or why it failed; empty while it runs. */
+  said: z.string(),
+  steps: z.array(
+    z.object({ step: z.number().int(), text: z.string(), state: z.enum(callStepStates), detail: z.string() }),
+  ),
+  /** The last lines that it printed. */
+  output: z.array(z.string()),
+  verification: z.object({ outcome: z.enum(verificationOutcomes), text: z.string() }).nullable(),
+  /** The rows that this rests on. */
+  rows: z.array(z.number().int()),
+})
+export type CallRun = z.infer<typeof callRun>
+
+/** A call that the same answer of the agent proposes after this one, and what the judge would say of it now. */
+export const nextCall = z.object({
+  callId: z.string(),
+  tool: z.string(),
+  about: z.string(),
+  verdict: z.enum(['run', 'ask', 'refuse']),
+  risk: z.enum(risks),
+})
+export type NextCall = z.infer<typeof nextCall>
+
 /** One approval with everything that its card shows. */
 export const approvalDetail = approval.extend({
   evidence: z.array(evidence),
@@ -102,6 +133,12 @@ export const approvalDetail = approval.extend({
   /** The approval of the same call that it took the place of, and the one that took its place. */
   replaces: z.string().nullable(),
   replacedBy: z.string().nullable(),
+  /** Null until it starts. */
+  run: callRun.nullable().default(null),
+  /** Empty once it is decided. */
+  next: z.array(nextCall).default([]),
+  /** JSON schema of the arguments, for the form that changes them; null for a tool that this version does not have. */
+  schema: z.record(z.string(), z.unknown()).nullable().default(null),
 })
 export type ApprovalDetail = z.infer<typeof approvalDetail>
 

@@ -1,6 +1,8 @@
+import type { Approval, CallRun } from './approval.ts'
 import type { BriefLine, DoneOutcome, IncidentBrief } from './brief.ts'
 import type { IncidentEvent } from './event.ts'
 import { formatList, withSpaces } from './format.ts'
+import { planOfDryRun } from './placement.ts'
 import { nameResource, type ResourceRef } from './resource.ts'
 import { sayAction, toSentence } from './say.ts'
 
@@ -70,4 +72,57 @@ function tellQuestion(event: IncidentEvent, rows: readonly IncidentEvent[], why:
   const asked = rows.find((each) => each.kind === 'approval_requested')
   const what = asked?.kind === 'approval_requested' ? sayAction(asked.metadata.summary) : 'an action'
   return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(asked ? [asked.seq] : []), event.seq] }
+}
+
+/** So many of the last lines are shown while a call runs. */
+const shownLines = 20
+
+/** What an approved call has done so far; null until it starts. `events` are those of its attempt, oldest first. */
+export function foldCallRun(
+  events: readonly IncidentEvent[],
+  { id, attempt, callId, dryRun }: Pick<Approval, 'id' | 'attempt' | 'callId' | 'dryRun'>,
+): CallRun | null {
+  const rows = events.filter(
+    (each) => each.attempt === attempt && 'callId' in each.metadata && each.metadata.callId === callId,
+  )
+  const started = rows.find((each) => each.kind === 'tool_started' && each.metadata.approvalId === id)
+  if (!started) return null
+  const finished = rows.findLast((each) => each.kind === 'tool_finished') as IncidentEvent<'tool_finished'> | undefined
+  const proof = rows.findLast((each) => each.kind === 'verification') as IncidentEvent<'verification'> | undefined
+  const printed = rows.flatMap((each) => (each.kind === 'tool_output' ? each.metadata.lines : []))
+  const { said, result } = finished?.metadata ?? {}
+  return {
+    startedAt: started.at,
+    endedAt: finished?.at ?? null,
+    outcome: finished?.metadata.outcome ?? 'running',
+    said: toSentence(said ?? result?.error?.message ?? ''),
+    steps: foldSteps(rows, dryRun, finished !== undefined),
+    output: printed.slice(-shownLines),
+    verification: proof
+      ? { outcome: proof.metadata.outcome, text: toSentence(proof.metadata.observed || proof.metadata.postcondition) }
+      : null,
+    rows: [started, finished, proof].flatMap((each) => each?.seq ?? []),
+  }
+}
+
+const stepStates = { OK: 'done', FAILED: 'failed', SKIPPED: 'skipped' } as const
+
+/** The steps of its plan, and those that ran without being in it. Of an ended call none is waiting. */
+function foldSteps(rows: readonly IncidentEvent[], dryRun: Approval['dryRun'], isOver: boolean): CallRun['steps'] {
+  const steps = new Map<number, CallRun['steps'][number]>()
+  for (const { step, action, vm, from, to } of planOfDryRun(dryRun.details)?.steps ?? []) {
+    const text = `${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`
+    steps.set(step, { step, text, state: isOver ? 'skipped' : 'waiting', detail: '' })
+  }
+  for (const row of rows) {
+    if (row.kind === 'step_started') {
+      const { step, action, vm, to } = row.metadata
+      const text = steps.get(step)?.text ?? `${action} ${vm} to ${to}`
+      steps.set(step, { step, text, state: 'running', detail: '' })
+    } else if (row.kind === 'step_finished') {
+      const { step, status, detail } = row.metadata
+      steps.set(step, { step, text: steps.get(step)?.text ?? `step ${step}`, state: stepStates[status], detail })
+    }
+  }
+  return [...steps.values()].sort((a, b) => a.step - b.step)
 }

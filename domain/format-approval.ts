@@ -1,4 +1,4 @@
-import type { Approval } from './approval.ts'
+import type { Approval, CallRun, NextCall } from './approval.ts'
 import type { Proof, VerificationOutcome } from './envelope.ts'
 import { formatMinute, withSpaces } from './format.ts'
 
@@ -80,6 +80,44 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
     default:
       return null
   }
+}
+
+const verdictWords: Record<NextCall['verdict'], string> = {
+  run: 'runs without asking',
+  ask: 'needs its own approval',
+  refuse: 'would be refused as things stand now',
+}
+
+/** `converge shard on web-2 (medium risk): needs its own approval`. */
+export function formatNextCall({ tool, about, risk, verdict }: NextCall): string {
+  return `${withSpaces(tool)}${about ? ` on ${about}` : ''} (${risk} risk): ${verdictWords[verdict]}`
+}
+
+/** How an approved call stands, in a sentence. */
+export function formatRunOutcome({ outcome, verification }: CallRun): string {
+  if (outcome === 'running') return 'It runs now.'
+  if (outcome === 'failed') return 'It failed.'
+  if (outcome === 'indeterminate') return 'It is unknown whether it took effect.'
+  switch (verification?.outcome) {
+    case 'held':
+      return 'It ran, and code verified it.'
+    case 'not_held':
+      return 'It ran, but its verification failed.'
+    case 'unproven':
+      return 'It ran; nothing proves that it worked.'
+    default:
+      return 'It ran; it is not verified yet.'
+  }
+}
+
+/** Is an argument to be read word by word, as a command is? Others are names and numbers, and the title says what they do. */
+export function isReadExactly({ arguments: args, dryRun }: Pick<Approval, 'arguments' | 'dryRun'>): boolean {
+  return !dryRun.possible || Object.entries(args).some(([name, value]) => name !== 'reason' && hasWords(value))
+}
+
+function hasWords(value: unknown): boolean {
+  if (typeof value === 'string') return /\s/.test(value)
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasWords)
 }
 
 const doors: Record<string, string> = {

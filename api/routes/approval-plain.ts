@@ -2,21 +2,27 @@ import { createHash } from 'node:crypto'
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { decide } from '../../db/approvals/decide.ts'
-import { causeOf, evidenceOf, listApprovals } from '../../db/approvals/find.ts'
+import { causeOf, listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { scopeOf } from '../../db/scope.ts'
 import {
   type Approval,
+  type ApprovalDetail,
+  type CallRun,
   type DenialCategory,
   denialCategory,
   type Evidence,
   formatEvidence,
+  type NextCall,
 } from '../../domain/approval.ts'
 import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format.ts'
 import {
   formatApprovalEnd,
   formatConsequences,
+  formatNextCall,
   formatProof,
+  formatRunOutcome,
+  isReadExactly,
   parseRehearsal,
   type Rehearsal,
 } from '../../domain/format-approval.ts'
@@ -27,7 +33,7 @@ import type { ApiDeps, Context, Env } from '../deps.ts'
 import { limitDecisions, requireOwnOrigin, signedIn } from '../http/authenticate.ts'
 import { requireMediaType } from '../http/body.ts'
 import { limitBody, Problem } from '../http/middleware.ts'
-import { wake } from './approvals.ts'
+import { readDetail, wake } from './approvals.ts'
 import { signpostId } from './pages.ts'
 import { signIn } from './session.ts'
 
@@ -61,11 +67,11 @@ export function plainSignIn(id: string, message: string | null): Html {
 }
 
 /**
- * The card in the order of the page: what, risk, exact arguments, why, proof, dry run, until when, and then the two ways to
- * decide.
+ * The card in the order of the page: what, what follows, risk, what it did, why, proof, dry run, exact arguments, what comes next,
+ * until when, and then the two ways to decide.
  */
 export function plainApproval(
-  approval: Approval & { evidence: Evidence[]; cause?: string | null },
+  approval: Approval & Pick<ApprovalDetail, 'evidence' | 'run' | 'next'> & { cause?: string | null },
   reader: { name: string; may: boolean; said: string | null },
   now = Date.now(),
 ): Html {
@@ -76,12 +82,12 @@ export function plainApproval(
   return page(
     'Approval',
     html`${messageHtml(reader.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
-<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : html`<b>cannot be undone</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${downHtml(planOfDryRun(dryRun.details))}
-${consequencesHtml(approval, isOpen)}
-<h2>Exact arguments</h2>${exactHtml(approval.arguments)}
+${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun(dryRun.details))}
+<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : html`<b>cannot be undone</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
 <h2>Why</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>What will prove it</h2>${proofHtml(approval)}
 <h2>Dry run</h2>${dryRunHtml(approval)}
+<h2>Exact arguments</h2>${argumentsHtml(approval)}${nextHtml(approval.next)}
 <h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval) : html`<p>Your role may read this, not decide it.</p>`) : ''}
 <p>Signed in as ${text(reader.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
@@ -93,6 +99,27 @@ function decisionsHtml({ decisions }: Approval): Html[] {
     ({ operator, decision, reason }) =>
       html`<p><b>${decision === 'approve' ? 'Approved' : 'Denied'} by ${text(operator)}</b>${reason ? `: ${text(reason)}` : ''}</p>`,
   )
+}
+
+/** Folded where the title says what they do. */
+function argumentsHtml(approval: Approval): Html {
+  if (isReadExactly(approval)) return exactHtml(approval.arguments)
+  return html`<details><summary>${text(Object.keys(approval.arguments).join(', ') || 'none')}</summary>${exactHtml(approval.arguments)}</details>`
+}
+
+/** What the approved call has done so far. */
+function runHtml(run: CallRun | null): Html | '' {
+  if (!run) return ''
+  const steps = run.steps.map(
+    ({ text: what, state, detail }) => html`<li>${text(what)}: <b>${state}</b>${detail ? ` ${text(detail)}` : ''}</li>`,
+  )
+  return html`<h2>What it does</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
+${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
+}
+
+function nextHtml(next: NextCall[]): Html | '' {
+  if (next.length === 0) return ''
+  return html`<h2>What the same answer asks next</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
 }
 
 /** What follows from each answer, or what became of it. */
@@ -282,10 +309,9 @@ async function show(c: Context, deps: ApiDeps, id: string, principal: Principal,
     : []
   if (!approval) throw new Problem(404, 'NOT_FOUND', `There is no approval ${id}.`)
   const may = permissionsOf(principal).includes('decide')
-  const evidence = await evidenceOf(scope, approval)
-  const cause = await causeOf(scope, approval)
+  const [detail, cause] = await Promise.all([readDetail(deps, scope, approval), causeOf(scope, approval)])
   const asked = { name: principal.name, may, said: said?.text ?? null }
-  return answerHtml(c, plainApproval({ ...approval, evidence, cause }, asked), said?.status ?? 200)
+  return answerHtml(c, plainApproval({ ...detail, cause }, asked), said?.status ?? 200)
 }
 
 function answerHtml(c: Context, page: ReturnType<typeof plainApproval>, status: number) {

@@ -8,6 +8,7 @@ import { incidentById } from '../../db/incidents.ts'
 import { type Scope, systemScope } from '../../db/scope.ts'
 import {
   type Approval,
+  type ApprovalDetail,
   approval,
   approvalDetail,
   approvalStatus,
@@ -15,10 +16,15 @@ import {
   decision,
   denialCategory,
   grantWish,
+  type NextCall,
 } from '../../domain/approval.ts'
+import { foldCallRun } from '../../domain/done.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { formatList } from '../../domain/format.ts'
 import { foldHypotheses } from '../../domain/hypothesis.ts'
+import { nameResource } from '../../domain/resource.ts'
 import { isGrantable } from '../../safety/write.ts'
-import { toolFacts } from '../../tools/registry.ts'
+import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { limitDecisions } from '../http/authenticate.ts'
 import { page, pageOf, pageQuery } from '../http/body.ts'
@@ -71,7 +77,7 @@ function declareGetApproval(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What exactly is asked, why, and what would happen',
     description:
-      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked again.',
+      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked again. `run` is what the approved call has done so far, step by step. `next` are the calls that the same answer of the agent proposes after this one, each decided when its turn comes. `schema` is what the arguments may be.',
     params,
     answer: approvalDetail,
     example: {
@@ -83,14 +89,7 @@ function declareGetApproval(router: Router, deps: ApiDeps): void {
     },
     problems: [404],
     async run({ scope, params: { id } }) {
-      const found = await requireApproval(scope, id)
-      const [evidence, around, log] = await Promise.all([
-        evidenceOf(scope, found),
-        neighbours(scope, found),
-        eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
-      ])
-      const hypotheses = foldHypotheses(log, found.attempt)
-      return { ...found, ...around, evidence, hypotheses, grantRefused: refusalToGrant(found) }
+      return await readDetail(deps, scope, await requireApproval(scope, id))
     },
   })
 }
@@ -208,6 +207,44 @@ function declareExtend(router: Router, deps: ApiDeps): void {
       throw new Problem(status, extended.outcome.toUpperCase(), extended.message)
     },
   })
+}
+
+/** An approval with everything that its card shows, on the page and without JavaScript. */
+export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
+  const [evidence, around, log] = await Promise.all([
+    evidenceOf(scope, found),
+    neighbours(scope, found),
+    eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
+  ])
+  const tool = tools.get(found.tool)
+  return {
+    ...{ ...found, ...around, evidence },
+    hypotheses: foldHypotheses(log, found.attempt),
+    grantRefused: refusalToGrant(found),
+    run: foldCallRun(log, found),
+    next: found.status === 'pending' ? await supposeNext(deps, found, log) : [],
+    schema: tool ? describeTool(tool).inputSchema : null,
+  }
+}
+
+/** The writes behind this one in the agent's answer, and what the judge would say of them now. */
+async function supposeNext(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
+  const answer = log.findLast(
+    (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
+  ) as IncidentEvent<'model_answered'> | undefined
+  const calls = answer?.metadata.calls ?? []
+  const later = calls.slice(calls.findIndex(({ id }) => id === found.callId) + 1)
+  const incident = later.length > 0 ? await incidentById(deps.db, found.incidentId) : null
+  if (!incident) return []
+  const supposed: NextCall[] = []
+  for (const { id, tool, arguments: args } of later) {
+    if (args === null) continue
+    const ruling = await supposeIn(deps, incident, { tool, args, callId: id })
+    if (!('targets' in ruling) || ruling.effect !== 'write') continue
+    const { verdict, risk, targets } = ruling
+    supposed.push({ callId: id, tool, about: formatList(targets.map(nameResource)), verdict, risk })
+  }
+  return supposed
 }
 
 async function requireApproval(scope: Scope, id: string): Promise<Approval> {

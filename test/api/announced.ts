@@ -5,7 +5,7 @@ import type { Db } from '../../db/connect.ts'
 import { setWaiting } from '../../db/incidents.ts'
 import { ensureOperator } from '../../db/tokens.ts'
 import { actionDigest } from '../../domain/digest.ts'
-import { agentActor } from '../../domain/event.ts'
+import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 
 let calls = 0
@@ -81,4 +81,48 @@ export async function consumed(db: Db, incidentId: string, approvalId: string): 
     if (!(await consumeApproval(trx, approvalId))) throw new Error('the approval cannot be used')
     await setWaiting(trx, incidentId, false)
   })
+}
+
+/** Rows of the call that an approval is about, as they are written while it runs. */
+export async function wroteRows(
+  db: Db,
+  approvalId: string,
+  rows: readonly { kind: EventKind; [field: string]: unknown }[],
+): Promise<void> {
+  const { incidentId, callId, tool } = await db
+    .selectFrom('approval')
+    .select(['incidentId', 'callId', 'tool'])
+    .where('id', '=', approvalId)
+    .executeTakeFirstOrThrow()
+  for (const { kind, ...more } of rows) {
+    calls += 1
+    const common = {
+      callId,
+      tool,
+      arguments: {},
+      effect: 'write',
+      risk: 'high',
+      targets: [],
+      actionDigest: '',
+      approvalId,
+    }
+    const result = {
+      result: { ok: true, data: {}, meta: {} },
+      body: null,
+      discovered: [],
+      durationMs: 2_000,
+      outcome: 'done',
+    }
+    const event = {
+      ...{
+        kind,
+        actor: agentActor,
+        turn: 1,
+        detail: `${kind} of ${tool}`,
+        stepKey: `${incidentId}.1:1:${kind}:${calls}`,
+      },
+      metadata: { ...common, ...(kind === 'tool_finished' ? result : {}), ...more },
+    } as unknown as NewEvent
+    await db.transaction().execute((trx) => append(trx, incidentId, 1, event))
+  }
 }

@@ -9,7 +9,7 @@ import type { Role } from '../../domain/operator.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
 import type { Effect } from '../../domain/tool.ts'
 import { claimedIncident, moveClock } from '../support/database.ts'
-import { asked } from './announced.ts'
+import { asked, wroteRows } from './announced.ts'
 import { useApi } from './api.ts'
 
 describe('approval card', () => {
@@ -90,6 +90,81 @@ describe('approval card', () => {
     const { body } = await api.get(`/approvals/${first}`)
     expect([body.replaces, body.replacedBy]).toEqual([null, second])
     expect((await api.get(`/approvals/${second}`)).body).toMatchObject({ replaces: first, replacedBy: null })
+  })
+
+  test('a card says what the approved call does, step by step, and how it ended', async () => {
+    const id = await asked(api.db, await claimedIncident(api.db))
+    const runOf = async () => (await api.get(`/approvals/${id}`)).body.run
+    const step = (number: number, vm: string) => ({ step: number, action: 'start', vm, from: null, to: 'host-2' })
+    const steps = [step(1, 'vm-1'), step(2, 'vm-2')]
+    const dryRun = { possible: true, summary: 'start 2 VMs', details: { steps } }
+    await api.owner
+      .updateTable('approval')
+      .set({ dryRun: JSON.stringify(dryRun) })
+      .where('id', '=', id)
+      .execute()
+    expect(await runOf()).toBeNull()
+    await wroteRows(api.db, id, [{ kind: 'tool_started' }, { kind: 'step_started', ...step(1, 'vm-1') }])
+    expect(await runOf()).toMatchObject({
+      ...{ outcome: 'running', endedAt: null, verification: null },
+      steps: [
+        { step: 1, text: 'start vm-1 to host-2', state: 'running' },
+        { step: 2, text: 'start vm-2 to host-2', state: 'waiting' },
+      ],
+    })
+    await wroteRows(api.db, id, [
+      { kind: 'step_finished', step: 1, status: 'FAILED', detail: 'host-2 refused it' },
+      { kind: 'tool_output', lines: Array.from({ length: 30 }, (_, line) => `line ${line + 1}`), left: 0 },
+      { kind: 'tool_finished', said: 'started 0 of 2 VMs' },
+      { kind: 'verification', writeSeq: 1, outcome: 'not_held', postcondition: 'all run', observed: 'vm-1 is stopped' },
+    ])
+    const run = (await runOf()) as unknown as { output: string[] }
+    expect(run).toMatchObject({
+      ...{
+        outcome: 'done',
+        said: 'started 0 of 2 VMs',
+        verification: { outcome: 'not_held', text: 'vm-1 is stopped' },
+      },
+      steps: [{ state: 'failed', detail: 'host-2 refused it' }, { state: 'skipped' }],
+    })
+    expect([run.output.length, run.output.at(-1)]).toEqual([20, 'line 30'])
+  })
+
+  test('a card says which writes the same answer proposes next, and the schema that its arguments have', async () => {
+    const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
+    const proposed = (callId: string, tool: string, args: object) => ({
+      id: callId,
+      tool,
+      arguments: args,
+      problem: null,
+    })
+    const { callId } = (await api.get(`/approvals/${id}`)).body as unknown as { callId: string }
+    await wroteRows(api.db, id, [
+      {
+        ...{
+          kind: 'model_answered',
+          content: '',
+          final: null,
+          usage: { prompt: 1, completion: 1 },
+          model: 'm',
+          latencyMs: 1,
+        },
+        calls: [
+          proposed('before', 'converge_shard', { id: 'db-osl-0', reason: 'it came before' }),
+          proposed(callId, 'converge_shard', {}),
+          proposed('look', 'get_shard', { id: 'db-osl-2' }),
+          proposed('after', 'converge_shard', { id: 'db-osl-2', reason: 'its replica is down' }),
+        ],
+      },
+    ])
+    const { next, schema } = (await api.get(`/approvals/${id}`)).body as unknown as {
+      next: object[]
+      schema: { properties: object }
+    }
+    expect(next).toEqual([expect.objectContaining({ callId: 'after', tool: 'converge_shard' })])
+    expect(Object.keys(schema.properties)).toEqual(['id', 'reason'])
+    await api.owner.updateTable('approval').set({ status: 'denied' }).where('id', '=', id).execute()
+    expect((await api.get(`/approvals/${id}`)).body.next).toEqual([])
   })
 
   test('who gave a standing grant and who ended it is in the audit', async () => {
@@ -244,6 +319,17 @@ describe('approval plain', () => {
     for (const each of ['The <b>disk</b> is full', 'A power supply failed', 'The rack is hot'])
       await record('refuted', each, [{ seq: 1, text: 'firing' }])
     expect(await cause()).toBeNull()
+  })
+
+  test('what the approved call does is read without JavaScript too, its arguments folded', async () => {
+    const id = await anApproval()
+    await wroteRows(api.db, id, [
+      { kind: 'tool_started' },
+      { kind: 'step_started', step: 1, action: 'start', vm: '<b>vm-1', to: 'host-2' },
+    ])
+    const { text } = await open(id, await signedIn('approver'))
+    expect(text).toContain('<li>start &lt;b&gt;vm-1 to host-2: <b>running</b></li>')
+    expect(text.indexOf('<h2>Dry run')).toBeLessThan(text.indexOf('<h2>Exact arguments</h2><details><summary>'))
   })
 
   test('of a plan it says who stays down before the steps, what is proved, and whose death would now be worse', async () => {

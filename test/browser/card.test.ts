@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core'
 import { createApi } from '../../api/app.ts'
 import { createOidc } from '../../clients/oidc.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
-import { asked } from '../api/announced.ts'
+import { asked, wroteRows } from '../api/announced.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 import { freePort } from '../support/directory.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
@@ -42,6 +42,8 @@ describe('card', () => {
       true,
       true,
     ])
+    // What it does stands in the title: the arguments are a press away, and a command is not.
+    expect(await card.getByRole('region', { name: 'Exact arguments' }).isVisible()).toBe(false)
     const lines = card.locator('.consequences')
     for (const words of ['The targets are read again', 'The agent reads your reason', 'the incident is escalated'])
       await lines.getByText(words).waitFor()
@@ -109,6 +111,47 @@ describe('card', () => {
     expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
   })
 
+  test('an approved call shows its steps on the card as they run, what it printed, and how it ended', async () => {
+    const id = await planAsked(on.spine)
+    const card = await opened(id)
+    const { dryRun } = await on.spine.get<{
+      dryRun: { details: { steps: { action: string; vm: string; to: string }[] } }
+    }>(`/approvals/${id}`)
+    const steps = dryRun.details.steps.map(({ action, vm, to }, index) => ({ step: index + 1, action, vm, to }))
+    const ended = (step: number, status: string) => ({
+      kind: 'step_finished' as const,
+      step,
+      status,
+      detail: 'as asked',
+    })
+    await on.spine.db.updateTable('approval').set({ status: 'consumed' }).where('id', '=', id).execute()
+    await wroteRows(on.spine.db, id, [
+      { kind: 'tool_started' },
+      { kind: 'step_started', ...steps[0] },
+      ended(1, 'OK'),
+      { kind: 'step_started', ...steps[1] },
+    ])
+    const shown = card.locator('.run')
+    await shown.getByText('It runs now.').waitFor()
+    const states = async () => (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
+    expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])
+    expect(await on.page.locator('.run [aria-current="step"]').count()).toBe(1)
+    await on.page.evaluate('scrollTo(0, 0)')
+    await screenshot(on.page, 'card-runs-1440-light')
+    await wroteRows(on.spine.db, id, [
+      ended(2, 'FAILED'),
+      { kind: 'tool_output', lines: ['host-3 is full'], left: 0 },
+      { kind: 'tool_finished', said: '1 of 4 steps done, step 2 failed' },
+      { kind: 'verification', writeSeq: 1, outcome: 'not_held', postcondition: 'all run', observed: 'db-1 is stopped' },
+    ])
+    await shown.getByText('It ran, but its verification failed.').waitFor()
+    await shown.getByText('host-3 is full').waitFor()
+    await shown.getByText('db-1 is stopped').waitFor()
+    expect(await states()).toEqual(['done', 'failed', 'skipped', 'skipped'])
+    await screenshot(on.page, 'card-ran-1440-light')
+    expect(on.page.complaints).toEqual([])
+  })
+
   test('a half-written denial survives a reload, and is gone once it is sent', async () => {
     const id = await planAsked(on.spine)
     await opened(id)
@@ -140,7 +183,10 @@ describe('card', () => {
     const dryRun = { possible: true, summary: 'run a text on web-7', details: { rehearsal } }
     await on.spine.db
       .updateTable('approval')
-      .set({ dryRun: JSON.stringify(dryRun), reversible: false })
+      .set({
+        ...{ dryRun: JSON.stringify(dryRun), reversible: false },
+        args: JSON.stringify({ command: 'systemctl restart nginx', on: 'web-7' }),
+      })
       .where('id', '=', id)
       .execute()
     for (const [width, scheme] of [
@@ -153,6 +199,7 @@ describe('card', () => {
         colorScheme: scheme,
       })
       await on.page.goto(`${on.spine.url}/approvals/${id}`)
+      await on.page.getByRole('region', { name: 'Exact arguments' }).waitFor()
       const found = on.page.getByRole('region', { name: 'What was found out beforehand' })
       await found.waitFor()
       const text = await found.innerText()

@@ -47,7 +47,8 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await page.getByRole('link', { name: 'Plan and reasons' }).click()
   const card = page.getByRole('article')
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
-  const order = ['Exact arguments', 'Why', 'What will prove it', 'Dry run', 'Deny', 'Edit', 'Approve']
+  // The title says what changes, so its arguments fold below the reasons and the plan.
+  const order = ['Why', 'What will prove it', 'Dry run', 'Exact arguments', 'Deny', 'Edit', 'Approve']
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
 
   // What it rests on is a link to its row; what may not be granted says why.
@@ -62,6 +63,10 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   expect(await focused()).toMatch(/^Start .* now\? Runs immediately and is recorded under your name/)
   await yes.click()
   await card.getByText('Approved by approver').waitFor()
+  // Its steps are seen on the card, which nobody has to leave.
+  await card.getByRole('heading', { name: 'What it does' }).waitFor()
+  await card.getByText('It ran, and code verified it.').waitFor()
+  expect(await card.locator('.run .steps li').allInnerTexts()).toContainEqual(expect.stringMatching(/^\s*done start vm-/))
   await card.getByRole('link', { name: 'Follow the incident' }).click()
   await page.locator('.glance').getByText('escalated').waitFor()
   await page.getByRole('link', { name: /^Log/ }).click()

@@ -240,7 +240,10 @@ describe('proof', () => {
       ['in the terminal', (proof) => formatApproval(asked(proof) as never)],
       [
         'without JavaScript',
-        (proof) => String(plainApproval({ ...asked(proof), evidence: [] }, { name: 'a', may: true, said: null })),
+        (proof) =>
+          String(
+            plainApproval({ ...asked(proof), evidence: [], run: null, next: [] }, { name: 'a', may: true, said: null }),
+          ),
       ],
       [
         'in Slack',

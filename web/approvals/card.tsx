@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
-import { formatProof } from '../../domain/format-approval.ts'
+import { formatProof, isReadExactly } from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
 import { changes } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
@@ -14,12 +14,14 @@ import { formatMoment } from '../time.ts'
 import { Decide } from './decide.tsx'
 import { ConsequencesOrEnd } from './decision-bar.tsx'
 import { Changes, DryRun } from './edit.tsx'
+import { CallRunSteps, NextCalls, useRunNews } from './run.tsx'
 
 export function ApprovalPage({ id }: { id: string }) {
   const approval = useQuery({
     queryKey: ['approval', id],
     queryFn: ({ signal }) => ask<ApprovalDetail>(`/approvals/${encodeURIComponent(id)}`, { signal }),
   })
+  useRunNews(id, approval.data?.incidentId)
   if (approval.isPending) return <Loading what="the approval" />
   return (
     <>
@@ -35,17 +37,20 @@ export function ApprovalPage({ id }: { id: string }) {
   )
 }
 
-/** Everything a person needs in order to decide, in the order they ask for it; the decision comes last. */
+/**
+ * Everything a person needs in order to decide, in the order they ask for it: what changes, what follows from each answer, how risky it
+ * is, what it did where it runs, why, the plan; the arguments fold, since the title says what they do. The decision comes last.
+ */
 function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
-  const { dryRun } = approval
+  const { dryRun, run } = approval
   return (
     <article className="card">
       <CardHeader approval={approval} />
-      <Standing approval={approval} />
-      <ConsequencesOrEnd approval={approval} />
+      {!run && <ConsequencesOrEnd approval={approval} />}
       {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
+      <Standing approval={approval} />
+      {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
       <Replaced approval={approval} />
-      <ExactArguments approval={approval} />
       <section className="stack tight">
         <h2>Why</h2>
         <p className="wraps lines">
@@ -61,6 +66,8 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
         </p>
       </section>
       <DryRun approval={approval} />
+      <ExactArguments approval={approval} />
+      <NextCalls next={approval.next} />
       <Expiry approval={approval} />
       <Decisions approval={approval} />
       <Decide approval={approval} key={approval.id} />
@@ -106,13 +113,18 @@ function Standing({ approval }: { approval: Approval }) {
   )
 }
 
-function ExactArguments({ approval: { arguments: args, targets, actionDigest } }: { approval: Approval }) {
+/** Open where they have to be read word by word, as a command has to be. */
+function ExactArguments({ approval }: { approval: Approval }) {
+  const { arguments: args, targets, actionDigest } = approval
   return (
     <section className="stack tight">
       <h2>Exact arguments</h2>
-      <Exact value={args} label="Exact arguments" />
-      <details>
-        <summary>{targets.length === 1 ? 'The target' : `All ${targets.length} targets`}, digest of the action</summary>
+      <details open={isReadExactly(approval)}>
+        <summary>
+          <Inert text={Object.keys(args).join(', ') || 'none'} />;{' '}
+          {targets.length === 1 ? 'the target' : `all ${targets.length} targets`}, digest of the action
+        </summary>
+        <Exact value={args} label="Exact arguments" />
         <p className="wraps small">{formatTargets(targets)}</p>
         <p className="mono small soft wraps">sha256 {actionDigest}</p>
       </details>
