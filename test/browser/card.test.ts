@@ -133,7 +133,8 @@ describe('card', () => {
     ])
     const shown = card.locator('.run')
     await shown.getByText('It runs now.').waitFor()
-    const states = async () => (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
+    const states = async () =>
+      (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
     expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])
     expect(await on.page.locator('.run [aria-current="step"]').count()).toBe(1)
     await on.page.evaluate('scrollTo(0, 0)')

@@ -66,7 +66,9 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   // Its steps are seen on the card, which nobody has to leave.
   await card.getByRole('heading', { name: 'What it does' }).waitFor()
   await card.getByText('It ran, and code verified it.').waitFor()
-  expect(await card.locator('.run .steps li').allInnerTexts()).toContainEqual(expect.stringMatching(/^\s*done start vm-/))
+  expect(await card.locator('.run .steps li').allInnerTexts()).toContainEqual(
+    expect.stringMatching(/^\s*done start vm-/),
+  )
   await card.getByRole('link', { name: 'Follow the incident' }).click()
   await page.locator('.glance').getByText('escalated').waitFor()
   await page.getByRole('link', { name: /^Log/ }).click()
