@@ -95,7 +95,7 @@ export function foldCallRun(
     startedAt: started.at,
     endedAt: finished?.at ?? null,
     outcome: finished?.metadata.outcome ?? 'running',
-    said: toSentence(said ?? result?.error?.message ?? ''),
+    said: said ?? (result?.error ? toSentence(result.error.message) : ''),
     steps: foldSteps(rows, dryRun, finished !== undefined),
     output: printed.slice(-shownLines),
     verification: proof

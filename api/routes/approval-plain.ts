@@ -113,7 +113,7 @@ function runHtml(run: CallRun | null): Html | '' {
   const steps = run.steps.map(
     ({ text: what, state, detail }) => html`<li>${text(what)}: <b>${state}</b>${detail ? ` ${text(detail)}` : ''}</li>`,
   )
-  return html`<h2>What it does</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
+  return html`<h2>${run.endedAt === null ? 'What it does' : 'What it did'}</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
 ${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
 }
 

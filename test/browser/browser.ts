@@ -138,7 +138,10 @@ export async function planAsked(spine: Spine): Promise<string> {
   const dead = ['host-1', 'host-2']
   const problem = {
     ...file,
-    hosts: file.hosts.map((host) => (dead.includes(host.name) ? { ...host, state: 'dead' } : host)),
+    hosts: [
+      ...file.hosts.map((host) => (dead.includes(host.name) ? { ...host, state: 'dead' } : host)),
+      { name: 'host-5', ram_mib: 32_768, cpu_mc: 16_000, rack: 'rack-e', state: 'dead' },
+    ],
   }
   const question = { intent: 'recover', host_ids: dead, use_rack_constraints: true, problem }
   const { status, body } = await spine.post('/placement/proposals', question)

@@ -49,6 +49,9 @@ describe('card', () => {
       await lines.getByText(words).waitFor()
     await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
     expect([await inSight('Deny…'), await inSight('Approve…')]).toEqual([true, true])
+    await card.getByRole('button', { name: 'Last' }).click()
+    await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+    await screenshot(on.page, `card-plan-${width}-${scheme}`)
     await on.page.getByRole('button', { name: 'Approve…' }).click()
     await card.getByText(/ now\?$/).waitFor()
     expect(await inSight('Yes, approve')).toBe(true)
@@ -132,7 +135,10 @@ describe('card', () => {
       { kind: 'step_started', ...steps[1] },
     ])
     const shown = card.locator('.run')
-    await shown.getByText('It runs now.').waitFor()
+    await shown
+      .getByText(/^It runs now\.\s*$/)
+      .first()
+      .waitFor()
     const states = async () =>
       (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
     expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])

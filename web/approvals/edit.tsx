@@ -26,17 +26,19 @@ export function DryRun({ approval }: { approval: Approval }) {
         <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
-      {dryRun.possible && <Details details={dryRun.details} isRehearsed={rehearsal !== null} />}
+      {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
     </section>
   )
 }
 
 /** A plan as a picture, and everything as data: open where nothing else says it. */
-function Details({ details, isRehearsed }: { details: Record<string, unknown>; isRehearsed: boolean }) {
+function Details({ approval, isRehearsed }: { approval: Approval; isRehearsed: boolean }) {
+  const { details } = approval.dryRun
+  const isAhead = approval.status === 'pending' || approval.status === 'approved'
   const { proposalId } = details
   return (
     <>
-      {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} played />}
+      {typeof proposalId === 'string' && <PlanOfProposal id={proposalId} played isAhead={isAhead} />}
       {Object.keys(details).length > 0 && (
         <details open={typeof proposalId !== 'string' && !isRehearsed}>
           <summary>Details as data</summary>
@@ -50,9 +52,9 @@ function Details({ details, isRehearsed }: { details: Record<string, unknown>; i
 /** Which time the dry run speaks of: never a preview that reads as what happened. */
 function Preview({ approval: { status, requestedAt } }: { approval: Approval }) {
   const when = `made ${formatMoment(requestedAt)}`
-  if (status === 'consumed') return <p className="soft">The preview, {when}. The incident shows what was done.</p>
+  if (status === 'consumed') return <p className="soft">The preview, {when}. What was done stands above.</p>
   if (status === 'pending' || status === 'approved')
-    return <p className="soft">A preview, {when}: what would happen. Nothing is done yet.</p>
+    return <p className="soft">A preview, {when}: what would happen.</p>
   return (
     <p className="soft">
       The preview, {when}: what would have happened. <strong>None of it was done.</strong>

@@ -38,7 +38,7 @@ export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: st
   const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
   return (
     <section className={`said run stack tight ${isGood ? 'good' : isBad ? 'wrong' : ''}`} aria-labelledby="run-title">
-      <h2 id="run-title">What it does</h2>
+      <h2 id="run-title">{endedAt === null ? 'What it does' : 'What it did'}</h2>
       <p className="wraps">
         <span role="status">
           <strong>{formatRunOutcome(run)}</strong> <Inert text={capitalize(said)} />

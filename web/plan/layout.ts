@@ -1,4 +1,5 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep, Proposal } from '../../domain/placement.ts'
+import { inertText } from '../markdown.tsx'
 
 /**
  * `still` and `stopped` are not in the plan, `down` stays so for lack of room; of those that are, `waits` is where its step will
@@ -131,4 +132,24 @@ export function formatFree({ state }: HostRow, { freeRamMib, freeCpuMc }: HostRo
 /** With one digit where it is needed, rounded down: what is shown as free is free. */
 function tenth(value: number): string {
   return String(Math.floor(value * 10) / 10)
+}
+
+/** Wide enough for every letter of the pictures' small type. */
+const letterWidth = 6.2
+
+/** What stands in a block: its name, the number of its step where the name has no room, or nothing. */
+export function getLabel({ vm, step }: Block, width: number): string {
+  const name = inertText(vm)
+  if (width > name.length * letterWidth + 4) return name
+  return step !== null && width > String(step).length * letterWidth + 3 ? String(step) : ''
+}
+
+/** Who of the plan is on a bar, by the number of its step: `2 db-1 · 3 web-1`, as far as there is room. */
+export function listPlanned(blocks: readonly Block[], width: number): string {
+  const planned = blocks.filter(({ step }) => step !== null).sort((a, b) => Number(a.step) - Number(b.step))
+  const names = planned.map(({ vm, step }) => `${step} ${inertText(vm)}`)
+  let shown = names.length
+  const write = () => [...names.slice(0, shown), ...(shown < names.length ? [`${names.length - shown} more`] : [])]
+  while (shown > 1 && write().join(' · ').length * letterWidth > width) shown -= 1
+  return write().join(' · ')
 }

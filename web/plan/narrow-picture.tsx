@@ -1,27 +1,26 @@
 import { inertText } from '../markdown.tsx'
-import { type Block, formatFree, type HostRow } from './layout.ts'
+import { type Block, formatFree, getLabel, type HostRow, listPlanned } from './layout.ts'
 
 const width = 340
 const barHeight = 18
-const rowHeight = 66
+const rowHeight = 82
 const top = 14
 
 type Props = { rows: HostRow[]; largest: number; label: string; title: string }
 
-/** The same plan for a phone: the hosts that it touches, before over the position, with the numbers of the steps. */
+/** The same plan for a phone: before over the position, with who of the plan is there by the number of its step. */
 export function NarrowPicture({ rows, largest, label, title }: Props) {
-  const touched = rows.filter(({ isTouched }) => isTouched)
   return (
     <svg
       className="narrow-only"
-      viewBox={`0 0 ${width} ${top + touched.length * rowHeight}`}
+      viewBox={`0 0 ${width} ${top + rows.length * rowHeight}`}
       role="img"
       aria-label={label}
     >
       <text x={0} y={9} className="head">
         upper bar: before; lower bar: {title}
       </text>
-      {touched.map((row, index) => {
+      {rows.map((row, index) => {
         const y = top + index * rowHeight
         const capacity = (row.ramMib / largest) * width
         const dead = row.state === 'dead' ? ' dead' : ''
@@ -33,6 +32,9 @@ export function NarrowPicture({ rows, largest, label, title }: Props) {
             </text>
             <text x={width} y={y + 13} className="soft free end">
               {formatFree(row, row.now)}
+            </text>
+            <text x={0} y={y + 72} className="planned">
+              {listPlanned(uniqueBlocks(row), width)}
             </text>
             {[row.before, row.now].map(({ blocks }, half) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second now
@@ -57,6 +59,11 @@ export function NarrowPicture({ rows, largest, label, title }: Props) {
   )
 }
 
+/** Each VM once that was or is there. */
+function uniqueBlocks({ before, now }: HostRow): Block[] {
+  return [...new Map([...before.blocks, ...now.blocks].map((block) => [block.vm, block])).values()]
+}
+
 function Vm({ block, y }: { block: Block; y: number }) {
   const scale = width / 250
   return (
@@ -74,10 +81,4 @@ function Vm({ block, y }: { block: Block; y: number }) {
       </text>
     </>
   )
-}
-
-/** The number of its step, or the beginning of its name, as far as there is room. */
-function getLabel({ vm, step }: Block, width: number): string {
-  if (step !== null) return width > 7 * String(step).length + 3 ? String(step) : ''
-  return width > 35 ? inertText(vm).replace(/^vm-/, '').slice(0, 6) : ''
 }

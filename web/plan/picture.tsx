@@ -1,14 +1,25 @@
+import { useState } from 'react'
+import { formatCount } from '../../domain/format.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { inertText } from '../markdown.tsx'
-import { type Block, formatFree, type HostRow, layout, listTouched, type PlanToDraw } from './layout.ts'
+import {
+  type Block,
+  formatFree,
+  getLabel,
+  type HostRow,
+  layout,
+  listPlanned,
+  listTouched,
+  type PlanToDraw,
+} from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
 
-const nameWidth = 132
-const barWidth = 250
-const gap = 84
-const rowHeight = 46
+const nameWidth = 112
+const barWidth = 290
+const gap = 72
+const rowHeight = 66
 const barHeight = 22
-const top = 22
+const top = 24
 const nowAt = nameWidth + barWidth + gap
 const width = nowAt + barWidth + 4
 
@@ -23,14 +34,21 @@ type Props = {
 
 /** A plan as a picture: every host a bar of its memory, before on the left, at a position on the right, what moved drawn across. */
 export function PlacementPicture({ proposal, problem, position, title }: Props) {
-  const rows = layout(problem, proposal, barWidth, position)
+  const [showsAll, setShowsAll] = useState(false)
+  const touched = listTouched(problem, proposal)
+  const all = layout(problem, proposal, barWidth, position)
+  const rows = showsAll ? all : all.filter(({ isTouched }) => isTouched)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
-  const height = top + rows.length * rowHeight
-  const isCut = listTouched(problem, proposal).size > rows.filter(({ isTouched }) => isTouched).length
+  const isCut = touched.size > all.filter(({ isTouched }) => isTouched).length
   return (
     <div>
       <NarrowPicture rows={rows} largest={largest} label={describePlan(proposal)} title={title} />
-      <svg className="wide" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={describePlan(proposal)}>
+      <svg
+        className="wide"
+        viewBox={`0 0 ${width} ${top + rows.length * rowHeight}`}
+        role="img"
+        aria-label={describePlan(proposal)}
+      >
         <text x={nameWidth} y={12} className="head">
           before
         </text>
@@ -40,18 +58,31 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
         {rows.map((row, index) => (
           <Host key={row.name} row={row} y={top + index * rowHeight} capacity={(row.ramMib / largest) * barWidth} />
         ))}
-        {moves(rows).map(({ vm, path, runs }) => (
-          <path key={vm} d={path} className={runs ? 'move runs' : 'move'} />
+        {moves(rows).map((move) => (
+          <Move key={move.vm} {...move} />
         ))}
       </svg>
-      {rows.length < problem.hosts.length && (
+      <Untouched count={problem.hosts.length - touched.size} isShown={showsAll} show={setShowsAll} />
+      {isCut && (
         <p className="soft small">
-          {isCut
-            ? 'There are more hosts in this plan than are drawn: those that a step uses are there while it runs.'
-            : 'Of the hosts that nothing happens to not all are drawn.'}
+          There are more hosts in this plan than are drawn: those that a step uses are there while it runs.
         </p>
       )}
     </div>
+  )
+}
+
+/** Hosts that nothing happens to are counted, and drawn when a person wants to see them. */
+function Untouched({ count, isShown, show }: { count: number; isShown: boolean; show(isShown: boolean): void }) {
+  if (count <= 0) return null
+  return (
+    <p className="soft small">
+      {formatCount(count, 'host')} {count === 1 ? 'is' : 'are'} not touched.{' '}
+      <button type="button" className="bare" aria-expanded={isShown} onClick={() => show(!isShown)}>
+        {isShown ? 'hide' : 'show'}
+        <span className="visually-hidden"> the hosts that are not touched</span>
+      </button>
+    </p>
   )
 }
 
@@ -74,7 +105,10 @@ function Host({ row, y, capacity }: { row: HostRow; y: number; capacity: number 
             {bar.blocks.map((block) => (
               <Vm key={block.vm} block={block} x={x} y={y} />
             ))}
-            <text x={x} y={y + barHeight + 11} className="soft free">
+            <text x={x} y={y + barHeight + 16} className="planned">
+              {listPlanned(bar.blocks, barWidth)}
+            </text>
+            <text x={x} y={y + barHeight + 28} className="soft free">
               {formatFree(row, bar)}
             </text>
           </g>
@@ -96,37 +130,55 @@ function Vm({ block, x, y }: { block: Block; x: number; y: number }) {
         rx={2}
         className={`vm ${block.look}${block.running ? '' : ' off'}`}
       />
-      {block.width > 14 && (
-        <text x={x + block.x + block.width / 2} y={y + 15} className={`label ${block.look}`}>
-          {block.step ?? (block.width > 40 ? shortName(block.vm) : '')}
-        </text>
-      )}
+      <text x={x + block.x + block.width / 2} y={y + 15} className={`label ${block.look}`}>
+        {getLabel(block, block.width)}
+      </text>
     </g>
   )
 }
 
-/** From the right edge of a block on the left to the left edge of the one it has become, or is becoming, on the right. */
-function moves(rows: HostRow[]): { vm: string; path: string; runs: boolean }[] {
-  const found: { vm: string; path: string; runs: boolean }[] = []
-  for (const [to, row] of rows.entries()) {
-    for (const { vm, look } of row.now.blocks) {
+type Line = { vm: string; path: string; runs: boolean; from: [x: number, y: number]; to: [x: number, y: number] }
+
+function Move({ path, runs, from, to }: Line) {
+  return (
+    <g>
+      <path d={path} className={runs ? 'move runs' : 'move'} />
+      <circle cx={from[0]} cy={from[1]} r={2.5} className="end-of-move from" />
+      <path d={`M${to[0] - 3.5} ${to[1] - 5}h7l-3.5 6z`} className="end-of-move to" />
+    </g>
+  )
+}
+
+/**
+ * Out of the lower edge of a block on the left, along below its bar to the gap, across, and down into the block that it has become, or
+ * is becoming, on the right. Lines that share a bar keep a distance.
+ */
+function moves(rows: HostRow[]): Line[] {
+  const found: Line[] = []
+  const taken = { from: new Map<number, number>(), to: new Map<number, number>() }
+  const takeTrack = (side: 'from' | 'to', row: number) => {
+    const track = taken[side].get(row) ?? 0
+    taken[side].set(row, track + 1)
+    return (track % 3) * 2.5
+  }
+  for (const [toRow, row] of rows.entries()) {
+    for (const { vm, look, x, width: size } of row.now.blocks) {
       if (look !== 'moved' && look !== 'comes') continue
-      const from = rows.findIndex(({ before }) => before.blocks.some((block) => block.vm === vm))
-      if (from < 0 || from === to) continue
-      const x1 = nameWidth + barWidth + 4
-      const y1 = top + from * rowHeight + barHeight / 2
-      const x2 = nowAt - 4
-      const y2 = top + to * rowHeight + barHeight / 2
-      const bend = (x2 - x1) / 2
-      const path = `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`
-      found.push({ vm, path, runs: look === 'comes' })
+      const fromRow = rows.findIndex(({ before }) => before.blocks.some((block) => block.vm === vm))
+      const block = rows[fromRow]?.before.blocks.find((each) => each.vm === vm)
+      if (!block || fromRow === toRow) continue
+      const from: Line['from'] = [nameWidth + block.x + block.width / 2, top + fromRow * rowHeight + barHeight - 2]
+      const to: Line['to'] = [nowAt + x + size / 2, top + toRow * rowHeight + 1]
+      const low = top + fromRow * rowHeight + barHeight + 2.5 + takeTrack('from', fromRow)
+      const high = top + toRow * rowHeight - 4 - takeTrack('to', toRow)
+      const [left, right] = [nowAt - gap + 4, nowAt - 4]
+      const bend = (right - left) / 2
+      const across = `C${left + bend} ${low} ${right - bend} ${high} ${right} ${high}`
+      const path = `M${from[0]} ${from[1]}V${low}H${left}${across}H${to[0]}V${to[1] - 4}`
+      found.push({ vm, path, runs: look === 'comes', from, to })
     }
   }
   return found
-}
-
-function shortName(vm: string): string {
-  return inertText(vm).replace(/^vm-/, '').slice(0, 9)
 }
 
 function describePlan({ intent, steps }: PlanToDraw): string {

@@ -15,8 +15,15 @@ import { lastPosition } from './layout.ts'
 import { PlacementPicture } from './picture.tsx'
 import { Stepper, Steps } from './steps.tsx'
 
-/** A stored plan as a picture of the hosts it was made for, with its steps to go through where somebody decides about it. */
-export function PlanOfProposal({ id, played = false }: { id: string; played?: boolean }) {
+type PlayProps = {
+  /** Its steps can be gone through, as where somebody decides about it. */
+  played?: boolean
+  /** Nothing of it has run: what is drawn is a preview. */
+  isAhead?: boolean
+}
+
+/** A stored plan as a picture of the hosts it was made for. */
+export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProps & { id: string }) {
   const plan = useQuery({
     queryKey: ['plan', id],
     staleTime: Number.POSITIVE_INFINITY,
@@ -25,20 +32,21 @@ export function PlanOfProposal({ id, played = false }: { id: string; played?: bo
   if (plan.isError && played)
     return <p className="said wrong">The plan cannot be drawn just now. Its steps are in the details below.</p>
   if (!plan.data) return null
-  return <Plan {...plan.data} played={played} />
+  return <Plan {...plan.data} played={played} isAhead={isAhead} />
 }
 
-function Plan({ proposal, problem, played }: ProposalWithProblem & { played: boolean }) {
+function Plan({ proposal, problem, played, isAhead }: ProposalWithProblem & Required<PlayProps>) {
   const { steps, unplaced, obstacle } = proposal
   const last = lastPosition(steps)
-  const [position, setPosition] = useState(last)
-  const title =
-    position === 0 ? 'before' : position === last ? 'after' : `while step ${position} of ${steps.length} runs`
+  // Who decides begins with what is, and goes on from there; a plan in the log is shown whole.
+  const [position, setPosition] = useState(played ? 0 : last)
+  const then = position === last ? 'after' : `while step ${position} of ${steps.length} runs`
+  const title = position === 0 ? (isAhead ? 'now' : 'before') : isAhead ? `preview: ${then}` : then
   return (
     <figure className="placement">
       {!played && <StaysDown unplaced={unplaced} obstacle={obstacle?.text ?? null} />}
       <PlacementPicture proposal={proposal} problem={problem} position={position} title={title} />
-      {played && <Stepper steps={steps} position={position} go={setPosition} />}
+      {played && <Stepper steps={steps} position={position} go={setPosition} isAhead={isAhead} />}
       <figcaption className="stack">
         <Steps steps={steps} position={position} />
         <Worth proposal={proposal} />

@@ -3,14 +3,20 @@ import type { PlanStep } from '../../domain/placement.ts'
 import { Inert, inertText } from '../markdown.tsx'
 import { lastPosition } from './layout.ts'
 
-type Props = { steps: PlanStep[]; position: number; go: (position: number) => void }
+type Props = {
+  steps: PlanStep[]
+  position: number
+  go: (position: number) => void
+  /** Nothing of it has run. */
+  isAhead: boolean
+}
 
 /** All of a plan in half a minute, and no step so short that nobody sees it or so long that one waits for it. */
 const playedMs = 30_000
 const [shortestMs, longestMs] = [200, 1_500]
 
 /** Goes through a plan by button, by arrow keys, by slider or by itself; what happens at a position is said in words. */
-export function Stepper({ steps, position, go }: Props) {
+export function Stepper({ steps, position, go, isAhead }: Props) {
   const last = lastPosition(steps)
   const { plays, wantsCalm, stop, play } = usePlayback(position, last, go)
   const to = (wanted: number) => {
@@ -39,6 +45,7 @@ export function Stepper({ steps, position, go }: Props) {
         onChange={({ target }) => to(Number(target.value))}
       />
       <p role="status" className="wraps says">
+        {isAhead && <strong>Preview: nothing has run. </strong>}
         {describePosition(steps, position)}
       </p>
     </fieldset>
@@ -111,8 +118,8 @@ function describePosition(steps: PlanStep[], position: number): string {
   const step = steps[position - 1]
   if (!step)
     return position === 0
-      ? 'Now, before the plan'
-      : `Preview, after the plan: ${steps.length === 1 ? 'its step' : `all ${steps.length} steps`} would be done`
+      ? 'Before the plan'
+      : `After the plan: ${steps.length === 1 ? 'its step' : `all ${steps.length} steps`} would be done`
   const { action, vm, from, to, wave } = step
   const when = wave ? `, wave ${wave}` : ''
   return inertText(`${formatPosition(steps, position)}${when}: ${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
