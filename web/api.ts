@@ -1,15 +1,25 @@
 import { QueryCache, QueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 
+type FieldError = { field: string; message: string }
+
 /** A refusal of the API as it says it (problem+json). */
 export class ApiProblem extends Error {
   override name = 'ApiProblem' as const
   readonly status: number
   readonly code: string
-  constructor(status: number, code: string, detail: string) {
+  readonly errors: readonly FieldError[]
+  constructor(status: number, code: string, detail: string, errors: readonly FieldError[] = []) {
     super(detail)
     this.status = status
     this.code = code
+    this.errors = errors
+  }
+
+  /** What it says of the fields whose names begin so, by the rest of the name up to a dot. */
+  byField(prefix: string): Record<string, string> {
+    const own = this.errors.filter(({ field }) => field.startsWith(prefix))
+    return Object.fromEntries(own.map(({ field, message }) => [field.slice(prefix.length).split('.')[0], message]))
   }
 }
 
@@ -47,11 +57,12 @@ export async function ask<T>(path: string, { method, body, ifMatch, ifNoneMatch,
     throw new ApiProblem(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
   })
   if (response.ok) return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
-  const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string }
+  const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; errors?: FieldError[] }
   throw new ApiProblem(
     response.status,
     problem.code ?? `HTTP_${response.status}`,
     problem.detail ?? `The server answered ${response.status}.`,
+    problem.errors,
   )
 }
 

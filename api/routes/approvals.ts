@@ -146,7 +146,7 @@ function declareDecide(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Approves or denies',
     description:
-      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one: the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one (`schema` of the approval says what they may be; a 422 names each that does not fit): the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
     params,
     body: z.strictObject({
       decision,
@@ -282,7 +282,10 @@ async function refuseBadEdit(
   if (found.status !== 'pending') return
   const ruling = await supposeIn(deps, incident, { tool: found.tool, args, callId: found.callId })
   if (ruling.verdict === 'refuse') {
-    throw new Problem(422, 'EDIT_REFUSED', `The changed call would be refused (${ruling.code}): ${ruling.reason}`)
+    const text = `The changed call would be refused (${ruling.code}): ${ruling.reason}`
+    const issues = tools.get(found.tool)?.input.safeParse(args).error?.issues ?? []
+    const errors = issues.map(({ path, message }) => ({ in: 'body', field: ['args', ...path].join('.'), message }))
+    throw new Problem(422, 'EDIT_REFUSED', text, { fields: { errors } })
   }
 }
 

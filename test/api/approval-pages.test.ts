@@ -167,6 +167,20 @@ describe('approval card', () => {
     expect((await api.get(`/approvals/${id}`)).body.next).toEqual([])
   })
 
+  test('changed arguments that do not fit are refused with the name of each, and nothing changes', async () => {
+    const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
+    const as = api.tokens.approver
+    const { token } = (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })).body
+    const args = { id: 'web osl', reason: 'x' }
+    const refused = await api.post(`/approvals/${id}/decision`, { as, body: { decision: 'approve', token, args } })
+    expect([refused.status, refused.body.code]).toEqual([422, 'EDIT_REFUSED'])
+    expect(refused.body.errors).toMatchObject([
+      { in: 'body', field: 'args.id' },
+      { in: 'body', field: 'args.reason' },
+    ])
+    expect((await api.get(`/approvals/${id}`)).body.status).toBe('pending')
+  })
+
   test('who gave a standing grant and who ended it is in the audit', async () => {
     const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
     await api.owner.updateTable('approval').set({ risk: 'medium' }).where('id', '=', id).execute()

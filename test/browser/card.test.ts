@@ -139,6 +139,7 @@ describe('card', () => {
       .getByText(/^It runs now\.\s*$/)
       .first()
       .waitFor()
+    await shown.locator('[aria-current=step]', { hasText: `${steps[1]?.action} ${steps[1]?.vm} ` }).waitFor()
     const states = async () =>
       (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
     expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])
@@ -157,6 +158,48 @@ describe('card', () => {
     expect(await states()).toEqual(['done', 'failed', 'skipped', 'skipped'])
     await screenshot(on.page, 'card-ran-1440-light')
     expect(on.page.complaints).toEqual([])
+  })
+
+  test('arguments are changed in a form of their own kinds, which says what does not fit, and as JSON', async () => {
+    const args = { pid: 4_242, start_time: '236692', signal: 'TERM', on: 'web-7', reason: 'it hangs' }
+    const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'proc_kill' })
+    const set = { args: JSON.stringify(args) }
+    await on.spine.db.updateTable('approval').set(set).where('id', '=', id).execute()
+    for (const [width, scheme] of [
+      [390, 'dark'],
+      [1440, 'light'],
+    ] as const) {
+      await on.page?.context().close()
+      const options = { viewport: { width, height: 844 }, colorScheme: scheme }
+      on.page = await signedIn(on.browser, on.spine, 'approver', options)
+      await on.page.goto(`${on.spine.url}/approvals/${id}`)
+      await on.page.getByRole('button', { name: 'Edit the arguments…' }).click()
+      const pid = on.page.getByLabel('pid as proc_list gave it')
+      expect([await pid.inputValue(), await pid.getAttribute('type')]).toEqual(['4242', 'number'])
+      const first = on.page.getByRole('button', { name: 'Approve with these…' })
+      await pid.fill('1')
+      await on.page.getByText('It is a number from 2 to 4194304.').waitFor()
+      expect(await first.isDisabled()).toBe(true)
+      await pid.fill('4243')
+      await on.page.getByLabel('signal TERM first').selectOption('HUP')
+      await on.page.getByRole('textbox', { name: /^start time/ }).fill('soon')
+      await on.page.getByText('It does not have the form that is needed, as in 236692.').waitFor()
+      await pid.scrollIntoViewIfNeeded()
+      await screenshot(on.page, `card-form-${width}-${scheme}`)
+      await on.page.getByRole('textbox', { name: /^start time/ }).fill('236692')
+      expect(await on.page.locator('.changes li').allInnerTexts()).toEqual([
+        expect.stringMatching(/^pid .*4242.*4243/s),
+        expect.stringMatching(/^signal .*TERM.*HUP/s),
+      ])
+      expect(await first.isDisabled()).toBe(false)
+      await on.page.getByRole('button', { name: 'Edit as JSON' }).click()
+      const json = on.page.getByLabel('Arguments, as JSON')
+      expect(JSON.parse(await json.inputValue())).toEqual({ ...args, pid: 4_243, signal: 'HUP' })
+      await json.fill(JSON.stringify({ ...args, pid: 7 }))
+      await on.page.getByRole('button', { name: 'Edit as a form' }).click()
+      expect(await pid.inputValue()).toBe('7')
+      expect(on.page.complaints).toEqual([])
+    }
   })
 
   test('a half-written denial survives a reload, and is gone once it is sent', async () => {

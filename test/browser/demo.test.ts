@@ -139,6 +139,7 @@ test('who approves with other arguments sees what changes, why it was refused, a
   page = await signedIn(browser, spine)
   await page.goto(`${spine.url}/approvals/${asked.id}`)
   await page.getByRole('button', { name: 'Edit the arguments…' }).click()
+  await page.getByRole('button', { name: 'Edit as JSON' }).click()
   const field = page.getByLabel('Arguments, as JSON')
   const first = page.getByRole('button', { name: 'Approve with these…' })
   const second = page.getByRole('button', { name: 'Yes, approve these' })

@@ -1,5 +1,6 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
+import { ApiProblem } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { useKeys } from '../keys.tsx'
 import { missing, useSession } from '../sign-in.tsx'
@@ -107,6 +108,7 @@ function DecisionForms({ approval, decision, headings: { approveHeading, denyHea
         <Edit
           approval={approval}
           disabled={disabled}
+          refused={decision.error instanceof ApiProblem ? decision.error.byField('args.') : {}}
           onEdit={(edited) => decision.mutate({ decision: 'approve', ...edited })}
         />
       </section>

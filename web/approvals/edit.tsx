@@ -1,6 +1,5 @@
 import { type FormEvent, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { capitalize } from '../../domain/format.ts'
 import { parseRehearsal, type Rehearsal } from '../../domain/format-approval.ts'
 import { type Change, changes } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
@@ -8,6 +7,7 @@ import { Exact, Inert } from '../markdown.tsx'
 import { PlanOfProposal, StaysDownInDryRun } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
+import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
 
 /** What would happen, as it was found out before anybody was asked. */
 export function DryRun({ approval }: { approval: Approval }) {
@@ -18,11 +18,7 @@ export function DryRun({ approval }: { approval: Approval }) {
       <h2>Dry run</h2>
       <Preview approval={approval} />
       {status !== 'pending' && <StaysDownInDryRun details={dryRun.details} />}
-      {dryRun.possible ? (
-        <p className="wraps">
-          <Inert text={capitalize(dryRun.summary)} />
-        </p>
-      ) : (
+      {!dryRun.possible && (
         <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
@@ -88,7 +84,13 @@ function RehearsalFindings({ rehearsal: { lines, untried } }: { rehearsal: Rehea
 }
 
 type EditedCall = { args: Record<string, unknown>; reason: string }
-type Props = { approval: ApprovalDetail; disabled: boolean; onEdit(edited: EditedCall): void }
+type Props = {
+  approval: ApprovalDetail
+  disabled: boolean
+  /** What the API said of each argument when it refused them. */
+  refused: Record<string, string>
+  onEdit(edited: EditedCall): void
+}
 
 /** Approves with other arguments: exactly what changes is shown while one types, and again before the second press. */
 export function Edit(props: Props) {
@@ -108,14 +110,19 @@ export function Edit(props: Props) {
   )
 }
 
-function EditForm({ approval, disabled, onEdit, onClose }: Props & { onClose(): void }) {
+function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { onClose(): void }) {
   const [armed, setArmed] = useState(false)
-  const [text, setText] = useState(() => JSON.stringify(approval.arguments, null, 2))
+  const [text, setText] = useState(() => write(approval.arguments))
   const [reason, setReason] = useDraft(`edit of ${approval.id}`)
   const opener = useRef<HTMLButtonElement>(null)
   const parsed = parseArguments(text)
   const made = parsed.ok ? changes(approval.arguments, parsed.value) : []
-  const isReady = parsed.ok && made.length > 0
+  const schema = approval.schema as ArgumentsSchema | null
+  const [isRaw, setRaw] = useState(schema === null)
+  // What the API said of arguments is about those that were sent, and no longer once they are changed.
+  const [sent, setSent] = useState('')
+  const problems = parsed.ok && schema && !isRaw ? listFieldProblems(schema, parsed.value) : {}
+  const isReady = parsed.ok && made.length > 0 && Object.keys(problems).length === 0
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (isReady) setArmed(true)
@@ -127,7 +134,23 @@ function EditForm({ approval, disabled, onEdit, onClose }: Props & { onClose(): 
   return (
     <form className="stack" onSubmit={submit}>
       <fieldset className="stack tight" disabled={disabled || armed}>
-        <ArgumentsField text={text} onChange={setText} />
+        {parsed.ok && schema && !isRaw ? (
+          <ArgumentFields
+            schema={schema}
+            args={parsed.value}
+            refused={text === sent ? refused : {}}
+            onChange={(args) => setText(write(args))}
+          />
+        ) : (
+          <ArgumentsField text={text} onChange={setText} />
+        )}
+        {schema && (
+          <div>
+            <button type="button" className="bare small" disabled={!parsed.ok} onClick={() => setRaw(!isRaw)}>
+              {isRaw ? 'Edit as a form' : 'Edit as JSON'}
+            </button>
+          </div>
+        )}
         <div id="edit-changes" role="status" className="small">
           {!parsed.ok && <p className="tone-critical">{parsed.problem}</p>}
           {parsed.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
@@ -140,7 +163,10 @@ function EditForm({ approval, disabled, onEdit, onClose }: Props & { onClose(): 
           button="Yes, approve these"
           mustType={getTextToType(approval)}
           disabled={disabled}
-          onYes={() => onEdit({ args: parsed.value, reason: reason.trim() })}
+          onYes={() => {
+            setSent(text)
+            onEdit({ args: parsed.value, reason: reason.trim() })
+          }}
           onBack={disarm}
         >
           <strong>
@@ -162,6 +188,8 @@ function EditForm({ approval, disabled, onEdit, onClose }: Props & { onClose(): 
     </form>
   )
 }
+
+const write = (args: Record<string, unknown>) => JSON.stringify(args, null, 2)
 
 function ArgumentsField({ text, onChange }: { text: string; onChange(text: string): void }) {
   return (

@@ -40,7 +40,9 @@ export function useDecision(id: string) {
         const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { method: 'POST', body: { decision } })
         await ask(`/approvals/${id}/decision`, { method: 'POST', body: { decision, token, ...more } })
       } catch (failure) {
-        throw new Error(await explain(failure, id))
+        const said = await explain(failure, id)
+        if (!(failure instanceof ApiProblem)) throw new Error(said)
+        throw new ApiProblem(failure.status, failure.code, said, failure.errors)
       }
     },
     onSuccess: () => {

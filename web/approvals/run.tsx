@@ -1,7 +1,7 @@
 import type { CallRun, NextCall } from '../../domain/approval.ts'
 import type { EventKind } from '../../domain/event.ts'
 import { capitalize, formatSpan } from '../../domain/format.ts'
-import { formatNextCall, formatRunOutcome, formatVerification } from '../../domain/format-approval.ts'
+import { formatNextCall, formatRunOutcome } from '../../domain/format-approval.ts'
 import { queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { Inert } from '../markdown.tsx'
@@ -63,7 +63,7 @@ export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: st
       )}
       {verification && (
         <p className="wraps">
-          {formatVerification(verification.outcome)}: <Inert text={verification.text} />
+          Looked at afterwards: <Inert text={verification.text} />
         </p>
       )}
     </section>

@@ -22,6 +22,9 @@ export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'>
 
 type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: Look; step: number | null }
 
+/** How wide the bar of the largest host is. */
+export const barWidth = 290
+
 /** Hosts beyond this are those that nothing happens to. */
 const maxHosts = 14
 
@@ -33,7 +36,7 @@ export function lastPosition(steps: readonly PlanStep[]): number {
 }
 
 /** Hosts as bars of their memory, before the plan and at a position of it: those that it touches first. */
-export function layout(problem: PlacementProblem, plan: PlanToDraw, barWidth: number, position: number): HostRow[] {
+export function layout(problem: PlacementProblem, plan: PlanToDraw, position: number): HostRow[] {
   const { steps } = plan
   const touched = listTouched(problem, plan)
   const running = steps[position - 1]
@@ -135,7 +138,7 @@ function tenth(value: number): string {
 }
 
 /** Wide enough for every letter of the pictures' small type. */
-const letterWidth = 6.2
+const letterWidth = 6.7
 
 /** What stands in a block: its name, the number of its step where the name has no room, or nothing. */
 export function getLabel({ vm, step }: Block, width: number): string {

@@ -1,5 +1,5 @@
 import { inertText } from '../markdown.tsx'
-import { type Block, formatFree, getLabel, type HostRow, listPlanned } from './layout.ts'
+import { type Block, barWidth, formatFree, getLabel, type HostRow, listPlanned } from './layout.ts'
 
 const width = 340
 const barHeight = 18
@@ -65,7 +65,7 @@ function uniqueBlocks({ before, now }: HostRow): Block[] {
 }
 
 function Vm({ block, y }: { block: Block; y: number }) {
-  const scale = width / 250
+  const scale = width / barWidth
   return (
     <>
       <rect

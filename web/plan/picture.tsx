@@ -4,6 +4,7 @@ import type { PlacementProblem } from '../../domain/placement.ts'
 import { inertText } from '../markdown.tsx'
 import {
   type Block,
+  barWidth,
   formatFree,
   getLabel,
   type HostRow,
@@ -15,7 +16,6 @@ import {
 import { NarrowPicture } from './narrow-picture.tsx'
 
 const nameWidth = 112
-const barWidth = 290
 const gap = 72
 const rowHeight = 66
 const barHeight = 22
@@ -36,7 +36,7 @@ type Props = {
 export function PlacementPicture({ proposal, problem, position, title }: Props) {
   const [showsAll, setShowsAll] = useState(false)
   const touched = listTouched(problem, proposal)
-  const all = layout(problem, proposal, barWidth, position)
+  const all = layout(problem, proposal, position)
   const rows = showsAll ? all : all.filter(({ isTouched }) => isTouched)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const isCut = touched.size > all.filter(({ isTouched }) => isTouched).length

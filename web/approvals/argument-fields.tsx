@@ -1,0 +1,214 @@
+import { type ReactNode, useState } from 'react'
+import { formatCount, withSpaces } from '../../domain/format.ts'
+import { Inert, inertText } from '../markdown.tsx'
+
+/** What the schema of a tool says of one argument, as far as a field needs it. */
+export type FieldSchema = {
+  type?: string
+  description?: string
+  enum?: unknown[]
+  items?: FieldSchema
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
+  pattern?: string
+  allOf?: { pattern?: string }[]
+  examples?: unknown[]
+}
+export type ArgumentsSchema = { properties?: Record<string, FieldSchema>; required?: string[] }
+
+type Arguments = Record<string, unknown>
+type FieldsProps = {
+  schema: ArgumentsSchema
+  args: Arguments
+  /** What the API said of a field, by its name. */
+  refused: Record<string, string>
+  onChange(args: Arguments): void
+}
+
+/** A field for each argument of a tool, by its schema; what an argument may not be stands under its field. */
+export function ArgumentFields({ schema, args, refused, onChange }: FieldsProps) {
+  const fields = Object.entries(schema.properties ?? {})
+  const set = (name: string, value: unknown) => {
+    const { [name]: _, ...others } = args
+    // The order of the schema, so that what is compared and shown does not jump.
+    const next = value === undefined ? others : { ...others, [name]: value }
+    const names = [...new Set([...Object.keys(args), ...fields.map(([each]) => each)])]
+    onChange(Object.fromEntries(names.filter((each) => each in next).map((each) => [each, next[each]])))
+  }
+  return fields.map(([name, about]) => (
+    <ArgumentField
+      key={name}
+      name={name}
+      about={about}
+      isRequired={schema.required?.includes(name) ?? false}
+      value={args[name]}
+      refused={refused[name] ?? null}
+      onChange={(value) => set(name, value)}
+    />
+  ))
+}
+
+/** Why arguments do not fit their schema, by name; empty where they fit. The API judges them again. */
+export function listFieldProblems({ properties = {}, required = [] }: ArgumentsSchema, args: Arguments) {
+  const found = Object.entries(properties).flatMap(([name, about]) => {
+    if (args[name] === undefined) return required.includes(name) ? [[name, 'It is needed.'] as const] : []
+    const problem = findProblem(about, args[name])
+    return problem === null ? [] : [[name, problem] as const]
+  })
+  return Object.fromEntries(found)
+}
+
+function findProblem(about: FieldSchema, value: unknown): string | null {
+  const { minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = about
+  if (typeof value === 'number') {
+    if (about.type === 'integer' && !Number.isInteger(value)) return 'It is a whole number.'
+    return value < minimum || value > maximum ? `It is a number from ${minimum} to ${maximum}.` : null
+  }
+  if (Array.isArray(value)) {
+    if (value.length < (about.minItems ?? 0)) return `It needs at least ${formatCount(about.minItems ?? 0, 'line')}.`
+    if (value.length > (about.maxItems ?? Infinity)) return `It takes at most ${about.maxItems} lines.`
+    const items = about.items
+    const bad = items ? value.findIndex((each) => findProblem(items, each) !== null) : -1
+    return items && bad >= 0 ? `Line ${bad + 1}: ${findProblem(items, value[bad])}` : null
+  }
+  if (typeof value !== 'string') return null
+  if (value.length < minLength) return `It needs at least ${formatCount(minLength, 'character')}.`
+  if (value.length > maxLength) return `It takes at most ${maxLength} characters.`
+  const patterns = [about.pattern, ...(about.allOf ?? []).map(({ pattern }) => pattern)]
+  const [example] = about.examples ?? []
+  const isFit = patterns.every((pattern) => pattern === undefined || new RegExp(pattern, 'u').test(value))
+  return isFit ? null : `It does not have the form that is needed${example ? `, as in ${example}` : ''}.`
+}
+
+type ArgumentProps = {
+  name: string
+  about: FieldSchema
+  isRequired: boolean
+  value: unknown
+  refused: string | null
+  onChange(value: unknown): void
+}
+
+function ArgumentField(props: ArgumentProps) {
+  const { name, about, isRequired, value, refused } = props
+  const id = `argument-${name}`
+  const problem = value === undefined ? null : findProblem(about, value)
+  const said = problem ?? (value === undefined && isRequired ? 'It is needed.' : refused)
+  return (
+    <div className="stack tight argument">
+      <label htmlFor={id}>
+        <span className="strong">{withSpaces(name)}</span>{' '}
+        <span className="soft small">
+          <Inert text={about.description ?? ''} />
+          {!isRequired && ' (may be left empty)'}
+        </span>
+      </label>
+      <Input {...props} describedBy={{ id, 'aria-describedby': `${id}-said`, 'aria-invalid': said !== null }} />
+      <p id={`${id}-said`} className="small tone-critical">
+        {said && <Inert text={said} />}
+      </p>
+    </div>
+  )
+}
+
+type Described = { id: string; 'aria-describedby': string; 'aria-invalid': boolean }
+
+/** The field that fits the schema: a choice, a number, lines, a text; JSON where it is deeper than that. */
+function Input({
+  about,
+  value,
+  isRequired,
+  onChange,
+  describedBy,
+}: ArgumentProps & { describedBy: Described }): ReactNode {
+  const words = about.type === 'boolean' ? ['yes', 'no'] : about.enum?.every(isText) ? (about.enum as string[]) : null
+  const toText = (given: unknown) => (about.type === 'boolean' && given !== undefined ? (given ? 'yes' : 'no') : given)
+  if (words) {
+    const toValue = (word: string) => (about.type === 'boolean' ? word === 'yes' : word)
+    return (
+      <select
+        {...describedBy}
+        value={String(toText(value) ?? '')}
+        onChange={({ target }) => onChange(target.value === '' ? undefined : toValue(target.value))}
+      >
+        {(!isRequired || value === undefined) && <option value="">not said</option>}
+        {words.map((word) => (
+          <option key={word}>{word}</option>
+        ))}
+      </select>
+    )
+  }
+  if ((about.type === 'integer' || about.type === 'number') && (value === undefined || typeof value === 'number')) {
+    const onNumber = (number: number) => onChange(Number.isNaN(number) ? undefined : number)
+    const limits = { min: about.minimum, max: about.maximum, step: about.type === 'integer' ? 1 : 'any' }
+    const shown = value ?? ''
+    return (
+      <input
+        {...describedBy}
+        {...limits}
+        type="number"
+        value={shown}
+        onChange={({ target }) => onNumber(target.valueAsNumber)}
+      />
+    )
+  }
+  if (about.type === 'array' && about.items?.type === 'string' && (value === undefined || isLines(value))) {
+    const lines = (value as string[] | undefined) ?? []
+    const onLines = (text: string) => onChange(text === '' && !isRequired ? undefined : text.split('\n'))
+    return <Area {...describedBy} text={lines.join('\n')} onText={onLines} label="one a line" />
+  }
+  if (about.type === 'string' && (value === undefined || isText(value))) {
+    const text = (value as string | undefined) ?? ''
+    const onText = (next: string) => onChange(next === '' && !isRequired ? undefined : next)
+    if ((about.maxLength ?? 0) > longestLine || text.includes('\n'))
+      return <Area {...describedBy} text={text} onText={onText} />
+    return <input {...describedBy} type="text" value={text} onChange={({ target }) => onText(target.value)} />
+  }
+  return <JsonArea {...describedBy} value={value} onChange={onChange} />
+}
+
+/** A text that may be longer than this gets a box of lines. */
+const longestLine = 1_000
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+/** Texts that are one line each: what holds a line break cannot be written one a line. */
+const isLines = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((each) => isText(each) && !each.includes('\n'))
+
+type AreaProps = Described & { text: string; onText(text: string): void; label?: string }
+
+function Area({ text, onText, label, ...rest }: AreaProps) {
+  const rows = Math.min(12, Math.max(2, text.split('\n').length))
+  return (
+    <>
+      {label && <span className="soft small">{label}</span>}
+      <textarea
+        {...rest}
+        className="mono grows"
+        rows={rows}
+        spellCheck={false}
+        value={text}
+        onChange={({ target }) => onText(target.value)}
+      />
+    </>
+  )
+}
+
+/** Deeper data as JSON: while it is not JSON yet the browser lets nobody go on. */
+function JsonArea({ value, onChange, ...rest }: Described & { value: unknown; onChange(value: unknown): void }) {
+  const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)))
+  const write = (field: HTMLTextAreaElement) => {
+    setText(field.value)
+    try {
+      onChange(field.value.trim() === '' ? undefined : JSON.parse(field.value))
+      field.setCustomValidity('')
+    } catch (error) {
+      field.setCustomValidity(inertText(`Not JSON yet: ${(error as Error).message}`))
+    }
+  }
+  return <textarea {...rest} className="mono grows" rows={4} value={text} onChange={({ target }) => write(target)} />
+}
