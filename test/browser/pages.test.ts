@@ -6,6 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { append } from '../../db/append.ts'
 import { putConfig } from '../../db/settings.ts'
 import { enrolLab, ensureMeshKeys } from '../../start/web.ts'
+import { wroteRows } from '../api/announced.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from './browser.ts'
@@ -46,6 +47,11 @@ beforeAll(async () => {
   const gap = { incident_id: approval.incidentId, category: 'remediation', description: `No tool for ${hostile}` }
   await spine.post('/capability-gaps', gap)
   planned = await planAsked(spine)
+  const ran = await planAsked(spine)
+  await spine.db.updateTable('approval').set({ status: 'consumed' }).where('id', '=', ran).execute()
+  const began = { kind: 'step_started', step: 2, action: 'start', vm: 'db-1', to: 'host-3' } as const
+  const printed = { kind: 'tool_output', lines: ['started db-1'], left: 0 } as const
+  await wroteRows(spine.db, ran, [{ kind: 'tool_started' }, began, printed])
   await enrolLab(spine.url, spine.tokens.admin, {
     ...spine.lab,
     devices: async () => (await spine.lab.devices()).slice(0, 2),
@@ -78,6 +84,7 @@ beforeAll(async () => {
     `/approvals/${approval.id}/plain`,
     `/approvals/${planned}`,
     `/approvals/${planned}/plain`,
+    `/approvals/${ran}`,
   ]
   opened = [
     [`/approvals/${approval.id}`, 'Edit the arguments…'],

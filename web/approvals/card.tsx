@@ -121,8 +121,7 @@ function ExactArguments({ approval }: { approval: Approval }) {
       <h2>Exact arguments</h2>
       <details open={isReadExactly(approval)}>
         <summary>
-          <Inert text={Object.keys(args).join(', ') || 'none'} />;{' '}
-          {targets.length === 1 ? 'the target' : `all ${targets.length} targets`}, digest of the action
+          <Inert text={Object.keys(args).join(', ') || 'none'} />; {countTargets(targets.length)}, digest of the action
         </summary>
         <Exact value={args} label="Exact arguments" />
         <p className="wraps small">{formatTargets(targets)}</p>
@@ -130,6 +129,11 @@ function ExactArguments({ approval }: { approval: Approval }) {
       </details>
     </section>
   )
+}
+
+function countTargets(count: number): string {
+  if (count === 0) return 'no target'
+  return count === 1 ? 'the target' : `all ${count} targets`
 }
 
 function formatTargets(targets: Approval['targets']): string {
