@@ -77,6 +77,23 @@ export function formatElapsed(milliseconds: number): string {
   return `+${formatClock(milliseconds)}${milliseconds < hour ? tenth : ''}`
 }
 
+/**
+ * A value of a setting with what it counts: `600 s (10 min)`, `$25`, `400,000 tokens`, `10 turns`. A text that is no number, such as one
+ * that was mistyped, is shown as it is. The unit is one of `settingUnits`.
+ */
+export function formatWithUnit(value: number | string, unit: string): string {
+  const count = Number(value)
+  if (value === '' || !Number.isFinite(count)) return String(value)
+  if (unit === '$') return `$${count.toLocaleString('en', { minimumFractionDigits: Number.isInteger(count) ? 0 : 2 })}`
+  if (unit !== 's') return `${count.toLocaleString('en')} ${count === 1 ? singular(unit) : unit}`
+  const span = count < 120 ? '' : ` (${formatSpan(count * second).replace(/ h 00$/, ' h')})`
+  return `${count.toLocaleString('en')} s${span}`
+}
+
+function singular(unit: string): string {
+  return unit === 'people' ? 'person' : unit.replace(/s$/, '')
+}
+
 /** `9:58` or `1:02:03`: what a clock shows that counts. */
 export function formatClock(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / second))

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { settingSections } from './setting.ts'
+import { settingUnits } from './setting-value.ts'
 
 /** Settings as the API lists them: what was set, what can be set, what holds, what was before. Secrets are masked. */
 
@@ -20,6 +22,11 @@ export type StoredSetting = z.infer<typeof storedSetting>
 
 export const settingDescription = z.object({
   key: z.string(),
+  section: z.enum(settingSections),
+  /** What it is, in a few words. */
+  label: z.string(),
+  /** What its number counts; null where it is no number. */
+  unit: z.enum(settingUnits).nullable(),
   description: z.string(),
   default: z.string().nullable(),
   environment: z.string().nullable(),

@@ -1,62 +1,41 @@
-import { z } from 'zod'
-import { parseInvestigateFilter } from './admission.ts'
+import type { z } from 'zod'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
 import { webhookTemplates } from './escalation.ts'
-import { parseResourceRules } from './explained-alert.ts'
-import { parsePrices } from './price.ts'
+import {
+  declaredModel,
+  dollars,
+  flag,
+  httpUrl,
+  investigateFilter,
+  names,
+  oneOf,
+  prices,
+  prompt,
+  resourceRules,
+  type SettingKind,
+  type SettingUnit,
+  senderSecret,
+  webhookSecret,
+  whole,
+  yesNo,
+} from './setting-value.ts'
 
-/**
- * Every key of `platform_config`, the schema that parses its text, and its default. Keys ending in `.*` stand for a family.
- * A key that is not here is refused by the API; one that plain SQL put there is listed as unknown and has no effect.
- */
-const whole = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum)
-const flag = z.enum(['true', 'false']).transform((text) => text === 'true')
-const yesNo = z.enum(['yes', 'no']).transform((text) => text === 'yes')
-const investigateFilter = z.string().transform((text, context) => {
-  const parsed = parseInvestigateFilter(text)
-  if (parsed.ok) return parsed.filter
-  context.addIssue({ code: 'custom', message: parsed.reason })
-  return z.NEVER
-})
-const resourceRules = z.string().transform((text, context) => {
-  const parsed = parseResourceRules(text)
-  if (parsed.ok) return parsed.rules
-  context.addIssue({ code: 'custom', message: parsed.reason })
-  return z.NEVER
-})
-const prices = z.string().transform((text, context) => {
-  const parsed = parsePrices(text)
-  if (parsed.ok) return parsed.rules
-  context.addIssue({ code: 'custom', message: parsed.reason })
-  return z.NEVER
-})
-const dollars = z
-  .string()
-  .regex(/^\d{1,7}(\.\d{1,2})?$/, 'takes dollars such as 25 or 2.50')
-  .transform(Number)
-/** A name of LLM_SERVERS_FILE; `default` is the model of LLM_BASE_URL. */
-const declaredModel = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes a name that LLM_SERVERS_FILE declares, or default')
-const names = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean),
-)
-const httpUrl = z.url({ protocol: /^https?$/ })
-/** Standard Webhooks: `whsec_` and at least 24 bytes in base64. */
-const webhookSecret = z
-  .string()
-  .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64')
-/** What a sender of webhooks and this server share. Visible ASCII, since it travels in a header or is typed into a form. */
-const senderSecret = z.string().regex(/^[\x21-\x7e]{16,200}$/, 'takes 16 to 200 visible ASCII characters')
+/** Where a setting stands on the page, in the page's order. */
+export const settingSections = [
+  ...(['Agent', 'Model', 'Budget', 'Approvals', 'Alerts', 'Changes', 'Notifications'] as const),
+]
+export type SettingSection = (typeof settingSections)[number]
 
 export type Setting = {
   key: string
-  /** With a family, the part after the dot is an incident type, a tool or a trigger. */
+  section: SettingSection
+  /** What it is, in a few words. */
+  label: string
+  /** With a family, the part after the dot is an incident type, a tool or a sender. */
   family: boolean
   schema: z.ZodType
+  /** What its number counts; null where it is no number. */
+  unit: SettingUnit | null
   fallback: string | null
   secret: boolean
   /** The environment variable that sits between the global key and the default; null when there is none. */
@@ -64,206 +43,238 @@ export type Setting = {
   description: string
 }
 
-const setting = (
-  key: string,
-  schema: z.ZodType,
-  fallback: string | null,
-  description: string,
-  more: { secret?: boolean; environment?: string } = {},
-): Setting => ({
+type Said = { label: string; description: string; secret?: boolean; environment?: string }
+
+const setting = (key: string, kind: SettingKind, fallback: string | null, said: Said): Omit<Setting, 'section'> => ({
+  ...{ secret: false, environment: null, ...said, ...kind },
   key,
   family: key.endsWith('.*'),
-  schema,
   fallback,
-  secret: more.secret ?? false,
-  environment: more.environment ?? null,
-  description,
 })
 
-export const settings: Setting[] = [
-  setting(
-    'agent.system_prompt',
-    z.string().min(1).max(20_000),
-    null,
-    'Replaces the system prompt; constraints and protocol are still appended.',
-  ),
-  setting('agent.system_prompt.*', z.string().min(1).max(20_000), null, 'The same for one incident type.'),
-  setting(
-    'agent.max_concurrent',
-    whole(1, 100),
-    '3',
-    'Leaders that investigate at once: a slot for each type of incident. Of several slots one is kept for critical incidents.',
-    { environment: 'AGENT_MAX_CONCURRENT' },
-  ),
-  setting('agent.max_followers', whole(1, 1_000), '15', 'Followers that investigate at once, over all types.'),
-  setting('agent.concurrency.*', whole(1, 100), '5', 'Followers of this type that investigate at once.', {
+const seconds = (minimum: number, maximum: number) => whole(minimum, maximum, 's')
+
+const agentSettings = [
+  setting('agent.paused', flag, 'false', {
+    label: 'Agent paused',
+    description: 'No new claims and no writes; reads go on.',
+  }),
+  setting('agent.investigate', investigateFilter, 'all', {
+    label: 'Investigate unasked',
+    description:
+      'Which incidents are investigated unasked: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab.',
+  }),
+  setting('agent.investigate.*', investigateFilter, 'all', {
+    label: 'Investigate unasked, by type',
+    description: 'The same for one incident type.',
+  }),
+  setting('agent.max_concurrent', whole(1, 100, 'investigations'), '3', {
+    label: 'Leaders at once',
+    description:
+      'Leaders that investigate at once: a slot for each type of incident. Of several slots one is kept for critical incidents.',
+    environment: 'AGENT_MAX_CONCURRENT',
+  }),
+  setting('agent.max_followers', whole(1, 1_000, 'investigations'), '15', {
+    label: 'Followers at once, all types',
+    description: 'Followers that investigate at once, over all types.',
+  }),
+  setting('agent.concurrency.*', whole(1, 100, 'investigations'), '5', {
+    label: 'Followers at once, one type',
+    description: 'Followers of this type that investigate at once.',
     environment: 'AGENT_FOLLOWER_CONCURRENT',
   }),
-  setting('agent.max_turns', whole(1, 200), '10', 'Turns before an investigation escalates.', {
+  setting('agent.leader_wait', seconds(0, 86_400), '300', {
+    label: 'Followers wait for their leader',
+    description: 'Seconds followers wait while their leader awaits approval.',
+  }),
+  setting('agent.max_turns', whole(1, 200, 'turns'), '10', {
+    label: 'Turns of an investigation',
+    description: 'Turns before an investigation escalates.',
     environment: 'LLM_MAX_TURNS',
   }),
-  setting('agent.max_turns.*', whole(1, 200), '10', 'The same for one incident type.', {
+  setting('agent.max_turns.*', whole(1, 200, 'turns'), '10', {
+    label: 'Turns of an investigation, by type',
+    description: 'The same for one incident type.',
     environment: 'LLM_MAX_TURNS',
   }),
-  setting(
-    'agent.model.leader',
-    declaredModel,
-    null,
-    'The model that leaders are given to, by its name in LLM_SERVERS_FILE.',
-  ),
-  setting('agent.model.follower', declaredModel, null, 'The same for followers.'),
-  setting(
-    'agent.model.type.*',
-    declaredModel,
-    null,
-    'The same for one incident type, for leaders and followers alike.',
-  ),
-  setting('agent.tools.*', names, null, 'Comma-separated tools offered for this type; all when not set.'),
-  setting('agent.leader_wait', whole(0, 86_400), '300', 'Seconds followers wait while their leader awaits approval.'),
-  setting(
-    'agent.time_budget',
-    whole(10, 86_400),
-    '1800',
-    'Seconds of work per investigation; waiting for approval is not counted.',
-  ),
-  setting('agent.token_budget', whole(1_000, 100_000_000), '400000', 'Tokens per investigation.'),
-  setting(
-    'agent.prices',
-    prices,
-    '',
-    'Dollars per million tokens in and out, over the shipped list prices: `model = in / out`, several separated by a semicolon; `*` at the end fits any rest, and `model = 0` costs nothing.',
-  ),
-  setting(
-    'agent.budget_day',
-    dollars,
-    null,
-    'Dollars that models may cost a day (UTC). Notices at 80 and 100 %; then nothing is investigated until the day ends. Unset: no cap.',
-  ),
-  setting('agent.budget_month', dollars, null, 'The same for a month (UTC).'),
-  setting(
-    'agent.investigate',
-    investigateFilter,
-    'all',
-    'Which incidents are investigated unasked: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab.',
-  ),
-  setting('agent.investigate.*', investigateFilter, 'all', 'The same for one incident type.'),
-  setting('alert.quiet', whole(0, 86_400), '120', 'Seconds without an alert before an incident may close as over.'),
-  setting('alert.settle', whole(1, 604_800), '900', 'Seconds a firing alert gets to end after a repair.'),
-  setting('alert.settle.*', whole(1, 604_800), '900', 'The same for one incident type.'),
-  setting(
-    'alert.settle_max',
-    whole(1, 2_592_000),
-    '14400',
-    'Seconds after a repair at which an alert that still fires is escalated.',
-  ),
-  setting('alert.settle_max.*', whole(1, 2_592_000), '14400', 'The same for one incident type.'),
-  setting(
-    'alert.resource_labels',
-    resourceRules,
-    '',
-    'Which resource a label of this site names: `label=pattern -> kind:id`, several separated by a semicolon.',
-  ),
-  setting(
-    'change.resource_labels',
-    resourceRules,
-    '',
-    'Which resource a change is about: `label=pattern -> kind:id`, several separated by a semicolon. Every rule that fits counts.',
-  ),
-  setting(
-    'change.github_secret',
-    senderSecret,
-    null,
-    'The secret of webhooks of GitHub. With it each of their deliveries has to be signed, and needs no token.',
-    { secret: true },
-  ),
-  setting(
-    'change.gitlab_token',
-    senderSecret,
-    null,
-    'The secret token of webhooks of GitLab. With it each of their deliveries has to carry it, and needs no other.',
-    { secret: true },
-  ),
-  setting(
-    'alert.heartbeats',
-    names,
-    'Watchdog, DeadMansSwitch',
-    'Names of alerts that always fire: they open no incident, their silence does.',
-  ),
-  setting(
-    'alert.heartbeat_silence',
-    whole(60, 2_592_000),
-    null,
-    'Seconds without a heartbeat before it counts as stopped. Unset: twice the longest gap so far, from the third sight on.',
-  ),
-  setting(
-    'alert.stale',
-    whole(60, 2_592_000),
-    '86400',
-    'Seconds without a repeat before an alert of a sender without ends counts as unknown.',
-  ),
-  setting(
-    'alert.ends.*',
-    yesNo,
-    null,
-    'Whether this sender (alertmanager, generic) says when an alert ends: yes or no.',
-  ),
-  setting(
-    'escalation.remind',
-    whole(10, 2_592_000),
-    '14400',
-    'Seconds between two digests of what people have and still fires.',
-  ),
-  setting(
-    'owner.lapse',
-    whole(60, 2_592_000),
-    '43200',
-    'Seconds after the last act of the person who took an incident before it is given back.',
-  ),
-  setting('agent.paused', flag, 'false', 'No new claims and no writes; reads go on.'),
-  setting(
-    'approval.expiry.*',
-    whole(1, maximumExpirySeconds),
-    String(defaultExpirySeconds),
-    'Seconds a person may take to decide about this tool. Unset, a command on a device has 1800: its rehearsal ages.',
-  ),
-  setting(
-    'approval.risk.*',
-    z.enum(['medium', 'high', 'critical']),
-    null,
-    'Raises the risk class of this tool; a lower class than its own has no effect.',
-  ),
-  setting(
-    'approval.required.*',
-    whole(1, 5),
-    '1',
-    'People who must agree to this tool, if more than its risk asks for.',
-  ),
-  setting('webhook.critical.url', httpUrl, null, 'Where to post when a critical incident is created.'),
-  setting('webhook.critical.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
-  setting('webhook.critical.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
+  setting('agent.tools.*', names, null, {
+    label: 'Tools offered, by type',
+    description: 'Comma-separated tools offered for this type; all when not set.',
+  }),
+  setting('agent.system_prompt', prompt, null, {
+    label: 'System prompt',
+    description: 'Replaces the system prompt; constraints and protocol are still appended.',
+  }),
+  setting('agent.system_prompt.*', prompt, null, {
+    label: 'System prompt, by type',
+    description: 'The same for one incident type.',
+  }),
+]
+
+const modelSettings = [
+  setting('agent.model.leader', declaredModel, null, {
+    label: 'Model of leaders',
+    description: 'The model that leaders are given to, by its name in LLM_SERVERS_FILE.',
+  }),
+  setting('agent.model.follower', declaredModel, null, {
+    label: 'Model of followers',
+    description: 'The same for followers.',
+  }),
+  setting('agent.model.type.*', declaredModel, null, {
+    label: 'Model, by type',
+    description: 'The same for one incident type, for leaders and followers alike.',
+  }),
+]
+
+const budgetSettings = [
+  setting('agent.time_budget', seconds(10, 86_400), '1800', {
+    label: 'Time of an investigation',
+    description: 'Seconds of work per investigation; waiting for approval is not counted.',
+  }),
+  setting('agent.token_budget', whole(1_000, 100_000_000, 'tokens'), '400000', {
+    label: 'Tokens of an investigation',
+    description: 'Tokens per investigation.',
+  }),
+  setting('agent.budget_day', dollars, null, {
+    label: 'Cap of a day',
+    description:
+      'Dollars that models may cost a day (UTC). Notices at 80 and 100 %; then nothing is investigated until the day ends. Unset: no cap.',
+  }),
+  setting('agent.budget_month', dollars, null, { label: 'Cap of a month', description: 'The same for a month (UTC).' }),
+  setting('agent.prices', prices, '', {
+    label: 'Prices of models',
+    description:
+      'Dollars per million tokens in and out, over the shipped list prices: `model = in / out`, several separated by a semicolon; `*` at the end fits any rest, and `model = 0` costs nothing.',
+  }),
+]
+
+const approvalsSettings = [
+  setting('approval.expiry.*', seconds(1, maximumExpirySeconds), String(defaultExpirySeconds), {
+    label: 'Time to decide, by tool',
+    description:
+      'Seconds a person may take to decide about this tool. Unset, a command on a device has 1800: its rehearsal ages.',
+  }),
+  setting('approval.risk.*', oneOf(['medium', 'high', 'critical']), null, {
+    label: 'Least risk class, by tool',
+    description: 'Raises the risk class of this tool; a lower class than its own has no effect.',
+  }),
+  setting('approval.required.*', whole(1, 5, 'people'), '1', {
+    label: 'Approvals required, by tool',
+    description: 'People who must agree to this tool, if more than its risk asks for.',
+  }),
+]
+
+const alertsSettings = [
+  setting('alert.quiet', seconds(0, 86_400), '120', {
+    label: 'Quiet before an incident closes',
+    description: 'Seconds without an alert before an incident may close as over.',
+  }),
+  setting('alert.settle', seconds(1, 604_800), '900', {
+    label: 'Time to end after a repair',
+    description: 'Seconds a firing alert gets to end after a repair.',
+  }),
+  setting('alert.settle.*', seconds(1, 604_800), '900', {
+    label: 'Time to end after a repair, by type',
+    description: 'The same for one incident type.',
+  }),
+  setting('alert.settle_max', seconds(1, 2_592_000), '14400', {
+    label: 'Longest firing after a repair',
+    description: 'Seconds after a repair at which an alert that still fires is escalated.',
+  }),
+  setting('alert.settle_max.*', seconds(1, 2_592_000), '14400', {
+    label: 'Longest firing after a repair, by type',
+    description: 'The same for one incident type.',
+  }),
+  setting('alert.stale', seconds(60, 2_592_000), '86400', {
+    label: 'Unknown without a repeat',
+    description: 'Seconds without a repeat before an alert of a sender without ends counts as unknown.',
+  }),
+  setting('alert.ends.*', yesNo, null, {
+    label: 'Sends ends of alerts, by sender',
+    description: 'Whether this sender (alertmanager, generic) says when an alert ends: yes or no.',
+  }),
+  setting('alert.heartbeats', names, 'Watchdog, DeadMansSwitch', {
+    label: 'Heartbeats',
+    description: 'Names of alerts that always fire: they open no incident, their silence does.',
+  }),
+  setting('alert.heartbeat_silence', seconds(60, 2_592_000), null, {
+    label: 'Silence of a heartbeat',
+    description:
+      'Seconds without a heartbeat before it counts as stopped. Unset: twice the longest gap so far, from the third sight on.',
+  }),
+  setting('alert.resource_labels', resourceRules, '', {
+    label: 'Resource of an alert',
+    description:
+      'Which resource a label of this site names: `label=pattern -> kind:id`, several separated by a semicolon.',
+  }),
+]
+
+const changesSettings = [
+  setting('change.resource_labels', resourceRules, '', {
+    label: 'Resource of a change',
+    description:
+      'Which resource a change is about: `label=pattern -> kind:id`, several separated by a semicolon. Every rule that fits counts.',
+  }),
+  setting('change.github_secret', senderSecret, null, {
+    label: 'Secret of GitHub',
+    description:
+      'The secret of webhooks of GitHub. With it each of their deliveries has to be signed, and needs no token.',
     secret: true,
   }),
-  setting('webhook.approval.url', httpUrl, null, 'Where to post when a person is asked, and reminded.'),
-  setting('webhook.approval.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
-  setting('webhook.approval.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
-    secret: true,
-  }),
-  setting(
-    'webhook.resolved.url',
-    httpUrl,
-    null,
-    'Where to post when an incident is resolved, and what its alert did after.',
-  ),
-  setting('webhook.resolved.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
-  setting('webhook.resolved.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
-    secret: true,
-  }),
-  setting('webhook.escalated.url', httpUrl, null, 'Where to post when an incident is escalated.'),
-  setting('webhook.escalated.template', z.enum(webhookTemplates), 'generic', 'Shape of that post.'),
-  setting('webhook.escalated.secret', webhookSecret, null, 'Signs it by Standard Webhooks.', {
+  setting('change.gitlab_token', senderSecret, null, {
+    label: 'Token of GitLab',
+    description:
+      'The secret token of webhooks of GitLab. With it each of their deliveries has to carry it, and needs no other.',
     secret: true,
   }),
 ]
+
+/** The three settings of a webhook. */
+const webhook = (name: string, when: string, description: string) => [
+  setting(`webhook.${name}.url`, httpUrl, null, { label: `Webhook, ${when}`, description }),
+  setting(`webhook.${name}.template`, oneOf(webhookTemplates), 'generic', {
+    label: `Shape, ${when}`,
+    description: 'Shape of that post.',
+  }),
+  setting(`webhook.${name}.secret`, webhookSecret, null, {
+    label: `Signing secret, ${when}`,
+    description: 'Signs it by Standard Webhooks.',
+    secret: true,
+  }),
+]
+
+const notificationsSettings = [
+  setting('escalation.remind', seconds(10, 2_592_000), '14400', {
+    label: 'Between two digests',
+    description: 'Seconds between two digests of what people have and still fires.',
+  }),
+  setting('owner.lapse', seconds(60, 2_592_000), '43200', {
+    label: 'Owner without an act',
+    description: 'Seconds after the last act of the person who took an incident before it is given back.',
+  }),
+  ...webhook('critical', 'critical incident', 'Where to post when a critical incident is created.'),
+  ...webhook('approval', 'approval requested', 'Where to post when a person is asked, and reminded.'),
+  ...webhook('resolved', 'resolved', 'Where to post when an incident is resolved, and what its alert did after.'),
+  ...webhook('escalated', 'escalated', 'Where to post when an incident is escalated.'),
+]
+
+const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
+  Agent: agentSettings,
+  Model: modelSettings,
+  Budget: budgetSettings,
+  Approvals: approvalsSettings,
+  Alerts: alertsSettings,
+  Changes: changesSettings,
+  Notifications: notificationsSettings,
+}
+
+/**
+ * Every key of `platform_config` by section, with the schema that parses its text, and its default. Keys ending in `.*` stand for a
+ * family. A key that is not here is refused by the API; one that plain SQL put there is listed as unknown and has no effect.
+ */
+export const settings: Setting[] = settingSections.flatMap((section) =>
+  listed[section].map((each) => ({ ...each, section })),
+)
 
 /** The setting a key belongs to: the exact one first, then its family; null when there is none. */
 export function settingOf(key: string): Setting | null {

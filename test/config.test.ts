@@ -13,7 +13,8 @@ import {
   slackSettings,
   temporalSettings,
 } from '../config.ts'
-import { settings } from '../domain/setting.ts'
+import { formatWithUnit } from '../domain/format.ts'
+import { settingSections, settings } from '../domain/setting.ts'
 import { newAuthority } from './support/temporal-proxy.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
@@ -308,4 +309,29 @@ test('models are declared in a file, with their keys by reference; the default i
     expect(problems.join('\n')).toMatch(fault)
     expect(problems.join('\n')).not.toMatch(/sk-|pass@/)
   }
+})
+
+test('every setting says what it is in a few words, in which section, and what its number counts', () => {
+  for (const { key, label, section, unit, schema, description } of settings) {
+    const takesNumber = ['1', '60', '1000', '2000'].some((text) => typeof schema.safeParse(text).data === 'number')
+    expect([key, unit !== null]).toEqual([key, takesNumber])
+    expect([key, label]).toEqual([key, expect.stringMatching(/^[A-Z].{3,40}$/)])
+    expect([key, description]).toEqual([key, expect.stringMatching(/\.$/)])
+    expect(settingSections).toContain(section)
+  }
+  expect(new Set(settings.map(({ label }) => label)).size).toBe(settings.length)
+  expect([...new Set(settings.map(({ section }) => section))]).toEqual([...settingSections])
+})
+
+test.each([
+  [600, 's', '600 s (10 min)'],
+  ['43200', 's', '43,200 s (12 h)'],
+  [60, 's', '60 s'],
+  [25, '$', '$25'],
+  ['2.50', '$', '$2.50'],
+  [400_000, 'tokens', '400,000 tokens'],
+  [1, 'people', '1 person'],
+  ['ten', 'turns', 'ten'],
+])('%p counted in %s is shown as %s', (value, unit, shown) => {
+  expect(formatWithUnit(value, unit)).toBe(shown)
 })

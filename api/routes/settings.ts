@@ -49,7 +49,8 @@ function declareListSettings(router: Router, deps: ApiDeps): void {
     permission: 'read_config',
     tag,
     summary: 'What is set, and what can be',
-    description: 'Secrets are masked. A key that no setting knows is listed with its problem and has no effect.',
+    description:
+      'Secrets are masked. Settings come by section, each with a label and what its number counts. A key that no setting knows is listed with its problem and has no effect.',
     answer: pageOf(storedSetting).extend({
       settings: z.array(settingDescription),
     }),
@@ -59,6 +60,9 @@ function declareListSettings(router: Router, deps: ApiDeps): void {
       settings: [
         {
           key: 'agent.max_turns',
+          section: 'Agent',
+          label: 'Turns of an investigation',
+          unit: 'turns',
           description: 'Turns before an investigation escalates.',
           default: '10',
           environment: 'LLM_MAX_TURNS',
@@ -70,8 +74,11 @@ function declareListSettings(router: Router, deps: ApiDeps): void {
       return {
         items: (await configRows(scope)).map((row) => shown(row, environment)),
         nextCursor: null,
-        settings: settings.map(({ key, description, fallback, environment, secret }) => ({
+        settings: settings.map(({ key, section, label, unit, description, fallback, environment, secret }) => ({
           key,
+          section,
+          label,
+          unit,
           description,
           default: fallback,
           environment,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { formatWithUnit } from '../../domain/format.ts'
 import { parseSetting, settingOf } from '../../domain/setting.ts'
 import { type SettingRevision, settingRevision } from '../../domain/setting-row.ts'
 import { type ApiClient, CommandFailed, listAll } from '../api.ts'
@@ -94,7 +95,7 @@ function addListCommand(parent: Command): void {
       const row = (name: string, source: string, value: unknown, problem?: string | null) => [
         inert(name),
         inert(source),
-        inert(`${formatValue(value)}${problem ? `  ! ${problem}` : ''}`),
+        inert(`${formatCounted(name, value)}${problem ? `  ! ${problem}` : ''}`),
       ]
       const names = new Set(settings.map(({ name }) => name))
       const stored = await listStoredSettings(api)
@@ -110,6 +111,13 @@ function addListCommand(parent: Command): void {
       ]
       print(formatTable(['NAME', 'SOURCE', 'VALUE'], rows, 2))
     })
+}
+
+/** A number with what it counts; anything else as it is. */
+function formatCounted(name: string, value: unknown): string {
+  const unit = (settingOf(name.replace('*', 'any')) ?? settingOf(`${name}.any`))?.unit
+  const isCounted = unit && (typeof value === 'number' || typeof value === 'string')
+  return isCounted ? formatWithUnit(value, unit) : formatValue(value)
 }
 
 const revision = settingRevision.loose()

@@ -8,6 +8,8 @@ import { Inert } from '../markdown.tsx'
 import { Failed } from '../page-frame.tsx'
 import { invalidateSettings, type Setting } from './query.ts'
 
+const unitWords: Record<string, string> = { s: 'in seconds', $: 'in dollars' }
+
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
 export function Edit({ setting, refused }: { setting: Setting; refused: string | null }) {
   const { name, stored, secret } = setting
@@ -41,7 +43,7 @@ export function Edit({ setting, refused }: { setting: Setting; refused: string |
         {setting.family && <PartField setting={setting} part={part} onChange={setPart} />}
         <TextArea
           id={`edit-${name}-value`}
-          label="Value"
+          label={`Value${setting.unit ? `, ${unitWords[setting.unit] ?? setting.unit}` : ''}`}
           className="mono"
           rows={name.endsWith('system_prompt') ? 10 : 1}
           required

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
-import { truncate } from '../../domain/format.ts'
+import { formatWithUnit, truncate } from '../../domain/format.ts'
 import type { StoredSetting } from '../../domain/setting-row.ts'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert } from '../markdown.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
 import { go, type Place, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../sign-in.tsx'
@@ -32,15 +32,26 @@ export function ConfigPage({ title }: { title: string }) {
       {refused && <p className="said">{refused} You can read everything here.</p>}
       {error && <Failed error={error} again={() => void Promise.all([config.refetch(), effective.refetch()])} />}
       {!settings && !error && <Loading what="the configuration" />}
-      {settings && (
-        <div className="sheet">
-          <ul className="things">
-            {settings.map((setting) => (
-              <SettingRow key={setting.name} setting={setting} refused={refused} isTarget={setting.name === target} />
-            ))}
-          </ul>
-        </div>
-      )}
+      {settings &&
+        sectionsOf(settings).map((section) => (
+          <section key={section} className="stack tight" aria-labelledby={`section-${section}`}>
+            <h2 id={`section-${section}`}>{section}</h2>
+            <div className="sheet">
+              <ul className="things">
+                {settings
+                  .filter((setting) => setting.section === section)
+                  .map((setting) => (
+                    <SettingRow
+                      key={setting.name}
+                      setting={setting}
+                      refused={refused}
+                      isTarget={setting.name === target}
+                    />
+                  ))}
+              </ul>
+            </div>
+          </section>
+        ))}
       {unknown.length > 0 && (
         <section className="stack tight">
           <h2>Stored, but unknown</h2>
@@ -58,6 +69,11 @@ export function ConfigPage({ title }: { title: string }) {
       )}
     </>
   )
+}
+
+/** In the order in which the API lists them. */
+function sectionsOf(settings: Setting[]): string[] {
+  return [...new Set(settings.map(({ section }) => section))]
 }
 
 const sources = {
@@ -94,32 +110,41 @@ function TypeForm({ place, type }: { place: Place; type: string }) {
 }
 
 function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused: string | null; isTarget: boolean }) {
-  const { name, description, effective, stored, environment, locked } = setting
+  const { name, label, unit, description, effective, stored, environment, locked, fallback } = setting
   const [open, setOpen] = useState(isTarget)
   const why = locked ? `${environment} is set in the environment, which decides.` : refused
   const parts = stored.filter(({ key }) => key !== name)
   const own = stored.find(({ key }) => key === name)
+  const inForce = effective?.value ?? fallback
   return (
     <li id={name} aria-current={isTarget ? 'true' : undefined}>
       <div className="setting">
         <div>
-          <code className="strong wraps">
-            <Inert text={name} />
-            {!setting.single && <span className="soft">.…</span>}
-          </code>
-          <p className="soft small">
+          <strong>{label}</strong>
+          <div>
+            <code className="soft small wraps">
+              <Inert text={name} />
+              {!setting.single && '.…'}
+            </code>
+          </div>
+          <p className="small">
             <Inert text={description} />
           </p>
         </div>
         <div className="wraps">
-          <Value value={effective?.value ?? setting.fallback} />
+          <Value value={inForce} unit={unit} />
+          {fallback && effective && effective.source !== 'default' && (
+            <p className="soft small">
+              default <Value value={fallback} unit={unit} />
+            </p>
+          )}
           {effective?.problem && <p className="tone-critical small">Passed over: {effective.problem}</p>}
           {parts.map((part) => (
             <p key={part.key} className="small">
               <code>
                 <Inert text={part.key.slice(name.length + 1)} />
               </code>{' '}
-              <Value value={part.value} />
+              <Value value={part.value} unit={unit} />
               {part.problem && <span className="tone-critical"> no effect: {part.problem}</span>}
             </p>
           ))}
@@ -131,7 +156,7 @@ function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused:
         </div>
         <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? 'Close' : 'Change'}
-          <span className="visually-hidden"> {inertText(name)}</span>
+          <span className="visually-hidden"> {label}</span>
         </button>
       </div>
       {open && (
@@ -144,8 +169,10 @@ function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused:
   )
 }
 
-function Value({ value }: { value: unknown }) {
+function Value({ value, unit }: { value: unknown; unit: string | null }) {
   if (value === null || value === undefined || value === '') return <span className="soft">not set</span>
+  if (unit !== null && (typeof value === 'number' || typeof value === 'string'))
+    return <Inert text={formatWithUnit(value, unit)} />
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
   return (
     <span className="mono">

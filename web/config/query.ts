@@ -5,6 +5,9 @@ import { ask, type Page, queryClient } from '../api.ts'
 /** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
 export type Setting = {
   name: string
+  section: string
+  label: string
+  unit: string | null
   description: string
   environment: string | null
   secret: boolean
@@ -56,6 +59,9 @@ function toSettings(
     const inForce = effective.find((each) => each.name === name) ?? null
     byName.set(name, {
       name,
+      section: known.section,
+      label: known.label,
+      unit: known.unit,
       description: known.description,
       environment: known.environment,
       secret: known.secret,

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import { parseInvestigateFilter } from './admission.ts'
+import { parseResourceRules } from './explained-alert.ts'
+import { parsePrices } from './price.ts'
+
+/** What a number of a setting counts; shown beside it. */
+export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people'] as const
+export type SettingUnit = (typeof settingUnits)[number]
+
+/** What a setting may hold: the schema that parses its text, and what a number of it counts. A number without a unit is no kind. */
+export type SettingKind = { schema: z.ZodType; unit: SettingUnit | null }
+
+export const whole = (minimum: number, maximum: number, unit: SettingUnit): SettingKind => ({
+  schema: z.coerce.number().int().min(minimum).max(maximum),
+  unit,
+})
+
+export const dollars: SettingKind = {
+  schema: z
+    .string()
+    .regex(/^\d{1,7}(\.\d{1,2})?$/, 'takes dollars such as 25 or 2.50')
+    .transform(Number),
+  unit: '$',
+}
+
+const plain = (schema: z.ZodType): SettingKind => ({ schema, unit: null })
+
+/** A text whose parser says why it takes none. */
+const parsedBy = <Value>(parse: (text: string) => { ok: true; value: Value } | { ok: false; reason: string }) =>
+  plain(
+    z.string().transform((text, context) => {
+      const parsed = parse(text)
+      if (parsed.ok) return parsed.value
+      context.addIssue({ code: 'custom', message: parsed.reason })
+      return z.NEVER
+    }),
+  )
+
+export const investigateFilter = parsedBy((text) => {
+  const parsed = parseInvestigateFilter(text)
+  return parsed.ok ? { ok: true, value: parsed.filter } : parsed
+})
+export const resourceRules = parsedBy((text) => {
+  const parsed = parseResourceRules(text)
+  return parsed.ok ? { ok: true, value: parsed.rules } : parsed
+})
+export const prices = parsedBy((text) => {
+  const parsed = parsePrices(text)
+  return parsed.ok ? { ok: true, value: parsed.rules } : parsed
+})
+
+export const flag = plain(z.enum(['true', 'false']).transform((text) => text === 'true'))
+export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'yes'))
+export const prompt = plain(z.string().min(1).max(20_000))
+export const oneOf = (words: readonly [string, ...string[]]) => plain(z.enum(words))
+
+/** A name of LLM_SERVERS_FILE; `default` is the model of LLM_BASE_URL. */
+export const declaredModel = plain(
+  z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes a name that LLM_SERVERS_FILE declares, or default'),
+)
+
+export const names = plain(
+  z.string().transform((text) =>
+    text
+      .split(',')
+      .map((name) => name.trim())
+      .filter(Boolean),
+  ),
+)
+
+export const httpUrl = plain(z.url({ protocol: /^https?$/ }))
+
+/** Standard Webhooks: `whsec_` and at least 24 bytes in base64. */
+export const webhookSecret = plain(
+  z.string().regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64'),
+)
+
+/** What a sender of webhooks and this server share. Visible ASCII, since it travels in a header or is typed into a form. */
+export const senderSecret = plain(z.string().regex(/^[\x21-\x7e]{16,200}$/, 'takes 16 to 200 visible ASCII characters'))
