@@ -80,6 +80,7 @@ export type ApiOptions = {
   runs?: Runs
   log?: Logger
   environment?: EnvironmentDefaults
+  variables?: ApiDeps['variables']
   publicUrl?: string | null
   oidc?: Oidc | null
   slack?: SlackClient | null
@@ -156,6 +157,7 @@ export function createApi(options: ApiOptions): Api {
     metrics: createMetrics(db),
     log,
     environment: options.environment ?? {},
+    variables: options.variables ?? [],
     publicUrl: options.publicUrl ?? null,
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,

@@ -7,6 +7,7 @@ import type { EnvironmentDefaults } from '../db/settings.ts'
 import { declareTargets, listSources } from '../db/sources.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import type { Principal } from '../domain/operator.ts'
+import type { EnvironmentVariable } from '../domain/setting-row.ts'
 import type { Source } from '../domain/source.ts'
 import { siblingKey } from '../domain/step-key.ts'
 import type { EffectDeps } from '../effects/effect.ts'
@@ -25,6 +26,8 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   metrics: Metrics
   /** Defaults of settings that the environment sets, by the name of the variable. */
   environment: EnvironmentDefaults
+  /** What this process was given, without secrets. */
+  variables: readonly EnvironmentVariable[]
   /** The address of this server for people, where it differs from the requests' own: behind a proxy that ends TLS. */
   publicUrl: string | null
   /** Temporal's own pages, for links to a run. */

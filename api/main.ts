@@ -6,6 +6,7 @@ import pino from 'pino'
 import { baseUrlOf, serverName } from '../clients/model.ts'
 import { createOidc } from '../clients/oidc.ts'
 import { connectionOptions, troubleWith } from '../clients/temporal/trouble.ts'
+import { listEnvironment } from '../config/environment.ts'
 import {
   givenDefaults,
   knowledgeSettings,
@@ -74,6 +75,7 @@ const { app, deps } = createApi({
   runs: temporalRuns(client, log),
   log,
   environment: givenDefaults(),
+  variables: listEnvironment(process.env),
   publicUrl: config.PUBLIC_URL ?? null,
   oidc: provider && createOidc(provider),
   slack: workspace && createSlackClient(workspace),

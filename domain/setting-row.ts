@@ -34,6 +34,26 @@ export const settingDescription = z.object({
 })
 export type SettingDescription = z.infer<typeof settingDescription>
 
+/** A variable of the environment of the API process. `value`: null for a secret, whatever it holds, and where there is none. */
+export const environmentVariable = z.object({
+  name: z.string(),
+  group: z.string(),
+  description: z.string(),
+  secret: z.boolean(),
+  state: z.enum(['set', 'default', 'not_set']),
+  value: z.string().nullable(),
+})
+export type EnvironmentVariable = z.infer<typeof environmentVariable>
+
+/** What a receiver did with a test message. `said`: the beginning of its answer. */
+export const webhookTest = z.object({
+  outcome: z.enum(['sent', 'retry', 'drop']),
+  status: z.number().int().nullable(),
+  detail: z.string(),
+  said: z.string(),
+})
+export type WebhookTest = z.infer<typeof webhookTest>
+
 export const settingInForce = z.object({
   name: z.string(),
   key: z.string(),

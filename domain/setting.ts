@@ -21,9 +21,7 @@ import {
 } from './setting-value.ts'
 
 /** Where a setting stands on the page, in the page's order. */
-export const settingSections = [
-  ...(['Agent', 'Model', 'Budget', 'Approvals', 'Alerts', 'Changes', 'Notifications'] as const),
-]
+export const settingSections = ['Agent', 'Model', 'Budget', 'Approvals', 'Alerts', 'Changes', 'Notifications'] as const
 export type SettingSection = (typeof settingSections)[number]
 
 export type Setting = {
@@ -46,10 +44,13 @@ export type Setting = {
 type Said = { label: string; description: string; secret?: boolean; environment?: string }
 
 const setting = (key: string, kind: SettingKind, fallback: string | null, said: Said): Omit<Setting, 'section'> => ({
-  ...{ secret: false, environment: null, ...said, ...kind },
+  ...kind,
+  ...said,
   key,
   family: key.endsWith('.*'),
   fallback,
+  secret: said.secret ?? false,
+  environment: said.environment ?? null,
 })
 
 const seconds = (minimum: number, maximum: number) => whole(minimum, maximum, 's')
@@ -229,8 +230,12 @@ const changesSettings = [
   }),
 ]
 
+/** What each webhook is posted for. */
+export const webhookNames = ['critical', 'approval', 'resolved', 'escalated'] as const
+export type WebhookName = (typeof webhookNames)[number]
+
 /** The three settings of a webhook. */
-const webhook = (name: string, when: string, description: string) => [
+const webhook = (name: WebhookName, when: string, description: string) => [
   setting(`webhook.${name}.url`, httpUrl, null, { label: `Webhook, ${when}`, description }),
   setting(`webhook.${name}.template`, oneOf(webhookTemplates), 'generic', {
     label: `Shape, ${when}`,

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { listEnvironment, withoutCredentials } from '../config/environment.ts'
 import {
   type ConfigError,
   modelsOf,
@@ -334,4 +335,34 @@ test.each([
   ['ten', 'turns', 'ten'],
 ])('%p counted in %s is shown as %s', (value, unit, shown) => {
   expect(formatWithUnit(value, unit)).toBe(shown)
+})
+
+test('of the environment every variable is listed with its description, and of a secret only that it is set', () => {
+  const marker = 'MARKER0123456789'
+  const given = Object.fromEntries(secrets.map((name) => [name, `postgresql://u:${marker}@db/x`]))
+  const files = Object.fromEntries(secrets.map((name) => [`${name}_FILE`, `/run/${marker}/key`]))
+  const addresses = { LLM_BASE_URL: `https://u:${marker}@llm.example.com/v1?api-key=${marker}`, LLM_MAX_TURNS: '12' }
+  const all = listEnvironment({ ...given, ...addresses, TEMPORAL_TLS_CLIENT_CERT_DATA: marker })
+  expect(all.map(({ name }) => name).toSorted()).toEqual([...settingNames].toSorted())
+  for (const { name, description } of all) expect([name, description.length > 10]).toEqual([name, true])
+  for (const listed of [all, listEnvironment(files), listEnvironment({ ...files, ...addresses })]) {
+    expect(JSON.stringify(listed)).not.toContain('MARKER')
+    for (const name of secrets)
+      expect(listed.find((each) => each.name === name)).toMatchObject({ secret: true, state: 'set', value: null })
+  }
+  const value = (name: string) => all.find((each) => each.name === name)?.value
+  expect([value('LLM_BASE_URL'), value('LLM_MAX_TURNS')]).toEqual(['https://llm.example.com/v1?…', '12'])
+  expect(all.find(({ name }) => name === 'PORT')).toMatchObject({ state: 'default', value: '8080', group: 'Processes' })
+  expect(all.find(({ name }) => name === 'PUBLIC_URL')).toMatchObject({ state: 'not_set', value: null })
+  const none = listEnvironment({}).filter(({ secret }) => secret)
+  expect(new Set(none.map(({ state }) => state))).toEqual(new Set(['not_set']))
+})
+
+test.each([
+  ['https://a:b@pve1:8006,https://c@pve2:8006', 'https://pve1:8006,https://pve2:8006'],
+  ['https://x/?token=a,https://y/?token=b#c', 'https://x/?…,https://y/?…#c'],
+  ['https://a@b:c@host/x', 'https://host/x'],
+  ['fcm.googleapis.com,*.push.apple.com', 'fcm.googleapis.com,*.push.apple.com'],
+])('the address %s is shown as %s', (text, shown) => {
+  expect(withoutCredentials(text)).toBe(shown)
 })

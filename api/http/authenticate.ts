@@ -131,6 +131,17 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
   throw tooMany(429, `${principal.name} tried to decide this too often.`, counted.retryAfterSeconds)
 }
 
+/** A test goes out of the house: enough for somebody who tries out a template, and too few to bother a receiver with. */
+const webhookTests: Limit = { attempts: 10, seconds: 60 }
+
+/** Counts a test message to a webhook, by whom it may be sent. */
+export async function limitWebhookTests(db: Db): Promise<void> {
+  const counted = await countAttempt(db, 'webhook-test', webhookTests)
+  if (!counted.over) return
+  const detail = `More than ${webhookTests.attempts} test messages were sent in a minute.`
+  throw tooMany(429, detail, counted.retryAfterSeconds)
+}
+
 function tooMany(status: 429 | 503, detail: string, seconds: number): Problem {
   const said = `${detail} Try again in ${seconds} seconds.`
   return new Problem(status, 'TOO_MANY_ATTEMPTS', said, { headers: { 'retry-after': String(seconds) } })

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { formatWithUnit } from '../../domain/format.ts'
-import { parseSetting, settingOf } from '../../domain/setting.ts'
-import { type SettingRevision, settingRevision } from '../../domain/setting-row.ts'
+import { z } from 'zod'
+import { formatList, formatWithUnit } from '../../domain/format.ts'
+import { parseSetting, settingOf, webhookNames } from '../../domain/setting.ts'
+import { environmentVariable, type SettingRevision, settingRevision, webhookTest } from '../../domain/setting-row.ts'
 import { type ApiClient, CommandFailed, listAll } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
 import { formatMoment, formatTable } from '../ui/table.ts'
-import { inert, print, printJson, printNote } from '../ui/terminal.ts'
+import { inert, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import {
   addDiffCommand,
   addExportCommand,
@@ -33,6 +34,8 @@ export function addConfigCommand(program: Command): void {
   addDiffCommand(parent)
   addExportCommand(parent)
   addImportCommand(parent)
+  addTestCommand(parent)
+  addEnvironmentCommand(parent)
 }
 
 function addGetCommand(parent: Command): void {
@@ -118,6 +121,56 @@ function formatCounted(name: string, value: unknown): string {
   const unit = (settingOf(name.replace('*', 'any')) ?? settingOf(`${name}.any`))?.unit
   const isCounted = unit && (typeof value === 'number' || typeof value === 'string')
   return isCounted ? formatWithUnit(value, unit) : formatValue(value)
+}
+
+const tested = webhookTest.extend({ outcome: z.string() }).loose()
+
+function addTestCommand(parent: Command): void {
+  const known = webhookNames.map((name) => `webhook.${name}`)
+  withConnectionOptions(
+    parent
+      .command('test')
+      .description('send a test message to a webhook, and say what the receiver did')
+      .argument('<webhook>', known.join(', ')),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config test webhook.critical')
+    .action(async (webhook: string, options: ConnectionOptions) => {
+      if (!known.includes(webhook)) {
+        throw new CommandFailed('usage', `${inert(webhook)} cannot be tested: ${formatList(known, 'or')} can.`)
+      }
+      const { api } = connect(options)
+      const answer = tested.parse(await api.post(`/api/v1/webhooks/${webhook.slice('webhook.'.length)}/test`))
+      if (options.json) printJson(answer)
+      else {
+        const isSent = answer.outcome === 'sent'
+        print(`${isSent ? paint('green', '✔') : paint('red', '✖')} ${webhook}: ${inert(answer.detail)}`)
+        if (answer.said) printNote(`It said: ${inert(answer.said)}`)
+      }
+      if (answer.outcome !== 'sent') throw new CommandFailed('error', '')
+    })
+}
+
+const variables = z.looseObject({ items: z.array(environmentVariable.extend({ state: z.string() }).loose()) })
+
+function addEnvironmentCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('environment')
+      .description('what the API process was started with; of secrets only whether they are set'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift config environment')
+    .action(async (options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const { items } = variables.parse(await api.get('/api/v1/config/environment'))
+      if (options.json) return printJson(items)
+      const rows = items.map(({ group, name, state, value }) => [
+        inert(group),
+        inert(name),
+        inert(state.replaceAll('_', ' ')),
+        inert(value ?? ''),
+      ])
+      print(formatTable(['PART', 'VARIABLE', 'IS', 'VALUE'], rows, 3))
+    })
 }
 
 const revision = settingRevision.loose()

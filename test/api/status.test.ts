@@ -1,6 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { Webhook } from 'standardwebhooks'
 import { createApi } from '../../api/app.ts'
+import { closeConnections } from '../../clients/http.ts'
+import { listEnvironment } from '../../config/environment.ts'
 import { append } from '../../db/append.ts'
 import { listAudit, recordAudit } from '../../db/audit.ts'
 import { openIncident } from '../../db/incidents.ts'
@@ -9,6 +12,7 @@ import { systemScope } from '../../db/scope.ts'
 import { ingestAlert } from '../../db/take-body.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import { healthApp } from '../../worker/workers.ts'
+import { startLocalServer } from '../clients/local-server.ts'
 import { allAtOnce, anAlert, claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { announced, asked } from './announced.ts'
@@ -16,7 +20,10 @@ import { useApi } from './api.ts'
 
 describe('status', () => {
   describe('config', () => {
-    const api = useApi(() => ({ environment: { LLM_MAX_TURNS: '7' } }))
+    const api = useApi(() => ({
+      environment: { LLM_MAX_TURNS: '7' },
+      variables: listEnvironment({ LLM_MAX_TURNS: '7', DATABASE_URL: 'postgresql://u:hunter2@db/x' }),
+    }))
 
     test('a value is set, takes effect, and its history tells who and why', async () => {
       const answer = await api.put('/config/agent.max_turns', { body: { value: '12', reason: 'disks need more' } })
@@ -68,6 +75,56 @@ describe('status', () => {
       for (const { status, body } of answers) {
         expect([status, body.detail]).toEqual([200, undefined])
         expect(JSON.stringify(body)).not.toContain(secret)
+      }
+    })
+
+    test('the environment in force is for admins, and says nothing of a secret but that it is set', async () => {
+      const answer = await api.get('/config/environment')
+      expect(answer.body.items).toContainEqual(expect.objectContaining({ name: 'LLM_MAX_TURNS', value: '7' }))
+      expect(answer.body.items).toContainEqual(
+        expect.objectContaining({ name: 'DATABASE_URL', secret: true, state: 'set', value: null }),
+      )
+      expect(JSON.stringify(answer.body)).not.toContain('hunter2')
+      for (const role of ['viewer', 'operator', 'approver', 'agent'] as const)
+        expect([role, (await api.get('/config/environment', { as: api.tokens[role] })).status]).toEqual([role, 403])
+    })
+
+    test('a test message goes to the stored address with its secret, and the answer is what the receiver said', async () => {
+      const receiver = await startLocalServer()
+      try {
+        const [url, secret] = [`${receiver.url}/hook/PATH`, `whsec_${Buffer.alloc(32, 7).toString('base64')}`]
+        expect((await api.post('/webhooks/approval/test')).body).toMatchObject({ code: 'NOT_SET', status: 409 })
+        await api.put('/config/webhook.approval.url', { body: { value: url } })
+        await api.put('/config/webhook.approval.secret', { body: { value: secret } })
+        receiver.play((response) => response.writeHead(200).end('thanks'))
+        expect((await api.post('/webhooks/approval/test')).body).toEqual({
+          ...{ outcome: 'sent', status: 200, detail: 'the receiver answered 200', said: 'thanks' },
+        })
+        const { body, headers } = receiver.seen.at(-1)!
+        expect(new Webhook(secret).verify(body, headers)).toMatchObject({
+          type: 'incident.notice',
+          data: { page: false, reason: 'admin sent it to see whether webhook.approval arrives.' },
+        })
+        receiver.play((response) => response.writeHead(403).end('no such channel at /hook/PATH'))
+        expect((await api.post('/webhooks/approval/test')).body).toEqual({
+          ...{ outcome: 'drop', status: 403, detail: 'the receiver answered 403', said: 'no such channel at [path]' },
+        })
+        const audit = (await api.get('/audit?what=webhook')).body.items
+        expect(audit).toMatchObject([
+          { what: 'webhook.tested', who: 'admin', subject: 'webhook.approval', detail: 'The receiver answered 403' },
+          { detail: 'The receiver answered 200' },
+        ])
+        for (const role of ['viewer', 'approver', 'agent'] as const)
+          expect((await api.post('/webhooks/approval/test', { as: api.tokens[role] })).status).toBe(403)
+        receiver.play((response) => response.writeHead(204).end())
+        const statuses: number[] = []
+        for (let at = 0; at < 10; at++) statuses.push((await api.post('/webhooks/approval/test')).status)
+        expect(statuses.slice(0, 8)).toEqual(Array(8).fill(200))
+        expect(statuses.slice(8)).toEqual([429, 429])
+        expect(receiver.seen.length).toBe(10)
+      } finally {
+        await closeConnections()
+        await receiver.close()
       }
     })
 

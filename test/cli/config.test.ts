@@ -10,6 +10,7 @@ import { systemScope } from '../../db/scope.ts'
 import { importSource } from '../../domain/registry.ts'
 import { parseJobs } from '../../effects/jobs/jobs.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'
+import { startLocalServer } from '../clients/local-server.ts'
 import { openedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { harmfulIn, runCli, useServedApi } from './run-cli.ts'
@@ -154,6 +155,25 @@ describe('config', () => {
           .where('key', '=', 'webhook.critical.secret')
           .execute(),
       ).toEqual([{ value: secret }])
+    })
+
+    test('a test message is sent to a webhook that has an address, and the exit says whether it arrived', async () => {
+      const unknown = await run(['test', 'webhook.other'])
+      expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('webhook.critical, webhook.approval')])
+      expect((await run(['test', 'webhook.resolved'])).stderr).toContain('webhook.resolved.url is not set')
+      const receiver = await startLocalServer()
+      try {
+        await run(['set', 'webhook.resolved.url', `${receiver.url}/hook`])
+        receiver.play((response) => response.writeHead(200).end('\u001b[31mthanks'))
+        const sent = await run(['test', 'webhook.resolved'])
+        expect([sent.code, sent.stdout]).toEqual([0, expect.stringContaining('the receiver answered 200')])
+        expect(harmfulIn(sent.stdout + sent.stderr)).toBeNull()
+        receiver.play((response) => response.writeHead(404).end())
+        const refused = await run(['test', 'webhook.resolved'])
+        expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('the receiver answered 404')])
+      } finally {
+        await receiver.close()
+      }
     })
 
     test('a change can be looked up and taken back, which is a change of its own', async () => {

@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { truncate } from '../../domain/format.ts'
 import { ask } from '../api.ts'
+import { CopyCommand } from '../copy.tsx'
 import { type Line, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
 import { Inert } from '../markdown.tsx'
@@ -62,9 +63,26 @@ export function Edit({ setting, refused }: { setting: Setting; refused: string |
           <button type="submit">Save</button>
           <span role="status">{isSuccess && 'Saved: it holds from the next cycle on.'}</span>
         </div>
+        {!secret && (
+          <details>
+            <summary>As a command</summary>
+            <CopyCommand command={toCommand(key, value, reason)} label="the command" />
+          </details>
+        )}
       </fieldset>
     </form>
   )
+}
+
+/** What does the same on a terminal. */
+function toCommand(key: string, value: string, reason: string): string {
+  const because = reason.trim() ? ` --reason ${quote(reason.trim())}` : ''
+  return `nightshift config set ${key} ${quote(value)}${because}`
+}
+
+/** As a shell takes a text for one word. */
+function quote(text: string): string {
+  return /^[\w.:/@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 type PartProps = { setting: Setting; part: string; onChange(part: string): void }

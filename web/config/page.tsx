@@ -7,8 +7,10 @@ import { go, type Place, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../sign-in.tsx'
 import { formatMoment } from '../time.ts'
 import { Edit } from './edit.tsx'
+import { Environment } from './environment.tsx'
 import { History } from './history.tsx'
 import { type Setting, useSettings } from './query.ts'
+import { TestModel, TestWebhook } from './tests.tsx'
 
 /** Every setting as it is in force, where that comes from, and how to change it. */
 export function ConfigPage({ title }: { title: string }) {
@@ -36,6 +38,7 @@ export function ConfigPage({ title }: { title: string }) {
         sectionsOf(settings).map((section) => (
           <section key={section} className="stack tight" aria-labelledby={`section-${section}`}>
             <h2 id={`section-${section}`}>{section}</h2>
+            {section === 'Model' && <TestModel />}
             <div className="sheet">
               <ul className="things">
                 {settings
@@ -52,6 +55,7 @@ export function ConfigPage({ title }: { title: string }) {
             </div>
           </section>
         ))}
+      {settings && <Environment refused={refused} />}
       {unknown.length > 0 && (
         <section className="stack tight">
           <h2>Stored, but unknown</h2>
@@ -161,7 +165,12 @@ function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused:
       </div>
       {open && (
         <div className="two">
-          <Edit setting={setting} refused={why} />
+          <div className="stack">
+            <Edit setting={setting} refused={why} />
+            {/^webhook\..*\.url$/.test(name) && (
+              <TestWebhook setting={name} refused={own ? refused : 'Set an address first.'} />
+            )}
+          </div>
           <History setting={setting} refused={why} />
         </div>
       )}

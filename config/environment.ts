@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs'
+import type { z } from 'zod'
+import { secrets, settingNames } from '../config.ts'
+import type { EnvironmentVariable } from '../domain/setting-row.ts'
+import { agent, knowledge, platform, processes } from './agent.ts'
+import { mesh, oidc, slack } from './credentials.ts'
+import { temporal } from './temporal.ts'
+
+/** Which part of the environment belongs together, in the order in which people look for it. */
+const groups: [group: string, part: z.ZodObject][] = [
+  ['Agent and model', agent],
+  ['Processes', processes],
+  ['Temporal', temporal],
+  ['Platform and placement', platform],
+  ['Runbooks', knowledge],
+  ['Sign-in through a provider', oidc],
+  ['Slack', slack],
+  ['Devices', mesh],
+]
+
+const isSecret = (name: string): boolean => (secrets as readonly string[]).includes(name)
+
+/** Texts of several lines that no page has to show: certificates, and a key that somebody put into the wrong one. */
+const isMaterial = (name: string): boolean => name.endsWith('_DATA')
+
+/**
+ * Every variable that a process is configured by, with what this one was given. A secret is `set` or not, and nothing else of it is said:
+ * neither how long it is nor which file it came from. Addresses lose their credentials and their query. `text`: the page of the
+ * documentation that describes each.
+ */
+export function listEnvironment(
+  environment: Record<string, string | undefined>,
+  text = readFileSync(new URL('../docs/reference/configuration.md', import.meta.url), 'utf8'),
+): EnvironmentVariable[] {
+  const said = readDescriptions(text)
+  return groups.flatMap(([group, part]) =>
+    Object.entries(part.shape)
+      .filter(([name]) => settingNames.some((each) => each === name))
+      .map(([name, schema]) => {
+        const secret = isSecret(name)
+        const isHidden = secret || isMaterial(name)
+        const given = environment[name] || (secret ? environment[`${name}_FILE`] : undefined)
+        const fallback = defaultOf(schema as z.ZodType)
+        const state = given ? 'set' : fallback !== null ? 'default' : 'not_set'
+        const value = isHidden ? null : given ? withoutCredentials(given) : fallback
+        return { name, group, description: said.get(name) ?? '', secret, state, value }
+      }),
+  )
+}
+
+/** As text, as somebody would write it; null where there is none. An empty text is none. */
+function defaultOf(schema: z.ZodType): string | null {
+  const { success, data } = schema.safeParse(undefined)
+  return success && data !== undefined && data !== '' ? String(data) : null
+}
+
+/** Each address without a user, a password and a query; what is no address, or a list with other words, keeps its other words. */
+export function withoutCredentials(text: string): string {
+  return text
+    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/)[^/?#\s]*@/gi, '$1')
+    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^?#\s,]*)\?[^#\s,]*/gi, '$1?…')
+}
+
+/** The sentence of each variable in the table of the documentation, without its marks. */
+function readDescriptions(text: string): Map<string, string> {
+  const rows = text.matchAll(/^\| `([A-Z_]+)` \| .*? \| ?(.*) \|$/gm)
+  const plain = (meaning: string) => meaning.replaceAll('`', '').replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+  return new Map([...rows].map(([, name = '', meaning = '']) => [name, plain(meaning.replace(/ \(secret\)\.$/, '.'))]))
+}

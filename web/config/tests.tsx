@@ -1,0 +1,93 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { formatSpan } from '../../domain/format.ts'
+import type { WebhookTest } from '../../domain/setting-row.ts'
+import type { ModelList } from '../../domain/status.ts'
+import { describePassport } from '../../domain/status-words.ts'
+import { ask } from '../api.ts'
+import { CopyCommand } from '../copy.tsx'
+import { Inert } from '../markdown.tsx'
+import { Mark } from '../marks.tsx'
+import { Failed } from '../page-frame.tsx'
+import { useNow } from '../time.ts'
+
+/** Sends a test message to where a webhook posts, and says what the receiver did with it. */
+export function TestWebhook({ setting, refused }: { setting: string; refused: string | null }) {
+  const [, name = ''] = setting.split('.')
+  const { mutate, data, error, isPending } = useMutation({
+    mutationFn: () => ask<WebhookTest>(`/webhooks/${name}/test`, { method: 'POST' }),
+  })
+  return (
+    <div className="stack tight">
+      <div className="row">
+        <button
+          type="button"
+          disabled={refused !== null || isPending}
+          title={refused ?? undefined}
+          onClick={() => mutate()}
+        >
+          Send a test message
+          <span className="visually-hidden"> to webhook.{name}</span>
+        </button>
+        <div role="status">{refused ?? (isPending ? 'The receiver is asked…' : data && <Outcome test={data} />)}</div>
+      </div>
+      {error !== null && <Failed error={error} />}
+      <CopyCommand command={`nightshift config test webhook.${name}`} label="the command" />
+    </div>
+  )
+}
+
+const looks = {
+  sent: { shape: 'check', tone: 'good', word: 'arrived' },
+  retry: { shape: 'cross', tone: 'warning', word: 'not now' },
+  drop: { shape: 'cross', tone: 'critical', word: 'refused' },
+} as const
+
+function Outcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
+  return (
+    <span className="wraps">
+      <Mark {...looks[outcome]} />: <Inert text={detail} />
+      {said && (
+        <>
+          , and said: <code className="small">{<Inert text={said} />}</code>
+        </>
+      )}
+    </span>
+  )
+}
+
+/** What each model was measured at, and how to measure it. The key of a model is in the worker's environment: this server cannot ask it. */
+export function TestModel() {
+  const now = useNow()
+  const { data } = useQuery({
+    queryKey: ['models'],
+    queryFn: ({ signal }) => ask<ModelList>('/models', { signal }),
+  })
+  return (
+    <div className="stack tight said">
+      <p>
+        A model is tested where its key is: on the machine of the worker, with the command below. It asks twelve short
+        questions and stores the grade.
+      </p>
+      <CopyCommand command="nightshift model check" label="the command" />
+      {data?.items.length === 0 && <p className="soft">No worker has named a model yet.</p>}
+      <ul>
+        {data?.items.map(({ name, server, model, passport }) => (
+          <li key={name} className="wraps">
+            <strong>
+              <Inert text={name} />
+            </strong>{' '}
+            <Inert text={`${model} at ${server}`} />:{' '}
+            {passport ? (
+              <>
+                <Inert text={describePassport(passport)} />
+                <span className="soft"> · measured {formatSpan(now - Date.parse(passport.measuredAt))} ago</span>
+              </>
+            ) : (
+              'not measured'
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

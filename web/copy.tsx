@@ -1,0 +1,68 @@
+import { useRef, useState } from 'react'
+import { inertText } from './markdown.tsx'
+
+/**
+ * A button that puts a text into the clipboard and says so. A page over plain http has no clipboard: there the text beside the button is
+ * selected instead, and the person presses their keys. `of`: the id of the element that shows the text.
+ */
+export function CopyButton({ text, label, of }: { text: string; label: string; of: string }) {
+  const [said, setSaid] = useState('')
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const copy = async () => {
+    const outcome = await toClipboard(text, of)
+    setSaid(outcome)
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => setSaid(''), 4_000)
+  }
+  return (
+    <>
+      <button type="button" className="copy" aria-label={`Copy ${label}`} onClick={() => void copy()}>
+        Copy
+      </button>
+      <span role="status" className="small">
+        {said}
+      </span>
+    </>
+  )
+}
+
+async function toClipboard(text: string, of: string): Promise<string> {
+  const shown = document.getElementById(of)
+  const select = () => shown && getSelection()?.selectAllChildren(shown)
+  if (!navigator.clipboard) {
+    select()
+    return 'Selected: copy it with your keys.'
+  }
+  return await navigator.clipboard.writeText(text).then(
+    () => 'Copied',
+    () => {
+      select()
+      return 'The browser did not let it be copied: it is selected.'
+    },
+  )
+}
+
+/** An id as it is written everywhere, with a button that copies it. */
+export function CopyId({ id, label }: { id: string; label: string }) {
+  return (
+    <span className="copied">
+      <span id={`id-${id}`} className="mono small soft wraps">
+        {inertText(id)}
+      </span>{' '}
+      <CopyButton text={id} label={label} of={`id-${id}`} />
+    </span>
+  )
+}
+
+/** The same as a command of the terminal. */
+export function CopyCommand({ command, label }: { command: string; label: string }) {
+  const id = `command-${command.replaceAll(/[^a-z0-9_]+/gi, '-')}`
+  return (
+    <p className="command">
+      <code id={id} className="wraps">
+        {inertText(command)}
+      </code>{' '}
+      <CopyButton text={command} label={label} of={id} />
+    </p>
+  )
+}
