@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { append } from '../../db/append.ts'
 import { acceptEffect, finishEffect, noteJobOfEffect } from '../../db/effects.ts'
+import { putConfig } from '../../db/settings.ts'
 import { storeReading } from '../../db/sources.ts'
 import { agentActor } from '../../domain/event.ts'
+import { startLocalServer } from '../clients/local-server.ts'
 import { claimedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { screenshot, signedIn, useBrowser } from './browser.ts'
@@ -290,4 +292,41 @@ test.each([
     await on.page.getByText('JOBS_FILE declares converge-web').waitFor()
   },
   60_000,
+)
+
+test.each([
+  [1440, 'light'],
+  [390, 'dark'],
+] as const)(
+  'a setting explains itself, a webhook is tested from its row, and the environment keeps its secrets (%i px, %s)',
+  async (width, colorScheme) => {
+    const receiver = await startLocalServer()
+    const put = (value: string) => ({ key: 'webhook.critical.url', value, actor: 'user:admin', reason: null })
+    await putConfig(on.spine.db, { ...put(`${receiver.url}/hook`), ifVersion: null })
+    on.page = await signedIn(on.browser, on.spine, 'admin', { viewport: { width, height: 900 }, colorScheme })
+    await on.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await on.page.goto(`${on.spine.url}/config#webhook.critical.url`)
+    const row = on.page.locator('[id="webhook.critical.url"]')
+    receiver.play((response) => response.writeHead(200).end('<b>thanks</b>'))
+    await row.getByRole('button', { name: 'Send a test message to webhook.critical' }).click()
+    await row.getByText('the receiver answered 200').waitFor()
+    await row.getByText('<b>thanks</b>').waitFor()
+    await row.getByRole('button', { name: 'Copy the command' }).first().click()
+    await row.getByText('Copied').waitFor()
+    await screenshot(on.page, `config-webhook-${width}-${colorScheme}`)
+    const budget = on.page.getByRole('region', { name: 'Budget' })
+    await budget.getByText('1,800 s (30 min)').waitFor()
+    const environment = on.page.getByRole('region', { name: 'Environment' })
+    await environment.getByText('Agent and model', { exact: true }).click()
+    const key = environment.getByRole('row').filter({ hasText: 'AGENT_API_KEY' })
+    await key.getByText('set', { exact: true }).waitFor()
+    expect(await on.page.getByText('not asked for here').count()).toBe(0)
+    await environment.getByText('runbook-rules').waitFor()
+    await screenshot(on.page, `config-environment-${width}-${colorScheme}`)
+    expect(await on.page.evaluate('navigator.clipboard.readText()')).toMatch(/^nightshift config (test|set) webhook/)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    expect(on.page.complaints).toEqual([])
+    await receiver.close()
+  },
+  120_000,
 )
