@@ -1,6 +1,12 @@
 import { sql } from 'kysely'
-import { type InventoryKind, machineKinds } from '../domain/kinds.ts'
-import { type ListedRelation, type ListedResource, parseResourceKey, type ShownResource } from '../domain/registry.ts'
+import { type InventoryKind, machineKinds, needingKinds } from '../domain/kinds.ts'
+import {
+  type ListedRelation,
+  type ListedResource,
+  parseResourceKey,
+  type ResourceSurroundings,
+  type ShownResource,
+} from '../domain/registry.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { LogSubject } from '../domain/source.ts'
 import { type Db, onceNow, type Trx } from './connect.ts'
@@ -11,7 +17,14 @@ import type { AlertRow } from './tables.ts'
 
 const staleAfter = sql`interval '1 day'`
 
-type Filter = { kind: InventoryKind | null; q: string | null; isStale: boolean | null }
+type Filter = {
+  kind: InventoryKind | null
+  q: string | null
+  isStale: boolean | null
+  /** Only what needs this one; only what this one needs. */
+  needs?: ResourceRef | null
+  neededBy?: ResourceRef | null
+}
 
 /** By kind and id, from the place after `after` on. */
 export async function listResources(
@@ -37,8 +50,18 @@ export async function listResources(
         or resource.names @> array[${text}::text])
       and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
       and (${filter.isStale}::boolean is null or (said."seenAt" < ${staleSince}) = ${filter.isStale})
+      and ${filter.needs ? isRelated('from', filter.needs) : sql`true`}
+      and ${filter.neededBy ? isRelated('to', filter.neededBy) : sql`true`}
     order by (resource.kind || ':' || resource.id) collate "C" limit ${page.limit}`.execute(db)
   return rows
+}
+
+/** Stands the resource of the row at this end of a relation that needs, with the other one at the other end? */
+function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
+  const other = end === 'from' ? sql`(to_kind, to_id)` : sql`(from_kind, from_id)`
+  return sql<boolean>`(resource.kind, resource.id) in (
+    select ${end === 'from' ? sql`from_kind, from_id` : sql`to_kind, to_id`} from relation
+    where ${other} = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]))`
 }
 
 /** One resource: who says what of it, its relations, what fires on it, its incidents. Null: no source lists it. */
@@ -80,6 +103,41 @@ export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Prom
     where (from_kind, from_id) = (${kind}, ${id}) or (to_kind, to_id) = (${kind}, ${id})
     order by relation.kind, 1, 3, source limit ${mostRelations}`.execute(db)
   return rows
+}
+
+const mostNear = 12
+
+/** What it needs and what needs it, at most a dozen each, those on which something fires first, with how many there are. */
+export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
+  const { rows } = await sql<{
+    side: 'needs' | 'neededBy'
+    key: string
+    relation: (typeof needingKinds)[number]
+    firing: number
+    total: number
+  }>`
+    with near as (
+      select 'needs' as side, to_kind as kind, to_id as id, min(relation.kind) as relation from relation
+      where (from_kind, from_id) = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]) group by 2, 3
+      union all
+      select 'neededBy', from_kind, from_id, min(relation.kind) from relation
+      where (to_kind, to_id) = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]) group by 2, 3
+    ), firing as (
+      select resource_kind as kind, resource_id as id, count(*)::int as count
+      from alert join incident on incident.id = alert.incident_id where alert.status = 'firing' group by 1, 2
+    ), ranked as (
+      select side, near.kind || ':' || near.id as key, relation, coalesce(firing.count, 0) as firing,
+        count(*) over (partition by side)::int as total,
+        row_number() over (partition by side order by coalesce(firing.count, 0) desc, near.kind, near.id) as place
+      from near left join firing on firing.kind = near.kind and firing.id = near.id
+    )
+    select side, key, relation, firing, total from ranked where place <= ${mostNear} order by side, place`.execute(db)
+  const of = (wanted: string) => {
+    const own = rows.filter(({ side }) => side === wanted)
+    const items = own.map(({ key, relation, firing }) => ({ key, relation, firing }))
+    return { items, total: own[0]?.total ?? 0 }
+  }
+  return { needs: of('needs'), neededBy: of('neededBy') }
 }
 
 async function whatHappened(db: Db, { kind, id }: ResourceRef): Promise<Pick<ShownResource, 'alerts' | 'incidents'>> {

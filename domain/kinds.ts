@@ -24,6 +24,9 @@ export type InventoryKind = (typeof inventoryKinds)[number]
 export const relationKinds = ['belongs_to', 'runs_on', 'depends_on', 'linked_to', 'watches', 'same_as'] as const
 export type RelationKind = (typeof relationKinds)[number]
 
+/** The relations whose left end cannot do without the right one. */
+export const needingKinds = ['belongs_to', 'runs_on', 'depends_on'] as const satisfies RelationKind[]
+
 /** One step along a relation: `out` from its left end to its right one, `in` the other way. */
 export type Step = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
 

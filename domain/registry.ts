@@ -148,6 +148,23 @@ export const listedRelation = z.object({
 })
 export type ListedRelation = z.infer<typeof listedRelation>
 
+/** Things on one side of a resource: those on which something fires first, the rest as a number. */
+const near = z.object({
+  items: z.array(
+    z.object({
+      key: z.string(),
+      /** As `runs_on`, read from the one that needs. */
+      relation: z.enum(relationKinds),
+      /** Alerts that fire on it now. */
+      firing: z.number().int(),
+    }),
+  ),
+  total: z.number().int(),
+})
+/** What a resource runs on, belongs to or depends on, and what does so with it. */
+export const surroundingsOfResource = z.object({ needs: near, neededBy: near })
+export type ResourceSurroundings = z.infer<typeof surroundingsOfResource>
+
 /** A resource as the API shows it: who says what of it, what it hangs together with, what fires on it, its incidents. */
 export const shownResource = listedResource.extend({
   firstSeenAt: z.string(),
@@ -157,6 +174,8 @@ export const shownResource = listedResource.extend({
   /** Other names of the same thing. */
   sameAs: z.array(z.string()),
   relations: z.array(listedRelation),
+  /** For a picture; left out with `brief`. */
+  around: surroundingsOfResource.optional(),
   alerts: z.array(
     z.object({ name: z.string(), status: z.string(), startsAt: z.string(), incidentId: z.string().nullable() }),
   ),

@@ -1,10 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
 import { ImportFaultsError, importSiteFile, knownKeys, readSiteFile } from '../../db/inventory.ts'
-import { listResources, showResource } from '../../db/registry-view.ts'
+import { listResources, showResource, surroundingsOf } from '../../db/registry-view.ts'
 import { HasDeviceError } from '../../db/site.ts'
 import { findSiteFaults, type SiteFault } from '../../domain/inventory-faults.ts'
-import { listedResource, type ShownResource, shownResource } from '../../domain/registry.ts'
+import { idPattern } from '../../domain/kinds.ts'
+import { listedResource, parseResourceKey, type ShownResource, shownResource } from '../../domain/registry.ts'
 import { inventoryKind } from '../../domain/resource.ts'
 import { type SiteChange, type SiteFile, siteChange, siteFile } from '../../domain/site.ts'
 import { listJobs } from '../../effects/jobs/jobs.ts'
@@ -107,6 +108,16 @@ function toProblem(faults: readonly SiteFault[]): Problem {
 
 const registryTag = 'platform'
 
+/** `kind:id`, as addresses of the page name a resource. */
+const resourceKey = z
+  .string()
+  .max(160)
+  .regex(new RegExp(`^(${inventoryKind.options.join('|')}):${idPattern.source.slice(1)}`), 'is not kind:id')
+
+function toRef(key: string | undefined) {
+  return key === undefined ? null : parseResourceKey(key)
+}
+
 const exampleResource: ShownResource = {
   kind: 'node',
   id: 'web-1',
@@ -140,10 +151,14 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag: registryTag,
     summary: 'Everything that any source lists, by kind and id',
+    description:
+      '`needs=host:host-1`: what runs on it, belongs to it or depends on it. `needed_by=vm:vm-1`: what that one runs on, belongs to or depends on.',
     query: z.object({
       kind: inventoryKind.optional(),
       q: z.string().min(1).max(100).optional(),
       stale: z.enum(['true', 'false']).optional(),
+      needs: resourceKey.optional(),
+      needed_by: resourceKey.optional(),
       limit: pageQuery.limit,
       cursor: z
         .string()
@@ -153,9 +168,11 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(listedResource),
     example: { items: [listedResource.parse(exampleResource)], nextCursor: null },
-    async run({ scope, query: { kind, q, stale, limit, cursor } }) {
+    async run({ scope, query: { kind, q, stale, needs, needed_by: neededBy, limit, cursor } }) {
       await deps.state.refresh()
-      const filter = { kind: kind ?? null, q: q ?? null, isStale: stale === undefined ? null : stale === 'true' }
+      const isStale = stale === undefined ? null : stale === 'true'
+      const ends = { needs: toRef(needs), neededBy: toRef(neededBy) }
+      const filter = { kind: kind ?? null, q: q ?? null, isStale, ...ends }
       const rows = await listResources(scope, filter, { after: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => `${last.kind}:${last.id}`)
     },
@@ -181,7 +198,7 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
       const jobs = fitting.length > 0 ? { jobs: fitting } : {}
       return brief === 'true'
         ? { ...found, ...jobs, state, said: found.said.slice(0, 4), relations: found.relations.slice(0, 20) }
-        : { ...found, ...jobs, state }
+        : { ...found, ...jobs, state, around: await surroundingsOf(scope, params) }
     },
   })
 }

@@ -330,3 +330,52 @@ test.each([
   },
   120_000,
 )
+
+test.each([
+  [1440, 'light'],
+  [390, 'dark'],
+] as const)(
+  'a resource shows what it stands on and what stands on it, with what fires, and leads to all of them (%i px, %s)',
+  async (width, colorScheme) => {
+    const units = Array.from({ length: 20 }, (_, at) => `service_unit:app-7:job-${String(at).padStart(2, '0')}.service`)
+    const stored = await fetch(`${on.spine.url}/api/v1/inventory`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${on.spine.tokens.admin}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        resources: [
+          { kind: 'node', id: 'app-7', name: 'app-7.example.com' },
+          { kind: 'cluster', id: 'eu2' },
+          ...units.map((key) => ({
+            kind: 'service_unit',
+            id: key.slice('service_unit:'.length),
+            name: key.slice('service_unit:app-7:'.length),
+          })),
+        ],
+        relations: [
+          { from: 'node:app-7', kind: 'belongs_to', to: 'cluster:eu2' },
+          ...units.map((from) => ({ from, kind: 'runs_on', to: 'node:app-7' })),
+        ],
+      }),
+    })
+    expect(stored.status).toBe(200)
+    const labels = { alertname: 'NodeSystemdServiceFailed', instance: 'app-7:9100', name: 'job-17.service' }
+    const alert = { status: 'firing', labels, annotations: { summary: 'A job failed' } }
+    await on.spine.post('/ingest/alertmanager', { alerts: [alert] }, { token: on.spine.tokens.ingest })
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
+    await on.page.goto(`${on.spine.url}/resources/node%3Aapp-7`)
+    const topology = on.page.getByRole('region', { name: 'What it stands on, and what stands on it' })
+    await topology.getByRole('link', { name: 'cluster:eu2' }).waitFor()
+    // What fires comes first.
+    const boxes = topology.getByRole('listitem').filter({ hasText: 'runs on' })
+    expect(await boxes.count()).toBe(12)
+    expect(await boxes.first().innerText()).toMatch(/job-17\.service[\s\S]*1 alert fires/)
+    await screenshot(on.page, `topology-${width}-${colorScheme}`)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    await topology.getByRole('link', { name: 'and 8 more' }).click()
+    await on.page.getByText('Only what runs on or needs node:app-7').waitFor()
+    await on.page.getByRole('link', { name: 'service_unit:app-7:job-19.service' }).waitFor()
+    expect(await on.page.getByRole('row').count()).toBe(21)
+    expect(on.page.complaints).toEqual([])
+  },
+  120_000,
+)

@@ -9,8 +9,9 @@ import { SearchField, SelectField } from '../fields.tsx'
 import { useKeys } from '../keys.tsx'
 import { Inert, inertText } from '../markdown.tsx'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
-import { go, Link, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
+import { Topology } from './topology.tsx'
 
 const mostShown = 10
 
@@ -100,7 +101,7 @@ const columns: Column<ListedResource>[] = [
 export function ResourcesPage({ title }: { title: string }) {
   const place = usePlace()
   const field = useRef<HTMLInputElement>(null)
-  const search = pickSearch(place, ['kind', 'q', 'cursor'], { limit: '50' })
+  const search = pickSearch(place, ['kind', 'q', 'needs', 'needed_by', 'cursor'], { limit: '50' })
   const resources = useQuery({
     queryKey: ['resources', search],
     placeholderData: keepPreviousData,
@@ -121,6 +122,7 @@ export function ResourcesPage({ title }: { title: string }) {
           options={kindOptions}
           onChange={(word) => go(withSearch(place, { kind: word || null, cursor: null }))}
         />
+        <Around place={place} />
       </search>
       <DataTable
         query={resources}
@@ -136,6 +138,19 @@ export function ResourcesPage({ title }: { title: string }) {
         }
       />
     </>
+  )
+}
+
+/** The list shows one side of a resource: which, and the way back to all. */
+function Around({ place }: { place: Place }) {
+  const [needs, neededBy] = [place.search.get('needs'), place.search.get('needed_by')]
+  const name = needs ?? neededBy
+  if (!name) return null
+  return (
+    <p className="wraps">
+      Only what {needs ? 'runs on or needs' : 'is under'} <ResourceLink name={name} />.{' '}
+      <Link href={withSearch(place, { needs: null, needed_by: null, cursor: null })}>Show all</Link>
+    </p>
   )
 }
 
@@ -182,6 +197,7 @@ function Resource({ resource }: { resource: ShownResource }) {
           The same thing as <ResourceLinks names={resource.sameAs} />
         </p>
       )}
+      <Topology resource={resource} />
       <Fires resource={resource} />
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />

@@ -1,0 +1,110 @@
+import type { RelationKind } from '../../domain/kinds.ts'
+import type { ShownResource } from '../../domain/registry.ts'
+import { Inert, inertText } from '../markdown.tsx'
+import { Mark } from '../marks.tsx'
+import { Link } from '../router.tsx'
+
+/** Of one box with the gap below it, as `.topology li` has it in style/table.css. */
+const pitch = 58
+const gapWidth = 72
+
+type Near = NonNullable<ShownResource['around']>['needs']
+
+/**
+ * Three columns: what a resource runs on or needs, the resource, what runs on or needs it. The columns are lists of links, so that they can
+ * be read without the picture; the curves between them are all that is drawn. On a phone the lists stand below each other.
+ */
+export function Topology({ resource }: { resource: ShownResource }) {
+  const { around, alerts, kind, id } = resource
+  if (!around || around.needs.total + around.neededBy.total === 0) return null
+  const key = `${kind}:${id}`
+  const rows = Math.max(countRows(around.needs), 1, countRows(around.neededBy))
+  const firing = alerts.filter(({ status }) => status === 'firing').length
+  return (
+    <section className="stack tight" aria-labelledby="topology">
+      <h2 id="topology">What it stands on, and what stands on it</h2>
+      <div className="topology">
+        <Side title="It runs on or needs" near={around.needs} all={`/resources?needed_by=${encodeURIComponent(key)}`} />
+        <Curves from={countRows(around.needs)} rows={rows} isLeft />
+        <div>
+          <h3>This resource</h3>
+          <ul>
+            <li className="own">
+              <strong className="mono">
+                <Inert text={key} />
+              </strong>
+              <Fires count={firing} />
+            </li>
+          </ul>
+        </div>
+        <Curves from={countRows(around.neededBy)} rows={rows} isLeft={false} />
+        <Side
+          title="Runs on it or needs it"
+          near={around.neededBy}
+          all={`/resources?needs=${encodeURIComponent(key)}`}
+        />
+      </div>
+    </section>
+  )
+}
+
+/** Its boxes, and one more for the link to those that are not shown. */
+function countRows({ items, total }: Near): number {
+  return items.length + (total > items.length ? 1 : 0)
+}
+
+function Side({ title, near: { items, total }, all }: { title: string; near: Near; all: string }) {
+  const rest = total - items.length
+  return (
+    <div>
+      <h3>
+        {title} <span className="soft">{total}</span>
+      </h3>
+      {total === 0 && <p className="soft small">Nothing that is known.</p>}
+      <ul>
+        {items.map(({ key, relation, firing }) => (
+          <li key={key} className={firing > 0 ? 'fires' : undefined}>
+            <Link className="mono" title={inertText(key)} href={`/resources/${encodeURIComponent(key)}`}>
+              <Inert text={key} />
+            </Link>
+            <span className="small">
+              <span className="soft">{words[relation] ?? relation}</span> <Fires count={firing} />
+            </span>
+          </li>
+        ))}
+        {rest > 0 && (
+          <li className="more">
+            <Link href={all}>and {rest.toLocaleString('en')} more</Link>
+          </li>
+        )}
+      </ul>
+    </div>
+  )
+}
+
+const words: Partial<Record<RelationKind, string>> = {
+  runs_on: 'runs on',
+  belongs_to: 'belongs to',
+  depends_on: 'depends on',
+}
+
+function Fires({ count }: { count: number }) {
+  if (count === 0) return null
+  return <Mark shape="triangle" tone="critical" word={count === 1 ? '1 alert fires' : `${count} alerts fire`} />
+}
+
+/** A curve from each box of a side to the resource, which stands in the middle. */
+function Curves({ from, rows, isLeft }: { from: number; rows: number; isLeft: boolean }) {
+  const height = rows * pitch
+  const middle = height / 2
+  const ends = Array.from({ length: from }, (_, at) => middle + (at - (from - 1) / 2) * pitch)
+  const [side, own] = isLeft ? [0, gapWidth] : [gapWidth, 0]
+  const half = gapWidth / 2
+  return (
+    <svg viewBox={`0 0 ${gapWidth} ${height}`} width={gapWidth} height={height} aria-hidden="true">
+      {ends.map((y) => (
+        <path key={y} d={`M${side} ${y}C${half} ${y} ${half} ${middle} ${own} ${middle}`} />
+      ))}
+    </svg>
+  )
+}
