@@ -5,7 +5,7 @@ import { Mark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 
 /** Of one box with the gap below it, as `.topology li` has it in style/table.css. */
-const pitch = 58
+const pitch = 48
 const gapWidth = 72
 
 type Near = NonNullable<ShownResource['around']>['needs']
