@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { append } from '../../db/append.ts'
-import { listAudit, verifyAudit } from '../../db/audit.ts'
+import { auditChoices, listAudit, verifyAudit } from '../../db/audit.ts'
 import { incidentIdsAfter } from '../../db/incidents.ts'
 import { capabilityGaps } from '../../db/usage.ts'
 import { type Difference, verifyGrants, verifyIncident } from '../../db/verify/incident.ts'
@@ -14,6 +14,7 @@ import { incidentId } from './examples.ts'
 const place = z.string().regex(new RegExp(`^${storedMoment}~[1-3]~\\d{1,15}$`), 'is not the cursor of a page')
 
 export function auditRoutes(router: Router, deps: ApiDeps): void {
+  declareChoices(router, deps)
   endpoint(router, deps, {
     method: 'get',
     path: '/audit',
@@ -53,6 +54,19 @@ export function auditRoutes(router: Router, deps: ApiDeps): void {
       const rows = await listAudit(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
+  })
+}
+
+function declareChoices(router: Router, deps: ApiDeps): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: '/audit/choices',
+    permission: 'audit',
+    tag: 'audit',
+    summary: 'Who did something of late, and what was done: what the audit may be filtered by',
+    answer: z.object({ who: z.array(z.string()), what: z.array(z.string()) }),
+    example: { who: ['admin', 'anna'], what: ['approval.approved', 'config.changed'] },
+    run: ({ scope }) => auditChoices(scope),
   })
 }
 

@@ -3,6 +3,7 @@ import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.t
 import { capitalize } from '../../domain/format.ts'
 import { formatProof, isReadExactly } from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
+import { CopyCommand, CopyId } from '../copy.tsx'
 import { changes } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
 import { Exact, Inert, inertText } from '../markdown.tsx'
@@ -71,6 +72,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       <Expiry approval={approval} />
       <Decisions approval={approval} />
       <Decide approval={approval} key={approval.id} />
+      <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
     </article>
   )
 }
@@ -110,6 +112,24 @@ function Standing({ approval }: { approval: Approval }) {
         </span>
       )}
     </p>
+  )
+}
+
+/** Its id, and what does the same on a terminal. */
+function SameByCommand({ id, isPending }: { id: string; isPending: boolean }) {
+  const commands = isPending
+    ? [`nightshift approvals approve ${id}`, `nightshift approvals deny ${id} --reason 'why'`]
+    : [`nightshift approvals show ${id}`]
+  return (
+    <details>
+      <summary>Its id, and the same on a terminal</summary>
+      <CopyId id={id} label="the id of the approval" />
+      {commands.map((command) => (
+        <div key={command}>
+          <CopyCommand command={command} label={command} />
+        </div>
+      ))}
+    </details>
   )
 }
 

@@ -34,28 +34,30 @@ export function ConfigPage({ title }: { title: string }) {
       {refused && <p className="said">{refused} You can read everything here.</p>}
       {error && <Failed error={error} again={() => void Promise.all([config.refetch(), effective.refetch()])} />}
       {!settings && !error && <Loading what="the configuration" />}
-      {settings &&
-        sectionsOf(settings).map((section) => (
-          <section key={section} className="stack tight" aria-labelledby={`section-${section}`}>
-            <h2 id={`section-${section}`}>{section}</h2>
-            {section === 'Model' && <TestModel />}
-            <div className="sheet">
-              <ul className="things">
-                {settings
-                  .filter((setting) => setting.section === section)
-                  .map((setting) => (
-                    <SettingRow
-                      key={setting.name}
-                      setting={setting}
-                      refused={refused}
-                      isTarget={setting.name === target}
-                    />
-                  ))}
-              </ul>
-            </div>
-          </section>
-        ))}
-      {settings && <Environment refused={refused} />}
+      <div className="stack sections">
+        {settings &&
+          sectionsOf(settings).map((section) => (
+            <section key={section} className="stack tight" aria-labelledby={`section-${section}`}>
+              <h2 id={`section-${section}`}>{section}</h2>
+              {section === 'Model' && <TestModel />}
+              <div className="sheet">
+                <ul className="things">
+                  {settings
+                    .filter((setting) => setting.section === section)
+                    .map((setting) => (
+                      <SettingRow
+                        key={setting.name}
+                        setting={setting}
+                        refused={refused}
+                        isTarget={setting.name === target}
+                      />
+                    ))}
+                </ul>
+              </div>
+            </section>
+          ))}
+        {settings && <Environment refused={refused} />}
+      </div>
       {unknown.length > 0 && (
         <section className="stack tight">
           <h2>Stored, but unknown</h2>

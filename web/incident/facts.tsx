@@ -4,6 +4,7 @@ import { formatResourceSearch, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
+import { CopyCommand, CopyId } from '../copy.tsx'
 import { Inert } from '../markdown.tsx'
 import { Fact, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { Link } from '../router.tsx'
@@ -87,7 +88,8 @@ function Run({ incident, surroundings }: { incident: Incident; surroundings: Sur
           Open in Temporal<span className="visually-hidden"> (new tab)</span> ↗
         </a>
       )}
-      <span className="mono small soft wraps">{incident.id}</span>
+      <CopyId id={incident.id} label="the id of the incident" />
+      <CopyCommand command={`nightshift incidents show ${incident.id}`} label="the command" />
     </Fact>
   )
 }

@@ -1,19 +1,15 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { withSpaces } from '../../domain/format.ts'
 import type { AuditRow } from '../../domain/operator.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
-import { AddressFacet } from '../fields.tsx'
+import { SelectField } from '../fields.tsx'
 import { useLive } from '../live.tsx'
 import { Inert, inertText } from '../markdown.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
 import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
-
-/** First parts of the words: the rest is in the row. */
-const kinds = ['approval', 'grant', 'incident', 'config', 'device', 'token', 'operator', 'sign_in', 'security']
-const kindOptions = kinds.map((kind) => [kind, withSpaces(kind)] as const)
 
 /** Who did what, and when. */
 export function AuditPage({ title }: { title: string }) {
@@ -23,7 +19,7 @@ export function AuditPage({ title }: { title: string }) {
       <header>
         <Heading title={title} />
       </header>
-      <Filters place={place} key={place.search.toString()} />
+      <Filters place={place} />
       <AuditTable place={place} />
     </>
   )
@@ -82,29 +78,50 @@ function useAudit(place: Place) {
   return { audit, isOld, again }
 }
 
+/** Choices from what was done of late; an address may name others, which stay chosen. */
 function Filters({ place }: { place: Place }) {
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const form = new FormData(event.currentTarget)
-    const text = (name: string) => String(form.get(name) ?? '').trim() || null
-    go(withSearch(place, { who: text('who'), since: text('since'), cursor: null }))
-  }
+  const { data } = useQuery({
+    queryKey: ['audit-choices'],
+    queryFn: ({ signal }) => ask<{ who: string[]; what: string[] }>('/audit/choices', { signal }),
+  })
+  const [who, what, since] = ['who', 'what', 'since'].map((name) => place.search.get(name) ?? '') as [
+    string,
+    string,
+    string,
+  ]
+  const choose = (change: Record<string, string | null>) => go(withSearch(place, { ...change, cursor: null }))
+  const kinds = [...new Set((data?.what ?? []).map((word) => word.replace(/\..*/, '')))]
   return (
     <search className="filters">
-      <form className="row" onSubmit={submit}>
-        <label className="row">
-          Who
-          <input name="who" type="text" maxLength={100} defaultValue={place.search.get('who') ?? ''} />
-        </label>
-        <label className="row">
-          Since
-          <input name="since" type="date" defaultValue={place.search.get('since') ?? ''} />
-        </label>
-        <button type="submit">Show</button>
-      </form>
-      <AddressFacet place={place} name="what" legend="What" options={kindOptions} />
+      <SelectField
+        label="Who"
+        value={who}
+        options={toChoices('everybody', data?.who ?? [], who, inertText)}
+        onChange={(next) => choose({ who: next || null })}
+      />
+      <SelectField
+        label="What"
+        value={what}
+        options={toChoices('anything', [...kinds, ...(data?.what ?? [])], what, describeWhat)}
+        onChange={(next) => choose({ what: next || null })}
+      />
+      <label className="row">
+        Since
+        <input type="date" value={since} onChange={(event) => choose({ since: event.target.value || null })} />
+      </label>
     </search>
   )
+}
+
+/** A first part alone stands for all of its words. */
+function describeWhat(word: string): string {
+  const [kind = '', rest] = word.split('.')
+  return rest ? `${withSpaces(kind)}: ${withSpaces(rest)}` : `${withSpaces(kind)}: all`
+}
+
+function toChoices(all: string, words: string[], chosen: string, describe: (word: string) => string) {
+  const known = [...new Set(chosen && !words.includes(chosen) ? [...words, chosen] : words)].toSorted()
+  return [['', all] as const, ...known.map((word) => [word, describe(word)] as const)]
 }
 
 function columnsAt(place: Place): Column<AuditRow>[] {

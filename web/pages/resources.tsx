@@ -4,6 +4,7 @@ import type { NearChange } from '../../domain/change.ts'
 import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
 import type { ListedRelation, ListedResource, ShownResource } from '../../domain/registry.ts'
 import { ask, type Page } from '../api.ts'
+import { CopyButton } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
 import { useKeys } from '../keys.tsx'
@@ -170,6 +171,7 @@ export function ResourcePage({ id }: { id: string }) {
       </p>
       <header>
         <Heading title={inertText(name)} />
+        <CopyButton text={name} label="the name of the resource" of="resource-name" />
       </header>
       {resource.error && (
         <Failed error={resource.error} isKept={resource.data !== undefined} again={() => void resource.refetch()} />

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { formatSpan } from '../../domain/format.ts'
 import type { ApiToken, NewApiToken, Role } from '../../domain/operator.ts'
 import { ask, type Page, queryClient } from '../api.ts'
+import { CopyButton, CopyId } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../markdown.tsx'
@@ -96,20 +97,7 @@ function Fields({ draft, change }: { draft: Draft; change(part: Partial<Draft>):
 /** The plain token, this once. */
 function MintedToken({ name, token, onDone }: { name: string; token: string; onDone(): void }) {
   const box = useRef<HTMLElement>(null)
-  const [said, setSaid] = useState('')
   useEffect(() => box.current?.focus(), [])
-  const copy = async () => {
-    // A page over plain http has no clipboard: the text is selected instead.
-    if (!navigator.clipboard) {
-      getSelection()?.selectAllChildren(document.getElementById('minted-token') as HTMLElement)
-      setSaid('Selected: copy it with your keys.')
-      return
-    }
-    await navigator.clipboard.writeText(token).then(
-      () => setSaid('Copied.'),
-      () => setSaid('The browser did not let it be copied: select it.'),
-    )
-  }
   return (
     <section className="said good stack tight" aria-label="The new token" tabIndex={-1} ref={box}>
       <p>
@@ -119,13 +107,10 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
         {token}
       </code>
       <div className="row">
-        <button type="button" onClick={() => void copy()}>
-          Copy
-        </button>
+        <CopyButton text={token} label="the token" of="minted-token" />
         <button type="button" onClick={onDone}>
           I have it: put it away
         </button>
-        <span role="status">{said}</span>
       </div>
     </section>
   )
@@ -185,6 +170,7 @@ function columnsAt(now: number): Column<ApiToken>[] {
           <div className="small mono">
             {token.kind === 'sign_in' ? 'signed in through a provider' : <Inert text={token.prefix} />}
           </div>
+          <CopyId id={token.id} label={`the id of ${inertText(token.name)}`} />
           <div className="under small soft">
             <Inert text={formatHolder(token)} />, used {formatUse(token)}
           </div>
