@@ -218,7 +218,9 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
   ])
   const tool = tools.get(found.tool)
   return {
-    ...{ ...found, ...around, evidence },
+    ...found,
+    ...around,
+    evidence,
     hypotheses: foldHypotheses(log, found.attempt),
     grantRefused: refusalToGrant(found),
     run: foldCallRun(log, found),

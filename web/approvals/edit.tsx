@@ -137,23 +137,15 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
   return (
     <form className="stack" onSubmit={submit}>
       <fieldset className="stack tight" disabled={disabled || armed}>
-        {parsed.ok && schema && !isRaw ? (
-          <ArgumentFields
-            schema={schema}
-            args={parsed.value}
-            refused={text === sent ? refused : {}}
-            onChange={(args) => setText(write(args))}
-          />
-        ) : (
-          <ArgumentsField text={text} onChange={setText} />
-        )}
-        {schema && (
-          <div>
-            <button type="button" className="bare small" disabled={!parsed.ok} onClick={() => setRaw(!isRaw)}>
-              {isRaw ? 'Edit as a form' : 'Edit as JSON'}
-            </button>
-          </div>
-        )}
+        <Fields
+          schema={schema}
+          text={text}
+          parsed={parsed}
+          isRaw={isRaw}
+          refused={text === sent ? refused : {}}
+          onText={setText}
+          onRaw={() => setRaw(!isRaw)}
+        />
         <div id="edit-changes" role="status" className="small">
           {!parsed.ok && <p className="tone-critical">{parsed.problem}</p>}
           {parsed.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
@@ -189,6 +181,41 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
         </div>
       )}
     </form>
+  )
+}
+
+type FieldsProps = {
+  schema: ArgumentsSchema | null
+  text: string
+  parsed: ReturnType<typeof parseArguments>
+  isRaw: boolean
+  refused: Record<string, string>
+  onText(text: string): void
+  onRaw(): void
+}
+
+/** A field for each argument where the tool's schema is known and the text can be read; else the text, and the way between them. */
+function Fields({ schema, text, parsed, isRaw, refused, onText, onRaw }: FieldsProps) {
+  return (
+    <>
+      {parsed.ok && schema && !isRaw ? (
+        <ArgumentFields
+          schema={schema}
+          args={parsed.value}
+          refused={refused}
+          onChange={(args) => onText(write(args))}
+        />
+      ) : (
+        <ArgumentsField text={text} onChange={onText} />
+      )}
+      {schema && (
+        <div>
+          <button type="button" className="bare small" disabled={!parsed.ok} onClick={onRaw}>
+            {isRaw ? 'Edit as a form' : 'Edit as JSON'}
+          </button>
+        </div>
+      )}
+    </>
   )
 }
 
