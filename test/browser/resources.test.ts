@@ -99,7 +99,7 @@ test.each([
     const link = on.page.getByRole('link', { name: 'nginx 1.29 <b>everywhere</b>' })
     expect(await link.getAttribute('href')).toBe(changed.url)
     await screenshot(on.page, `resource-${width}-${colorScheme}`)
-    await on.page.getByRole('link', { name: 'node:web-1', exact: true }).click()
+    await on.page.getByRole('link', { name: 'node:web-1', exact: true }).first().click()
     await on.page.getByRole('heading', { name: 'node:web-1' }).waitFor()
     await on.page.goto(`${on.spine.url}/resources`)
     await on.page.getByRole('table').waitFor()

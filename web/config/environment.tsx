@@ -21,7 +21,11 @@ export function Environment({ refused }: { refused: string | null }) {
         What this API process was started with. A change takes a restart. The worker has an environment of its own. Of a
         secret it is shown only whether it is set.
       </p>
-      {refused ? <p>It is shown to those who may change settings.</p> : <QueryState query={environment} what="the environment" />}
+      {refused ? (
+        <p>It is shown to those who may change settings.</p>
+      ) : (
+        <QueryState query={environment} what="the environment" />
+      )}
       {groups.map((group) => {
         const own = items.filter((each) => each.group === group)
         const count = own.filter(({ state }) => state === 'set').length
