@@ -178,8 +178,8 @@ const cutText = `(() => {
   return cut
 })()`
 
-/** How much of the screen is under what stays while one scrolls, in pixels. */
-const coveredHeight = `[...document.body.querySelectorAll('*')]
+/** How much of the screen is under what stays while one scrolls, in pixels. A dialog is what is read, and scrolls by itself. */
+const coveredHeight = `[...document.body.querySelectorAll('*:not(dialog)')]
   .filter((element) => ['fixed', 'sticky'].includes(getComputedStyle(element).position))
   .map((element) => element.getBoundingClientRect())
   .filter(({ top, bottom, width }) => bottom > 0 && top < innerHeight && width > innerWidth / 2)
