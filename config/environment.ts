@@ -24,7 +24,7 @@ const isSecret = (name: string): boolean => (secrets as readonly string[]).inclu
 const isMaterial = (name: string): boolean => name.endsWith('_DATA')
 
 /**
- * Every variable that a process is configured by, with what this one was given. A secret is `set` or not, and nothing else of it is said:
+ * Every variable that a process is configured by, with what this one was given. A secret is `set` or not, and nothing else of it is shown:
  * neither how long it is nor which file it came from. Addresses lose their credentials and their query. `text`: the page of the
  * documentation that describes each.
  */
@@ -48,7 +48,7 @@ export function listEnvironment(
   )
 }
 
-/** As text, as somebody would write it; null where there is none. An empty text is none. */
+/** As text, the way a person writes it; null without a default. An empty text counts as no default. */
 function defaultOf(schema: z.ZodType): string | null {
   const { success, data } = schema.safeParse(undefined)
   return success && data !== undefined && data !== '' ? String(data) : null

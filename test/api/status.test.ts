@@ -128,6 +128,14 @@ describe('status', () => {
       }
     })
 
+    test('the audit may be filtered by who did something of late, and by what was done', async () => {
+      const { body } = await api.get('/audit/choices')
+      expect(body.who).toContain('admin')
+      expect(body.what).toContain('config.changed')
+      expect((await api.get('/audit/choices', { as: api.tokens.viewer })).status).toBe(403)
+      expect((await api.get('/inventory/resources?needs=host:')).status).toBe(422)
+    })
+
     test('a key that plain SQL put there is listed with its problem', async () => {
       await sql`insert into platform_config (key, value) values ('agent.max_turms', '99')`.execute(api.owner)
       const { body } = await api.get('/config')

@@ -10,7 +10,7 @@ import { eventsOf } from '../../db/events.ts'
 import { findAlertResources, neighboursOf } from '../../db/inventory.ts'
 import { takeLeases } from '../../db/leases.ts'
 import { declareResources, findByNames } from '../../db/registry.ts'
-import { listResources, showResource } from '../../db/registry-view.ts'
+import { listResources, showResource, surroundingsOf } from '../../db/registry-view.ts'
 import { systemScope } from '../../db/scope.ts'
 import { actionByKeys } from '../../domain/approval.ts'
 import { actionDigest } from '../../domain/digest.ts'
@@ -90,6 +90,27 @@ describe('registry', () => {
         { after: null, limit: 10 },
       )
       expect(stale.map(({ id }) => id)).toEqual(['old'])
+    })
+
+    test('a resource has at most twelve neighbours on a side, with how many there are, and the list has them all', async () => {
+      const on = { kind: 'node' as const, id: 'busy' }
+      const many = Array.from({ length: 15 }, (_, at) => ({ kind: 'container' as const, id: `c-${at + 10}` }))
+      const relations = many.map((from) => ({ from, kind: 'runs_on' as const, to: on }))
+      const cluster = { kind: 'cluster' as const, id: 'home' }
+      await database.db.transaction().execute((trx) =>
+        declareResources(trx, importSource, {
+          resources: [on, cluster, ...many],
+          relations: [...relations, { from: on, kind: 'belongs_to', to: cluster }],
+        }),
+      )
+      const { needs, neededBy } = await surroundingsOf(systemScope(database.db), on)
+      expect(needs).toEqual({ items: [{ key: 'cluster:home', relation: 'belongs_to', firing: 0 }], total: 1 })
+      expect([neededBy.items.length, neededBy.total]).toEqual([12, 15])
+      const filter = { kind: null, q: null, isStale: null }
+      const page = { after: null, limit: 50 }
+      expect(await listResources(systemScope(database.db), { ...filter, needs: on }, page)).toHaveLength(15)
+      const below = await listResources(systemScope(database.db), { ...filter, neededBy: on }, page)
+      expect(below.map(({ id }) => id)).toEqual(['home'])
     })
 
     test('a list is paged by kind and id, and found by any name', async () => {
