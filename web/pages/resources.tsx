@@ -170,8 +170,12 @@ export function ResourcePage({ id }: { id: string }) {
         <Link href="/resources">← Resources</Link>
       </p>
       <header>
-        <Heading title={inertText(name)} />
-        <CopyButton text={name} label="the name of the resource" of="resource-name" />
+        <div className="row">
+          <Heading title={inertText(name)}>
+            <span id="resource-name">{inertText(name)}</span>
+          </Heading>
+          <CopyButton text={name} label="the name of the resource" of="resource-name" />
+        </div>
       </header>
       {resource.error && (
         <Failed error={resource.error} isKept={resource.data !== undefined} again={() => void resource.refetch()} />
