@@ -161,6 +161,7 @@ async function readsOfSources(): Promise<string> {
       append(trx, id, 1, {
         kind: 'tool_finished',
         actor: agentActor,
+        turn: 1,
         detail: `${tool} 1h done: source main`,
         metadata: {
           ...{
