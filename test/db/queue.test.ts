@@ -261,7 +261,7 @@ describe('queue', () => {
       await sql`update incident set status = 'awaiting_approval' where id = ${leader}`.execute(database.owner)
       expect(await place(own)).toMatchObject({
         why: 'leader',
-        text: expect.stringMatching(/waits for a person; .* (29\d|300) s/),
+        text: expect.stringMatching(/awaits approval; .* (29\d|300) s/),
       })
       await set('agent.leader_wait', '0')
       expect(await place(own)).toMatchObject({ why: 'soon' })

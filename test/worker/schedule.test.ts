@@ -65,6 +65,8 @@ describe('schedule', () => {
   test('a pause may be a person’s: it stays through everything else, and is seen with its note made harmless', async () => {
     await ensureSchedule(temporal.client, options)
     await handle().pause('\u202esuoregnad\u001b[2J')
+    // An edit is made of what was read before it: it must not be read before the pause is there.
+    await eventually('the pause', async () => (await seen())?.paused === true)
     await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }))
     await found('the edit', 'edited')
     await found('nothing', null)
