@@ -156,8 +156,11 @@ function causeOf({ context, steps }: Conversation, calls: readonly Call[]): Call
   const [proposed] = said
   const [next] = calls
   if (!proposed) {
-    const reason = calls.find(({ tool, args }) => tool !== 'escalate_incident' && typeof args.reason === 'string')?.args
-    return reason ? [record('proposed', reason.reason)] : []
+    const write = calls.find(({ tool, args }) => tool !== 'escalate_incident' && typeof args.reason === 'string')
+    if (!write) return []
+    const reason = String(write.args.reason)
+    // The reason of a plan says where each VM goes, after its colon.
+    return [record('proposed', write.tool === 'execute_migration' ? reason.replace(/:.*$/s, '.') : reason)]
   }
   if (said.length > 1) return []
   if (next?.tool === 'resolve_incident' && next.args.outcome === 'repaired') {
