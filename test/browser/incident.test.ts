@@ -76,10 +76,12 @@ test.each(looks)(
       ...{ seconds: 15.5, tokens: 310, isCounted: false },
       tail: `<img src=x onerror=alert(1)> \u202eand the replica lags ${'further '.repeat(40)}`,
     }
-    await tellLive(on.spine.db, live)
+    // A worker tells it every second; nobody hears what is told before the page listens.
+    const telling = setInterval(() => void tellLive(on.spine.db, live), 300)
     await progress.getByText('slow-model answers · 16 s · about 310 tokens · turn 3 of 10').waitFor()
     expect(await progress.innerText()).toContain('and the replica lags')
     expect(await progress.locator('img').count()).toBe(0)
+    clearInterval(telling)
     await screenshot(on.page, `writing-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     await tellLive(on.spine.db, { ...live, state: 'ended', tail: '' })

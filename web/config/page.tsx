@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
 import type { StoredSetting } from '../../domain/setting-row.ts'
-import { Inert } from '../markdown.tsx'
+import { Inert, inertText } from '../markdown.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
 import { go, type Place, usePlace, withSearch } from '../router.tsx'
 import { missing, useSession } from '../sign-in.tsx'
@@ -162,7 +162,7 @@ function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused:
         </div>
         <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? 'Close' : 'Change'}
-          <span className="visually-hidden"> {label}</span>
+          <span className="visually-hidden"> {inertText(label)}</span>
         </button>
       </div>
       {open && (

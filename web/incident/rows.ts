@@ -22,21 +22,27 @@ const isMoving = (incident: DetailedIncident | undefined) =>
 /** An incident, its log up to now and on, and what stands around it. */
 export function useIncident(id: string) {
   const eventsKey = ['events', id]
+  // Rows that came while another page was open were heard by nobody: what is kept of the last visit is shown, and asked again.
+  const onReturn = { refetchOnMount: 'always' } as const
   const incident = useQuery<DetailedIncident>({
+    ...onReturn,
     queryKey: ['incident', id],
     refetchInterval: ({ state }) => isMoving(state.data) && askAgainMs,
     queryFn: ({ signal }) => ask<DetailedIncident>(`/incidents/${encodeURIComponent(id)}`, { signal }),
   })
   const surroundings = useQuery({
+    ...onReturn,
     queryKey: ['surroundings', id],
     queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${encodeURIComponent(id)}/surroundings`, { signal }),
   })
   const brief = useQuery({
+    ...onReturn,
     queryKey: ['brief', id],
     queryFn: ({ signal }) => ask<ServedBrief>(`/incidents/${encodeURIComponent(id)}/brief`, { signal }),
   })
   const about = incident.data?.resource
   const state = useQuery({
+    ...onReturn,
     queryKey: ['state', id],
     enabled: about != null && about.kind !== 'incident' && about.kind !== 'proposal',
     queryFn: ({ signal }) =>
@@ -44,6 +50,7 @@ export function useIncident(id: string) {
   })
   const total = incident.data?.events
   const events = useQuery({
+    ...onReturn,
     queryKey: eventsKey,
     enabled: total !== undefined,
     // The newest rows; once earlier ones were read, those stay.
