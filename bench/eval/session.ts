@@ -271,7 +271,7 @@ async function tidy(spine: Spine): Promise<void> {
  * nobody do that; this database is the eval's own, and ends with it.
  */
 async function forget(owner: Db): Promise<void> {
-  const guarded = ['incident_event', 'audit']
+  const guarded = ['incident_event', 'audit', 'postmortem_edit']
   await owner.transaction().execute(async (trx) => {
     const each = async (what: 'disable' | 'enable') => {
       for (const table of guarded)

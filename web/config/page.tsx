@@ -126,7 +126,9 @@ function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused:
     <li id={name} aria-current={isTarget ? 'true' : undefined}>
       <div className="setting">
         <div>
-          <strong>{label}</strong>
+          <strong>
+            <Inert text={label} />
+          </strong>
           <div>
             <code className="soft small wraps">
               <Inert text={name} />
