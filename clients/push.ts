@@ -56,7 +56,7 @@ export async function sendPush(
   })
   if (expirySeconds <= 0) return drop('the approval expired before it was sent')
   if (!isPushService(subscription.endpoint, sender.services))
-    return drop('its push service is none of PUSH_SERVICES', null, true)
+    return drop('its push service is not one of PUSH_SERVICES', null, true)
   try {
     const { endpoint, p256dh, auth } = subscription
     const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(message), {
