@@ -7,7 +7,7 @@ import type { NewEvent } from '../domain/event.ts'
 import type { ResourceRule } from '../domain/explained-alert.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import { append, firstRows, insertRows } from './append.ts'
-import { type Db, databaseTime, now, type Trx } from './connect.ts'
+import { type Db, databaseTime, escapeLike, now, type Trx } from './connect.ts'
 import { hasDestination } from './deliveries.ts'
 import { announceCritical, insertIncidents } from './incidents.ts'
 import { findAlertResources } from './inventory.ts'
@@ -38,7 +38,7 @@ export async function listAlerts(
   if (filter.status) query = query.where('status', '=', filter.status)
   if (filter.source) query = query.where('source', '=', filter.source)
   if (filter.q) {
-    const pattern = `%${filter.q.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+    const pattern = `%${escapeLike(filter.q)}%`
     query = query.where((where) =>
       where.or([
         where('name', 'ilike', pattern),

@@ -12,7 +12,7 @@ import type { ResourceRule } from '../domain/explained-alert.ts'
 import { truncate } from '../domain/format.ts'
 import type { ResourceRef } from '../domain/resource.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import { type Db, onceNow, type Trx } from './connect.ts'
+import { type Db, escapeLike, onceNow, type Trx } from './connect.ts'
 import { findByNames } from './registry.ts'
 import type { Scope } from './scope.ts'
 import { readSettings } from './settings.ts'
@@ -118,7 +118,7 @@ export async function listChanges(
   { resource, source, isUnmatched, q }: Filter,
   page: { before: ChangePlace | null; limit: number },
 ): Promise<StoredChange[]> {
-  const pattern = q === null ? null : `%${q.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const pattern = q === null ? null : `%${escapeLike(q)}%`
   const { rows } = await sql<StoredChange>`
     select ${columns} from change
     where (${source}::text is null or source = ${source})

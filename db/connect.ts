@@ -202,3 +202,8 @@ export const now = sql<string>`nightshift_now()`
 
 /** A time ahead by the database's clock, to be written into a row. */
 export const inSeconds = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${seconds})`
+
+/** A text as `like` reads it letter by letter: its wildcards and its escape stand for themselves. */
+export function escapeLike(text: string): string {
+  return text.replace(/[\\%_]/g, (character) => `\\${character}`)
+}

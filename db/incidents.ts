@@ -11,7 +11,7 @@ import {
 import type { ResourceRef } from '../domain/resource.ts'
 import { idIn } from '../domain/step-key.ts'
 import { cleanse } from '../safety/cleanse.ts'
-import { type Db, now, type Trx } from './connect.ts'
+import { type Db, escapeLike, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import type { Scope } from './scope.ts'
 import type { IncidentRow } from './tables.ts'
@@ -180,7 +180,7 @@ export type IncidentFilter = {
 
 /** Anywhere in a text; of one or two letters, which the index holds no other way, where a word begins. */
 function patternsOf(q: string): string[] {
-  const literal = q.replace(/[\\%_]/g, (character) => `\\${character}`)
+  const literal = escapeLike(q)
   return q.length < 3 ? [`${literal}%`, `% ${literal}%`, `%-${literal}%`] : [`%${literal}%`]
 }
 

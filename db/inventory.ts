@@ -8,7 +8,7 @@ import { type Declared, fileToDeclared, importSource, platformSource, toDeclared
 import { nearOf, type ResourceKind, type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { SiteChange, SiteFile } from '../domain/site.ts'
 import type { Discovered } from '../domain/tool.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, escapeLike, type Trx } from './connect.ts'
 import { declareResources, findByNames, otherNames } from './registry.ts'
 import type { Scope } from './scope.ts'
 import { readSite, writeSite } from './site.ts'
@@ -71,7 +71,7 @@ export async function findResources(
   search: { kind: ResourceKind | null; text: string; limit: number },
 ): Promise<Discovered[]> {
   const text = search.text.toLowerCase()
-  const pattern = `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const pattern = `%${escapeLike(text)}%`
   const rows = await db
     .selectFrom('resource')
     .select(['kind', 'id', 'name'])

@@ -64,7 +64,7 @@ export async function ownDevices({ db, reader }: Scope): Promise<PushDevice[]> {
     .execute()
 }
 
-/** Removes a browser of this person; false where there is none with this id. */
+/** Removes a browser of this person. False: this person has no browser with this id. */
 export async function unsubscribe(db: Db, operatorId: string, id: string): Promise<boolean> {
   const row = await db
     .deleteFrom('pushSubscription')

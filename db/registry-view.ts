@@ -9,7 +9,7 @@ import {
 } from '../domain/registry.ts'
 import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { LogSubject } from '../domain/source.ts'
-import { type Db, onceNow, type Trx } from './connect.ts'
+import { type Db, escapeLike, onceNow, type Trx } from './connect.ts'
 import type { Scope } from './scope.ts'
 import type { AlertRow } from './tables.ts'
 
@@ -33,7 +33,7 @@ export async function listResources(
   page: { after: string | null; limit: number },
 ): Promise<ListedResource[]> {
   const text = filter.q?.toLowerCase() ?? null
-  const pattern = text === null ? null : `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const pattern = text === null ? null : `%${escapeLike(text)}%`
   const staleSince = sql`(select nightshift_now()) - ${staleAfter}`
   const { rows } = await sql<ListedResource>`
     select resource.kind, resource.id, resource.name, resource.canonical,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { SearchAnswer } from '../domain/home.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
+import { escapeLike } from './connect.ts'
 import { listIncidents } from './incidents.ts'
 import type { Scope } from './scope.ts'
 
@@ -47,7 +48,7 @@ export async function searchAll(scope: Scope, text: string): Promise<SearchAnswe
 }
 
 async function findResources({ db }: Scope, text: string): Promise<SearchAnswer['resources']> {
-  const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, (character) => `\\${character}`)}%`
+  const pattern = `%${escapeLike(text.toLowerCase())}%`
   const { rows } = await sql<{ kind: InventoryKind; id: string }>`
     select kind, id from resource
     where id ilike ${pattern} or name ilike ${pattern} or names @> array[${text.toLowerCase()}::text]
@@ -62,10 +63,9 @@ async function findRows({ db }: Scope, words: readonly string[]): Promise<Found>
   const query = words.map((word) => `'${word.replaceAll("'", '')}':*`).join(' & ')
   const text = sql`to_tsvector('simple', left(detail, 2000))`
   try {
-    const { rows } = await db.connection().execute((one) =>
-      one.transaction().execute(async (trx) => {
-        await sql`select set_config('statement_timeout', ${String(logWithinMs)}, true)`.execute(trx)
-        return await sql<SearchAnswer['log'][number] & { found: number }>`
+    const { rows } = await db.transaction().execute(async (trx) => {
+      await sql`select set_config('statement_timeout', ${String(logWithinMs)}, true)`.execute(trx)
+      return await sql<SearchAnswer['log'][number] & { found: number }>`
           with matching as (
             select id, incident_id, seq, detail, at from incident_event
             where kind in (${searchedKinds}) and ${text} @@ to_tsquery('simple', ${query}) limit ${rankedRows}
@@ -73,10 +73,9 @@ async function findRows({ db }: Scope, words: readonly string[]): Promise<Found>
           select incident_id as "incidentId", incident.title, seq, left(detail, 300) as detail, at,
             count(*) over ()::int as found
           from matching join incident on incident.id = incident_id order by matching.id desc limit ${mostRows}`.execute(
-          trx,
-        )
-      }),
-    )
+        trx,
+      )
+    })
     const [first] = rows
     return {
       rows: rows.map(({ incidentId, title, seq, detail, at }) => ({ incidentId, title, seq, detail, at })),

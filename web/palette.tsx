@@ -34,15 +34,17 @@ export function Palette() {
     setOpen(true)
     dialog.current?.showModal()
   }
+  const newest = useRef(open)
+  useEffect(() => {
+    newest.current = open
+  })
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(isMac ? event.metaKey : event.ctrlKey) || event.altKey || event.shiftKey)
         return
       event.preventDefault()
       if (dialog.current?.open) return dialog.current.close()
-      if (document.querySelector('dialog[open]')) return
-      setOpen(true)
-      dialog.current?.showModal()
+      newest.current()
     }
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)

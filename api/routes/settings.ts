@@ -140,7 +140,7 @@ function declareEnvironment(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'The environment that this API process was started with',
     description:
-      'Of a secret only whether it is set. Addresses lose their credentials. The worker has an environment of its own.',
+      'A secret is shown as set or not set. Addresses are shown without credentials. The environment of the worker is not included.',
     answer: pageOf(environmentVariable),
     example: {
       items: [

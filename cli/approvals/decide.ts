@@ -51,7 +51,7 @@ export function addApproveCommand(parent: Command): void {
         parseNumber,
       )
       .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
-      .option('--yes', 'do not ask for confirmation; without a terminal there is none'),
+      .option('--yes', 'skip the confirmation; a command without a terminal asks for none'),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
     .action((id: string, options: DecideOptions) => decide(id, 'approve', options))

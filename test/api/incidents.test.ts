@@ -154,7 +154,7 @@ describe('incidents', () => {
     expect(story).not.toContain('<script>')
   })
 
-  test('a person writes a section under their name, the log stays as it is, and who lost a race is told', async () => {
+  test('a person writes a section under their name, the log stays as it is, and the second of two editors gets 409', async () => {
     const id = await openedIncident(api.db)
     const before = await eventsOf(api.db, id)
     const path = `/incidents/${id}/postmortem`
