@@ -15,10 +15,12 @@ import { resolveArguments } from '../safety/resolve-arguments.ts'
 import { ProposalError } from '../tools/placement.ts'
 import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
+import type { LaterCall } from './ask-people.ts'
 import { endEarly } from './end-early.ts'
 import { patienceMs, RetryLater, retryWhileAway, withHeartbeat } from './failure.ts'
+import type { EffectiveCall } from './judge-call.ts'
 import { assertOwnRun } from './own-run.ts'
-import { type EffectiveCall, rule } from './rule.ts'
+import { rule } from './rule.ts'
 import { send } from './send.ts'
 import { toolContext, verifyWrite } from './verify.ts'
 
@@ -91,7 +93,11 @@ async function actOnce(
 
   const call = await effectiveCall(db, place)
   const prepared = await prepare(deps, place, call, signal)
-  const ruled = await db.transaction().execute((trx) => rule(deps, trx, place, call, prepared))
+  const ruleWith = (later: readonly LaterCall[] | null) =>
+    db.transaction().execute((trx) => rule(deps, trx, place, { call, prepared, later }))
+  const first = await ruleWith(null)
+  const ruled = first.kind === 'prepare' ? await ruleWith(await prepareLater(deps, place, first.calls, signal)) : first
+  if (ruled.kind === 'prepare') throw new Error('calls to prepare were asked for twice')
   if (ruled.kind !== 'run') return ruled
   return outcomeOf(await send(deps, place, ruled.started, { again: ruled.again, signal }))
 }
@@ -140,4 +146,24 @@ async function prepare(
     const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
     return { ok: false, reason }
   }
+}
+
+/** The calls behind the one that asks, prepared in one try each: what cannot be read now is asked about when its turn comes. */
+async function prepareLater(
+  deps: ActDeps,
+  place: CallPlace,
+  calls: readonly number[],
+  signal: AbortSignal,
+): Promise<LaterCall[]> {
+  const later: LaterCall[] = []
+  for (const index of calls) {
+    const at = { ...place, call: index, approvalId: null }
+    try {
+      const call = await effectiveCall(deps.db, at)
+      later.push({ place: at, call, prepared: await prepare({ ...deps, patienceMs: 0 }, at, call, signal) })
+    } catch (error) {
+      if (signal.aborted) throw error
+    }
+  }
+  return later
 }

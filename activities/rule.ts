@@ -1,39 +1,41 @@
 import { append, StaleRunError } from '../db/append.ts'
 import { consumeApproval } from '../db/approvals/settle.ts'
-import { databaseTime, type Trx } from '../db/connect.ts'
+import type { Trx } from '../db/connect.ts'
 import { eventsOf } from '../db/events.ts'
 import { takeUse } from '../db/grants.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'
 import { takeLeases } from '../db/leases.ts'
-import { readPolicy } from '../db/policy.ts'
-import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
-import { actionOf, agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
-import type { Incident } from '../domain/incident.ts'
-import { editedByPerson, refusalOf } from '../domain/refusal.ts'
+import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
+import { refusalOf } from '../domain/refusal.ts'
 import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
-import { requiredApprovals } from '../domain/tool.ts'
-import { restsOnBodies } from '../safety/ending.ts'
-import { fold, type State } from '../safety/fold.ts'
-import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
+import type { State } from '../safety/fold.ts'
+import type { Call, Ruling } from '../safety/judge.ts'
 import { loopLimit } from '../safety/ruling.ts'
-import { toolFacts } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
-import { askPeople, decidedElsewhere, expirySecondsOf, findPending, joinApproval, knownAnswer } from './approvals.ts'
+import {
+  askPeople,
+  askTogether,
+  findPending,
+  joinApproval,
+  knownAnswer,
+  type LaterCall,
+  listLaterCalls,
+} from './ask-people.ts'
 import { RetryLater } from './failure.ts'
-import { bodiesOfEnding, recordHint } from './reason.ts'
+import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf } from './judge-call.ts'
+import { recordHint } from './reason.ts'
 
 export type Ruled = Exclude<Act, { kind: 'verify' }> | Run
 
 /** `again`: another try of this activity has started the call already, and may have sent it. */
 type Run = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }
 
-/** A place in the log, and the approval that the run waited for, where it did. */
-type RuledPlace = CallPlace & { approvalId: string | null }
+/** Before people are asked: the calls at these places of the answer may be asked about on the same card, and have to be prepared first. */
+type ToPrepare = { kind: 'prepare'; calls: number[] }
 
-/** A proposed call, with what a person made of it where one did. */
-export type EffectiveCall = ProposedCall & {
-  edit: { operatorId: string; name: string; from: Record<string, unknown> | null } | null
-}
+/** `later`: null until somebody is to be asked and the calls behind this one are prepared as well. */
+type Proposed = { call: EffectiveCall; prepared: Call['prepared']; later: readonly LaterCall[] | null }
 
 /**
  * Judges a call and writes the ruling with what follows from it, in the caller's transaction: the refusal, the question, or
@@ -44,9 +46,8 @@ export async function rule(
   deps: { environment: EnvironmentDefaults },
   trx: Trx,
   place: RuledPlace,
-  call: EffectiveCall,
-  prepared: Call['prepared'],
-): Promise<Ruled> {
+  { call, prepared, later }: Proposed,
+): Promise<Ruled | ToPrepare> {
   const incident = await lockIncident(trx, place.incidentId)
   if (!incident || incident.attempt !== place.attempt)
     throw new StaleRunError(place.incidentId, place.attempt, incident?.attempt ?? 0)
@@ -57,22 +58,18 @@ export async function rule(
   const started = events.find((event) => event.stepKey === startKey)
   if (started?.kind === 'tool_started') return { kind: 'run', started, again: true }
   const earlier = rulingsOf(events, place.attempt, callId(place.turn, place.call))
-  const known = await knownAnswer(trx, earlier.at(-1))
+  const known = await knownAnswer(trx, place, events, earlier.at(-1))
   if (known) return known
 
   const settings = await readSettings(trx, deps.environment)
-  const judged = await judgeCall(trx, {
-    place,
-    call,
-    prepared,
-    incident: toIncident(incident),
-    events,
-    earlier,
-    settings,
-  })
+  const around = { incident: toIncident(incident), settings }
+  const judged = await judgeCall(trx, { place, call, prepared, events, earlier, ...around })
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await keepEnding(trx, place, ruling)
   const joined = ruling.verdict === 'ask' ? await findPending(trx, place.incidentId, call.tool, ruling) : null
+  const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joined === null
+  const calls = isAsked && later === null ? listLaterCalls(events, place) : []
+  if (calls.length > 0) return { kind: 'prepare', calls }
   // The first ruling of a call has no step in its key; each later one has its number.
   const step = earlier.length === 0 ? undefined : earlier.length
   await recordRuling(trx, place, call, { ...judged, step, approvalId: policy.approval?.id ?? joined })
@@ -84,81 +81,10 @@ export async function rule(
   if (ruling.verdict === 'run')
     return await start(trx, place, { call, ...judged, events, approvalId: policy.approval?.id ?? null })
   if (joined) return await joinApproval(trx, place.incidentId, joined)
-  const expirySeconds = expirySecondsOf(settings, call.tool)
-  const required = Math.max(requiredApprovals[ruling.risk], policy.raised.required)
-  return await askPeople(trx, place, { call, ruling, prepared, expirySeconds, required, step })
-}
-
-type Unjudged = {
-  place: RuledPlace
-  call: EffectiveCall
-  prepared: Call['prepared']
-  incident: Incident
-  events: IncidentEvent[]
-  /** What was ruled about this very call before. */
-  earlier: readonly IncidentEvent<'call_judged'>[]
-  settings: SettingsReader
-}
-
-type Judged = { ruling: Ruling; policy: Policy; state: State; basis: JudgedBasis }
-
-/** The judge's ruling on what the rows, the settings and the clock say now. */
-async function judgeCall(trx: Trx, unjudged: Unjudged): Promise<Judged> {
-  const { place, call, prepared, incident, events, earlier, settings } = unjudged
-  const state = fold(events, place.attempt, incident.resource)
-  const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
-  const targets = prepared?.ok ? prepared.preparation.targets : []
-  const policy = await readPolicy(trx, incident, settings, {
-    facts: toolFacts.get(call.tool) ?? { name: call.tool, names: {} },
-    targets,
-    approvalId: place.approvalId,
-    isEnding,
-  })
-  const at = await databaseTime(trx)
-  const ground = restsOnBodies(toolFacts.get(call.tool)?.effect, call.arguments)
-    ? { bodies: await bodiesOfEnding(trx, events, place.attempt) }
-    : {}
-  const id = callId(place.turn, place.call)
-  const judgement = judge({ ...call, callId: id, prepared, ...ground }, toolFacts, state, policy, Date.parse(at))
-  const elsewhere = await decidedElsewhere(trx, earlier.at(-1))
-  const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
-  return { ruling, policy, state, basis: basisOf(at, policy, prepared) }
-}
-
-async function recordRuling(
-  trx: Trx,
-  place: RuledPlace,
-  call: EffectiveCall,
-  { ruling, state, basis, step, approvalId }: Judged & { step: number | undefined; approvalId: string | null },
-): Promise<void> {
-  const { verdict, code, reason, hint, details, phase, effect, risk, targets, actionDigest } = ruling
-  await append(trx, place.incidentId, place.attempt, {
-    kind: 'call_judged',
-    actor: agentActor,
-    turn: place.turn,
-    stepKey: stepKey(place, place.turn, 'call_judged', place.call, step),
-    detail: `${verdict}: ${toolFacts.has(call.tool) ? call.tool : 'an unknown tool'} (${code}) ${reason}`,
-    metadata: {
-      callId: callId(place.turn, place.call),
-      tool: call.tool,
-      arguments: call.arguments,
-      verdict,
-      code,
-      reason,
-      hint,
-      details,
-      phase,
-      corrected: [...editsOf(call), ...ruling.corrected],
-      effect,
-      risk,
-      targets,
-      actionDigest,
-      policyVersion,
-      foldedSeq: state.lastSeq,
-      basis,
-      approvalId,
-    },
-  })
+  const isAnnounced = !later?.length
+  const asked = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced })
+  if (later?.length) await askTogether(trx, { approvalId: asked.approvalId, ruling }, later, around)
+  return asked
 }
 
 const shortestWaitMs = 250
@@ -175,24 +101,6 @@ async function keepEnding(trx: Trx, place: CallPlace, ruling: Ruling): Promise<R
     metadata: { code: 'ending_kept', text },
   })
   return { kind: 'wait', waitMs: Math.max(shortestWaitMs, Number(ruling.details.waitSeconds ?? 1) * 1000) }
-}
-
-function rulingsOf(events: readonly IncidentEvent[], attempt: number, id: string): IncidentEvent<'call_judged'>[] {
-  return events.filter(
-    (event) => event.kind === 'call_judged' && event.attempt === attempt && event.metadata.callId === id,
-  ) as IncidentEvent<'call_judged'>[]
-}
-
-/** The model reads that a person changed the call, like any correction: the answer is not to what it had asked. */
-function editsOf({ edit, arguments: to }: EffectiveCall) {
-  return edit ? [{ code: editedByPerson, field: '*', from: edit.from, to }] : []
-}
-
-/** Enough to judge the same call again later. The texts of a dry run are left out: no rule reads them. */
-function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
-  if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
-  const { dryRun: _, ...rest } = prepared.preparation
-  return { at, policy: { ...policy }, prepared: { ok: true, ...rest } }
 }
 
 type Starting = {

@@ -42,6 +42,8 @@ export const approval = z.object({
   requestedAt: z.string(),
   expiresAt: z.string(),
   useBy: z.string().nullable(),
+  /** The first approval of those that share a card with it, its own id for that one; null where it was asked alone. */
+  askedWith: z.string().nullable().default(null),
   /** Who changed the arguments before approving, and what they were changed to. */
   edited: z
     .object({ by: z.string(), arguments: z.record(z.string(), z.unknown()) })
@@ -113,7 +115,7 @@ export const callRun = z.object({
 })
 export type CallRun = z.infer<typeof callRun>
 
-/** A call that the same answer of the agent proposes after this one, and what the judge would say of it now. */
+/** A call that the same answer of the agent proposes after this one and nobody is asked about yet; what the judge would say of it now. */
 export const nextCall = z.object({
   callId: z.string(),
   tool: z.string(),
@@ -135,6 +137,8 @@ export const approvalDetail = approval.extend({
   replacedBy: z.string().nullable(),
   /** Null until it starts. */
   run: callRun.nullable().default(null),
+  /** The other approvals of its card, in the order of their calls: each is decided by itself. */
+  together: z.array(approval).default([]),
   /** Empty once it is decided. */
   next: z.array(nextCall).default([]),
   /** JSON schema of the arguments, for the form that changes them; null for a tool that this version does not have. */

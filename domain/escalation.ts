@@ -184,6 +184,8 @@ export const askedApproval = z.object({
   reminder: z.number().int().min(0).max(2),
   /** What the cause may be and which rows say so, in a line; nothing where nobody said. Untrusted. */
   cause: z.string().nullish(),
+  /** How many more calls of the same answer its card asks about. */
+  alsoAsked: z.number().int().optional(),
 })
 
 /** A thing worth telling: the triggers of the webhooks, with what a receiver needs to act. */

@@ -82,6 +82,11 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
   }
 }
 
+/** ` and 2 more calls of the same answer`; nothing for none. */
+export function formatAlsoAsked(count = 0): string {
+  return count === 0 ? '' : ` and ${count === 1 ? '1 more call' : `${count} more calls`} of the same answer`
+}
+
 const verdictWords: Record<NextCall['verdict'], string> = {
   run: 'runs without asking',
   ask: 'needs its own approval',

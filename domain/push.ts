@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Notification } from './escalation.ts'
+import { formatAlsoAsked } from './format-approval.ts'
 import { inertText } from './inert-text.ts'
 
 /** Who delivers web pushes to browsers: Chrome and Edge, Firefox, Safari, Windows. */
@@ -66,7 +67,7 @@ export function toPushMessage({ approval, incident }: Notification): PushMessage
   if (!approval) return null
   return {
     title: `${titles[approval.reminder] ?? titles[0]}: ${inertText(incident.title, 100)}`,
-    body: `${inertText(approval.summary, 200)} (${approval.risk} risk)`,
+    body: `${inertText(approval.summary, 200)} (${approval.risk} risk)${formatAlsoAsked(approval.alsoAsked)}`,
     path: `/approvals/${approval.id}`,
     tag: approval.id,
   }

@@ -36,6 +36,7 @@ import * as money from './0031-money.ts'
 import * as search from './0032-search.ts'
 import * as push from './0033-push.ts'
 import * as reports from './0034-reports.ts'
+import * as askedTogether from './0035-asked-together.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -176,6 +177,7 @@ const migrations: Record<string, Migration> = {
   '0032-search': search,
   '0033-push': push,
   '0034-reports': reports,
+  '0035-asked-together': askedTogether,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -88,7 +88,7 @@ export function phaseOf(state: State): Phase {
 export function fold(events: readonly IncidentEvent[], attempt: number, pinned: ResourceRef | null = null): State {
   const state = emptyState(attempt, pinned)
   const messages = new Map<number, IncidentEvent<'commented'>>()
-  const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null }
+  const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null, pending: new Set() }
   for (const event of events) {
     state.lastSeq = Math.max(state.lastSeq, event.seq)
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
@@ -152,13 +152,18 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
   }
 }
 
-type Clock = { beganMs: number | null; waitedMs: number; waitingSinceMs: number | null }
+/** `pending`: approvals that nobody has settled. A run that works on one of its calls meanwhile does not wait for the others. */
+type Clock = { beganMs: number | null; waitedMs: number; waitingSinceMs: number | null; pending: Set<string> }
 
 function passTime(state: State, clock: Clock, event: IncidentEvent): void {
   const atMs = Date.parse(event.at)
   if (event.kind === 'claimed') clock.beganMs ??= atMs
-  if (event.kind === 'approval_requested') clock.waitingSinceMs ??= atMs
-  if (clock.waitingSinceMs !== null && endsWaiting(event)) {
+  if (event.kind === 'approval_requested') clock.pending.add(event.metadata.approvalId)
+  if (isSettled(event)) clock.pending.delete(event.metadata.approvalId)
+  if (event.kind === 'approval_requested' || (isCallOver(event) && clock.pending.size > 0))
+    clock.waitingSinceMs ??= atMs
+  const isAtWork = event.kind === 'tool_started' || clock.pending.size === 0
+  if (clock.waitingSinceMs !== null && isAtWork) {
     const waitedMs = Math.max(0, atMs - clock.waitingSinceMs)
     clock.waitedMs += waitedMs
     clock.waitingSinceMs = null
@@ -169,7 +174,14 @@ function passTime(state: State, clock: Clock, event: IncidentEvent): void {
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
 }
 
-function endsWaiting(event: IncidentEvent): boolean {
+/** Nothing more is done for a call: a write is over when it was verified. */
+function isCallOver(event: IncidentEvent): boolean {
+  return event.kind === 'verification' || (event.kind === 'tool_finished' && event.metadata.effect !== 'write')
+}
+
+function isSettled(
+  event: IncidentEvent,
+): event is IncidentEvent<'approval_expired' | 'approval_withdrawn' | 'approval_decided'> {
   return (
     event.kind === 'approval_expired' ||
     event.kind === 'approval_withdrawn' ||

@@ -1,5 +1,6 @@
 import type { AskedApproval, Notification, Rendered, RenderOptions } from '../domain/escalation.ts'
 import { formatMinute } from '../domain/format.ts'
+import { formatAlsoAsked } from '../domain/format-approval.ts'
 import { categoryWords, outcomeWords } from '../domain/status-words.ts'
 import { fallbackText, isLink, type PlainText, plainText, slackLimits } from './text.ts'
 
@@ -89,7 +90,8 @@ function standingOf({ trigger, incident, alertsFiring }: Notification): string {
 }
 
 function headingOf({ trigger, incident, approval }: Notification): string {
-  if (approval) return `${reminders[approval.reminder] ?? 'Approval needed'}: ${approval.summary}`
+  if (approval)
+    return `${reminders[approval.reminder] ?? 'Approval needed'}: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
   const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
   return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
 }

@@ -23,6 +23,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatList } from '../../domain/format.ts'
 import { foldHypotheses } from '../../domain/hypothesis.ts'
 import { nameResource } from '../../domain/resource.ts'
+import { parseCallId } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
@@ -77,7 +78,7 @@ function declareGetApproval(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What exactly is asked, why, and what would happen',
     description:
-      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked again. `run` is what the approved call has done so far, step by step. `next` are the calls that the same answer of the agent proposes after this one, each decided when its turn comes. `schema` is what the arguments may be.',
+      '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked again. `run` is what the approved call has done so far, step by step. `together` are the other approvals of its card: calls of the same answer that were asked about with it, each with its own token and decision. `next` are the calls that the same answer proposes after this one and nobody is asked about yet. `schema` is what the arguments may be.',
     params,
     answer: approvalDetail,
     example: {
@@ -211,10 +212,11 @@ function declareExtend(router: Router, deps: ApiDeps): void {
 
 /** An approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
-  const [evidence, around, log] = await Promise.all([
+  const [evidence, around, log, together] = await Promise.all([
     evidenceOf(scope, found),
     neighbours(scope, found),
     eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
+    listTogether(scope, found),
   ])
   const tool = tools.get(found.tool)
   return {
@@ -224,18 +226,31 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     hypotheses: foldHypotheses(log, found.attempt),
     grantRefused: refusalToGrant(found),
     run: foldCallRun(log, found),
+    together,
     next: found.status === 'pending' ? await supposeNext(deps, found, log) : [],
     schema: tool ? describeTool(tool).inputSchema : null,
   }
 }
 
-/** The writes behind this one in the agent's answer, and what the judge would say of them now. */
+/** The newest approval of each other call on its card, in the order of the calls. */
+async function listTogether(scope: Scope, { askedWith, callId }: Approval): Promise<Approval[]> {
+  if (askedWith === null) return []
+  const newestFirst = await listApprovals(scope, { askedWith }, { before: null, limit: 100 })
+  const byCall = new Map(newestFirst.toReversed().map((each) => [each.callId, each]))
+  byCall.delete(callId)
+  const place = (each: Approval) => parseCallId(each.callId)?.call ?? 0
+  return [...byCall.values()].sort((a, b) => place(a) - place(b))
+}
+
+/** The writes behind this one in the agent's answer that nobody is asked about yet, and what the judge would say of them now. */
 async function supposeNext(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
   const answer = log.findLast(
     (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
   ) as IncidentEvent<'model_answered'> | undefined
   const calls = answer?.metadata.calls ?? []
-  const later = calls.slice(calls.findIndex(({ id }) => id === found.callId) + 1)
+  const asked = new Set(log.flatMap((event) => (event.kind === 'approval_requested' ? [event.metadata.callId] : [])))
+  const behind = calls.slice(calls.findIndex(({ id }) => id === found.callId) + 1)
+  const later = behind.filter(({ id }) => !asked.has(id))
   const incident = later.length > 0 ? await incidentById(deps.db, found.incidentId) : null
   if (!incident) return []
   const supposed: NextCall[] = []

@@ -109,6 +109,7 @@ export const approvalExample: Approval = {
   requestedAt: '2026-11-21T01:46:02.000000Z',
   expiresAt: '2026-11-21T01:56:02.000000Z',
   useBy: null,
+  askedWith: null,
   edited: null,
   decisions: [],
 }

@@ -11,6 +11,7 @@ import { type Db, now, type Trx } from '../connect.ts'
 import { enqueueNotification } from '../deliveries.ts'
 import { refusalToDecide } from '../operators.ts'
 import { systemScope } from '../scope.ts'
+import type { ApprovalRow } from '../tables.ts'
 import { causeOf } from './find.ts'
 
 type ApprovalRequest = {
@@ -31,6 +32,10 @@ type ApprovalRequest = {
   expirySeconds: number
   stepKey: string
   replaces: string | null
+  /** The first approval of the card that it joins; absent where it is asked alone. */
+  askedWith?: string | null
+  /** False for a call whose turn comes later: people are notified then, if it still waits. */
+  isAnnounced?: boolean
   actor: string
 }
 
@@ -53,6 +58,8 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       reversible: request.reversible,
       required: request.required,
       dryRun: JSON.stringify(cleanse(request.dryRun)),
+      askedWith: request.askedWith ?? null,
+      announced: request.isAnnounced ?? true,
       expiresAt: sql`nightshift_now() + make_interval(secs => ${request.expirySeconds})`,
     })
     .returning(['id', 'expiresAt'])
@@ -82,8 +89,26 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       replaces: request.replaces,
     },
   })
-  await tellAsked(trx, id, 0)
+  if (request.isAnnounced ?? true) await tellAsked(trx, id, 0)
   return { id, expiresAt }
+}
+
+/** The turn of a call has come that was asked about together with earlier ones: people are notified, once, if it still waits. */
+export async function announceAsked(trx: Trx, approvalId: string): Promise<void> {
+  const announced = await trx
+    .updateTable('approval')
+    .set({ announced: true })
+    .where('id', '=', approvalId)
+    .where('status', '=', 'pending')
+    .where('announced', '=', false)
+    .returning('id')
+    .executeTakeFirst()
+  if (announced) await tellAsked(trx, approvalId, 0)
+}
+
+/** Other calls are asked about together with this one: it is the first of their card. */
+export async function leadCard(trx: Trx, approvalId: string): Promise<void> {
+  await trx.updateTable('approval').set({ askedWith: approvalId }).where('id', '=', approvalId).execute()
 }
 
 /** Puts the question, or a reminder of it, into the outbox. */
@@ -105,8 +130,22 @@ async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['
       expiresAt: row.expiresAt,
       reminder,
       cause: await causeOf(systemScope(trx), row),
+      alsoAsked: await countAskedWith(trx, row),
     },
   })
+}
+
+/** How many other questions of its card still wait. */
+async function countAskedWith(trx: Trx, { id, askedWith }: Pick<ApprovalRow, 'id' | 'askedWith'>): Promise<number> {
+  if (askedWith === null) return 0
+  const { count } = await trx
+    .selectFrom('approval')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('askedWith', '=', askedWith)
+    .where('status', '=', 'pending')
+    .where('id', '!=', id)
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /** Parts of an approval's life after which people are reminded. */
@@ -121,6 +160,7 @@ export async function remindPending(db: Db): Promise<number> {
         .updateTable('approval')
         .set({ reminded: index + 1 })
         .where('status', '=', 'pending')
+        .where('announced', '=', true)
         .where('reminded', '<=', index)
         .where('expiresAt', '>', now)
         .where(sql<boolean>`nightshift_now() >= requested_at + (expires_at - requested_at) * ${part}::float8`)

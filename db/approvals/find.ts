@@ -38,21 +38,22 @@ export async function pendingOfTool(
   return rows.map(({ id, args, targets }) => ({ id, arguments: args, targets: targets as ResourceRef[] }))
 }
 
-/** The approval of one call of an incident in one of these states; its id, or null. */
-export async function approvalOfCall(
+/** The newest approval of one call of an attempt; null where nobody was asked about it. */
+export async function latestOfCall(
   db: Db | Trx,
-  incidentId: string,
+  { incidentId, attempt }: { incidentId: string; attempt: number },
   callId: string,
-  states: ApprovalStatus[],
-): Promise<string | null> {
+): Promise<Pick<ApprovalRow, 'id' | 'status' | 'askedWith'> | null> {
   const row = await db
     .selectFrom('approval')
-    .select('id')
+    .select(['id', 'status', 'askedWith'])
     .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
     .where('callId', '=', callId)
-    .where('status', 'in', states)
+    .orderBy('requestedAt', 'desc')
+    .orderBy('id', 'desc')
     .executeTakeFirst()
-  return row?.id ?? null
+  return row ?? null
 }
 
 /** Where an approval stands, and which state of its targets it was given for; null when there is none. */
@@ -109,7 +110,7 @@ export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow 
 /** Approvals as people see them, newest first. */
 export async function listApprovals(
   { db }: Scope,
-  filter: { status?: ApprovalStatus; incidentId?: string; id?: string; idPrefix?: string },
+  filter: { status?: ApprovalStatus; incidentId?: string; id?: string; idPrefix?: string; askedWith?: string },
   page: { before: string | null; limit: number },
 ): Promise<Approval[]> {
   let query = db
@@ -123,6 +124,7 @@ export async function listApprovals(
   if (filter.status) query = query.where('approval.status', '=', filter.status)
   if (filter.incidentId) query = query.where('incidentId', '=', filter.incidentId)
   if (filter.idPrefix) query = query.where(sql<boolean>`starts_with(approval.id, ${filter.idPrefix})`)
+  if (filter.askedWith) query = query.where('approval.askedWith', '=', filter.askedWith)
   if (filter.id) query = query.where('approval.id', '=', filter.id)
   if (page.before) query = query.where('approval.id', '<', page.before)
   const rows = await query.execute()
@@ -181,6 +183,7 @@ function toApproval(
     requestedAt: row.requestedAt,
     expiresAt: row.expiresAt as string,
     useBy: row.useBy,
+    askedWith: row.askedWith,
     edited: row.edited && row.editor ? { by: row.editor, arguments: row.edited } : null,
     decisions: own.map(({ operator, decision, reason, category, via, at }) => ({
       operator,

@@ -62,13 +62,19 @@ export async function readDecision(
   })
 }
 
-/** Takes back what is pending for an incident. The caller holds the incident's lock. */
-export async function withdrawPending(trx: Trx, incidentId: string, reason: string): Promise<void> {
-  const withdrawn = await trx
+/** Takes back what is pending for an incident, or only `approvalId` of it. The caller holds the incident's lock. */
+export async function withdrawPending(
+  trx: Trx,
+  incidentId: string,
+  reason: string,
+  approvalId?: string,
+): Promise<void> {
+  const open = trx
     .updateTable('approval')
     .set({ status: 'withdrawn', decidedAt: now })
     .where('incidentId', '=', incidentId)
     .where('status', 'in', ['pending', 'approved'])
+  const withdrawn = await (approvalId === undefined ? open : open.where('id', '=', approvalId))
     .returning(['id', 'callId'])
     .execute()
   for (const approval of withdrawn) {

@@ -197,6 +197,10 @@ type ApprovalTable = {
   editedBy: string | null
   /** Reminders that went out: at half its life, at nine tenths. */
   reminded: Generated<number>
+  /** The first approval of those that share a card, its own id for that one; null where it was asked alone. */
+  askedWith: ColumnType<string | null, string | null | undefined, string>
+  /** False while an earlier call of its card is asked about: then nobody is notified of this one. */
+  announced: Generated<boolean>
 }
 
 /** What people are asked, what they said, and what they allowed beforehand. */

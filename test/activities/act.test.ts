@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
 import { MockActivityEnvironment } from '@temporalio/testing'
-import { expirySecondsOf } from '../../activities/approvals.ts'
 import { type Answered, type AskDeps, askModel } from '../../activities/ask-model.ts'
+import { expirySecondsOf } from '../../activities/ask-people.ts'
 import { contextActivities } from '../../activities/context.ts'
 import { withHeartbeat } from '../../activities/failure.ts'
 import { servedModels, waitForSlot, withSlot } from '../../activities/model-server.ts'
@@ -56,7 +56,11 @@ describe('act', () => {
         }),
       )
       const judge = () =>
-        db.transaction().execute((trx) => rule({ environment: {} }, trx, place, { ...call, edit: null }, null))
+        db
+          .transaction()
+          .execute((trx) =>
+            rule({ environment: {} }, trx, place, { call: { ...call, edit: null }, prepared: null, later: null }),
+          )
       const first = await judge()
       const late = await judge()
       expect([first, late]).toMatchObject([

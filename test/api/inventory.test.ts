@@ -419,7 +419,9 @@ describe('vm repairs', () => {
     const call = { id: 'c2_0', tool, arguments: args, problem: null, edit: null }
     const ruled = await api.db
       .transaction()
-      .execute((trx) => rule({ environment: {} }, trx, place, call, { ok: true, preparation }))
+      .execute((trx) =>
+        rule({ environment: {} }, trx, place, { call, prepared: { ok: true, preparation }, later: null }),
+      )
     const rulings = (await eventsOf(api.db, incidentId)).filter((event) => event.kind === 'call_judged')
     return { place, ruled, ruling: rulings.at(-1)?.metadata as { code: string; risk: string; verdict: string } }
   }

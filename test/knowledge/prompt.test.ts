@@ -268,7 +268,9 @@ describe('what a run is given', () => {
       const place = { ...base, call: 1, approvalId: null }
       await api.db
         .transaction()
-        .execute((trx) => rule({ environment: {} }, trx, place, { ...calls[1]!, edit: null }, null))
+        .execute((trx) =>
+          rule({ environment: {} }, trx, place, { call: { ...calls[1]!, edit: null }, prepared: null, later: null }),
+        )
       const events = await eventsOf(api.db, incidentId)
       const judged = events.findLast((event) => event.kind === 'call_judged')
       const state = fold(events, 1, { kind: 'host', id: 'host-osl-2' })

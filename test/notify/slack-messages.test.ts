@@ -38,7 +38,7 @@ describe('slack messages', () => {
       ...{ reason: 'the host is dead', risk: 'high', reversible: true, required: 1, approvals: 0 },
       ...{ dryRun: { possible: true, summary: 'start 3 VMs', details: {} }, actionDigest: 'd', stateFingerprint: 's' },
       ...{ status: 'pending', requestedAt: '2026-11-21T02:00:00.000000Z', expiresAt: '2026-11-21T02:10:00.000000Z' },
-      ...{ useBy: null, edited: null, decisions: [] },
+      ...{ useBy: null, askedWith: null, edited: null, decisions: [] },
       ...more,
     }
   }

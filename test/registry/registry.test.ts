@@ -306,7 +306,7 @@ describe('registry', () => {
         })
         const dryRun = { possible: false, summary: '', details: {} }
         const prepared = { ok: true as const, preparation: { ...preparation, dryRun } }
-        await rule({ environment: {} }, trx, place, { ...call, edit: null }, prepared)
+        await rule({ environment: {} }, trx, place, { call: { ...call, edit: null }, prepared, later: null })
       })
       const events = await eventsOf(database.db, incidentId)
       const judged = events.find(({ kind }) => kind === 'call_judged')

@@ -1,0 +1,222 @@
+import { announceAsked, leadCard, requestApproval } from '../db/approvals/ask.ts'
+import { voteOfEditor } from '../db/approvals/decide.ts'
+import { approvalState, latestOfCall, pendingOfAction, pendingOfTool } from '../db/approvals/find.ts'
+import { withdrawPending } from '../db/approvals/settle.ts'
+import { databaseTime, type Trx } from '../db/connect.ts'
+import { eventsOf } from '../db/events.ts'
+import { setWaiting } from '../db/incidents.ts'
+import { leaseKeyByName } from '../db/registry.ts'
+import type { SettingsReader } from '../db/settings.ts'
+import { actionByKeys, keyReader } from '../domain/approval.ts'
+import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import { resourceKey } from '../domain/resource.ts'
+import { type CallPlace, callId, parseCallId, stepKey } from '../domain/step-key.ts'
+import { type Preparation, requiredApprovals } from '../domain/tool.ts'
+import type { Call, Policy, Ruling } from '../safety/judge.ts'
+import { toolFacts, tools } from '../tools/registry.ts'
+import type { Act } from '../workflows/outcome.ts'
+import { NonRetryable } from './failure.ts'
+import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf, type Unjudged } from './judge-call.ts'
+
+type Asked = Extract<Act, { kind: 'ask' }>
+
+/**
+ * What was decided about the call already: by an earlier try of this activity that crashed, or when it was asked about together with an
+ * earlier call of its answer. People answered that question before they knew what the earlier call would come to: where that went wrong,
+ * the answer is taken back and the call is judged as if nobody had been asked.
+ */
+export async function knownAnswer(
+  trx: Trx,
+  place: RuledPlace,
+  events: readonly IncidentEvent[],
+  last: IncidentEvent<'call_judged'> | undefined,
+): Promise<Asked | { kind: 'next' } | null> {
+  if (!last) return null
+  if (last.metadata.verdict === 'refuse') return { kind: 'next' }
+  const asked = await latestOfCall(trx, place, last.metadata.callId)
+  const isOpen = asked?.status === 'pending' || asked?.status === 'approved'
+  if (!asked || (place.approvalId !== null && asked.status !== 'pending')) return null
+  const failed = isOpen && asked.askedWith !== null ? earlierFailure(events, place, asked.id) : null
+  if (failed !== null) {
+    await withdrawPending(
+      trx,
+      place.incidentId,
+      `${failed}, which was asked about together with it, did not work`,
+      asked.id,
+    )
+    return null
+  }
+  if (asked.status === 'pending') {
+    await announceAsked(trx, asked.id)
+    await setWaiting(trx, place.incidentId, true)
+    return { kind: 'ask', approvalId: asked.id, expiresInMs: await lookAgainInMs(trx, asked.id) }
+  }
+  // The run reads at once what was decided before the turn of this call came.
+  const isDecided = isOpen || asked.status === 'denied' || asked.status === 'expired'
+  return isDecided ? { kind: 'ask', approvalId: asked.id, expiresInMs: lookAgainMs } : null
+}
+
+/** The tool of an earlier call of the same answer that went wrong after this was asked; null without one. */
+function earlierFailure(events: readonly IncidentEvent[], place: CallPlace, approvalId: string): string | null {
+  const asked = events.findLast(
+    (event) => event.kind === 'approval_requested' && event.metadata.approvalId === approvalId,
+  )
+  for (const event of events) {
+    if (event.seq < (asked?.seq ?? 0) || event.attempt !== place.attempt) continue
+    if (event.kind !== 'tool_finished' && event.kind !== 'verification') continue
+    const at = parseCallId(event.metadata.callId)
+    if (at?.turn !== place.turn || at.call >= place.call) continue
+    const hasFailed =
+      event.kind === 'verification'
+        ? event.metadata.outcome === 'not_held'
+        : event.metadata.effect === 'write' && event.metadata.outcome !== 'done'
+    if (hasFailed) return event.metadata.tool
+  }
+  return null
+}
+
+/** The pending question of another incident about this action, also under other names of its things; null without one. */
+export async function findPending(
+  trx: Trx,
+  incidentId: string,
+  tool: string,
+  { actionDigest, arguments: args, targets }: Pick<Ruling, 'actionDigest' | 'arguments' | 'targets'>,
+): Promise<string | null> {
+  const same = await pendingOfAction(trx, actionDigest, incidentId)
+  const facts = toolFacts.get(tool)
+  if (same !== null || args === null || !facts) return same
+  const others = await pendingOfTool(trx, tool, incidentId)
+  if (others.length === 0) return null
+  const named = [...targets, ...others.flatMap((each) => each.targets)]
+  const keyOf = keyReader(Object.fromEntries(await leaseKeyByName(trx, named)))
+  const own = actionByKeys(facts, { arguments: args, targets }, keyOf)
+  return others.find((each) => actionByKeys(facts, each, keyOf) === own)?.id ?? null
+}
+
+/** The least a run waits before it looks again. */
+const lookAgainMs = 250
+
+async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
+  const expiresAt = (await approvalState(trx, approvalId))?.expiresAt ?? ''
+  return Math.max(lookAgainMs, Date.parse(expiresAt) - Date.parse(await databaseTime(trx)))
+}
+
+/** Somebody is asked about this very action already, for another incident: one answer serves both. */
+export async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<Asked> {
+  await setWaiting(trx, incidentId, true)
+  return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await lookAgainInMs(trx, approvalId)) }
+}
+
+type Asking = {
+  call: EffectiveCall
+  ruling: Ruling
+  prepared: Call['prepared']
+  policy: Policy
+  settings: SettingsReader
+  step?: number | undefined
+  /** Are people notified at once? */
+  isAnnounced: boolean
+  /** The first approval of the card, where this call is asked about before its turn. */
+  lead?: string
+}
+
+export async function askPeople(trx: Trx, place: CallPlace, asking: Asking): Promise<Asked> {
+  const { call, ruling, prepared } = asking
+  // The judge asks about prepared writes only: what cannot be prepared is refused.
+  if (!prepared?.ok) throw new NonRetryable('ASKED_UNPREPARED')
+  const { preparation } = prepared
+  const id = callId(place.turn, place.call)
+  const before = await latestOfCall(trx, place, id)
+  const replaced = before?.status === 'pending' || before?.status === 'approved' ? before.id : null
+  if (replaced) await withdrawPending(trx, place.incidentId, 'the platform changed since it was asked', replaced)
+  const approval = await requestApproval(trx, {
+    incidentId: place.incidentId,
+    attempt: place.attempt,
+    turn: place.turn,
+    callId: id,
+    tool: call.tool,
+    args: ruling.arguments ?? {},
+    targets: ruling.targets,
+    reason: typeof ruling.arguments?.reason === 'string' ? ruling.arguments.reason : '',
+    actionDigest: ruling.actionDigest,
+    stateFingerprint: preparation.stateFingerprint,
+    risk: ruling.risk,
+    reversible: toolFacts.get(call.tool)?.reversible ?? false,
+    required: Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
+    dryRun: withProof(call.tool, preparation.dryRun),
+    expirySeconds: expirySecondsOf(asking.settings, call.tool),
+    stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
+    replaces: replaced,
+    askedWith: asking.lead ?? before?.askedWith ?? null,
+    isAnnounced: asking.isAnnounced,
+    actor: agentActor,
+  })
+  // The person who wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
+  if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
+    return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
+  }
+  return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
+}
+
+/** A call behind the one that asks, prepared as if its turn had come. */
+export type LaterCall = { place: RuledPlace; call: EffectiveCall; prepared: Call['prepared'] }
+
+/** So many questions one card holds at most. */
+const cardLimit = 8
+
+/** The places in the answer, behind the call that asks, of calls that people may be asked about and nothing is ruled on yet. */
+export function listLaterCalls(events: readonly IncidentEvent[], place: CallPlace): number[] {
+  const answered = events.find((event) => event.stepKey === stepKey(place, place.turn, 'model_answered', 0))
+  if (answered?.kind !== 'model_answered') return []
+  return answered.metadata.calls.flatMap(({ tool, arguments: args }, index) => {
+    const isLater = index > place.call && args !== null && tools.get(tool)?.prepare !== undefined
+    return isLater && rulingsOf(events, place.attempt, callId(place.turn, index)).length === 0 ? [index] : []
+  })
+}
+
+/**
+ * Asks about later calls of the same answer on the card of the first, so that a person is woken once. Each is judged as if its turn had
+ * come; what is asked about is only what needs a person now and touches no target of another question of the card. Everything else, and
+ * each of these again on the state of then, is judged when its turn comes. People are notified once, of the first.
+ */
+export async function askTogether(
+  trx: Trx,
+  first: { approvalId: string; ruling: Ruling },
+  later: readonly LaterCall[],
+  { incident, settings }: Pick<Unjudged, 'incident' | 'settings'>,
+): Promise<void> {
+  const touched = new Set(first.ruling.targets.map(resourceKey))
+  let asked = 1
+  for (const { place, call, prepared } of later) {
+    if (asked >= cardLimit || !prepared?.ok) continue
+    const events = await eventsOf(trx, place.incidentId)
+    const judged = await judgeCall(trx, { place, call, prepared, incident, settings, events, earlier: [] })
+    const { ruling, policy } = judged
+    const keys = ruling.targets.map(resourceKey)
+    if (ruling.verdict !== 'ask' || ruling.arguments === null || keys.some((key) => touched.has(key))) continue
+    if ((await findPending(trx, place.incidentId, call.tool, ruling)) !== null) continue
+    if (asked === 1) await leadCard(trx, first.approvalId)
+    await recordRuling(trx, place, call, { ...judged, step: undefined, approvalId: null })
+    await askPeople(trx, place, {
+      ...{ call, ruling, prepared, policy, settings },
+      lead: first.approvalId,
+      isAnnounced: false,
+    })
+    for (const key of keys) touched.add(key)
+    asked += 1
+  }
+  await announceAsked(trx, first.approvalId)
+}
+
+/** What will prove that it worked is said before anybody decides: by the call itself where it knows better, else by its tool. */
+function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
+  const proof = dryRun.proof ?? tools.get(tool)?.proof
+  return proof ? { ...dryRun, proof } : dryRun
+}
+
+/** How long people may take: what the settings say of the tool, else the shorter of the default and the age of its dry run. */
+export function expirySecondsOf(settings: SettingsReader, tool: string): number {
+  const { value, source } = settings.effective('approval.expiry', tool)
+  const agesAfter = toolFacts.get(tool)?.dryRunAgesAfterSeconds
+  return source === 'default' && agesAfter !== undefined ? Math.min(value as number, agesAfter) : (value as number)
+}

@@ -1,0 +1,133 @@
+import { append } from '../db/append.ts'
+import { approvalState } from '../db/approvals/find.ts'
+import { databaseTime, type Trx } from '../db/connect.ts'
+import { readPolicy } from '../db/policy.ts'
+import type { SettingsReader } from '../db/settings.ts'
+import { agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
+import type { Incident } from '../domain/incident.ts'
+import { editedByPerson } from '../domain/refusal.ts'
+import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
+import { restsOnBodies } from '../safety/ending.ts'
+import { fold, type State } from '../safety/fold.ts'
+import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
+import { toolFacts } from '../tools/registry.ts'
+import { bodiesOfEnding } from './reason.ts'
+
+/** A proposed call, with what a person made of it where one did. */
+export type EffectiveCall = ProposedCall & {
+  edit: { operatorId: string; name: string; from: Record<string, unknown> | null } | null
+}
+
+/** A place in the log, and the approval that the run waited for, where it did. */
+export type RuledPlace = CallPlace & { approvalId: string | null }
+
+export type Unjudged = {
+  place: RuledPlace
+  call: EffectiveCall
+  prepared: Call['prepared']
+  incident: Incident
+  events: IncidentEvent[]
+  /** What was ruled about this very call before. */
+  earlier: readonly IncidentEvent<'call_judged'>[]
+  settings: SettingsReader
+}
+
+export type Judged = { ruling: Ruling; policy: Policy; state: State; basis: JudgedBasis }
+
+/** The judge's ruling on what the rows, the settings and the clock say now. */
+export async function judgeCall(trx: Trx, unjudged: Unjudged): Promise<Judged> {
+  const { place, call, prepared, incident, events, earlier, settings } = unjudged
+  const state = fold(events, place.attempt, incident.resource)
+  const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
+  const targets = prepared?.ok ? prepared.preparation.targets : []
+  const policy = await readPolicy(trx, incident, settings, {
+    facts: toolFacts.get(call.tool) ?? { name: call.tool, names: {} },
+    targets,
+    approvalId: place.approvalId,
+    isEnding,
+  })
+  const at = await databaseTime(trx)
+  const ground = restsOnBodies(toolFacts.get(call.tool)?.effect, call.arguments)
+    ? { bodies: await bodiesOfEnding(trx, events, place.attempt) }
+    : {}
+  const id = callId(place.turn, place.call)
+  const judgement = judge({ ...call, callId: id, prepared, ...ground }, toolFacts, state, policy, Date.parse(at))
+  const elsewhere = await decidedElsewhere(trx, earlier.at(-1))
+  const ruling: Ruling = elsewhere ? { ...judgement, ...elsewhere } : judgement
+  return { ruling, policy, state, basis: basisOf(at, policy, prepared) }
+}
+
+export async function recordRuling(
+  trx: Trx,
+  place: RuledPlace,
+  call: EffectiveCall,
+  { ruling, state, basis, step, approvalId }: Judged & { step: number | undefined; approvalId: string | null },
+): Promise<void> {
+  const { verdict, code, reason, hint, details, phase, effect, risk, targets, actionDigest } = ruling
+  await append(trx, place.incidentId, place.attempt, {
+    kind: 'call_judged',
+    actor: agentActor,
+    turn: place.turn,
+    stepKey: stepKey(place, place.turn, 'call_judged', place.call, step),
+    detail: `${verdict}: ${toolFacts.has(call.tool) ? call.tool : 'an unknown tool'} (${code}) ${reason}`,
+    metadata: {
+      callId: callId(place.turn, place.call),
+      tool: call.tool,
+      arguments: call.arguments,
+      verdict,
+      code,
+      reason,
+      hint,
+      details,
+      phase,
+      corrected: [...editsOf(call), ...ruling.corrected],
+      effect,
+      risk,
+      targets,
+      actionDigest,
+      policyVersion,
+      foldedSeq: state.lastSeq,
+      basis,
+      approvalId,
+    },
+  })
+}
+
+/** What was ruled about one call of an attempt, oldest first. */
+export function rulingsOf(
+  events: readonly IncidentEvent[],
+  attempt: number,
+  id: string,
+): IncidentEvent<'call_judged'>[] {
+  return events.filter(
+    (event) => event.kind === 'call_judged' && event.attempt === attempt && event.metadata.callId === id,
+  ) as IncidentEvent<'call_judged'>[]
+}
+
+/** The model reads that a person changed the call, like any correction: the answer is not to what it had asked. */
+function editsOf({ edit, arguments: to }: EffectiveCall) {
+  return edit ? [{ code: editedByPerson, field: '*', from: edit.from, to }] : []
+}
+
+/** Enough to judge the same call again later. The texts of a dry run are left out: no rule reads them. */
+function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
+  if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
+  const { dryRun: _, ...rest } = prepared.preparation
+  return { at, policy: { ...policy }, prepared: { ok: true, ...rest } }
+}
+
+/** The approval this call joined was settled for the other incident: its action is done or denied, and not asked once more. */
+async function decidedElsewhere(
+  trx: Trx,
+  last: IncidentEvent<'call_judged'> | undefined,
+): Promise<Pick<Ruling, 'verdict' | 'code' | 'reason' | 'hint'> | null> {
+  if (last?.metadata.verdict !== 'ask' || last.metadata.approvalId === null) return null
+  const approval = await approvalState(trx, last.metadata.approvalId)
+  if (!approval || approval.incidentId === last.incidentId || approval.status === 'pending') return null
+  return {
+    verdict: 'refuse',
+    code: 'DECIDED_ELSEWHERE',
+    reason: `the very same action was asked for ${approval.incidentId} and is ${approval.status}`,
+    hint: 'Look at the targets again: what they need may have been done.',
+  }
+}
