@@ -117,10 +117,32 @@ describe('fold', () => {
   test('time spent is time worked: what people took to decide is not in it', () => {
     const claimed = row('claimed', { config: {} }, { atSeconds: 0 })
     const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
-    const vote = row('approval_decided', { decision: 'approve', status: 'pending' }, { atSeconds: 500 })
-    const decided = row('approval_decided', { decision: 'approve', status: 'approved' }, { atSeconds: 660 })
+    const of = { approvalId: 'a', decision: 'approve' as const }
+    const vote = row('approval_decided', { ...of, status: 'pending' }, { atSeconds: 500 })
+    const decided = row('approval_decided', { ...of, status: 'approved' }, { atSeconds: 660 })
     const after = row('commented', { text: '' }, { atSeconds: 670 })
     expect(fold(logOf(claimed, asked, vote, decided, after), 1).workedMs).toBe(70_000)
+  })
+
+  test('while a call of a card runs, the question about the next one is no waiting', () => {
+    const write = { callId: 'c1_0', tool: 'converge_shard', effect: 'write' as const, targets: [], arguments: {} }
+    const log = logOf(
+      row('claimed', { config: {} }, { atSeconds: 0 }),
+      row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 }),
+      row('approval_requested', { approvalId: 'b' }, { atSeconds: 60 }),
+      row('approval_decided', { approvalId: 'a', decision: 'approve', status: 'approved' }, { atSeconds: 160 }),
+      row('tool_started', write, { atSeconds: 161 }),
+      row(
+        'tool_finished',
+        { ...write, outcome: 'done', result: { ok: true, meta: {} }, discovered: [], body: null },
+        { atSeconds: 171 },
+      ),
+      row('verification', { callId: 'c1_0', tool: 'converge_shard', writeSeq: 5, outcome: 'held' }, { atSeconds: 181 }),
+      row('approval_decided', { approvalId: 'b', decision: 'deny', status: 'denied' }, { atSeconds: 481 }),
+      row('commented', { text: '' }, { atSeconds: 491 }),
+    )
+    // 60 s before the question, 20 s of the call with its verification, 10 s after the second answer.
+    expect(fold(log, 1).workedMs).toBe(90_000)
   })
 
   test('bytes are counted from bodies and from rows', () => {
