@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { AttemptSpent, BriefSources, SimilarIncident } from '../domain/brief.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { parseCallId } from '../domain/step-key.ts'
 import { alertsOf } from './alerts.ts'
 import { fromRow } from './append.ts'
 import { listApprovals } from './approvals/find.ts'
@@ -20,14 +21,17 @@ const mostRows = 600
 /** What the brief of an incident is folded from: the rows that it needs, without the data of results, and what stands beside the log. */
 export async function briefSources(scope: Scope, incident: Incident): Promise<BriefSources> {
   const { db } = scope
-  const [events, spent, alerts, [asked = null], followers] = await Promise.all([
+  const [events, spent, alerts, questions, followers] = await Promise.all([
     briefEvents(scope, incident),
     spentOfAttempts(scope, incident.id),
     alertsOf(db, incident.id),
-    listApprovals(scope, { status: 'pending', incidentId: incident.id }, { before: null, limit: 1 }),
+    listApprovals(scope, { status: 'pending', incidentId: incident.id }, { before: null, limit: 20 }),
     countFollowers(scope, incident),
   ])
-  return { incident, events, spent, alerts, asked, followers }
+  // Of several on one card the one whose call comes first.
+  const byCall = questions.toSorted((a, b) => (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0))
+  const [asked = null, ...more] = byCall
+  return { incident, events, spent, alerts, asked, alsoAsked: more.length, followers }
 }
 
 async function briefEvents({ db }: Scope, { id, attempt }: Incident): Promise<IncidentEvent[]> {

@@ -80,8 +80,8 @@ function toWork({ type, count, since, ids, ...counts }: WorkGroup, known: Map<st
 function toQuestion(question: Question, known: Map<string, Incident>): NeedLine[] {
   const incident = known.get(question.incidentId)
   if (!incident) return []
-  const { id, summary, risk, expiresAt } = question
-  const approval = { id, summary, risk, expiresAt }
+  const { id, summary, risk, expiresAt, alsoAsked } = question
+  const approval = { id, summary, risk, expiresAt, alsoAsked }
   const { type, severity } = incident
   return [
     { type, severity, count: 1, since: question.requestedAt, incident, need: 'approval', category: null, approval },
@@ -100,19 +100,31 @@ function byUrgency(a: NeedLine, b: NeedLine): number {
   )
 }
 
-type Question = { id: string; incidentId: string; summary: string; risk: Risk; requestedAt: string; expiresAt: string }
+type Question = {
+  id: string
+  incidentId: string
+  summary: string
+  risk: Risk
+  requestedAt: string
+  expiresAt: string
+  alsoAsked: number
+}
 
+/** Of several on one card those whose turn has come: the card holds the others. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
     select id, incident_id as "incidentId", dry_run->>'summary' as summary, risk, requested_at as "requestedAt",
-      expires_at as "expiresAt"
-    from approval where status = 'pending' and expires_at > ${onceNow} order by expires_at`.execute(db)
+      expires_at as "expiresAt", (
+        select count(*) from approval as other
+        where other.asked_with = approval.asked_with and other.status = 'pending' and other.id <> approval.id
+      )::int as "alsoAsked"
+    from approval where status = 'pending' and announced and expires_at > ${onceNow} order by expires_at`.execute(db)
   return rows
 }
 
 /** It is shown by its question: its other lines leave it out. */
 const isAsked = sql<boolean>`exists (
-  select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending')`
+  select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending' and announced)`
 
 type NeedGroup = Group & { need: Exclude<Need, 'approval'>; category: EscalationCategory | null }
 

@@ -59,6 +59,8 @@ export const incidentBrief = z.object({
   looks: z.number().int(),
   /** What a person is asked, without the details of its dry run. */
   asked: approval.nullable(),
+  /** How many more calls of the same answer wait on its card. */
+  alsoAsked: z.number().int().default(0),
   next: line,
   spent: z.object({
     turns: z.number().int(),
@@ -96,6 +98,7 @@ export type BriefSources = {
   events: readonly IncidentEvent[]
   alerts: readonly (Pick<Alert, 'startsAt' | 'endsAt'> & { status: 'firing' | 'resolved' | 'unknown' })[]
   asked: Approval | null
+  alsoAsked?: number
   spent: readonly AttemptSpent[]
   followers: number
 }
@@ -113,6 +116,7 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
     done: listDone(events).slice(0, mostDone),
     looks: own.filter((event) => event.kind === 'tool_finished' && event.metadata.effect === 'read').length,
     asked: asked && { ...asked, dryRun: { ...asked.dryRun, summary: sayAction(asked.dryRun.summary), details: {} } },
+    alsoAsked: sources.alsoAsked ?? 0,
     next: nextOf(incident, events, asked),
     spent: sumSpent(spent),
     attempts: listAttempts(events, spent),

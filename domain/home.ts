@@ -35,7 +35,16 @@ export const needLine = homeLine.extend({
   need,
   category: escalationCategory.nullable(),
   /** What waits for an answer; null unless `need` is `approval`. */
-  approval: z.object({ id: z.string(), summary: z.string(), risk: z.enum(risks), expiresAt: z.string() }).nullable(),
+  approval: z
+    .object({
+      id: z.string(),
+      summary: z.string(),
+      risk: z.enum(risks),
+      expiresAt: z.string(),
+      /** How many more calls of the same answer wait on its card. */
+      alsoAsked: z.number().int().default(0),
+    })
+    .nullable(),
 })
 export type NeedLine = z.infer<typeof needLine>
 

@@ -2,6 +2,7 @@ import type { DoneOutcome, IncidentBrief } from './brief.ts'
 import type { ModelAbilities } from './chat.ts'
 import type { IncidentEvent, Verdict } from './event.ts'
 import { formatMinute, formatNumber, formatSpan, withSpaces } from './format.ts'
+import { formatAlsoAsked } from './format-approval.ts'
 import type { Home, NeedLine, WorkLine } from './home.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 import type { Passport } from './passport.ts'
@@ -207,7 +208,7 @@ export function describeTonight(tonight: Home['tonight']): string {
 /** Why a line of Home needs its reader. */
 export function describeNeed({ need, category, count, incident, approval }: NeedLine): string {
   const firing = incident.alerts.firing > 0 && count === 1 ? ', its alert still fires' : ''
-  if (approval) return `Approve or deny: ${approval.summary}`
+  if (approval) return `Approve or deny: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
   if (need === 'yours') return `You have it${firing}`
   if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
   return `Escalated: ${category ? categoryWords[category] : 'by a person'}${firing}`

@@ -66,6 +66,7 @@ export const briefExample: ServedBrief = {
   done: [],
   looks: 2,
   asked: null,
+  alsoAsked: 0,
   next: { text: 'The agent investigates.', rows: [] },
   spent: { turns: 2, tokens: 4200, dollars: 0.01, modelMs: 3100 },
   attempts: [

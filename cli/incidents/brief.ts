@@ -1,6 +1,6 @@
 import { type ServedBrief, servedBrief } from '../../domain/brief.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatShortConsequences } from '../../domain/format-approval.ts'
 import { formatDollars } from '../../domain/price.ts'
 import { alertWords, causeWords, describeLooks, doneWords } from '../../domain/status-words.ts'
 import type { ApiClient, ApiIncident } from '../api.ts'
@@ -47,7 +47,7 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
       ...(looked ? [looked] : []),
       ...done.map(({ text, outcome, rows }) => `${doneWords[outcome]}: ${inert(text)}${formatRows(rows)}`),
     ]),
-    ...(asked ? formatAsked(asked) : formatLine('next', [inert(next.text) + formatRows(next.rows)])),
+    ...(asked ? formatAsked(asked, brief.alsoAsked) : formatLine('next', [inert(next.text) + formatRows(next.rows)])),
     ...formatLine('owner', [owner ? inert(owner.name) : 'nobody']),
     ...formatLine('spent', [
       `${spent.turns} ${spent.turns === 1 ? 'turn' : 'turns'}, ${formatNumber(spent.tokens)} tokens${money}`,
@@ -55,12 +55,12 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
   ].join('\n')
 }
 
-function formatAsked(asked: NonNullable<ServedBrief['asked']>): string[] {
+function formatAsked(asked: NonNullable<ServedBrief['asked']>, alsoAsked: number): string[] {
   const { id, dryRun, risk, reversible } = asked
   const { approve, deny, wait } = formatShortConsequences(asked, formatMoment)
   return [
     ...formatLine('approval', [
-      `${inert(dryRun.summary)} [${risk} risk, ${reversible ? 'reversible' : 'cannot be undone'}]`,
+      `${inert(dryRun.summary)}${formatAlsoAsked(alsoAsked)} [${risk} risk, ${reversible ? 'reversible' : 'cannot be undone'}]`,
       commandLine(`approvals show ${inert(id)}`),
     ]),
     ...formatLine('if yes', [approve]),

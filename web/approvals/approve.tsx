@@ -6,12 +6,15 @@ import { Inert, inertText } from '../markdown.tsx'
 /** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */
 export function Approve({
   approval,
+  chosen,
   disabled,
   armed,
   onBack,
   onApprove,
 }: {
   approval: ApprovalDetail
+  /** The calls of its card that are ticked. */
+  chosen: Approval[]
   disabled: boolean
   /** The first press was done. */
   armed: boolean
@@ -19,21 +22,22 @@ export function Approve({
   onApprove(grant: GrantWish | null): void
 }) {
   const [grant, setGrant] = useState<GrantWish | null>(null)
+  const isChosen = chosen.some(({ id }) => id === approval.id)
   return (
     <form className="stack" onSubmit={(event) => event.preventDefault()}>
       <Grant refused={approval.grantRefused} disabled={disabled || armed} wish={grant} onWish={setGrant} />
       {armed ? (
         <SecondPress
-          button="Yes, approve"
-          mustType={getTextToType(approval)}
-          disabled={disabled}
-          onYes={() => onApprove(grant)}
+          button={chosen.length > 1 ? `Yes, approve ${chosen.length}` : 'Yes, approve'}
+          mustType={isChosen ? getTextToType(approval) : null}
+          disabled={disabled || chosen.length === 0}
+          onYes={() => onApprove(isChosen ? grant : null)}
           onBack={onBack}
         >
-          <strong>{capitalize(inertText(approval.dryRun.summary))} now?</strong> Runs{' '}
+          <strong>{nameChosen(chosen)} now?</strong> Runs{' '}
           {approval.required - approval.approvals > 1 ? 'as soon as another person approves too' : 'immediately'} and is
           recorded under your name.
-          {grant && (
+          {grant && isChosen && (
             <>
               {' '}
               The same action may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
@@ -46,6 +50,11 @@ export function Approve({
       )}
     </form>
   )
+}
+
+/** What is about to be approved, each by its own sentence. */
+function nameChosen(chosen: readonly Approval[]): string {
+  return capitalize(chosen.map(({ dryRun }) => inertText(dryRun.summary)).join('; then '))
 }
 
 /** For the top class the name of its target is typed before it is approved. */

@@ -15,7 +15,9 @@ import { formatMoment } from '../time.ts'
 import { Decide } from './decide.tsx'
 import { ConsequencesOrEnd } from './decision-bar.tsx'
 import { Changes, DryRun } from './edit.tsx'
+import { useDecision } from './query.ts'
 import { CallRunSteps, NextCalls, useRunNews } from './run.tsx'
+import { Together, useCard } from './together.tsx'
 
 export function ApprovalPage({ id }: { id: string }) {
   const approval = useQuery({
@@ -33,7 +35,7 @@ export function ApprovalPage({ id }: { id: string }) {
       {approval.error && (
         <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
       )}
-      {approval.data && <ApprovalCard approval={approval.data} />}
+      {approval.data && <ApprovalCard approval={approval.data} key={id} />}
     </>
   )
 }
@@ -44,10 +46,13 @@ export function ApprovalPage({ id }: { id: string }) {
  */
 function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   const { dryRun, run } = approval
+  const card = useCard(approval)
+  const decision = useDecision(approval.id)
   return (
     <article className="card">
       <CardHeader approval={approval} />
       {!run && <ConsequencesOrEnd approval={approval} />}
+      <Together approval={approval} card={card} isLocked={decision.isPending} />
       {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
       <Standing approval={approval} />
       {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
@@ -71,7 +76,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       <NextCalls next={approval.next} />
       <Expiry approval={approval} />
       <Decisions approval={approval} />
-      <Decide approval={approval} key={approval.id} />
+      <Decide approval={approval} card={card} decision={decision} />
       <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
     </article>
   )

@@ -4,11 +4,11 @@ import { ApiProblem } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { useKeys } from '../keys.tsx'
 import { missing, useSession } from '../sign-in.tsx'
-import { useNow } from '../time.ts'
 import { Approve } from './approve.tsx'
 import { DecisionBar } from './decision-bar.tsx'
 import { Edit } from './edit.tsx'
-import { useDecision } from './query.ts'
+import type { useDecision } from './query.ts'
+import type { Card } from './together.tsx'
 
 const categories: Record<DenialCategory, string> = {
   wrong_target: 'wrong target',
@@ -54,31 +54,34 @@ function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(
 }
 
 /** The ways to decide, the one that ends it first. */
-export function Decide({ approval }: { approval: ApprovalDetail }) {
-  const now = useNow()
-  const decision = useDecision(approval.id)
+export function Decide({ approval, card, decision }: Omit<Props, 'headings'>) {
   const approveHeading = useRef<HTMLHeadingElement>(null)
   const denyHeading = useRef<HTMLHeadingElement>(null)
   useKeys({
     a: () => approveHeading.current?.focus(),
     d: () => focusDenial(denyHeading.current),
   })
-  const isOver = Date.parse(approval.expiresAt) <= now
-  if (approval.status !== 'pending' || isOver) return decision.error && <Problem text={decision.error.message} />
-  return <DecisionForms approval={approval} decision={decision} headings={{ approveHeading, denyHeading }} />
+  if (!card.open.some(({ id }) => id === approval.id))
+    return decision.error && <Problem text={decision.error.message} />
+  return (
+    <DecisionForms approval={approval} card={card} decision={decision} headings={{ approveHeading, denyHeading }} />
+  )
 }
 
 type Heading = { current: HTMLHeadingElement | null }
 type Props = {
   approval: ApprovalDetail
+  card: Card
   decision: ReturnType<typeof useDecision>
   headings: { approveHeading: Heading; denyHeading: Heading }
 }
 
-function DecisionForms({ approval, decision, headings: { approveHeading, denyHeading } }: Props) {
+function DecisionForms({ approval, card, decision, headings: { approveHeading, denyHeading } }: Props) {
   const { data: session } = useSession()
   const [armed, setArmed] = useState(false)
   const refused = missing(session, 'decide')
+  // The last one to run is decided first: when the first is approved, and the run goes on, all have their answer.
+  const ids = card.chosen.map(({ id }) => id).reverse()
   const disabled = decision.isPending || refused !== null
   // The page of the incident links to one of the two.
   useEffect(() => {
@@ -99,8 +102,8 @@ function DecisionForms({ approval, decision, headings: { approveHeading, denyHea
         </h2>
         <Deny
           id={approval.id}
-          disabled={disabled}
-          onDeny={(denial) => decision.mutate({ decision: 'deny', ...denial })}
+          disabled={disabled || ids.length === 0}
+          onDeny={(denial) => decision.mutate({ decision: 'deny', ids, ...denial })}
         />
       </section>
       <section aria-labelledby="edit-title">
@@ -109,7 +112,7 @@ function DecisionForms({ approval, decision, headings: { approveHeading, denyHea
           approval={approval}
           disabled={disabled}
           refused={decision.error instanceof ApiProblem ? decision.error.byField('args.') : {}}
-          onEdit={(edited) => decision.mutate({ decision: 'approve', ...edited })}
+          onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
         />
       </section>
       <section aria-labelledby="approve-title">
@@ -118,14 +121,16 @@ function DecisionForms({ approval, decision, headings: { approveHeading, denyHea
         </h2>
         <Approve
           approval={approval}
+          chosen={card.chosen}
           disabled={disabled}
           armed={armed}
           onBack={disarm}
-          onApprove={(grant) => decision.mutate({ decision: 'approve', grant })}
+          onApprove={(grant) => decision.mutate({ decision: 'approve', ids, grant })}
         />
       </section>
       <DecisionBar
         approval={approval}
+        chosen={card.chosen.length}
         refused={refused}
         isArmed={decision.isPending || armed}
         onDeny={() => focusDenial(denyHeading.current)}

@@ -15,12 +15,15 @@ import { invalidateApproval } from './query.ts'
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
 export function DecisionBar({
   approval,
+  chosen,
   refused,
   isArmed,
   onDeny,
   onApprove,
 }: {
   approval: Approval
+  /** How many calls of the card the decision is for. */
+  chosen: number
   /** Why this person may not decide; null when they may. */
   refused: string | null
   isArmed: boolean
@@ -28,6 +31,8 @@ export function DecisionBar({
   onApprove(): void
 }) {
   const left = Date.parse(approval.expiresAt) - useNow()
+  const isOff = refused !== null || chosen === 0
+  const count = chosen > 1 ? ` ${chosen}` : ''
   return (
     <section className="decision-bar" aria-label="Decide">
       <div className="row">
@@ -40,17 +45,17 @@ export function DecisionBar({
         </span>
       </div>
       <div className="row buttons">
-        <button type="button" disabled={refused !== null} onClick={onDeny}>
-          Deny…
+        <button type="button" disabled={isOff} onClick={onDeny}>
+          Deny{count}…
         </button>
         <button
           type="button"
           className="main"
-          disabled={refused !== null}
+          disabled={isOff}
           aria-disabled={isArmed}
           onClick={() => !isArmed && onApprove()}
         >
-          Approve…
+          Approve{count}…
         </button>
         <MoreTime approval={approval} refused={refused} />
       </div>

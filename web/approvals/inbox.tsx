@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
+import { formatAlsoAsked } from '../../domain/format-approval.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
 import { useCursorRow } from '../keys.tsx'
@@ -22,8 +23,8 @@ export function ApprovalsPage({ title }: { title: string }) {
     queryKey: [...listKey, cursor],
     queryFn: ({ signal }) => ask<Page<Approval>>(`/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
   })
-  const waiting = [...pending.items].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt))
-  const known = new Set(waiting.map(({ id }) => id))
+  const waiting = listCards(pending.items)
+  const known = new Set(pending.items.map(({ id }) => id))
   const earlier = (all.data?.items ?? []).filter(({ id }) => !known.has(id))
   const current = useCursorRow([...waiting, ...earlier], (approval) => go(`/approvals/${approval.id}`))
   const error = pending.error ?? all.error
@@ -60,7 +61,19 @@ export function ApprovalsPage({ title }: { title: string }) {
   )
 }
 
-function ApprovalTable({ items, current, caption }: { items: Approval[]; current: string | null; caption: string }) {
+type Listed = Approval & { alsoAsked?: number }
+
+/** Soonest to expire first; what waits on one card is one line, that of the first call. */
+function listCards(pending: readonly Approval[]): Listed[] {
+  const cards = Map.groupBy(pending, ({ id, askedWith }) => askedWith ?? id)
+  const first = [...cards.values()].map((calls) => {
+    const lead = calls.find(({ id, askedWith }) => id === askedWith) ?? calls[0]
+    return { ...(lead as Approval), alsoAsked: calls.length - 1 }
+  })
+  return first.sort((a, b) => a.expiresAt.localeCompare(b.expiresAt))
+}
+
+function ApprovalTable({ items, current, caption }: { items: Listed[]; current: string | null; caption: string }) {
   const now = useNow()
   return (
     <Table
@@ -73,15 +86,16 @@ function ApprovalTable({ items, current, caption }: { items: Approval[]; current
   )
 }
 
-function columnsAt(now: number): Column<Approval>[] {
+function columnsAt(now: number): Column<Listed>[] {
   return [
     {
       head: 'What',
-      cell: ({ id, dryRun, tool, requestedAt }) => (
+      cell: ({ id, dryRun, tool, requestedAt, alsoAsked }) => (
         <>
           <Link className="title" href={`/approvals/${id}`}>
             <Inert text={dryRun.summary} />
           </Link>
+          {formatAlsoAsked(alsoAsked)}
           <div className="small soft">
             <code>
               <Inert text={tool} />

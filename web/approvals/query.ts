@@ -30,19 +30,33 @@ export function invalidateApproval(id: string): void {
 }
 
 /** A decision with what belongs to it: a category and reason, changed arguments, a standing grant. */
-type DecisionRequest = { decision: Decision; [field: string]: unknown }
+type DecisionRequest = {
+  decision: Decision
+  /** Those it is for, in the order in which they are sent: the rest is not sent where one fails. */
+  ids: string[]
+  reason?: string
+  category?: string
+  args?: unknown
+  grant?: unknown
+}
 
 /** Sends a decision. A token for this one decision is minted behind the scenes and sent with it. Its error says who was first. */
 export function useDecision(id: string) {
   return useMutation({
-    mutationFn: async ({ decision, ...more }: DecisionRequest) => {
-      try {
-        const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { method: 'POST', body: { decision } })
-        await ask(`/approvals/${id}/decision`, { method: 'POST', body: { decision, token, ...more } })
-      } catch (failure) {
-        const said = await explain(failure, id)
-        if (!(failure instanceof ApiProblem)) throw new Error(said)
-        throw new ApiProblem(failure.status, failure.code, said, failure.errors)
+    mutationFn: async ({ decision, ids, args, grant, ...more }: DecisionRequest) => {
+      for (const [sent, each] of ids.entries()) {
+        // Changed arguments and a standing grant are for the approval whose card this is.
+        const own = each === id ? { args, grant } : {}
+        try {
+          const minted = { method: 'POST', body: { decision } } as const
+          const { token } = await ask<{ token: string }>(`/approvals/${each}/token`, minted)
+          await ask(`/approvals/${each}/decision`, { method: 'POST', body: { decision, token, ...more, ...own } })
+        } catch (failure) {
+          const before = sent === 0 ? '' : `${sent} of ${ids.length} decisions were recorded. The next: `
+          const said = `${before}${await explain(failure, each)}`
+          if (!(failure instanceof ApiProblem)) throw new Error(said)
+          throw new ApiProblem(failure.status, failure.code, said, failure.errors)
+        }
       }
     },
     onSuccess: () => {
@@ -50,7 +64,8 @@ export function useDecision(id: string) {
       // The button that was pressed is gone: the keyboard focus goes to the top of the card.
       document.querySelector('h1')?.focus()
     },
-    onSettled: () => invalidateApproval(id),
+    // Each shows how the others of its card stand.
+    onSettled: () => invalidateApprovals(),
   })
 }
 

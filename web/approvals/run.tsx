@@ -90,7 +90,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
   )
 }
 
-/** What else the same answer of the agent proposes: each is decided when its turn comes, on the state of then. */
+/** What else the same answer of the agent proposes and nobody is asked about yet: each is judged when its turn comes. */
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (

@@ -1,6 +1,6 @@
 import type { BriefLine, ServedBrief } from '../../domain/brief.ts'
 import { formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatShortConsequences } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { ResourceState } from '../../domain/resource.ts'
@@ -45,7 +45,7 @@ const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unkno
 const dayMs = 86_400_000
 
 /** What is asked, what each answer leads to, and the way to each: the card has the plan and the reasons, and decides in two presses. */
-export function Decision({ asked }: { asked: NonNullable<ServedBrief['asked']> }) {
+export function Decision({ asked, alsoAsked }: { asked: NonNullable<ServedBrief['asked']>; alsoAsked: number }) {
   const now = useNow()
   const { id, dryRun, risk, reversible, required, approvals, expiresAt } = asked
   const isFar = Date.parse(expiresAt) - now > dayMs
@@ -59,6 +59,7 @@ export function Decision({ asked }: { asked: NonNullable<ServedBrief['asked']> }
     <section className="decision stack tight" aria-labelledby="decision-title">
       <h2 id="decision-title">
         <span className="tone-lamp">Approval needed:</span> <Inert text={dryRun.summary} />
+        {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>
       <p className="row">
         <RiskMark risk={risk} />

@@ -47,7 +47,7 @@ export function IncidentPage({ id }: { id: string }) {
       <Progress incident={incident.data} surroundings={around} events={events.data ?? []} />
       <QueryState query={brief} what="the brief" />
       {brief.data && <StillFires incident={incident.data} brief={brief.data} />}
-      {brief.data?.asked && <Decision asked={brief.data.asked} />}
+      {brief.data?.asked && <Decision asked={brief.data.asked} alsoAsked={brief.data.alsoAsked} />}
       {brief.data && <Answer incident={incident.data} brief={brief.data} state={state} />}
       <Actions incident={incident.data} surroundings={around} />
       {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
