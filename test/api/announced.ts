@@ -1,5 +1,5 @@
 import { append } from '../../db/append.ts'
-import { requestApproval } from '../../db/approvals/ask.ts'
+import { leadCard, requestApproval } from '../../db/approvals/ask.ts'
 import { consumeApproval } from '../../db/approvals/settle.ts'
 import type { Db } from '../../db/connect.ts'
 import { setWaiting } from '../../db/incidents.ts'
@@ -7,6 +7,7 @@ import { ensureOperator } from '../../db/tokens.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
+import type { Risk } from '../../domain/tool.ts'
 
 let calls = 0
 
@@ -47,20 +48,35 @@ export async function asked(
     targets?: ResourceRef[]
     expirySeconds?: number
     required?: number
+    summary?: string
+    risk?: Risk
+    /** The first approval of a card, for another call of the same answer. */
+    askedWith?: string
   } = {},
 ): Promise<string> {
   calls += 1
   const tool = more.tool ?? 'execute_migration'
+  const turn = more.askedWith === undefined ? calls : 1
+  const callId = more.askedWith === undefined ? `c${calls}_0` : `c1_${calls}`
   const { id } = await db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn: calls, callId: `c${calls}_0`, tool, args: {}, targets: more.targets ?? [] },
+      ...{ incidentId, attempt: 1, turn, callId, tool, args: more.identity ?? {}, targets: more.targets ?? [] },
       ...{ reason: 'the host is dead', actionDigest: actionDigest(tool, more.identity ?? {}), stateFingerprint: '' },
-      ...{ risk: 'high', reversible: true, required: more.required ?? 1, replaces: null, actor: agentActor },
-      dryRun: { possible: true, summary: 'Start 2 VMs', details: {} },
+      ...{
+        risk: more.risk ?? 'high',
+        reversible: true,
+        required: more.required ?? 1,
+        replaces: null,
+        actor: agentActor,
+      },
+      dryRun: { possible: true, summary: more.summary ?? 'Start 2 VMs', details: {} },
       expirySeconds: more.expirySeconds ?? 600,
+      askedWith: more.askedWith ?? null,
+      isAnnounced: more.askedWith === undefined,
       stepKey: `${incidentId}.1:${calls}:approval_requested:0`,
     }),
   )
+  if (more.askedWith !== undefined) await db.transaction().execute((trx) => leadCard(trx, more.askedWith as string))
   return id
 }
 

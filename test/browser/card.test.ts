@@ -160,6 +160,73 @@ describe('card', () => {
     expect(on.page.complaints).toEqual([])
   })
 
+  /** A card with three calls: two that anybody who may decide can tick, and a critical one. */
+  async function askedThree() {
+    const { db } = on.spine
+    const incidentId = await claimedIncident(db)
+    const node = (id: string) => ({
+      targets: [{ kind: 'node' as const, id }],
+      identity: { id },
+      tool: 'service_restart',
+    })
+    const first = await asked(db, incidentId, { ...node('web-1'), summary: 'Restart nginx on web-1' })
+    const with_ = { askedWith: first }
+    const second = await asked(db, incidentId, { ...node('web-2'), ...with_, summary: 'Restart nginx on web-2' })
+    const gone = { ...with_, summary: 'Delete the data of web-3', risk: 'critical' as const }
+    const third = await asked(db, incidentId, { ...node('web-3'), ...gone })
+    return { incidentId, first, second, third }
+  }
+
+  const statusOf = async (id: string) => (await on.spine.get<{ status: string }>(`/approvals/${id}`)).status
+
+  test.each([
+    [1440, 'light'],
+    [390, 'dark'],
+  ] as const)(
+    'at %i pixels in %s calls of one answer are on one card, each with its own tick',
+    async (width, scheme) => {
+      const { first, second, third } = await askedThree()
+      const viewport = { width, height: 844 }
+      on.page = await signedIn(on.browser, on.spine, 'approver', { viewport, colorScheme: scheme })
+      await on.page.goto(`${on.spine.url}/approvals`)
+      const line = on.page.getByRole('row', { name: /Restart nginx on web-1/ }).first()
+      await line.getByText('and 2 more calls of the same answer').waitFor()
+      await line.getByRole('link').first().click()
+      const card = on.page.getByRole('article')
+      await card.getByRole('heading', { name: 'This answer asks for 3 things' }).waitFor()
+      const ticks = card.getByRole('checkbox', { name: /^(Restart|Delete)/ })
+      // A critical call is decided on its own card; at first only what was opened is ticked.
+      expect(await ticks.count()).toBe(2)
+      expect([await ticks.nth(0).isChecked(), await ticks.nth(1).isChecked()]).toEqual([true, false])
+      await ticks.nth(1).check()
+      await screenshot(on.page, `card-together-${width}-${scheme}`)
+      expect([await inSight('Deny 2…'), await inSight('Approve 2…')]).toEqual([true, true])
+      await on.page.getByRole('button', { name: 'Approve 2…' }).click()
+      await card.getByText('Restart nginx on web-1; then Restart nginx on web-2 now?').waitFor()
+      await on.page.getByRole('button', { name: 'Yes, approve 2' }).click()
+      await card.locator('.together').getByText('Approved').nth(1).waitFor()
+      expect([await statusOf(first), await statusOf(second), await statusOf(third)]).toEqual([
+        ...['approved', 'approved', 'pending'],
+      ])
+      expect(on.page.complaints).toEqual([])
+    },
+  )
+
+  test('a decision for what is ticked leaves the rest waiting, and a denial reaches each ticked call', async () => {
+    const { first, second } = await askedThree()
+    on.page = await signedIn(on.browser, on.spine, 'approver')
+    await on.page.goto(`${on.spine.url}/approvals/${first}`)
+    const card = on.page.getByRole('article')
+    const ticks = card.getByRole('checkbox', { name: /^Restart/ })
+    await ticks.nth(0).uncheck()
+    expect(await on.page.getByRole('button', { name: 'Approve…' }).isDisabled()).toBe(true)
+    await ticks.nth(1).check()
+    await card.getByText('wrong time').click()
+    await card.getByRole('button', { name: 'Deny', exact: true }).click()
+    await card.locator('.together').getByText('Denied').waitFor()
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['pending', 'denied'])
+  })
+
   test('arguments are changed in a form of their own kinds, which says what does not fit, and as JSON', async () => {
     const args = { pid: 4_242, start_time: '236692', signal: 'TERM', on: 'web-7', reason: 'it hangs' }
     const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'proc_kill' })
