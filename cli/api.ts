@@ -183,6 +183,7 @@ export const apiApproval = z.looseObject({
   ...approval.shape,
   evidence: z.array(evidence).optional(),
   hypotheses: approvalDetail.shape.hypotheses.optional(),
+  together: approvalDetail.shape.together.optional(),
 })
 export type ApiApproval = z.infer<typeof apiApproval>
 

@@ -1,220 +1,19 @@
-import { createHash } from 'node:crypto'
 import type { Hono } from 'hono'
-import { html, raw } from 'hono/html'
 import { decide } from '../../db/approvals/decide.ts'
 import { causeOf, listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
-import { scopeOf } from '../../db/scope.ts'
-import {
-  type Approval,
-  type ApprovalDetail,
-  type CallRun,
-  type DenialCategory,
-  denialCategory,
-  type Evidence,
-  formatEvidence,
-  type NextCall,
-} from '../../domain/approval.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format.ts'
-import {
-  formatApprovalEnd,
-  formatConsequences,
-  formatNextCall,
-  formatProof,
-  formatRunOutcome,
-  isReadExactly,
-  parseRehearsal,
-  type Rehearsal,
-} from '../../domain/format-approval.ts'
-import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
+import { scopeOf, systemScope } from '../../db/scope.ts'
+import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { type Principal, permissionsOf } from '../../domain/operator.ts'
-import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
+import { parseCallId } from '../../domain/step-key.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
 import { limitDecisions, requireOwnOrigin, signedIn } from '../http/authenticate.ts'
 import { requireMediaType } from '../http/body.ts'
 import { limitBody, Problem } from '../http/middleware.ts'
+import { plainApproval, plainPolicy, plainSignIn } from './approval-html.ts'
 import { readDetail, wake } from './approvals.ts'
 import { signpostId } from './pages.ts'
 import { signIn } from './session.ts'
-
-const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
-body{overflow-wrap:anywhere}h1{font-size:1.25rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
-pre{white-space:pre-wrap;padding:.7rem;background:light-dark(#ebe8df,#0b0e15);border:1px solid light-dark(#d8d4c8,#293042);border-radius:5px;font:14px/1.45 ui-monospace,monospace}
-label{display:block;padding:.3rem 0;min-height:24px}textarea,input[type=password]{box-sizing:border-box;width:100%;font:inherit;padding:.4rem;color:inherit;background:transparent;border:1px solid light-dark(#8d8a80,#66708a);border-radius:5px}
-button{font:inherit;min-height:44px;padding:.4rem 1.2rem;border:1px solid currentColor;border-radius:5px;background:transparent;color:inherit}
-form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0;min-width:0}a{color:light-dark(#1f4e8c,#93bbf2)}
-.said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
-
-/** Allows the one style sheet by its hash: no other style and no script runs. */
-export const plainPolicy = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
-
-type Html = ReturnType<typeof html>
-
-export function plainSignIn(id: string, message: string | null): Html {
-  return page(
-    'Sign in',
-    html`<h1>An approval waits</h1>${messageHtml(message)}
-<p>If you are signed in here and came from a message, <a href="/approvals/${id}/plain">open it once more</a>: a browser does not tell other sites who you are.</p>
-<form method="post" action="/approvals/${id}/plain"><label for="token">API token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required><p><button>Sign in</button></p></form>`,
-  )
-}
-
-/**
- * The card in the order of the page: what, what follows, risk, what it did, why, proof, dry run, exact arguments, what comes next,
- * until when, and then the two ways to decide.
- */
-export function plainApproval(
-  approval: Approval & Pick<ApprovalDetail, 'evidence' | 'run' | 'next'> & { cause?: string | null },
-  reader: { name: string; may: boolean; said: string | null },
-  now = Date.now(),
-): Html {
-  const { dryRun, targets } = approval
-  const left = Math.floor((Date.parse(approval.expiresAt) - now) / 60_000)
-  const isOpen = approval.status === 'pending' && Date.parse(approval.expiresAt) > now
-  const named = targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')
-  return page(
-    'Approval',
-    html`${messageHtml(reader.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
-${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun(dryRun.details))}
-<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : html`<b>cannot be undone</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
-<h2>Why</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
-<h2>What will prove it</h2>${proofHtml(approval)}
-<h2>Dry run</h2>${dryRunHtml(approval)}
-<h2>Exact arguments</h2>${argumentsHtml(approval)}${nextHtml(approval.next)}
-<h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
-${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval) : html`<p>Your role may read this, not decide it.</p>`) : ''}
-<p>Signed in as ${text(reader.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
-  )
-}
-
-function decisionsHtml({ decisions }: Approval): Html[] {
-  return decisions.map(
-    ({ operator, decision, reason }) =>
-      html`<p><b>${decision === 'approve' ? 'Approved' : 'Denied'} by ${text(operator)}</b>${reason ? `: ${text(reason)}` : ''}</p>`,
-  )
-}
-
-/** Folded where the title says what they do. */
-function argumentsHtml(approval: Approval): Html {
-  if (isReadExactly(approval)) return exactHtml(approval.arguments)
-  return html`<details><summary>${text(Object.keys(approval.arguments).join(', ') || 'none')}</summary>${exactHtml(approval.arguments)}</details>`
-}
-
-/** What the approved call has done so far. */
-function runHtml(run: CallRun | null): Html | '' {
-  if (!run) return ''
-  const steps = run.steps.map(
-    ({ text: what, state, detail }) => html`<li>${text(what)}: <b>${state}</b>${detail ? ` ${text(detail)}` : ''}</li>`,
-  )
-  return html`<h2>${run.endedAt === null ? 'What it does' : 'What it did'}</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
-${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
-}
-
-function nextHtml(next: NextCall[]): Html | '' {
-  if (next.length === 0) return ''
-  return html`<h2>What the same answer asks next</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
-}
-
-/** What follows from each answer, or what became of it. */
-function consequencesHtml(approval: Approval, isOpen: boolean): Html {
-  const settled = formatApprovalEnd(approval)
-  if (settled) return html`<p class="said"><b>${text(settled)}</b></p>`
-  if (!isOpen) return html`<p class="said"><b>The time to decide is over: nothing was changed.</b></p>`
-  const { approve, deny, wait } = formatConsequences(approval, utc)
-  return html`<p><b>If you approve</b> ${text(approve)}</p><p><b>If you deny</b> ${text(deny)}</p><p><b>If you do nothing</b> ${text(wait)}</p>`
-}
-
-function utc(iso: string): string {
-  return `${iso.slice(0, 19).replace('T', ' ')} UTC`
-}
-
-function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: Evidence[] }): Html | '' {
-  const rows = evidence.map(
-    (row) =>
-      html`<li><a href="/incidents/${incidentId}#e-${row.seq}">row ${row.seq}</a> ${text(formatEvidence(row))}</li>`,
-  )
-  return rows.length > 0 ? html`<ul>${rows}</ul>` : ''
-}
-
-/** A write that nothing proves says so in a box. */
-function proofHtml({ dryRun: { proof } }: Approval): Html {
-  const sentence = text(formatProof(proof))
-  return proof?.by === 'state' ? html`<p>${sentence}</p>` : html`<div class="said"><b>${sentence}</b></div>`
-}
-
-function dryRunHtml({ dryRun }: Approval): Html {
-  const missing = dryRun.possible ? '' : html`<p><b>There is none for this action.</b></p>`
-  const rehearsal = parseRehearsal(dryRun.details)
-  if (rehearsal) return html`${missing}${rehearsalHtml(rehearsal)}`
-  if (!dryRun.possible) return html`${missing}`
-  const plan = planOfDryRun(dryRun.details)
-  if (!plan) return exactHtml(dryRun.details)
-  const steps = plan.steps.map(({ action, vm, from, to, wave }) => {
-    const when = wave === null ? '' : ` (wave ${wave})`
-    return html`<li>${text(`${action} ${vm}${from ? ` from ${from}` : ''} to ${to}${when}`)}</li>`
-  })
-  const proof = formatPlanProof(plan, plan.proof)
-  return html`<ol>${steps}</ol>
-${proof === '' ? '' : html`<p>${text(`${proof}.`)}</p>`}
-${plan.standing === null ? '' : html`<p>${text(formatStanding(plan.standing))}</p>`}`
-}
-
-function rehearsalHtml({ lines, untried }: Rehearsal): Html {
-  const found = lines.length > 0 ? html`<pre dir="ltr">${text(lines.join('\n'))}</pre>` : ''
-  const left = untried.map((sentence) => html`<li>${text(sentence)}</li>`)
-  return left.length > 0 ? html`${found}<div class="said"><ul>${left}</ul></div>` : html`${found}`
-}
-
-/** VMs that the plan leaves without a host, in a box. */
-function downHtml(plan: DryRunPlan | null): Html | '' {
-  if (!plan || plan.unplaced.length === 0) return ''
-  const each = plan.unplaced.map(({ vm, reason }) => html`<li><b>${text(vm)}</b>: ${text(reason)}</li>`)
-  return html`<div class="said"><b>${text(formatDown(each.length))}</b><ul>${each}</ul>${text(formatObstacle(plan.obstacle))}</div>`
-}
-
-function formsHtml({ id, dryRun }: Approval): Html {
-  const choices = denialCategory.options.map(
-    (each) =>
-      html`<label><input type="radio" name="category" value="${each}" required> ${each.replaceAll('_', ' ')}</label>`,
-  )
-  return html`<h2>Deny</h2><form method="post" action="/approvals/${id}/plain"><fieldset><legend>Why not?</legend>${choices}</fieldset>
-<label for="reason">In your words (needed for other)</label><textarea id="reason" name="reason" rows="2" maxlength="1900"></textarea>
-<p><button name="decision" value="deny">Deny</button></p></form>
-<h2>Approve</h2><form method="post" action="/approvals/${id}/plain">
-<label><input type="checkbox" name="sure" value="yes" required> I have read it: ${text(dryRun.summary)}</label>
-<p><button name="decision" value="approve">Approve</button></p></form>`
-}
-
-function messageHtml(message: string | null): Html | '' {
-  return message ? html`<p class="said" role="alert">${text(message)}</p>` : ''
-}
-
-function page(title: string, body: Html): Html {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title} · Nightshift</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${raw(style)}</style></head><body><main>
-${body}</main></body></html>`
-}
-
-const odd = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
-/** Blanks that look like a space and separate no words for a shell. */
-const oddBlank = /[^\P{Zs} ]/gu
-
-/** Text from outside: characters that reorder or hide other text are named. `html` escapes the markup. */
-function text(value: string): string {
-  return value.replace(odd, nameOfCharacter)
-}
-
-/** Data exactly as it is. */
-function exactHtml(value: unknown): Html {
-  return html`<pre dir="ltr">${text(JSON.stringify(value, null, 2).replace(oddBlank, nameOfCharacter))}</pre>`
-}
 
 /**
  * An approval without JavaScript: for a phone's mail reader and for a browser that loads as little as possible. The same
@@ -252,7 +51,7 @@ export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
   })
 }
 
-type Form = { token?: string; decision?: string; sure?: string; category?: string; reason?: string }
+type Form = { token?: string; decision?: string; sure?: string; category?: string; reason?: string; also: string[] }
 type Said = { text: string; status: number }
 
 async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Principal, form: Form): Promise<Said> {
@@ -265,28 +64,57 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
   if (form.decision === 'deny' && (!category.success || (category.data === 'other' && !form.reason?.trim()))) {
     return { text: 'Nothing was decided: a denial needs its reason, which the agent reads.', status: 422 }
   }
+  const verdict: Verdict = {
+    decision: form.decision,
+    reason: form.decision === 'deny' ? reason : null,
+    category: form.decision === 'deny' && category.success ? category.data : null,
+  }
+  const also = await idsOnCard(deps, id, form.also)
+  if (also === null)
+    return {
+      text: 'Nothing was decided: what was ticked is not on this card, or is decided on its own page.',
+      status: 422,
+    }
+  // Its own call last: when the run goes on, the others have their answer.
+  for (const [recorded, each] of [...also, id].entries()) {
+    const said = await decideOne(deps, c, each, principal, verdict)
+    if (said.status !== 200 && recorded > 0)
+      return { ...said, text: `${recorded} of ${also.length + 1} decisions are recorded. The next: ${said.text}` }
+    if (said.status !== 200 || each === id) return said
+  }
+  return { text: 'Choose what to do.', status: 422 }
+}
+
+type Verdict = { decision: 'approve' | 'deny'; reason: string | null; category: DenialCategory | null }
+
+/** The ticked calls, last first; null where one is not on the card of this approval, or critical. */
+async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Promise<string[] | null> {
+  if (also.length === 0) return []
+  const scope = systemScope(deps.db)
+  const [own] = await listApprovals(scope, { id }, { before: null, limit: 1 })
+  const onCard = own?.askedWith
+    ? await listApprovals(scope, { askedWith: own.askedWith }, { before: null, limit: 100 })
+    : []
+  const place = (each: Approval) => parseCallId(each.callId)?.call ?? 0
+  const ticked = onCard.filter((each) => each.id !== id && each.risk !== 'critical' && also.includes(each.id))
+  if (ticked.length !== new Set(also).size) return null
+  return ticked.sort((a, b) => place(b) - place(a)).map((each) => each.id)
+}
+
+async function decideOne(deps: ApiDeps, c: Context, id: string, principal: Principal, verdict: Verdict): Promise<Said> {
   try {
     await limitDecisions(deps.db, c, principal, id)
   } catch (error) {
     if (error instanceof Problem) return { text: `Nothing was decided: ${error.message}`, status: error.status }
     throw error
   }
-  const minted = await mintDecisionToken(deps.db, principal, id, form.decision)
+  const minted = await mintDecisionToken(deps.db, principal, id, verdict.decision)
   if (minted.outcome !== 'minted') {
     const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
     return { text: `Nothing was decided: ${minted.message}.`, status }
   }
-  const denial: DenialCategory | null = form.decision === 'deny' && category.success ? category.data : null
-  const decided = await decide(deps.db, {
-    decision: form.decision,
-    token: minted.token,
-    reason: form.decision === 'deny' ? reason : null,
-    category: denial,
-    edited: null,
-    approvalId: id,
-    incidentId: null,
-    via: 'page',
-  })
+  const request = { ...verdict, token: minted.token, edited: null, approvalId: id, incidentId: null, via: 'page' }
+  const decided = await decide(deps.db, request)
   if (!('approvalId' in decided)) {
     deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
     const message = 'message' in decided ? decided.message : 'there is no such approval'
@@ -331,5 +159,6 @@ function idOf(c: Context): string {
 async function formOf(c: Context): Promise<Form> {
   requireMediaType(c, ['application/x-www-form-urlencoded'])
   // U+0000 is in no reason that a person typed.
-  return Object.fromEntries(new URLSearchParams((await c.req.text()).replaceAll('%00', '').replaceAll('\0', '')))
+  const sent = new URLSearchParams((await c.req.text()).replaceAll('%00', '').replaceAll('\0', ''))
+  return { ...Object.fromEntries(sent), also: sent.getAll('also').slice(0, 20) }
 }

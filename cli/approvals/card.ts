@@ -47,6 +47,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     ),
     line('expires', describeExpiry(approval, now)),
     ...listConsequences(approval, now, line),
+    ...listTogether(approval, line),
   ].join('\n')
 }
 
@@ -55,6 +56,15 @@ function listConsequences(approval: ApiApproval, now: number, line: (name: strin
   if (Date.parse(approval.expiresAt) <= now) return []
   const { approve, deny, wait } = formatConsequences(approval, formatMoment)
   return ['', line('if yes', inert(approve)), line('if no', inert(deny)), line('if neither', inert(wait))]
+}
+
+/** The other calls of its answer, each with its own id and decision. */
+function listTogether({ together = [] }: ApiApproval, line: (name: string, text: string) => string): string[] {
+  if (together.length === 0) return []
+  const each = together.map(({ id, risk, status, tool, dryRun }) =>
+    line('also asks', inert(`${tool}: ${dryRun.summary} [${risk} risk, ${status}] ${id}`)),
+  )
+  return ['', ...each]
 }
 
 function describeExpiry({ status, expiresAt, useBy }: ApiApproval, now: number): string {

@@ -38,7 +38,7 @@ export function addApproveCommand(parent: Command): void {
     parent
       .command('approve')
       .description('let the action run once, exactly as shown; a terminal shows it and asks')
-      .argument('<id>', 'as apr_…')
+      .argument('<ids...>', 'as apr_…; several of one card at once')
       .option('--reason <text>', 'why, for the timeline')
       .option(
         '--edit',
@@ -53,8 +53,11 @@ export function addApproveCommand(parent: Command): void {
       .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
       .option('--yes', 'skip the confirmation; a command without a terminal asks for none'),
   )
-    .addHelpText('after', '\nExample:\n  nightshift approvals approve apr_01k…')
-    .action((id: string, options: DecideOptions) => decide(id, 'approve', options))
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift approvals approve apr_01k…\n  nightshift approvals approve apr_01k… apr_01m…',
+    )
+    .action((ids: string[], options: DecideOptions) => decideEach(ids, 'approve', options))
 }
 
 export function addDenyCommand(parent: Command): void {
@@ -62,7 +65,7 @@ export function addDenyCommand(parent: Command): void {
     parent
       .command('deny')
       .description('deny the action; the agent reads why and continues')
-      .argument('<id>', 'as apr_…')
+      .argument('<ids...>', 'as apr_…; several of one card at once')
       .requiredOption('--reason <text>', 'why; the agent reads it')
       .option(
         '--category <word>',
@@ -72,9 +75,9 @@ export function addDenyCommand(parent: Command): void {
       ),
   )
     .addHelpText('after', '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
-    .action((id: string, options: DecideOptions, self: Command) => {
+    .action((ids: string[], options: DecideOptions, self: Command) => {
       if (options.reason?.trim() === '') self.error('error: a denial needs a reason: the agent reads it')
-      return decide(id, 'deny', options)
+      return decideEach(ids, 'deny', options)
     })
 }
 
@@ -84,7 +87,24 @@ function parseNumber(text: string): number {
   return value
 }
 
-async function decide(id: string, decision: Decision, options: DecideOptions): Promise<void> {
+/** One after the other, the last first: a run goes on only when the first call has its answer, and then it finds the others. */
+async function decideEach(ids: string[], decision: Decision, options: DecideOptions): Promise<void> {
+  const distinct = [...new Set(ids)]
+  if (distinct.length > 1 && (options.args || options.edit || options.uses !== undefined))
+    throw new CommandFailed('usage', '--edit, --args and --uses are for one approval. Nothing was decided.')
+  const answers: unknown[] = []
+  for (const [done, id] of distinct.reverse().entries()) {
+    try {
+      answers.push(await decide(id, decision, options))
+    } catch (error) {
+      if (done > 0) printNote(`${done} of ${distinct.length} decisions are recorded; the rest was not sent.`)
+      throw error
+    }
+  }
+  if (options.json) printJson(distinct.length === 1 ? answers[0] : answers)
+}
+
+async function decide(id: string, decision: Decision, options: DecideOptions): Promise<unknown> {
   const { api } = connect(options)
   const args = await readEditedArguments(api, id, options)
   if (decision === 'approve') await confirmApproval(api, id, args, options)
@@ -100,8 +120,8 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
     }),
   )
   const { status } = z.looseObject({ status: z.string() }).parse(answer)
-  if (options.json) return printJson(answer)
-  await printDecision(api, id, decision, status)
+  if (!options.json) await printDecision(api, id, decision, status)
+  return answer
 }
 
 /**

@@ -4,6 +4,7 @@ import { listApprovals } from '../../db/approvals/find.ts'
 import { readDecision, withdrawPending } from '../../db/approvals/settle.ts'
 import { eventsOf } from '../../db/events.ts'
 import { systemScope } from '../../db/scope.ts'
+import type { ApprovalDetail } from '../../domain/approval.ts'
 import { agentActor } from '../../domain/event.ts'
 import type { Role } from '../../domain/operator.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
@@ -167,6 +168,16 @@ describe('approval card', () => {
     expect((await api.get(`/approvals/${id}`)).body.next).toEqual([])
   })
 
+  test('a card lists the other calls that were asked with it, each the newest of its call, and no call of another card', async () => {
+    const incidentId = await claimedIncident(api.db)
+    const first = await asked(api.db, incidentId, { tool: 'converge_shard' })
+    const second = await asked(api.db, incidentId, { askedWith: first, summary: 'the second' })
+    await asked(api.db, await claimedIncident(api.db))
+    const togetherOf = async (id: string) =>
+      ((await api.get(`/approvals/${id}`)).body as unknown as ApprovalDetail).together.map((each) => each.id)
+    expect([await togetherOf(first), await togetherOf(second)]).toEqual([[second], [first]])
+  })
+
   test('changed arguments that do not fit are refused with the name of each, and nothing changes', async () => {
     const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
     const as = api.tokens.approver
@@ -287,7 +298,7 @@ describe('approval plain', () => {
     return (response.headers.get('set-cookie') ?? '').split(';')[0] as string
   }
 
-  async function open(id: string, cookie = '', form?: Record<string, string>, from = origin) {
+  async function open(id: string, cookie = '', form?: Record<string, string> | [string, string][], from = origin) {
     const response = await api.api.app.request(`${origin}/approvals/${id}/plain`, {
       method: form ? 'POST' : 'GET',
       headers: { cookie, ...(form && { origin: from, 'content-type': 'application/x-www-form-urlencoded' }) },
@@ -412,6 +423,36 @@ describe('approval plain', () => {
     expect([done.status, done.text.includes('Your decision is recorded')]).toEqual([200, true])
     expect(await statusOf(id)).toMatchObject({ status: 'approved', decisions: [{ operator: 'approver', via: 'page' }] })
     expect(api.told.at(-1)).toMatchObject({ signal: 'decided' })
+  })
+
+  test('a form decides what is ticked beside it: calls of the same card, none that is critical and none of another', async () => {
+    const incidentId = await claimedIncident(api.db)
+    const first = await asked(api.db, incidentId, { summary: 'the first' })
+    const of = { askedWith: first }
+    const [second, third] = [
+      await asked(api.db, incidentId, { ...of, summary: 'the second' }),
+      await asked(api.db, incidentId, { ...of, summary: 'the third' }),
+    ]
+    const critical = await asked(api.db, incidentId, { ...of, summary: 'the worst', risk: 'critical' })
+    const foreign = await anApproval()
+    const cookie = await signedIn('approver')
+    const { text } = await open(first, cookie)
+    expect(text).toContain(`name="also" value="${second}"`)
+    expect(text).not.toContain(`name="also" value="${critical}"`)
+    expect(text).toContain('the worst')
+    for (const other of [critical, foreign, 'apr_none']) {
+      const refused = await open(first, cookie, [
+        ...[['decision', 'approve'] as [string, string], ['sure', 'yes'] as [string, string]],
+        ...[['also', second] as [string, string], ['also', other] as [string, string]],
+      ])
+      expect([refused.status, refused.text.includes('Nothing was decided')]).toEqual([422, true])
+    }
+    const statuses = async () =>
+      await Promise.all([first, second, third, critical, foreign].map(async (id) => (await statusOf(id))?.status))
+    expect(await statuses()).toEqual(Array(5).fill('pending'))
+    const done = await open(first, cookie, { decision: 'approve', sure: 'yes', also: second })
+    expect(done.status).toBe(200)
+    expect(await statuses()).toEqual(['approved', 'approved', 'pending', 'pending', 'pending'])
   })
 
   test('a form denies with a reason only', async () => {

@@ -444,6 +444,20 @@ describe('approvals', () => {
     ])
   })
 
+  test('several calls of one card are decided by one command, each with its own token', async () => {
+    const incidentId = await claimedIncident(api.db)
+    const first = await asked(api.db, incidentId)
+    const second = await asked(api.db, incidentId, { askedWith: first, summary: 'restart the second' })
+    expect((await run(`approvals show ${first}`)).stdout).toMatch(/also asks +execute_migration: restart the second/)
+    const wrong = await run(`approvals approve ${first} ${second} --uses 2`)
+    expect([wrong.code, wrong.stderr.includes('Nothing was decided')]).toEqual([2, true])
+    const { stdout } = await run(`approvals approve ${first} ${second} --json`)
+    expect(JSON.parse(stdout)).toMatchObject([
+      { approvalId: second, status: 'approved' },
+      { approvalId: first, status: 'approved' },
+    ])
+  })
+
   test('a printed token is alone on stdout, decides once, and stderr has the command that uses it', async () => {
     const incidentId = await claimedIncident(api.db)
     const id = await asked(api.db, incidentId)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { plainApproval } from '../../api/routes/approval-plain.ts'
+import { plainApproval } from '../../api/routes/approval-html.ts'
 import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
 import { type Proof, verificationOutcomes } from '../../domain/envelope.ts'
@@ -242,7 +242,10 @@ describe('proof', () => {
         'without JavaScript',
         (proof) =>
           String(
-            plainApproval({ ...asked(proof), evidence: [], run: null, next: [] }, { name: 'a', may: true, said: null }),
+            plainApproval(
+              { ...asked(proof), evidence: [], run: null, next: [], together: [] },
+              { name: 'a', may: true, said: null },
+            ),
           ),
       ],
       [
