@@ -198,7 +198,11 @@ export async function askTogether(
     if (asked === 1) await leadCard(trx, first.approvalId)
     await recordRuling(trx, place, call, { ...judged, step: undefined, approvalId: null })
     await askPeople(trx, place, {
-      ...{ call, ruling, prepared, policy, settings },
+      call,
+      ruling,
+      prepared,
+      policy,
+      settings,
       lead: first.approvalId,
       isAnnounced: false,
     })
