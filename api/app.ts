@@ -31,6 +31,7 @@ import {
 import { alertRoutes, explainRoutes, ingestRoutes } from './routes/alerts.ts'
 import { plainApprovalRoutes } from './routes/approval-plain.ts'
 import { approvalRoutes } from './routes/approvals.ts'
+import { attachmentRoutes } from './routes/attachments.ts'
 import { auditRoutes, capabilityGapRoutes, verifyRoutes } from './routes/audit.ts'
 import { changeRoutes, ingestChangeRoutes, provenChangeRoutes } from './routes/changes.ts'
 import { deviceCallRoutes } from './routes/device-calls.ts'
@@ -113,6 +114,7 @@ const routers = [
   modelRoutes,
   streamRoutes,
   approvalRoutes,
+  attachmentRoutes,
   pushRoutes,
   shardRoutes,
   inventoryRoutes,

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import {
   type ConvergeDryRun,
-  convergeDryRun,
   type EffectAnswer,
   effectAnswer,
   type Inventory,
   inventory,
+  toldConvergeDryRun,
   type VmAction,
 } from '../domain/platform.ts'
 import type { AddressPolicy } from './address.ts'
@@ -83,7 +83,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     async wouldConverge(shardId, signal) {
       const path = `/v1/shards/${part(shardId)}/converge?dry_run=true`
       const answer = await exchange('GET', path, undefined, undefined, signal)
-      return cannot.includes(answer.status) ? null : read(convergeDryRun, `GET ${path}`, answer)
+      return cannot.includes(answer.status) ? null : read(toldConvergeDryRun, `GET ${path}`, answer)
     },
     startVm: (vmId, host, key) => effect(`/v1/vms/${part(vmId)}/start`, key, { host }),
     async powerVm(vmId, action, host, key) {

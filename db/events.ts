@@ -166,12 +166,7 @@ const tailCharacters = 600
 export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
   const clean = cleanse(text)
   const bytes = Buffer.from(clean, 'utf8')
-  const digest = sha256(bytes)
-  await db
-    .insertInto('resultBody')
-    .values({ digest, bytes })
-    .onConflict((conflict) => conflict.column('digest').doNothing())
-    .execute()
+  const digest = await storeBytes(db, bytes)
   const long = clean.length > headCharacters + tailCharacters
   return {
     digest,
@@ -179,6 +174,17 @@ export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
     head: (long ? clean.slice(0, headCharacters) : clean).toWellFormed(),
     tail: long ? clean.slice(-tailCharacters).toWellFormed() : '',
   }
+}
+
+/** Stores bytes that this process made, such as a picture written out again, under their digest, which is answered. */
+export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
+  const digest = sha256(bytes)
+  await db
+    .insertInto('resultBody')
+    .values({ digest, bytes })
+    .onConflict((conflict) => conflict.column('digest').doNothing())
+    .execute()
+  return digest
 }
 
 /** The whole text of a body; throws when it is gone, because nothing may act on half of what was read. */

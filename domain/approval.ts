@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { attachmentFields } from './attachment.ts'
 import { claimQuote } from './claim.ts'
 import { actionDigest } from './digest.ts'
 import { proof, verificationOutcomes } from './envelope.ts'
@@ -35,6 +36,7 @@ export const approval = z.object({
     details: z.record(z.string(), z.unknown()),
     /** What will prove that it worked; absent where an earlier version asked. */
     proof: proof.optional(),
+    ...attachmentFields,
   }),
   actionDigest: z.string(),
   stateFingerprint: z.string(),

@@ -228,6 +228,8 @@ export type EventMetadata = {
     summary: string
     expiresAt: string
     replaces: string | null
+    /** What the dry run brought along, by the digest of its bytes: it is a part of what was shown. */
+    attachments?: { name: string; digest: string }[]
   }
   approval_decided: {
     approvalId: string

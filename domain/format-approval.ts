@@ -1,6 +1,7 @@
 import type { Approval, CallRun, NextCall } from './approval.ts'
+import type { Attachment } from './attachment.ts'
 import type { Proof, VerificationOutcome } from './envelope.ts'
-import { formatMinute, withSpaces } from './format.ts'
+import { formatCount, formatMinute, withSpaces } from './format.ts'
 
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
 export type Consequences = { approve: string; deny: string; wait: string }
@@ -208,6 +209,24 @@ const outcomeWords: Record<VerificationOutcome, string> = {
 /** The outcome for people; a word that another version wrote stands as it is. */
 export function formatVerification(outcome: string): string {
   return outcomeWords[outcome as VerificationOutcome] ?? withSpaces(outcome)
+}
+
+/** `812 bytes`, `24 kB`, `1.2 MB`. */
+export function formatSize(bytes: number): string {
+  if (bytes < 1_000) return formatCount(bytes, 'byte')
+  return bytes < 999_500 ? `${Math.round(bytes / 1_000)} kB` : `${Math.round(bytes / 100_000) / 10} MB`
+}
+
+/** `PNG, 640 x 360 px, 24 kB`; `text, 120 lines, 6 kB`. */
+export function formatAttachment({ kind, bytes, width, height, lines }: Attachment): string {
+  const size = formatSize(bytes)
+  if (kind === 'png') return `PNG, ${width} x ${height} px, ${size}`
+  return `text, ${formatCount(lines ?? 0, 'line')}, ${size}`
+}
+
+/** Where the API answers its bytes. */
+export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment, 'digest'>): string {
+  return `/api/v1/approvals/${encodeURIComponent(approvalId)}/attachments/${digest}`
 }
 
 /** For the card of an approval, before anybody decides. Absent: the approval was stored by a version that did not say. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { sentAttachment } from './attachment.ts'
 
 /**
  * What a platform is to Nightshift: an inventory with live state, and five writes. The core API speaks this protocol
@@ -128,8 +129,16 @@ export type VmState = z.infer<typeof vmState>
 export type LinkState = z.infer<typeof linkState>
 
 /** What a convergence would change, node by node, as things are now. A GET, so that no platform takes the question for the order. */
-export const convergeDryRun = z.object({ nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })) })
-export type ConvergeDryRun = z.infer<typeof convergeDryRun>
+export const convergeDryRun = z.object({
+  nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })),
+  attachments: z
+    .array(sentAttachment)
+    .optional()
+    .describe('At most four, shown to the person who decides, such as a diff or a chart. A model never sees them.'),
+})
+/** As it is read: what came as attachments is judged one by one, so that a bad one spoils no dry run. */
+export const toldConvergeDryRun = convergeDryRun.extend({ attachments: z.unknown().optional() })
+export type ConvergeDryRun = z.infer<typeof toldConvergeDryRun>
 
 export const effectAnswer = z.object({
   key: z.string(),

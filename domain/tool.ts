@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Attachments } from './attachment.ts'
 import type { Proof } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './resource.ts'
@@ -109,7 +110,7 @@ export type Preparation = {
     details: Record<string, unknown>
     /** What will prove exactly this call, where that depends on its arguments or its place; else the tool's own `proof`. */
     proof?: Proof
-  }
+  } & Attachments
 }
 
 /** What a look after a write showed. `holds` null: it ran, and nothing was promised that could be looked at. */

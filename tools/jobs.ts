@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { attachmentFields } from '../domain/attachment.ts'
 import { proof } from '../domain/envelope.ts'
 import { jobName, runJobTool } from '../domain/job.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'
@@ -21,6 +22,7 @@ const preparation = z.object({
     summary: z.string(),
     details: z.record(z.string(), z.unknown()),
     proof: proof.optional(),
+    ...attachmentFields,
   }),
 })
 const observation = z.object({ holds: z.boolean().nullable(), observed: z.string() })

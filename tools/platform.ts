@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { attachmentFields } from '../domain/attachment.ts'
 import { digestOf } from '../domain/digest.ts'
 import { formatCount, withSpaces } from '../domain/format.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'
@@ -166,18 +167,19 @@ async function shardIsNominal(core: CorePort, id: string): Promise<Observation |
 const changing = z.object({
   possible: z.boolean(),
   nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })),
+  ...attachmentFields,
 })
-type Changing = z.infer<typeof changing>['nodes']
+type Changing = z.infer<typeof changing>
 const notRehearsed = 'The platform does not tell beforehand what a convergence would change.'
 
 /** Null where the platform cannot tell. */
 async function wouldConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
   const answer = await core.get(`/api/v1/shards/${id}/converge?dry_run=true`, { signal })
   const read = answer.ok ? changing.safeParse(answer.data).data : undefined
-  return read?.possible ? read.nodes : null
+  return read?.possible ? read : null
 }
 
-function toldOf(nodes: Changing) {
+function toldOf({ nodes }: Changing) {
   const told = nodes.map(({ id, changes }) =>
     changes.length === 0 ? `${id}: nothing would change` : `${id}: would ${changes.join('; ')}`,
   )
@@ -216,6 +218,8 @@ export const convergeShard = defineTool({
         possible: would !== null,
         summary: `Converge ${id}: re-apply desired state to ${items.length} nodes`,
         details: would === null ? { ...details, notRehearsed } : { ...details, rehearsal: toldOf(would) },
+        ...(would?.attachments && { attachments: would.attachments }),
+        ...(would?.leftOut && { leftOut: would.leftOut }),
       },
     }
   },

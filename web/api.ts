@@ -37,9 +37,19 @@ type Asking = {
 const answerWithinMs = 20_000
 
 /** Asks the API as the person whose cookie this browser holds. Throws ApiProblem for every answer that is not the thing. */
-export async function ask<T>(path: string, { method, body, ifMatch, ifNoneMatch, signal }: Asking = {}): Promise<T> {
+export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
+  const response = await send(path, asking)
+  return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
+}
+
+/** The same for a text, by the whole path of its address. */
+export async function askText(path: string, signal: AbortSignal): Promise<string> {
+  return await (await send(path, { signal })).text()
+}
+
+async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }: Asking): Promise<Response> {
   const inTime = AbortSignal.timeout(answerWithinMs)
-  const response = await fetch(path.startsWith('/auth/') ? path : `/api/v1${path}`, {
+  const response = await fetch(/^\/(?:auth|api)\//.test(path) ? path : `/api/v1${path}`, {
     method: method ?? 'GET',
     credentials: 'same-origin',
     signal: signal ? AbortSignal.any([signal, inTime]) : inTime,
@@ -56,7 +66,7 @@ export async function ask<T>(path: string, { method, body, ifMatch, ifNoneMatch,
     if (signal?.aborted) throw error
     throw new ApiProblem(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
   })
-  if (response.ok) return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
+  if (response.ok) return response
   const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; errors?: FieldError[] }
   throw new ApiProblem(
     response.status,

@@ -47,6 +47,8 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   status?: 200 | 201 | 202
   /** An example for every other content type that it can answer. */
   downloads?: Record<string, string>
+  /** Its answer is one of `downloads`, and never JSON. */
+  isFile?: boolean
   /** Statuses of refusals beyond those that every endpoint has. */
   problems?: number[]
   /** Writes that agents may do; without it an agent's write is refused whatever its permissions say. */
@@ -193,7 +195,7 @@ function buildResponses(spec: AnyEndpoint) {
     [spec.status ?? 200]: {
       description: spec.summary,
       content: {
-        'application/json': { schema: spec.answer, example: spec.example },
+        ...(!spec.isFile && { 'application/json': { schema: spec.answer, example: spec.example } }),
         ...buildDownloads(spec.downloads),
       },
     },

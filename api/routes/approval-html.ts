@@ -12,12 +12,14 @@ import {
 import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format.ts'
 import {
   formatApprovalEnd,
+  formatAttachment,
   formatConsequences,
   formatNextCall,
   formatProof,
   formatRunOutcome,
   isReadExactly,
   parseRehearsal,
+  pathOfAttachment,
   type Rehearsal,
 } from '../../domain/format-approval.ts'
 import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
@@ -29,12 +31,13 @@ pre{white-space:pre-wrap;padding:.7rem;background:light-dark(#ebe8df,#0b0e15);bo
 label{display:block;padding:.3rem 0;min-height:24px}textarea,input[type=password]{box-sizing:border-box;width:100%;font:inherit;padding:.4rem;color:inherit;background:transparent;border:1px solid light-dark(#8d8a80,#66708a);border-radius:5px}
 button{font:inherit;min-height:44px;padding:.4rem 1.2rem;border:1px solid currentColor;border-radius:5px;background:transparent;color:inherit}
 form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0;min-width:0}a{color:light-dark(#1f4e8c,#93bbf2)}
-.said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
+img{max-width:100%;height:auto}.said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
 
 /** Allows the one style sheet by its hash: no other style and no script runs. */
 export const plainPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+  "img-src 'self'",
   "form-action 'self'",
   "frame-ancestors 'none'",
   "base-uri 'none'",
@@ -72,7 +75,7 @@ ${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : html`<b>cannot be undone</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
 <h2>Why</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>What will prove it</h2>${proofHtml(approval)}
-<h2>Dry run</h2>${dryRunHtml(approval)}
+<h2>Dry run</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
 <h2>Exact arguments</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}
 <h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval, now) : html`<p>Your role may read this, not decide it.</p>`) : ''}
@@ -174,6 +177,20 @@ function dryRunHtml({ dryRun }: Approval): Html {
   return html`<ol>${steps}</ol>
 ${proof === '' ? '' : html`<p>${text(`${proof}.`)}</p>`}
 ${plan.standing === null ? '' : html`<p>${text(formatStanding(plan.standing))}</p>`}`
+}
+
+/** What the dry run brought along: pictures, the first lines of texts, and what was not taken. */
+function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: Approval): Html {
+  const each = attachments.map((one) => {
+    const path = pathOfAttachment(id, one)
+    const shown =
+      one.kind === 'png'
+        ? html`<img src="${path}" alt="${text(one.name)}" width="${one.width}" height="${one.height}">`
+        : html`<pre dir="ltr">${text(one.head ?? '')}</pre>`
+    return html`<p><a href="${path}">${text(one.name)}</a> (${formatAttachment(one)})</p>${shown}`
+  })
+  const notes = leftOut.map((sentence) => html`<li>${text(sentence)}</li>`)
+  return html`${each}${notes.length > 0 ? html`<div class="said"><ul>${notes}</ul></div>` : ''}`
 }
 
 function rehearsalHtml({ lines, untried }: Rehearsal): Html {

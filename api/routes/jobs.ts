@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { attachmentFields } from '../../domain/attachment.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { proof } from '../../domain/envelope.ts'
 import { jobName, listedJob, runJobTool, type ShownJob, shownJob } from '../../domain/job.ts'
@@ -35,6 +36,7 @@ const prepared = z.object({
     summary: z.string(),
     details: z.record(z.string(), z.unknown()),
     proof: proof.optional(),
+    ...attachmentFields,
   }),
 })
 

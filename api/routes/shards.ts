@@ -1,8 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import type { Scope } from '../../db/scope.ts'
 import { nodesOfShard, shardById, shards, tenantById } from '../../db/site.ts'
+import { attachmentFields } from '../../domain/attachment.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { convergeDryRun, nodeState, shardState, tenantState } from '../../domain/platform.ts'
+import { takeAttachments } from '../../effects/attachments.ts'
 import { followWrite, requirePlatform } from '../../effects/platform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -23,7 +25,12 @@ const shardExample: z.input<typeof shardState> = {
   config: { max_connections: 100 },
 }
 
-const convergeAnswer = convergeDryRun.extend({ dryRun: z.literal(true), possible: z.boolean(), detail: z.string() })
+const convergeAnswer = convergeDryRun.extend({
+  ...attachmentFields,
+  dryRun: z.literal(true),
+  possible: z.boolean(),
+  detail: z.string(),
+})
 const dryRunExample: z.input<typeof convergeAnswer> = {
   dryRun: true,
   possible: true,
@@ -109,7 +116,8 @@ async function readConvergeDryRun(scope: Scope, deps: ApiDeps, id: string): Prom
   if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
   const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
   const detail = `${changing} of ${found.nodes.length} nodes would change`
-  return { dryRun: true, possible: true, nodes: found.nodes, detail }
+  const brought = await takeAttachments(deps.db, found.attachments)
+  return { dryRun: true, possible: true, nodes: found.nodes, detail, ...brought }
 }
 
 function declareConvergeDryRun(router: Router, deps: ApiDeps): void {
@@ -120,7 +128,7 @@ function declareConvergeDryRun(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What a convergence would change, node by node',
     description:
-      'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change.',
+      'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change. `attachments` are what the platform sent for the person who decides, stored here by digest; `leftOut` says what was not taken, and why.',
     params: resourceParams,
     query: z.object({ dry_run: z.literal('true') }),
     answer: convergeAnswer,

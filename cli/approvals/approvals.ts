@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { approvalStatus, standingGrant } from '../../domain/approval.ts'
 import { formatSpan } from '../../domain/format.ts'
+import { pathOfAttachment } from '../../domain/format-approval.ts'
 import { type ApiApproval, type ApiClient, apiApproval, CommandFailed, listAll, readApproval } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
 import { streamEvents } from '../stream.ts'
@@ -72,18 +73,29 @@ function addShowCommand(parent: Command): void {
   withConnectionOptions(
     parent.command('show').description('what the agent asks, why, and what would happen').argument('<id>', 'as apr_…'),
   )
+    .option('--attachments', 'print the texts that its dry run brought along, too')
     .addHelpText('after', '\nExample:\n  nightshift approvals show apr_01k…')
-    .action(async (id: string, options: ConnectionOptions) => {
+    .action(async (id: string, options: ConnectionOptions & { attachments?: boolean }) => {
       const { api } = connect(options)
       const approval = await readApproval(api, id)
       if (options.json) return printJson(approval)
       print(formatApproval(approval))
+      if (options.attachments) await printTexts(api, approval)
       if (approval.status === 'pending') {
         printNote(
           `\nDecide: ${commandLine(`approvals approve ${id}`)}\n        ${commandLine(`approvals deny ${id} --reason "…"`)}`,
         )
       }
     })
+}
+
+/** The texts that the dry run brought along, line by line, as what they are. */
+async function printTexts(api: ApiClient, { id, dryRun }: ApiApproval): Promise<void> {
+  for (const each of dryRun.attachments ?? []) {
+    if (each.kind !== 'text') continue
+    const response = await api.open(pathOfAttachment(id, each), { signal: AbortSignal.timeout(30_000) })
+    print(`\n${inert(each.name)}:\n${inert(await response.text(), { lines: true })}`)
+  }
 }
 
 const extendAnswer = z.looseObject({ expiresAt: z.string() })

@@ -1,6 +1,13 @@
 import { formatEvidence } from '../../domain/approval.ts'
 import { formatDown, formatObstacle, formatPlanProof, formatSpan, formatStanding } from '../../domain/format.ts'
-import { formatApprovalEnd, formatConsequences, formatProof, parseRehearsal } from '../../domain/format-approval.ts'
+import {
+  formatApprovalEnd,
+  formatAttachment,
+  formatConsequences,
+  formatProof,
+  parseRehearsal,
+  pathOfAttachment,
+} from '../../domain/format-approval.ts'
 import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/resource.ts'
@@ -39,6 +46,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     ...(plan || parseRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
       ? []
       : [line('details', inertJsonText(approval.dryRun.details))]),
+    ...listAttachments(approval, line),
     ...approval.decisions.map((each) =>
       line(
         'decided',
@@ -107,6 +115,18 @@ function formatRehearsal(details: Record<string, unknown>, line: (name: string, 
   return [
     ...rehearsal.lines.map((each) => line('', inert(each))),
     ...rehearsal.untried.map((each) => line('not tried', inert(each))),
+  ]
+}
+
+/** What the dry run brought along, with the path that answers it, and what was not taken. */
+function listAttachments({ id, dryRun }: ApiApproval, line: (name: string, text: string) => string): string[] {
+  const { attachments = [], leftOut = [] } = dryRun
+  return [
+    ...attachments.flatMap((each) => [
+      line('attached', inert(`${each.name} (${formatAttachment(each)})`)),
+      `             ${inert(pathOfAttachment(id, each))}`,
+    ]),
+    ...leftOut.map((sentence) => line('left out', inert(sentence))),
   ]
 }
 

@@ -87,6 +87,9 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       summary: request.dryRun.summary,
       expiresAt,
       replaces: request.replaces,
+      ...(request.dryRun.attachments && {
+        attachments: request.dryRun.attachments.map(({ name, digest }) => ({ name, digest })),
+      }),
     },
   })
   if (request.isAnnounced ?? true) await tellAsked(trx, id, 0)

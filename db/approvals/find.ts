@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import type { Approval, ApprovalStatus, Decision, DenialCategory, Evidence } from '../../domain/approval.ts'
+import type { Attachment } from '../../domain/attachment.ts'
+import { sha256 } from '../../domain/digest.ts'
 import { foldHypotheses, formatCause } from '../../domain/hypothesis.ts'
 import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
@@ -148,6 +150,19 @@ export async function listApprovals(
     }
   }
   return approvals
+}
+
+/** The bytes of what the dry run of this approval brought along; null for a digest that it does not name, and where they are gone. */
+export async function attachmentBytes(
+  { db }: Scope,
+  id: string,
+  digest: string,
+): Promise<{ attachment: Attachment; bytes: Buffer } | null> {
+  const asked = await db.selectFrom('approval').select('dryRun').where('id', '=', id).executeTakeFirst()
+  const attachment = asked?.dryRun.attachments?.find((each) => each.digest === digest)
+  if (!attachment) return null
+  const stored = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
+  return stored && sha256(stored.bytes) === digest ? { attachment, bytes: stored.bytes } : null
 }
 
 function toApproval(

@@ -1,5 +1,6 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
+import type { Preparation } from '../../domain/tool.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
 /** Who may do what, how they show who they are, and what they did. */
@@ -184,7 +185,7 @@ type ApprovalTable = {
   risk: string
   reversible: boolean
   required: number
-  dryRun: JSONColumnType<{ possible: boolean; summary: string; details: Record<string, unknown> }>
+  dryRun: JSONColumnType<Preparation['dryRun']>
   status: Generated<'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'>
   requestedAt: Time
   expiresAt: Deadline

@@ -53,9 +53,14 @@ type FoldedApproval = {
   actionDigest: string
   risk: string
   required: number
+  /** Digests of what its dry run brought along. */
+  attachments: string
   /** Decisions as `approve page`, in the order of their rows. */
   decisions: string[]
 }
+
+const joinDigests = (attachments: readonly { digest: string }[] = []) =>
+  attachments.map(({ digest }) => digest).join(' ')
 
 /** What the rows of an incident say of each approval, by its id. */
 function foldApprovals(events: readonly IncidentEvent[]): Map<string, FoldedApproval> {
@@ -68,7 +73,9 @@ function foldApprovals(events: readonly IncidentEvent[]): Map<string, FoldedAppr
     switch (event.kind) {
       case 'approval_requested': {
         const { approvalId, callId, tool, actionDigest, risk, required } = event.metadata
-        approvals.set(approvalId, { status: 'pending', callId, tool, actionDigest, risk, required, decisions: [] })
+        const attachments = joinDigests(event.metadata.attachments)
+        const asked = { status: 'pending', callId, tool, actionDigest, risk, required, attachments, decisions: [] }
+        approvals.set(approvalId, asked)
         break
       }
       case 'approval_decided':
@@ -150,6 +157,9 @@ async function approvalFlaws(trx: Trx, id: string, folded: Map<string, FoldedApp
     for (const field of ['status', 'callId', 'tool', 'actionDigest', 'risk', 'required'] as const) {
       if (row[field] !== said[field]) found.push({ subject: row.id, what: differs(field, row[field], said[field]) })
     }
+    const brought = joinDigests(row.dryRun.attachments)
+    if (brought !== said.attachments)
+      found.push({ subject: row.id, what: differs('attachments', brought, said.attachments) })
     const counted = votes
       .filter(({ approvalId }) => approvalId === row.id)
       .map(({ decision, via }) => `${decision} ${via}`)

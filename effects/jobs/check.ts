@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/jobs/remote.ts'
 import { createAwxJobs, createHttpJobs, createRundeckJobs } from '../../clients/jobs/systems.ts'
+import type { Attachments } from '../../domain/attachment.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'
 import type { Observation, Preparation } from '../../domain/tool.ts'
+import { takeAttachments } from '../attachments.ts'
 import { type EffectDeps, EffectRefused } from '../effect.ts'
 import { type Credentials, NoCredential, openCredentials, readCa, runCommand } from './command.ts'
 import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
@@ -173,7 +175,8 @@ export async function prepareJob(deps: Deps, named: Named, key: string): Promise
     throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', detail)
   }
   deps.jobs.recent.set(placeOf(job), { fingerprint, atMs: performance.now() })
-  return describe(job, found)
+  const prepared = describe(job, found)
+  return { ...prepared, dryRun: { ...prepared.dryRun, ...(await attachOutput(deps, job, outcome)) } }
 }
 
 type Deps = Pick<EffectDeps, 'db' | 'jobs'>
@@ -235,6 +238,14 @@ function linesOf({ output, isCut }: JobOutcome): { told: string[]; truncated: bo
   const told = lines.filter((line) => line !== '')
   if (told.length <= mostLines) return { told, truncated: isCut }
   return { told: [...told.slice(0, mostLines / 2), '…', ...told.slice(-mostLines / 2)], truncated: true }
+}
+
+/** All that the check mode printed, as a text beside the card: where its lines there leave something out. */
+async function attachOutput({ db }: Deps, { job }: ResourceJob, outcome: JobOutcome): Promise<Attachments> {
+  const { told } = linesOf(outcome)
+  const isWhole = outcome.output.split('\n').every((line) => line.trimEnd() === '' || told.includes(line.trimEnd()))
+  if (isWhole) return {}
+  return await takeAttachments(db, [{ name: `check of ${job.name}.txt`, kind: 'text', text: outcome.output }])
 }
 
 function lastLine(output: string): string {

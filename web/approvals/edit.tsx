@@ -8,6 +8,7 @@ import { PlanOfProposal, StaysDownInDryRun } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
 import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
+import { Attachments } from './attachments.tsx'
 
 /** What would happen, as it was found out before anybody was asked. */
 export function DryRun({ approval }: { approval: Approval }) {
@@ -25,6 +26,7 @@ export function DryRun({ approval }: { approval: Approval }) {
         <p className="soft">It found out no more than the title says.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
+      <Attachments approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
     </section>
   )

@@ -1,0 +1,86 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Approval } from '../../domain/approval.ts'
+import type { Attachment } from '../../domain/attachment.ts'
+import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
+import { askText } from '../api.ts'
+import { Inert, inertText } from '../markdown.tsx'
+
+/** What the dry run brought along for the person who decides, and what of it was not taken. */
+export function Attachments({ approval: { id, dryRun } }: { approval: Approval }) {
+  const { attachments = [], leftOut = [] } = dryRun
+  return (
+    <>
+      {attachments.map((each, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: two may hold the same, and their order never changes
+        <figure key={index} className="attachment stack tight">
+          <figcaption className="wraps small">
+            <strong>
+              <Inert text={each.name} />
+            </strong>{' '}
+            <span className="soft">{formatAttachment(each)}</span>
+          </figcaption>
+          {each.kind === 'png' ? <Picture approvalId={id} picture={each} /> : <Text approvalId={id} text={each} />}
+        </figure>
+      ))}
+      {leftOut.length > 0 && (
+        <ul className="said wrong">
+          {leftOut.map((sentence) => (
+            <li className="wraps" key={sentence}>
+              <Inert text={sentence} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  )
+}
+
+type PictureProps = { approvalId: string; picture: Attachment }
+
+function Picture({ approvalId, picture }: PictureProps) {
+  const [isMissing, setMissing] = useState(false)
+  const path = pathOfAttachment(approvalId, picture)
+  const name = inertText(picture.name)
+  if (isMissing) return <p className="said wrong">The picture cannot be read just now.</p>
+  return (
+    <a href={path} target="_blank" rel="noreferrer">
+      <img src={path} alt={name} width={picture.width} height={picture.height} onError={() => setMissing(true)} />
+      <span className="visually-hidden"> in full size</span>
+    </a>
+  )
+}
+
+/** Its first lines, and all of it on demand. */
+function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
+  const [isWhole, setWhole] = useState(false)
+  const path = pathOfAttachment(approvalId, text)
+  const whole = useQuery({
+    queryKey: ['attachment', path],
+    staleTime: Number.POSITIVE_INFINITY,
+    enabled: isWhole,
+    queryFn: ({ signal }) => askText(path, signal),
+  })
+  const head = text.head ?? ''
+  const hasMore = new TextEncoder().encode(head).length < text.bytes
+  const name = inertText(text.name)
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard */}
+      <section className="exact" aria-label={name} tabIndex={0}>
+        <pre dir="ltr">
+          <Inert text={(isWhole && whole.data) || head} />
+        </pre>
+      </section>
+      {whole.isError && <p className="said wrong">The rest of it cannot be read just now.</p>}
+      {hasMore && (
+        <p>
+          <button type="button" className="bare small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+            {isWhole ? 'Show the first lines' : `Show all ${text.lines} lines`}
+            <span className="visually-hidden"> of {name}</span>
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
