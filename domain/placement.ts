@@ -189,5 +189,11 @@ export function planOfDryRun(details: Record<string, unknown>): DryRunPlan | nul
 }
 
 /** A stored plan with the problem that it was made for. */
-export const proposalWithProblem = z.object({ proposal, problem: placementProblem })
+export const proposalWithProblem = z.object({
+  proposal,
+  problem: placementProblem,
+  /** Of VMs that stay down: why each live host does not take one once the steps are done, in few words and in full. */
+  barred: z.array(z.object({ vm: z.string(), host: z.string(), short: z.string(), text: z.string() })).default([]),
+})
+export type Barred = z.infer<typeof proposalWithProblem>['barred'][number]
 export type ProposalWithProblem = z.infer<typeof proposalWithProblem>

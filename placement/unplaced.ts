@@ -1,5 +1,13 @@
 import { formatList } from '../domain/format.ts'
-import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep, Unplaced } from '../domain/placement.ts'
+import type {
+  Barred,
+  PlacementHost,
+  PlacementProblem,
+  PlacementVm,
+  Plan,
+  PlanStep,
+  Unplaced,
+} from '../domain/placement.ts'
 import { failureDomainOf, listRestrictions, type Restriction, type Rules, readRules } from './rules.ts'
 
 /** VMs whose reasons are listed one by one; the rest is only named. */
@@ -167,6 +175,45 @@ export function describeReason(reason: Reason): string {
       return 'it must not run there'
     case 'region':
       return `its disks are in region ${reason.region}`
+  }
+}
+
+/** VMs whose rules are said host by host in a picture. */
+const mostBarred = 8
+
+/** Why the live hosts take none of the VMs that stay down, for a picture of the plan: rules first, then room. */
+export function listBarred(problem: PlacementProblem, plan: Pick<Plan, 'steps' | 'unplaced'>): Barred[] {
+  const live = new Set(problem.hosts.filter(({ state }) => state === 'live').map(({ name }) => name))
+  return plan.unplaced.slice(0, mostBarred).flatMap(({ vm }) =>
+    listReasons(problem, plan.steps, vm)
+      .filter(({ host, reasons }) => live.has(host) && reasons.length > 0)
+      .map(({ host, reasons }) => {
+        const first = reasons.find(({ kind }) => kind !== 'ram' && kind !== 'cpu') ?? (reasons[0] as Reason)
+        const text = `${vm} cannot go to ${host}: ${reasons.map(describeReason).join('; ')}.`
+        return { vm, host, short: shortenReason(first), text }
+      }),
+  )
+}
+
+/** `region osl only`: the same in so few words that they fit beside a box. */
+function shortenReason(reason: Reason): string {
+  switch (reason.kind) {
+    case 'state':
+      return reason.state === 'left' ? 'host is emptied' : 'out of reach'
+    case 'ram':
+      return `${Math.ceil(reason.short / 102.4) / 10} GiB short`
+    case 'cpu':
+      return `${Math.ceil(reason.short / 100) / 10} CPU short`
+    case 'group':
+      return `apart from ${reason.member}`
+    case 'beside':
+      return `only beside ${reason.member}`
+    case 'pinned':
+      return `only on ${reason.to[0]}${reason.to.length > 1 ? ' …' : ''}`
+    case 'forbidden':
+      return 'never here'
+    case 'region':
+      return `region ${reason.region} only`
   }
 }
 

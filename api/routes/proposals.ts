@@ -10,6 +10,7 @@ import { InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { solve } from '../../placement/solve.ts'
 import { planDigest, type State, stateFingerprint } from '../../placement/state.ts'
+import { listBarred } from '../../placement/unplaced.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/middleware.ts'
@@ -124,7 +125,8 @@ function declareGetProblem(router: Router, deps: ApiDeps): void {
     permission: 'read',
     tag,
     summary: 'A stored plan with the hosts and VMs it was made for',
-    description: 'The state of then, from the database alone: answered also while the platform cannot be reached.',
+    description:
+      'The state of then, from the database alone: answered also while the platform cannot be reached. `barred` says of the VMs that stay down, of the first eight, why each live host does not take them.',
     params,
     answer: proposalWithProblem,
     example: {
@@ -138,9 +140,20 @@ function declareGetProblem(router: Router, deps: ApiDeps): void {
         hosts: [],
         vms: [],
       },
+      barred: [
+        {
+          vm: 'vm-9',
+          host: 'host-ber-1',
+          short: 'region osl only',
+          text: 'vm-9 cannot go to host-ber-1: its disks are in region osl.',
+        },
+      ],
     },
     problems: [404],
-    run: ({ params: { id } }) => requireProposal(deps, id),
+    async run({ params: { id } }) {
+      const found = await requireProposal(deps, id)
+      return { ...found, barred: listBarred(found.problem, found.proposal) }
+    },
   })
 }
 

@@ -1,4 +1,11 @@
-import type { PlacementHost, PlacementProblem, PlacementVm, PlanStep, Proposal } from '../../domain/placement.ts'
+import type {
+  Barred,
+  PlacementHost,
+  PlacementProblem,
+  PlacementVm,
+  PlanStep,
+  Proposal,
+} from '../../domain/placement.ts'
 import { inertText } from '../markdown.tsx'
 
 /**
@@ -17,8 +24,10 @@ export type HostRow = {
   isTouched: boolean
   before: Bar
   now: Bar
+  /** Which VMs that stay down it does not take, by few words each: `db-2: region osl only`, and the sentences. */
+  rules: { short: string; text: string }[]
 }
-export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'>
+export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'> & { barred?: readonly Barred[] }
 
 type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: Look; step: number | null }
 
@@ -53,6 +62,16 @@ export function layout(problem: PlacementProblem, plan: PlanToDraw, position: nu
     isTouched: touched.has(host.name),
     before: toBar(host, before.get(host.name) ?? []),
     now: toBar(host, now.get(host.name) ?? []),
+    rules: listRules(plan, host.name),
+  }))
+}
+
+/** Those that are kept away by the same words stand together. */
+function listRules({ barred = [] }: PlanToDraw, name: string): HostRow['rules'] {
+  const here = barred.filter(({ host }) => host === name)
+  return [...Map.groupBy(here, ({ short }) => short)].map(([short, each]) => ({
+    short: `not ${each.map(({ vm }) => inertText(vm)).join(', ')}: ${inertText(short)}`,
+    text: each.map(({ text }) => inertText(text)).join(' '),
   }))
 }
 
@@ -123,12 +142,14 @@ function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale
   return { blocks, freeRamMib: capacity.ramMib - used('ramMib'), freeCpuMc: capacity.cpuMc - used('cpuMc') }
 }
 
-/** `3.5 GiB, 2 CPU free`: what of a live host is left; of the others nothing is. */
-export function formatFree({ state }: HostRow, { freeRamMib, freeCpuMc }: HostRow['now']): string {
+/** `3.5 GiB, 2 CPU free`: what of a live host is left; of the others nothing is. With `was`: `12 → 3.5 GiB, 4 → 2 CPU free`. */
+export function formatFree({ state }: HostRow, { freeRamMib, freeCpuMc }: Bar, was?: Bar): string {
   if (state !== 'live') return ''
   const isFree = freeRamMib >= 0 && freeCpuMc >= 0
+  const change = (from: number | undefined, to: number, unit: number) =>
+    from === undefined || from === to || from < 0 ? tenth(to / unit) : `${tenth(from / unit)} → ${tenth(to / unit)}`
   return isFree
-    ? `${tenth(freeRamMib / 1_024)} GiB, ${tenth(freeCpuMc / 1_000)} CPU free`
+    ? `${change(was?.freeRamMib, freeRamMib, 1_024)} GiB, ${change(was?.freeCpuMc, freeCpuMc, 1_000)} CPU free`
     : `over by ${tenth(Math.max(0, -freeRamMib) / 1_024)} GiB, ${tenth(Math.max(0, -freeCpuMc) / 1_000)} CPU`
 }
 
@@ -139,6 +160,12 @@ function tenth(value: number): string {
 
 /** Wide enough for every letter of the pictures' small type. */
 const letterWidth = 6.7
+
+/** A text of the small type that fits, else as much of it as does. */
+export function fitText(text: string, width: number): string {
+  const most = Math.max(1, Math.floor(width / letterWidth))
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text
+}
 
 /** What stands in a block: its name, the number of its step where the name has no room, or nothing. */
 export function getLabel({ vm, step }: Block, width: number): string {

@@ -5,6 +5,7 @@ import { inertText } from '../markdown.tsx'
 import {
   type Block,
   barWidth,
+  fitText,
   formatFree,
   getLabel,
   type HostRow,
@@ -14,6 +15,7 @@ import {
   type PlanToDraw,
 } from './layout.ts'
 import { NarrowPicture } from './narrow-picture.tsx'
+import { mostRules, RuleLines, Rules, ruleHeight } from './rule-lines.tsx'
 
 const nameWidth = 112
 const gap = 72
@@ -22,6 +24,8 @@ const barHeight = 22
 const top = 24
 const nowAt = nameWidth + barWidth + gap
 const width = nowAt + barWidth + 4
+/** Before anything is done there is one picture, and it takes the place of both. */
+const aloneScale = (nowAt + barWidth - nameWidth) / barWidth
 
 type Props = {
   proposal: PlanToDraw
@@ -32,7 +36,10 @@ type Props = {
   title: string
 }
 
-/** A plan as a picture: every host a bar of its memory, before on the left, at a position on the right, what moved drawn across. */
+/**
+ * A plan as a picture: every host a bar of its memory. At position 0 as it is; then before on the left, at the position on the right, what
+ * moved drawn across. Which VMs a host does not take, and why, stands at its bar.
+ */
 export function PlacementPicture({ proposal, problem, position, title }: Props) {
   const [showsAll, setShowsAll] = useState(false)
   const touched = listTouched(problem, proposal)
@@ -40,29 +47,38 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   const rows = showsAll ? all : all.filter(({ isTouched }) => isTouched)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const isCut = touched.size > all.filter(({ isTouched }) => isTouched).length
+  const isAlone = position === 0
+  const rowsHeight = rowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, mostRules)))
   return (
     <div>
-      <NarrowPicture rows={rows} largest={largest} label={describePlan(proposal)} title={title} />
+      <NarrowPicture {...{ rows, largest, title, isAlone }} label={describePlan(proposal)} />
       <svg
         className="wide"
-        viewBox={`0 0 ${width} ${top + rows.length * rowHeight}`}
+        viewBox={`0 0 ${width} ${top + rows.length * rowsHeight}`}
         role="img"
         aria-label={describePlan(proposal)}
       >
-        <text x={nameWidth} y={12} className="head">
-          before
-        </text>
-        <text x={nowAt} y={12} className="head">
+        {!isAlone && (
+          <text x={nameWidth} y={12} className="head">
+            before
+          </text>
+        )}
+        <text x={isAlone ? nameWidth : nowAt} y={12} className="head">
           {title}
         </text>
         {rows.map((row, index) => (
-          <Host key={row.name} row={row} y={top + index * rowHeight} capacity={(row.ramMib / largest) * barWidth} />
+          <Host
+            key={row.name}
+            row={row}
+            y={top + index * rowsHeight}
+            capacity={(row.ramMib / largest) * barWidth}
+            isAlone={isAlone}
+          />
         ))}
-        {moves(rows).map((move) => (
-          <Move key={move.vm} {...move} />
-        ))}
+        {!isAlone && moves(rows, rowsHeight).map((move) => <Move key={move.vm} {...move} />)}
       </svg>
       <Untouched count={problem.hosts.length - touched.size} isShown={showsAll} show={setShowsAll} />
+      <Rules barred={proposal.barred ?? []} />
       {isCut && (
         <p className="soft small">
           There are more hosts in this plan than are drawn: those that a step uses are there while it runs.
@@ -86,31 +102,39 @@ function Untouched({ count, isShown, show }: { count: number; isShown: boolean; 
   )
 }
 
-function Host({ row, y, capacity }: { row: HostRow; y: number; capacity: number }) {
+type HostProps = { row: HostRow; y: number; capacity: number; isAlone: boolean }
+
+function Host({ row, y, capacity, isAlone }: HostProps) {
   const lost = row.state === 'dead' ? ' dead' : ''
+  const under = [row.state === 'live' ? null : row.state, row.rack && inertText(row.rack)].filter(Boolean).join(', ')
+  const scale = isAlone ? aloneScale : 1
   return (
     <g>
       <text x={0} y={y + 12} className="host">
-        {inertText(row.name)}
+        <title>{inertText(row.name)}</title>
+        {fitText(inertText(row.name), nameWidth - 6)}
       </text>
       <text x={0} y={y + 25} className={`soft${lost}`}>
-        {[row.state === 'live' ? null : row.state, row.rack && inertText(row.rack)].filter(Boolean).join(', ')}
+        <title>{under}</title>
+        {fitText(under, nameWidth - 6)}
       </text>
-      {[row.before, row.now].map((bar, half) => {
+      {(isAlone ? [row.now] : [row.before, row.now]).map((bar, half) => {
         const x = half === 0 ? nameWidth : nowAt
+        const isLast = isAlone || half === 1
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second now
           <g key={half}>
-            <rect x={x} y={y} width={capacity} height={barHeight} rx={2} className={`bar${lost}`} />
+            <rect x={x} y={y} width={capacity * scale} height={barHeight} rx={2} className={`bar${lost}`} />
             {bar.blocks.map((block) => (
-              <Vm key={block.vm} block={block} x={x} y={y} />
+              <Vm key={block.vm} block={block} x={x} y={y} scale={scale} />
             ))}
             <text x={x} y={y + barHeight + 16} className="planned">
-              {listPlanned(bar.blocks, barWidth)}
+              {listPlanned(bar.blocks, barWidth * scale)}
             </text>
             <text x={x} y={y + barHeight + 28} className="soft free">
-              {formatFree(row, bar)}
+              {formatFree(row, bar, isAlone || half === 0 ? undefined : row.before)}
             </text>
+            {isLast && <RuleLines rules={row.rules} {...{ x, y: y + barHeight + 28, width: barWidth * scale }} />}
           </g>
         )
       })}
@@ -118,20 +142,21 @@ function Host({ row, y, capacity }: { row: HostRow; y: number; capacity: number 
   )
 }
 
-function Vm({ block, x, y }: { block: Block; x: number; y: number }) {
+function Vm({ block, x, y, scale }: { block: Block; x: number; y: number; scale: number }) {
+  const [left, size] = [x + block.x * scale, block.width * scale]
   return (
     <g>
       <title>{`${inertText(block.vm)}, ${block.ramMib} MiB${block.running ? '' : ', stopped'}`}</title>
       <rect
-        x={x + block.x + 1}
+        x={left + 1}
         y={y + 2}
-        width={Math.max(1, block.width - 2)}
+        width={Math.max(1, size - 2)}
         height={barHeight - 4}
         rx={2}
         className={`vm ${block.look}${block.running ? '' : ' off'}`}
       />
-      <text x={x + block.x + block.width / 2} y={y + 15} className={`label ${block.look}`}>
-        {getLabel(block, block.width)}
+      <text x={left + size / 2} y={y + 15} className={`label ${block.look}`}>
+        {getLabel(block, size)}
       </text>
     </g>
   )
@@ -153,7 +178,7 @@ function Move({ path, runs, from, to }: Line) {
  * Out of the lower edge of a block on the left, along below its bar to the gap, across, and down into the block that it has become, or
  * is becoming, on the right. Lines that share a bar keep a distance.
  */
-function moves(rows: HostRow[]): Line[] {
+function moves(rows: HostRow[], rowsHeight: number): Line[] {
   const found: Line[] = []
   const taken = { from: new Map<number, number>(), to: new Map<number, number>() }
   const takeTrack = (side: 'from' | 'to', row: number) => {
@@ -167,10 +192,10 @@ function moves(rows: HostRow[]): Line[] {
       const fromRow = rows.findIndex(({ before }) => before.blocks.some((block) => block.vm === vm))
       const block = rows[fromRow]?.before.blocks.find((each) => each.vm === vm)
       if (!block || fromRow === toRow) continue
-      const from: Line['from'] = [nameWidth + block.x + block.width / 2, top + fromRow * rowHeight + barHeight - 2]
-      const to: Line['to'] = [nowAt + x + size / 2, top + toRow * rowHeight + 1]
-      const low = top + fromRow * rowHeight + barHeight + 2.5 + takeTrack('from', fromRow)
-      const high = top + toRow * rowHeight - 4 - takeTrack('to', toRow)
+      const from: Line['from'] = [nameWidth + block.x + block.width / 2, top + fromRow * rowsHeight + barHeight - 2]
+      const to: Line['to'] = [nowAt + x + size / 2, top + toRow * rowsHeight + 1]
+      const low = top + fromRow * rowsHeight + barHeight + 2.5 + takeTrack('from', fromRow)
+      const high = top + toRow * rowsHeight - 4 - takeTrack('to', toRow)
       const [left, right] = [nowAt - gap + 4, nowAt - 4]
       const bend = (right - left) / 2
       const across = `C${left + bend} ${low} ${right - bend} ${high} ${right} ${high}`

@@ -35,7 +35,7 @@ export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProp
   return <Plan {...plan.data} played={played} isAhead={isAhead} />
 }
 
-function Plan({ proposal, problem, played, isAhead }: ProposalWithProblem & Required<PlayProps>) {
+function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProblem & Required<PlayProps>) {
   const { steps, unplaced, obstacle } = proposal
   const last = lastPosition(steps)
   // Who decides begins with what is, and goes on from there; a plan in the log is shown whole.
@@ -45,7 +45,7 @@ function Plan({ proposal, problem, played, isAhead }: ProposalWithProblem & Requ
   return (
     <figure className="placement">
       {!played && <StaysDown unplaced={unplaced} obstacle={obstacle?.text ?? null} />}
-      <PlacementPicture proposal={proposal} problem={problem} position={position} title={title} />
+      <PlacementPicture proposal={{ ...proposal, barred }} problem={problem} position={position} title={title} />
       {played && <Stepper steps={steps} position={position} go={setPosition} isAhead={isAhead} />}
       <figcaption className="stack">
         <Steps steps={steps} position={position} />

@@ -1,0 +1,44 @@
+import { formatList } from '../../domain/format.ts'
+import type { Barred } from '../../domain/placement.ts'
+import { Inert, inertText } from '../markdown.tsx'
+import { fitText, type HostRow } from './layout.ts'
+
+export const ruleHeight = 13
+/** Lines of rules at one host. */
+export const mostRules = 2
+
+type RuleLinesProps = { rules: HostRow['rules']; x: number; y: number; width: number }
+
+/** Few words each, below a bar; the whole sentence where a pointer rests on them. */
+export function RuleLines({ rules, x, y, width: room }: RuleLinesProps) {
+  const shown = rules.length > mostRules ? rules.slice(0, mostRules - 1) : rules
+  const more = rules.slice(shown.length)
+  const lines = [
+    ...shown,
+    ...(more.length > 0 ? [{ short: `${more.length} more rules`, text: more.map(({ text }) => text).join(' ') }] : []),
+  ]
+  return lines.map(({ short, text }, index) => (
+    <text key={short} x={x} y={y + (index + 1) * ruleHeight} className="rule">
+      <title>{text}</title>
+      {fitText(short, room)}
+    </text>
+  ))
+}
+
+/** The sentences of all hosts, for who has no pointer, and for who listens: the picture is one image to them. */
+export function Rules({ barred }: { barred: readonly Barred[] }) {
+  const vms = [...new Set(barred.map(({ vm }) => inertText(vm)))]
+  if (vms.length === 0) return null
+  return (
+    <details>
+      <summary className="small">Why the other hosts do not take {formatList(vms, 'or')}</summary>
+      <ul className="small wraps">
+        {barred.map(({ vm, host, text }) => (
+          <li key={`${vm} ${host}`}>
+            <Inert text={text} />
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
