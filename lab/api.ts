@@ -3,7 +3,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import { type EffectAnswer, restartBody, stopBody } from '../domain/platform.ts'
-import { converge, wouldConverge } from './conditions.ts'
+import { converge, listToClear, wouldConverge } from './conditions.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import { type EffectRecord, healAll, healOne, type Journal, type Outcome } from './effects.ts'
 import { breakIt } from './faults.ts'
@@ -60,7 +60,8 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
     const id = c.req.param('id')
     if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
     if (c.req.query('dry_run') !== 'true') return problem(c, 400, 'a GET only tells what would change: dry_run=true')
-    return c.json({ nodes: await wouldConverge(lab, id) })
+    const [nodes, toClear] = await Promise.all([wouldConverge(lab, id), listToClear(lab, id)])
+    return c.json({ nodes, ...(toClear && { attachments: [toClear] }) })
   })
   app.post('/v1/shards/:id/converge', async (c) => {
     const id = c.req.param('id')

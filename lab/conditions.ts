@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { SentAttachment } from '../domain/attachment.ts'
 import type { HostState } from '../domain/platform.ts'
 import { startNode } from './lab.ts'
 import { fullFraction, type Look, lookAtNode, type NodeLook, usedBytes } from './look.ts'
@@ -61,6 +62,18 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
 export async function wouldConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   return Promise.all(nodes.map(async (plan) => ({ id: plan.id, changes: await changesOf(lab, plan) })))
+}
+
+/** The files that a convergence would clear on the nodes of a shard whose disk is full, with their sizes; null where there is none. */
+export async function listToClear(lab: Lab, shard: string): Promise<SentAttachment | null> {
+  const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
+  const found = await Promise.all(nodes.map((plan) => lookAtNode(lab, plan)))
+  const full = nodes.filter((plan, index) => usedBytes(found[index]!.bytes) >= fullFraction * plan.diskQuotaBytes)
+  const lines = full.flatMap(({ id }) => {
+    const directory = nodeDirectory(lab, id)
+    return clearable(directory).map((file) => `${statSync(file).size} bytes  ${id}:/${relative(directory, file)}`)
+  })
+  return lines.length === 0 ? null : { name: 'files to clear.txt', kind: 'text', text: `${lines.join('\n')}\n` }
 }
 
 async function changesOf(lab: Lab, plan: NodePlan): Promise<string[]> {

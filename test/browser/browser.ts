@@ -133,14 +133,20 @@ export async function firstScreen(page: Page) {
 }
 
 /** An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead hosts. Answers its id. */
-export async function planAsked(spine: Spine): Promise<string> {
+/** With `hosts`, of a site of so many: those beyond the first five have long names, are in another region, and take nothing. */
+export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
   const file = parse(readFileSync('examples/placement.yaml', 'utf8')) as { hosts: { name: string; state?: string }[] }
   const dead = ['host-1', 'host-2']
   const problem = {
     ...file,
     hosts: [
-      ...file.hosts.map((host) => (dead.includes(host.name) ? { ...host, state: 'dead' } : host)),
+      ...file.hosts.map((host) => ({
+        ...host,
+        ...(hosts > 0 && { region: 'osl' }),
+        ...(dead.includes(host.name) && { state: 'dead' }),
+      })),
       { name: 'host-5', ram_mib: 32_768, cpu_mc: 16_000, rack: 'rack-e', state: 'dead' },
+      ...Array.from({ length: Math.max(0, hosts - 5) }, (_, index) => far(index + 1)),
     ],
   }
   const question = { intent: 'recover', host_ids: dead, use_rack_constraints: true, problem }
@@ -169,3 +175,8 @@ export async function planAsked(spine: Spine): Promise<string> {
     .execute()
   return id
 }
+
+const far = (index: number) => ({
+  ...{ name: `hypervisor-${index}.compute.frankfurt.example.net`, rack: `cage-7-row-${index}-of-the-large-hall` },
+  ...{ ram_mib: 65_536, cpu_mc: 32_000, region: 'fra' },
+})

@@ -5,10 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Browser } from 'playwright-core'
 import { createApi } from '../../api/app.ts'
 import { createOidc } from '../../clients/oidc.ts'
+import { takeAttachments } from '../../effects/attachments.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
 import { asked, wroteRows } from '../api/announced.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 import { freePort } from '../support/directory.ts'
+import { buildChart, buildPng } from '../support/png.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
 import { launch, planAsked, screenshot, signedIn, useBrowser } from './browser.ts'
 
@@ -281,6 +283,83 @@ describe('card', () => {
     await on.page.getByRole('button', { name: 'Deny', exact: true }).click()
     await on.page.getByText('Denied: nothing was changed.').waitFor()
     expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
+  })
+
+  test('what a dry run brought along is on the card: a picture with its name, a text with its first lines, and what was left out', async () => {
+    const sent = [
+      { name: 'replication lag by node.png', kind: 'png', base64: buildChart(640, 240).toString('base64') },
+      {
+        name: 'diff of the configuration',
+        kind: 'text',
+        text: '-max_connections: 100\n+max_connections: 200\n'.repeat(40),
+      },
+      {
+        name: 'site.png',
+        kind: 'png',
+        base64: buildPng({ width: 9_000, height: 9_000, rows: Buffer.alloc(1) }).toString('base64'),
+      },
+    ]
+    const brought = await takeAttachments(on.spine.db, sent)
+    const dryRun = { possible: true, summary: 'Converge db-osl-1', details: {}, ...brought }
+    const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'converge_shard', dryRun })
+    for (const [width, scheme] of [
+      [390, 'dark'],
+      [1440, 'light'],
+    ] as const) {
+      await on.page?.context().close()
+      const viewport = { width, height: 844 }
+      on.page = await signedIn(on.browser, on.spine, 'approver', { viewport, colorScheme: scheme })
+      await on.page.goto(`${on.spine.url}/approvals/${id}`)
+      const picture = on.page.getByRole('img', { name: 'replication lag by node.png' })
+      await picture.scrollIntoViewIfNeeded()
+      const decoded =
+        'document.querySelector(".attachment img").decode().then(() => document.querySelector(".attachment img").naturalWidth)'
+      expect(await on.page.evaluate(decoded)).toBe(640)
+      expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+      await on.page.getByText('site.png was left out: 9,000 x 9,000 px, at most 2,000.').waitFor()
+      const text = on.page.getByRole('region', { name: 'diff of the configuration' })
+      expect((await text.innerText()).trim().split('\n')).toHaveLength(6)
+      await screenshot(on.page, `card-attached-${width}-${scheme}`)
+      await on.page.getByRole('button', { name: 'Show all 80 lines' }).click()
+      await on.page.getByRole('button', { name: 'Show the first lines' }).waitFor()
+      expect((await text.innerText()).trim().split('\n')).toHaveLength(80)
+    }
+    expect(on.page.complaints).toEqual([])
+    // Without JavaScript it is the same picture.
+    await on.page.goto(`${on.spine.url}/approvals/${id}/plain`)
+    await on.page.getByRole('img', { name: 'replication lag by node.png' }).scrollIntoViewIfNeeded()
+    expect(
+      await on.page.evaluate(
+        'document.querySelector("img").decode().then(() => document.querySelector("img").naturalWidth)',
+      ),
+    ).toBe(640)
+    await screenshot(on.page, 'card-attached-plain')
+  })
+
+  test('a plan over 30 hosts with long names is legible on a phone, and begins with what is', async () => {
+    const id = await planAsked(on.spine, 30)
+    for (const [width, scheme] of [
+      [390, 'dark'],
+      [1440, 'light'],
+    ] as const) {
+      await on.page?.context().close()
+      const card = await opened(id, width, scheme)
+      const drawn = card.locator(width > 820 ? 'svg.wide' : 'svg.narrow-only')
+      expect(await drawn.locator('.move').count()).toBe(0)
+      await drawn.getByText('now', { exact: true }).waitFor()
+      const bars = await drawn.locator('.bar').count()
+      await card.getByText(/^26 hosts are not touched/).waitFor()
+      await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+      await screenshot(on.page, `plan-now-${width}-${scheme}`)
+      await card.getByRole('button', { name: 'Last' }).click()
+      await drawn.getByText(/preview: after/).waitFor()
+      expect(await drawn.locator('.bar').count()).toBe(2 * bars)
+      await card.getByRole('button', { name: 'show the hosts that are not touched' }).click()
+      await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+      await screenshot(on.page, `plan-after-${width}-${scheme}`)
+      expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    }
+    expect(on.page.complaints).toEqual([])
   })
 
   test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {

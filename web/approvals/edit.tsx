@@ -22,7 +22,7 @@ export function DryRun({ approval }: { approval: Approval }) {
       {!dryRun.possible && (
         <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
       )}
-      {dryRun.possible && Object.keys(dryRun.details).length === 0 && (
+      {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
         <p className="soft">It found out no more than the title says.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
