@@ -132,7 +132,7 @@ function declarePreparation(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What a job would change on a resource: its check mode, run now',
     description:
-      'The check mode is declared to change nothing, and begins unasked. `done` is false while it runs: ask again with the same `key`. `stateFingerprint` is the `If-Match` of the run.',
+      'The check mode is declared to change nothing, and begins unasked. `done` is false while it runs: ask again with the same `key`. `stateFingerprint` is the `If-Match` of the run. `attachments` hold what the card has no room for.',
     params,
     query: about,
     answer: z.object({ done: z.boolean(), preparation: prepared.nullable() }),

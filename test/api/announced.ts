@@ -7,11 +7,7 @@ import { ensureOperator } from '../../db/tokens.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/resource.ts'
-<<<<<<< HEAD
-import type { Risk } from '../../domain/tool.ts'
-=======
-import type { Preparation } from '../../domain/tool.ts'
->>>>>>> c672f24 (approvals: a dry run brings texts and pictures, bounded and written out again)
+import type { Preparation, Risk } from '../../domain/tool.ts'
 
 let calls = 0
 
@@ -52,14 +48,11 @@ export async function asked(
     targets?: ResourceRef[]
     expirySeconds?: number
     required?: number
-<<<<<<< HEAD
     summary?: string
     risk?: Risk
     /** The first approval of a card, for another call of the same answer. */
     askedWith?: string
-=======
     dryRun?: Preparation['dryRun']
->>>>>>> c672f24 (approvals: a dry run brings texts and pictures, bounded and written out again)
   } = {},
 ): Promise<string> {
   calls += 1
@@ -70,7 +63,6 @@ export async function asked(
     requestApproval(trx, {
       ...{ incidentId, attempt: 1, turn, callId, tool, args: more.identity ?? {}, targets: more.targets ?? [] },
       ...{ reason: 'the host is dead', actionDigest: actionDigest(tool, more.identity ?? {}), stateFingerprint: '' },
-<<<<<<< HEAD
       ...{
         risk: more.risk ?? 'high',
         reversible: true,
@@ -78,11 +70,7 @@ export async function asked(
         replaces: null,
         actor: agentActor,
       },
-      dryRun: { possible: true, summary: more.summary ?? 'Start 2 VMs', details: {} },
-=======
-      ...{ risk: 'high', reversible: true, required: more.required ?? 1, replaces: null, actor: agentActor },
-      dryRun: more.dryRun ?? { possible: true, summary: 'Start 2 VMs', details: {} },
->>>>>>> c672f24 (approvals: a dry run brings texts and pictures, bounded and written out again)
+      dryRun: more.dryRun ?? { possible: true, summary: more.summary ?? 'Start 2 VMs', details: {} },
       expirySeconds: more.expirySeconds ?? 600,
       askedWith: more.askedWith ?? null,
       isAnnounced: more.askedWith === undefined,
