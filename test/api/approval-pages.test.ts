@@ -319,7 +319,7 @@ describe('approval plain', () => {
     expect(text).toMatch(/<li><a href="\/incidents\/inc_[0-9a-z]+#e-1">row 1<\/a> Alert received/)
     expect(text).not.toContain('<script')
     expect(headers.get('content-security-policy')).toMatch(
-      /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/,
+      /^default-src 'none'; style-src 'sha256-[^']+'; img-src 'self'; form-action 'self'/,
     )
   })
 

@@ -97,6 +97,22 @@ test('the dry run is what the check mode really printed, without secrets, and no
   expect(readFileSync(join(hosts.path, 'node-osl-2'), 'utf8')).toBe('drifted')
 })
 
+test('what the check mode printed beyond the card comes along as a text, without secrets; what the card shows does not come twice', async () => {
+  const short = (await prepared()).dryRun
+  expect(short).not.toHaveProperty('attachments')
+  host(Array.from({ length: 300 }, (_, line) => `setting ${line}`).join('\n'))
+  const { attachments } = (await prepared()).dryRun as { attachments?: { name: string; digest: string }[] }
+  expect(attachments).toMatchObject([{ name: 'check of converge-node.txt', kind: 'text' }])
+  const row = await api.db
+    .selectFrom('resultBody')
+    .select('bytes')
+    .where('digest', '=', attachments?.[0]?.digest ?? '')
+    .executeTakeFirstOrThrow()
+  const stored = row.bytes.toString()
+  expect(stored).toContain('setting 150')
+  expect(stored).not.toContain('correct-horse')
+})
+
 test('the fingerprint is the same while the check mode says the same, whatever time it is', async () => {
   const { stateFingerprint } = await prepared()
   await new Promise((resolve) => setTimeout(resolve, 1_050))

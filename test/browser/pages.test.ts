@@ -241,6 +241,12 @@ test('a plan is gone through forward and back by button, key and slider, and say
   const said = card.getByRole('status').filter({ hasText: /plan|Step/ })
   // It begins with what is, and says that it is a preview.
   await said.getByText('Preview: nothing has run. Before the plan').waitFor()
+  // Now is one picture, without a line to anywhere; each host says which VM that stays down it does not take.
+  expect(await card.locator('svg.wide .move').count()).toBe(0)
+  for (const rule of ['not db-2: apart from db-1', 'not db-2: 28 GiB short'])
+    await card.locator('svg.wide .rule').getByText(rule).waitFor()
+  await card.getByText('Why the other hosts do not take db-2').click()
+  await card.getByText(/^db-2 cannot go to host-4: .*RAM short by \d+ MiB/).waitFor()
   expect(await card.getByRole('button', { name: 'Previous' }).getAttribute('aria-disabled')).toBe('true')
 
   await card.getByRole('button', { name: 'Last' }).click()
@@ -263,7 +269,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   const drawn = card.locator('svg.wide')
   expect(await drawn.locator('.vm.leaves').count()).toBe(1)
   expect(await drawn.locator('.vm.comes').count()).toBe(1)
-  await drawn.getByText('12 GiB, 8 CPU free').last().waitFor()
+  await drawn.getByText('24 → 12 GiB, 12 → 8 CPU free').waitFor()
   expect(await card.locator('[aria-current=step]').textContent()).toContain('migrate batch-1')
   await page.keyboard.press('ArrowRight')
   await said.getByText(/Step 2 of 4/).waitFor()

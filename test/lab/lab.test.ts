@@ -104,6 +104,19 @@ test('a disk full of temporary files is cleared by a converge, and the log and t
   expect(full.reason).toBe('disk 130 % of quota')
   expect(full.diskByDirectory.tmp).toBeGreaterThan(full.diskQuotaBytes!)
   await eventually('the alert', () => alertsNamed('disk_pressure').length > 0)
+  // Asked beforehand, it names the files that it would clear.
+  const asked = await fetch(`${lab.url}/v1/shards/web-osl-1/converge?dry_run=true`, {
+    headers: { authorization: `Bearer ${platformToken}` },
+  })
+  expect(await asked.json()).toMatchObject({
+    attachments: [
+      {
+        name: 'files to clear.txt',
+        kind: 'text',
+        text: expect.stringMatching(/^\d+ bytes {2}node-web-osl-1a:\/tmp\//),
+      },
+    ],
+  })
   const { answer } = await lab.write('clear', '/v1/shards/web-osl-1/converge')
   expect(answer.detail).toMatch(/^node-web-osl-1a: cleared \d+ bytes from tmp and rotated logs$/)
   expect(await failing('disk_pressure')).toEqual([])
