@@ -8,7 +8,7 @@ import { toPlan } from '../../placement/plan.ts'
 import { improve, refine } from '../../placement/search/improve.ts'
 import { rebalance } from '../../placement/search/rebalance.ts'
 import { planDigest, stateFingerprint } from '../../placement/state.ts'
-import { describeReason, listReasons } from '../../placement/unplaced.ts'
+import { describeReason, listBarred, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
@@ -33,6 +33,25 @@ describe('reasons', () => {
       'x: it is dead',
       'd: it is draining; it must not run there',
     ])
+  })
+
+  test('for a picture each live host says in few words why it takes none that stays down, a rule before the room', () => {
+    const given = problem(
+      [host('a', 8), host('b', 8), host('c', 8), host('x', 16, dead)],
+      [
+        vm('m', 6, 'a', { haGroup: 'g' }),
+        vm('r', 7, 'b'),
+        vm('w', 4, 'x', { ...down, haGroup: 'g', forbiddenHosts: ['c'] }),
+      ],
+    )
+    const barred = listBarred(given, { steps: [], unplaced: [{ vm: 'w', reason: '' }] })
+    expect(barred.map(({ host, short }) => `${host}: ${short}`)).toEqual([
+      'b: 3 GiB short',
+      'a: apart from m',
+      'c: never here',
+    ])
+    expect(barred[1]?.text).toMatch(/^w cannot go to a: m of HA group g is on a; RAM short by 2048 MiB/)
+    expect(listBarred(given, { steps: [], unplaced: [] })).toEqual([])
   })
 
   test('what the steps of a plan have done counts: their room is taken, and given back', () => {
