@@ -246,7 +246,10 @@ test('a plan is gone through forward and back by button, key and slider, and say
   for (const rule of ['not db-2: apart from db-1', 'not db-2: 28 GiB short'])
     await card.locator('svg.wide .rule').getByText(rule).waitFor()
   await card.getByText('Why the other hosts do not take db-2').click()
-  await card.getByText(/^db-2 cannot go to host-4: .*RAM short by \d+ MiB/).waitFor()
+  await card
+    .getByRole('listitem')
+    .getByText(/^db-2 cannot go to host-4: .*RAM short by \d+ MiB/)
+    .waitFor()
   expect(await card.getByRole('button', { name: 'Previous' }).getAttribute('aria-disabled')).toBe('true')
 
   await card.getByRole('button', { name: 'Last' }).click()

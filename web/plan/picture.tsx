@@ -111,12 +111,10 @@ function Host({ row, y, capacity, isAlone }: HostProps) {
   return (
     <g>
       <text x={0} y={y + 12} className="host">
-        <title>{inertText(row.name)}</title>
-        {fitText(inertText(row.name), nameWidth - 6)}
+        <Fitting text={inertText(row.name)} />
       </text>
       <text x={0} y={y + 25} className={`soft${lost}`}>
-        <title>{under}</title>
-        {fitText(under, nameWidth - 6)}
+        <Fitting text={under} />
       </text>
       {(isAlone ? [row.now] : [row.before, row.now]).map((bar, half) => {
         const x = half === 0 ? nameWidth : nowAt
@@ -139,6 +137,17 @@ function Host({ row, y, capacity, isAlone }: HostProps) {
         )
       })}
     </g>
+  )
+}
+
+/** A text in the column of names; where it is cut, the whole of it on hover. */
+function Fitting({ text }: { text: string }) {
+  const shown = fitText(text, nameWidth - 6)
+  return (
+    <>
+      {shown !== text && <title>{text}</title>}
+      {shown}
+    </>
   )
 }
 
