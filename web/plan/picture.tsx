@@ -51,7 +51,7 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   const rowsHeight = rowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, mostRules)))
   return (
     <div>
-      <NarrowPicture {...{ rows, largest, title, isAlone }} label={describePlan(proposal)} />
+      <NarrowPicture rows={rows} largest={largest} title={title} isAlone={isAlone} label={describePlan(proposal)} />
       <svg
         className="wide"
         viewBox={`0 0 ${width} ${top + rows.length * rowsHeight}`}
@@ -132,7 +132,7 @@ function Host({ row, y, capacity, isAlone }: HostProps) {
             <text x={x} y={y + barHeight + 28} className="soft free">
               {formatFree(row, bar, isAlone || half === 0 ? undefined : row.before)}
             </text>
-            {isLast && <RuleLines rules={row.rules} {...{ x, y: y + barHeight + 28, width: barWidth * scale }} />}
+            {isLast && <RuleLines rules={row.rules} x={x} y={y + barHeight + 28} width={barWidth * scale} />}
           </g>
         )
       })}
