@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { IncidentEvent } from './event.ts'
-import { capitalize, formatMinute } from './format.ts'
+import { formatMinute } from './format.ts'
 import { formatVerification } from './format-approval.ts'
 import { type Certainty, foldHypotheses, formatHypothesis, type Hypothesis } from './hypothesis.ts'
 import { escalationCategory, type Incident, incident, resolveOutcome } from './incident.ts'
@@ -70,9 +70,7 @@ export function escalationReport(
     found: [
       ...(ending.said === null ? [] : [plainWords(ending.said)]),
       ...causes.filter(({ state }) => state !== 'refuted').map(tellCause),
-      ...ill.map(({ key, health, said }) =>
-        said ? capitalize(said) : `${key} was ${health} when it was looked at last`,
-      ),
+      ...ill.map(({ key, health, said }) => said ?? `${key} was ${health} when it was looked at last`),
       ...remarksOf(own),
     ].slice(0, listed),
     ruledOut: [

@@ -129,9 +129,9 @@ export function describeLiveAnswer({ model, state, seconds, tokens, isCounted, t
   return [...parts, `turn ${turn} of ${maxTurns}`].join(' · ')
 }
 
-/** The first letter as a capital. */
+/** The first letter as a capital, where the first word is one of letters alone: `vm-101`, `get_node` and `db.example` are names, and stay. */
 export function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
+  return /^\p{Ll}+(?![^\s,:;.)!?]|[.:]\S)/u.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 }
 
 /** A word of code as people read it: `awaiting_approval` is `awaiting approval`. */

@@ -1,4 +1,4 @@
-import { formatCount, formatList, truncate } from './format.ts'
+import { capitalize, formatCount, formatList, truncate } from './format.ts'
 import type { Envelope, Tool } from './tool.ts'
 
 /** What a tool says of its result: one line for a person who is woken. The parts below read a stranger's answer without trust in its shape. */
@@ -79,15 +79,15 @@ const longest = 2_000
 export function plainWords(text: string): string {
   const trimmed = text.trim()
   const whole = parse(trimmed)
-  if (whole !== null) return tidy(wordsIn(whole).join('. '))
-  const spoken = withoutObjects(trimmed.replace(codeBlock, (block) => wordsOfBlock(block)))
-  return tidy(spoken)
+  const spoken = whole === null ? trimmed.replace(codeBlock, wordsOfBlock) : wordsIn(whole).join('. ')
+  return tidy(withoutObjects(spoken))
 }
 
 /** What is left of an object that was cut reads like one: its braces and quoted names go. */
 function tidy(text: string): string {
   const words = text.replace(/[{}]+/g, ' ').replace(/":\s/g, ' ').replace(/\s+/g, ' ').trim()
-  return (words || nothingSaid).slice(0, longest).toWellFormed()
+  const shown = words.replaceAll(keptOpen, '{').replaceAll(keptClose, '}')
+  return (shown || nothingSaid).slice(0, longest).toWellFormed()
 }
 
 const nothingSaid = 'It said nothing in words'
@@ -115,11 +115,22 @@ function wordsIn(value: unknown): string[] {
   return []
 }
 
-/** Takes objects and lists out of a sentence, the innermost first, and what is left of one that was cut. */
+/** Braces that stay, for as long as the others are looked for: no text that is stored has these characters. */
+const [keptOpen, keptClose] = ['\u0001', '\u0002']
+
+/** What stands in the braces of an object: nothing, or a name and a colon first. The labels of a query have neither. */
+const objectBody = /^\s*(?:$|\\?"[^"]*"\s*:|'[^']*'\s*:|[\w$-]+\s*:)/
+
+/**
+ * Takes objects and lists out of a sentence, the innermost first, and what is left of one that was cut. Other braces are words: of a query
+ * (`up{job="x"} == 0`), of a command (`awk '{print $2}'`).
+ */
 function withoutObjects(text: string): string {
-  let rest = text
+  let rest = text.replaceAll(keptOpen, ' ').replaceAll(keptClose, ' ')
   for (let depth = 0; depth < 20; depth += 1) {
-    const next = rest.replace(/\{[^{}]*\}|\[\s*"[^[\]]*\]/g, ' ')
+    const next = rest.replace(/\{([^{}]*)\}|\[\s*"[^[\]]*\]/g, (_all, body: string | undefined) =>
+      body === undefined || objectBody.test(body) ? ' ' : `${keptOpen}${body}${keptClose}`,
+    )
     if (next === rest) break
     rest = next
   }
@@ -150,9 +161,20 @@ export function sayResult(
     return toSentence(`${name}${about ? ` of ${about}` : ''} failed: ${error?.message ?? 'without a reason'}`)
   }
   try {
-    return toSentence(say(data, input))
+    return beginSentence(toSentence(say(data, input)), [input, data])
   } catch {
     // Nothing of a call may fail because its answer is odd: the row has the answer itself.
     return null
   }
+}
+
+/** The first letter as a capital, unless the first word is a name that the call or its answer has: names are never respelt. */
+function beginSentence(sentence: string, given: unknown): string {
+  const [first = ''] = sentence.split(/[\s:,;.(]/, 1)
+  return hasText(given, first, 0) ? sentence : capitalize(sentence)
+}
+
+function hasText(value: unknown, text: string, depth: number): boolean {
+  if (typeof value !== 'object' || value === null || depth > 4) return value === text
+  return Object.entries(value).some(([key, each]) => key !== 'kind' && hasText(each, text, depth + 1))
 }

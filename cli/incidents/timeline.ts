@@ -166,7 +166,7 @@ function describeByKind(event: IncidentEvent): string {
       return `${formatCall(event.metadata)} starts`
     case 'tool_finished': {
       const { outcome, result, durationMs, said } = event.metadata
-      if (said) return `${capitalize(said)} (${durationMs} ms)`
+      if (said) return `${said} (${durationMs} ms)`
       const answer = result.ok ? summarizeResult(result.data) : (result.error?.message ?? '')
       return `${formatCall(event.metadata)} ${outcome}${answer ? `: ${answer}` : ''} (${durationMs} ms)`
     }

@@ -41,7 +41,7 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   add_incident_event: [
     { detail: 'The disk fills', hypothesis: 'supported' },
     {},
-    'recorded (cause supported): The disk fills',
+    'Recorded (cause supported): The disk fills',
   ],
   get_shard: [{ id: 's-1' }, { id: 's-1', status: 'critical', role: 'web' }, 's-1 is critical (web)'],
   list_nodes_by_shard: [
@@ -67,12 +67,12 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   converge_shard: [{ id: 's-1' }, written('a: restarted'), 's-1 converged: a: restarted'],
   resolve_incident: [{ id: 'inc_1', outcome: 'self_resolved' }, {}, 'inc_1 is resolved: self resolved'],
   escalate_incident: [{ id: 'inc_1' }, {}, 'inc_1 is escalated'],
-  report_capability_gap: [{ description: 'resize a disk' }, {}, 'a missing tool is reported: resize a disk'],
+  report_capability_gap: [{ description: 'resize a disk' }, {}, 'A missing tool is reported: resize a disk'],
   find_resource: [{ text: 'web' }, { items: [item] }, '"web" is in the name of 1 resource: node web-7'],
   get_resource: [
     { kind: 'node', id: 'web-7' },
     { ...item, state: { health: 'degraded', observed: 'no answer' }, alerts: [{ status: 'firing' }] },
-    'node web-7 is degraded (no answer), 1 alert firing',
+    'Node web-7 is degraded (no answer), 1 alert firing',
   ],
   get_host: [
     { id: 'h' },
@@ -87,14 +87,14 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
         { id: 'i', state: 'dead' },
       ],
     },
-    'rack r1: 1 of 2 hosts live; 1 other: i is dead',
+    'Rack r1: 1 of 2 hosts live; 1 other: i is dead',
   ],
   node_health: [
     { node: 'h' },
     { node: 'h', status: 'critical', reason: 'the host is dead' },
     'h is critical (the host is dead)',
   ],
-  live_link: [{ a: 'h', b: 'i' }, { status: 'live', cost: 3 }, 'the link between h and i is live, cost 3'],
+  live_link: [{ a: 'h', b: 'i' }, { status: 'live', cost: 3 }, 'The link between h and i is live, cost 3'],
   can_reach: [{ from: 'h', to: 'i' }, { status: 'unreachable', cost: null }, 'i is unreachable from h'],
   active_alerts: [
     { resource: 'h' },
@@ -110,12 +110,12 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   schedule_ha_proposal: [
     { intent: 'recover', host_ids: ['h'] },
     { steps: [{ action: 'start' }, { action: 'migrate' }], unplaced: [{}] },
-    'plan to recover h: start 1 VM and migrate 1 VM; 1 VM stays down',
+    'Plan to recover h: start 1 VM and migrate 1 VM; 1 VM stays down',
   ],
   execute_migration: [
     { proposal_id: 'prp_1' },
     written('all 3 steps were done'),
-    'plan prp_1 is carried out: all 3 steps were done',
+    'Plan prp_1 is carried out: all 3 steps were done',
   ],
   vm_start: [{ id: 'vm-1' }, written('started on h'), 'vm-1: start: started on h'],
   vm_stop: [{ id: 'vm-1' }, written('stopped'), 'vm-1: stop: stopped'],
@@ -217,7 +217,7 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   service_start: [{ unit: 'nginx' }, { on }, 'web-7: Start nginx.service: done'],
   service_stop: [{ unit: 'nginx' }, { on }, 'web-7: Stop nginx.service: done'],
   device_logs: [{ unit: 'nginx' }, { on, lines: [[1, 'a']] }, 'web-7: log of nginx: 1 line'],
-  read_runbook: [{ name: 'disk-full' }, { name: 'disk-full' }, 'read the runbook disk-full'],
+  read_runbook: [{ name: 'disk-full' }, { name: 'disk-full' }, 'Read the runbook disk-full'],
   more_tools: [{ names: ['exec'] }, { added: ['exec'] }, '1 more tool: exec'],
 }
 
@@ -262,6 +262,38 @@ describe('a result is said in one sentence', () => {
       }
     },
   )
+
+  test.each([
+    ['query_metrics', { promql: 'up{job="x"} == 0' }, { seriesFound: 0, series: [] }, 'up{job="x"} == 0'],
+    [
+      'query_metrics',
+      { promql: 'sum by (job) (rate(http_requests_total{job=~"web|api", code!~"2.."}[5m]))' },
+      { seriesFound: 0, series: [] },
+      'http_requests_total{job=~"web|api", code!~"2.."}[5m]',
+    ],
+    [
+      'search_logs',
+      { labels: { app: 'web' } },
+      { lines: 4, templatesFound: 1, templates: [{ template: 'ran {app="web"} |= "err"', count: 4 }] },
+      '{app="web"} |= "err"',
+    ],
+  ])('a sentence about a query of %s has the query as it was asked: %j', (tool, input, summary, query) => {
+    expect(say(tool, { ok: true, data: reading(summary), meta: {} }, input)).toContain(query)
+  })
+
+  test('a command in a sentence keeps its braces', () => {
+    const argv = ['docker', 'inspect', '--format', '{{.State.Status}}', 'web']
+    const said = say('exec', { ok: true, data: { on, exit_code: 0, stdout: 'running' }, meta: {} }, { argv })
+    expect(said).toBe('web-7: docker inspect --format {{.State.Status}} web: running')
+  })
+
+  test.each([
+    ['web', 'web is degraded'],
+    ['vm-101', 'vm-101 is degraded'],
+    ['db.example', 'db.example is degraded'],
+  ])('a sentence that begins with the name %s leaves the name as it is spelt', (id, said) => {
+    expect(say('get_node', { ok: true, data: { id, status: 'degraded' }, meta: {} }, { id })).toBe(said)
+  })
 
   test('a failure says what failed, of what, and why', () => {
     const error = {

@@ -1,6 +1,6 @@
 import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { capitalize, formatElapsed } from '../../domain/format.ts'
+import { formatElapsed } from '../../domain/format.ts'
 import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/stored-claim.ts'
 import { Exact, Inert, Markdown } from '../markdown.tsx'
 import { Sign } from '../marks.tsx'
@@ -96,7 +96,7 @@ function isWritten({ kind, actor }: IncidentEvent): boolean {
 /** The row's sentence; of a model's turn what it wrote. */
 export function getText(event: IncidentEvent): string {
   if (event.kind === 'model_answered') return event.metadata.final?.text || event.metadata.content || event.detail
-  if (event.kind === 'tool_finished' && event.metadata.said) return capitalize(event.metadata.said)
+  if (event.kind === 'tool_finished' && event.metadata.said) return event.metadata.said
   if (event.kind === 'call_judged') return `${event.detail}${event.metadata.hint ? ` ${event.metadata.hint}` : ''}`
   return event.detail
 }

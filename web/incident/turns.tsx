@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { capitalize, formatSpan, truncate } from '../../domain/format.ts'
+import { formatSpan, truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import { listReadings } from '../../domain/message.ts'
 import { sayAction } from '../../domain/say.ts'
@@ -233,7 +233,7 @@ function tellCall({ tool, rows }: Call) {
   const sign = getSign(event)
   if (event.kind === 'tool_finished') {
     const { said, result } = event.metadata
-    return { ...sign, seq: event.seq, text: said ? capitalize(said) : `${tool}: ${formatResult(result)}` }
+    return { ...sign, seq: event.seq, text: said ?? `${tool}: ${formatResult(result)}` }
   }
   if (event.kind === 'approval_requested')
     return { ...sign, seq: event.seq, text: `Approval requested: ${sayAction(event.metadata.summary)}` }
