@@ -11,6 +11,7 @@ const maxArgumentChars = 2_900
 const maxReasonChars = 1_500
 const maxDryRunChars = 800
 const maxProofChars = 500
+const maxFoundChars = 230
 const maxRehearsedLines = 12
 const maxTargets = 6
 
@@ -23,17 +24,20 @@ const headings: Record<ApprovalStatus, string> = {
   consumed: 'Approved',
 }
 
+/** Why it is asked, by the rows of its run: the line about the cause, and the newest findings in sentences, oldest first. */
+export type CardGrounds = { cause: string | null; found: readonly string[] }
+
 /**
  * What is asked of people, in the order they ask for it, and what was decided once it is. Approve and Deny are there only
  * while it is pending, never for `critical`, and only where the exact arguments can be read here: nobody agrees to
- * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry, `cause` the line about what is behind it.
+ * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry.
  */
 export function renderCard(
   approval: Approval,
   incident: Incident,
   url: string,
   button: string,
-  cause: string | null = null,
+  { cause, found }: CardGrounds = { cause: null, found: [] },
 ): SlackMessage {
   const settled = listDecisions(approval)
   const isPending = approval.status === 'pending'
@@ -48,6 +52,7 @@ export function renderCard(
     section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
     section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
     ...(cause === null ? [] : [section(cause, maxProofChars)]),
+    ...found.map((sentence) => section(`Found: ${sentence}`, maxFoundChars)),
     section(formatProof(approval.dryRun.proof), maxProofChars),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),

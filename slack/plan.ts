@@ -1,7 +1,7 @@
 import type { Approval } from '../domain/approval.ts'
 import type { EscalationReport, Notification } from '../domain/escalation.ts'
 import type { Incident } from '../domain/incident.ts'
-import { renderCard } from './card.ts'
+import { type CardGrounds, renderCard } from './card.ts'
 import type { SlackMethod } from './client.ts'
 import { buttonValue, type IncidentPress, incidentButton } from './interaction.ts'
 import { renderNotification, type SlackMessage } from './notification.ts'
@@ -17,8 +17,8 @@ type SlackSituation = {
   thread: { posted: boolean; place: Place | null }
   /** Of the approval that this delivery is about. */
   card: { place: Place | null } | null
-  /** What the cause may be, by the rows of that approval's run. */
-  cause: string | null
+  /** Why that approval is asked for. */
+  grounds: CardGrounds
 }
 
 /** What a delivery is about: something to tell once, or a message to bring up to date. */
@@ -117,7 +117,7 @@ function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddres
   return renderRoot({ incident, report, approvals, url, buttons })
 }
 
-function cardOf(approval: Approval, { incident, cause }: SlackSituation, to: SlackAddresses): SlackMessage {
+function cardOf(approval: Approval, { incident, grounds }: SlackSituation, to: SlackAddresses): SlackMessage {
   const button = buttonValue(to.signingSecret, approval)
-  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button, cause)
+  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button, grounds)
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { causeOf } from '../db/approvals/find.ts'
+import { causeOf, findingsOf } from '../db/approvals/find.ts'
 import type { Db, Trx } from '../db/connect.ts'
 import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../db/deliveries.ts'
 import { systemScope } from '../db/scope.ts'
@@ -22,6 +22,8 @@ import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from '
 /** Slack takes one message a second in a channel. */
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
+/** Of what an approval rests on; the card has all of it. */
+const mostFindings = 4
 /** Before each further attempt: some 45 minutes in all, which is longer than most outages and most approvals. */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
@@ -99,9 +101,13 @@ async function next(
   if (!task) return { nothing: 'its stored notification cannot be read' }
   const approval = 'approval' in task ? task.approval : null
   const card = approval ? await slackCard(db, approval.id) : null
-  const cause = approval ? await causeOf(systemScope(db), approval) : null
+  const scope = systemScope(db)
+  const grounds = {
+    cause: approval ? await causeOf(scope, approval) : null,
+    found: approval ? await findingsOf(scope, approval, mostFindings) : [],
+  }
   try {
-    return planSlack(task, { ...view, card, cause }, to)
+    return planSlack(task, { ...view, card, grounds }, to)
   } catch (error) {
     // Whatever cannot be said must not be what everybody else waits behind.
     log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')

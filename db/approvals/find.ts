@@ -301,6 +301,16 @@ export async function evidenceOf(
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
 
+/** The newest findings that an approval rests on, in the sentences of their tools, oldest first. */
+export async function findingsOf(
+  scope: Scope,
+  approval: Parameters<typeof evidenceOf>[1],
+  most: number,
+): Promise<string[]> {
+  const said = (await evidenceOf(scope, approval)).filter(({ what, isSaid }) => what === 'look' && isSaid)
+  return said.slice(-most).map(({ found }) => found)
+}
+
 /** Of all looks those that no later one replaces for something they told about. */
 function newest(looks: Look[]): Evidence[] {
   const last = new Map<string, Look>()

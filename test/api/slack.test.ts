@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import pino from 'pino'
+import { append } from '../../db/append.ts'
 import { requestApproval } from '../../db/approvals/ask.ts'
 import { withdrawPending } from '../../db/approvals/settle.ts'
 import { eventsOf } from '../../db/events.ts'
 import { useSlackChannel } from '../../db/slack-channel.ts'
+import { agentActor } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/resource.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { createSlackClient } from '../../slack/client.ts'
 import { buttonValue } from '../../slack/interaction.ts'
@@ -43,13 +46,20 @@ beforeEach(() => {
 })
 
 let calls = 0
-async function asks(more: { risk?: Risk; required?: number; incidentId?: string; callId?: string } = {}) {
+async function asks(
+  more: { risk?: Risk; required?: number; incidentId?: string; callId?: string; targets?: ResourceRef[] } = {},
+) {
   calls += 1
   const incidentId = more.incidentId ?? (await claimedIncident(api.db))
   const { id } = await api.db.transaction().execute((trx) =>
     requestApproval(trx, {
       ...{ incidentId, attempt: 1, turn: calls, callId: more.callId ?? `c${calls}_0`, tool: 'execute_migration' },
-      ...{ args: { proposal_id: 'prp_1' }, targets: [], reason: 'the host is dead', stateFingerprint: '' },
+      ...{
+        args: { proposal_id: 'prp_1' },
+        targets: more.targets ?? [],
+        reason: 'the host is dead',
+        stateFingerprint: '',
+      },
       ...{ actionDigest: `digest-${calls}`, risk: more.risk ?? 'high', required: more.required ?? 1, reversible: true },
       ...{
         replaces: null,
@@ -110,6 +120,26 @@ test('the question says what the cause may be, as the rows of its run say it', a
   const { id } = await asks({ incidentId })
   expect(JSON.stringify((await card(id)).body)).toContain('Likely cause: A power supply failed (supported, row 1)')
   expect(JSON.stringify((await card((await asks()).id)).body)).not.toContain('cause:')
+})
+
+test('the question says what was found, in the sentences of its run', async () => {
+  const incidentId = await claimedIncident(api.db)
+  const host = { kind: 'host' as const, id: 'host-osl-1' }
+  await api.db.transaction().execute((trx) =>
+    append(trx, incidentId, 1, {
+      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called tool: get_host', turn: 1 },
+      metadata: {
+        ...{ callId: 'c0_0', tool: 'get_host', arguments: { id: host.id }, effect: 'read', targets: [host] },
+        ...{ outcome: 'done', result: { ok: true, data: { raw: 'json' }, meta: {} }, body: null, durationMs: 4 },
+        discovered: [{ ...host, name: host.id, aliases: [], seen: true, health: 'critical' }],
+        said: 'host-osl-1 is down: 0 of 3 VMs run',
+      },
+    }),
+  )
+  const { id } = await asks({ incidentId, targets: [host] })
+  const asked = JSON.stringify((await card(id)).body)
+  expect(asked).toContain('Found: host-osl-1 is down: 0 of 3 VMs run')
+  expect(asked).not.toContain('raw')
 })
 
 test('a second press is told who decided, when and where, and decides nothing', async () => {

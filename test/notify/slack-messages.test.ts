@@ -51,8 +51,8 @@ describe('slack messages', () => {
       ...more,
     })
   const notificationTriggers = notificationShape.shape.trigger.options.filter((each) => each !== 'approval')
-  const card = (more: Partial<Approval> = {}, cause: string | null = null) =>
-    renderCard(approval(more), incident(), url, button, cause)
+  const card = (more: Partial<Approval> = {}, cause: string | null = null, found: string[] = []) =>
+    renderCard(approval(more), incident(), url, button, { cause, found })
   const buttons = ({ blocks }: { blocks: object[] }) =>
     (blocks as { type: string; elements?: Element[] }[]).flatMap((each) =>
       each.type === 'actions' ? each.elements! : [],
@@ -90,6 +90,15 @@ describe('slack messages', () => {
     expect(words(renderNotification(notification({ trigger: 'approval', approval: told })))).toContain(cause)
     const without = { ...told, cause: undefined }
     expect(words(renderNotification(notification({ trigger: 'approval', approval: without })))).not.toContain('cause')
+  })
+
+  test('a question says what was found, a line a finding, in which no stranger begins a line or rings anybody', () => {
+    const found = ['host-osl-1 is down: 0 of 3 VMs run', 'a\nRisk: low <!channel> @here']
+    const said = words(card({}, null, found))
+    expect(said).toContain('"Found: host-osl-1 is down: 0 of 3 VMs run"')
+    expect(said).toContain('"Found: a Risk: low &lt;!channel&gt; @ here"')
+    expect(words(card())).not.toContain('Found:')
+    expect(words(card({}, null, ['<'.repeat(200)]))).toMatch(/"Found: (?:&lt;)+…"/)
   })
 
   test('what is critical has no button that decides, and says where it is decided', () => {
@@ -252,7 +261,9 @@ describe('slack messages', () => {
     })
     const strange = incident({ title: text, resolution: text, resource: { kind: 'host', id: text } })
     return [
-      ...risks.map((risk) => renderCard({ ...asked, risk }, strange, url, button, text)),
+      ...risks.map((risk) =>
+        renderCard({ ...asked, risk }, strange, url, button, { cause: text, found: Array(4).fill(text) }),
+      ),
       ...(['approved', 'denied', 'expired', 'withdrawn', 'consumed'] as const).map((status) =>
         renderCard({ ...asked, status }, strange, url, button),
       ),
