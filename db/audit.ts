@@ -10,7 +10,7 @@ import type { Scope } from './scope.ts'
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'postmortem'}.${string}`
   subject: string
   detail: string
   address?: string | null
@@ -26,7 +26,8 @@ export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
 }
 
 const own = sql`
-  select at, 1 as source, id, who, what, subject, detail, null::text as incident_id, address from audit`
+  select at, 1 as source, id, who, what, subject, detail, case when what like 'postmortem.%' then subject end as incident_id, address
+  from audit`
 
 /** Values are left out: who may read this may not read secrets. */
 const configuration = sql`

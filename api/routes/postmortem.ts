@@ -111,8 +111,8 @@ function declareWritePostmortem(router: Router, deps: ApiDeps): void {
     problems: [404, 409],
     async run({ scope, params: { id }, body: { version, sections }, principal, actor }) {
       const incident = await requireIncident(scope, id)
-      const { operatorId } = requirePerson(principal, actor)
-      if (!(await writePostmortem(deps.db, id, { seen: version, sections, operatorId }))) {
+      const { operatorId, name: who } = requirePerson(principal, actor)
+      if (!(await writePostmortem(deps.db, id, { seen: version, sections, operatorId, who }))) {
         const newest = (await postmortemEdits(scope, id)).at(-1)
         const now = newest ? `at version ${newest.version}, by ${newest.by}` : 'not edited yet (version 0)'
         const detail = `The postmortem of ${id} is ${now}; you saw version ${version}. Read it again, then write.`

@@ -176,7 +176,17 @@ describe('incidents', () => {
     expect(cause?.edited).toMatchObject({ text: 'Better', by: 'operator' })
     expect((await write(9, 'Ahead')).status).toBe(409)
     expect(await eventsOf(api.db, id)).toEqual(before)
-    expect((await api.get(`/incidents/${id}/export?format=md`)).body.text).toContain('*Edited by operator at')
+    await api.post(path, { body: { version: 2, sections: { cause: null, followUp: 'More disks' } } })
+    type Audited = { items: { subject: string; incidentId: string; who: string; detail: string }[] }
+    const audited = ((await api.get('/audit?what=postmortem.edited')).body as unknown as Audited).items
+    const own = audited.filter(({ subject, incidentId }) => subject === id && incidentId === id)
+    expect(own.map(({ who, detail }) => `${who}: ${detail}`)).toEqual([
+      'admin: Version 3: wrote What we change; put the folded text of Cause back',
+      'operator: Version 2: wrote Cause',
+      expect.stringMatching(/^(operator|approver): Version 1: wrote Cause$/),
+    ])
+    expect((await api.get('/audit/verify')).body).toMatchObject({ ok: true })
+    expect((await api.get(`/incidents/${id}/export?format=md`)).body.text).toContain('*Edited by admin at')
   })
 
   test('a viewer, an agent and a file without words write no postmortem; a secret in one is not kept', async () => {
