@@ -5,7 +5,7 @@ import { asked } from '../api/announced.ts'
 import { allAtOnce, claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { type PushService, startPushService } from '../support/push-service.ts'
-import { screenshot, signedIn, useBrowser } from './browser.ts'
+import { screenshot, signedIn, useBrowser, type Watched } from './browser.ts'
 
 const environment: Record<string, string> = {}
 let service: PushService
@@ -122,6 +122,44 @@ describe('home', () => {
   })
 })
 
+/** Where no notification may lead. */
+const elsewhere = [
+  ...['https://evil.example/approvals/apr_1', '//evil.example', 'javascript:alert(1)', '/approvals/apr_1/../../tokens'],
+  ...['/approvals/apr_1?next=//evil.example', '\\\\evil.example', '/config', 7, null],
+]
+
+/** Shows a notification with these data, in place of what is shown. */
+const show = (page: Watched, data: object) =>
+  page.evaluate(
+    `navigator.serviceWorker.ready.then(async (one) => {
+      for (const each of await one.getNotifications()) each.close()
+      await one.showNotification('Again', { data: ${JSON.stringify(data)} })
+    })`,
+  )
+
+/**
+ * A press on the one notification that is shown, in the service worker. Chromium lets a worker open and focus windows for a real press alone,
+ * and a headless one shows nothing to press: what the worker asks for is answered instead, after all windows were really looked for.
+ */
+async function press(page: Watched): Promise<{ opened?: string; focused?: string }> {
+  const [worker] = page.context().serviceWorkers()
+  const asked = await worker?.evaluate(`(async () => {
+    const asked = {}
+    clients.openWindow = async (path) => void (asked.opened = path)
+    WindowClient.prototype.focus = async function () { asked.focused = this.url }
+    const [notification] = await registration.getNotifications()
+    const event = new NotificationEvent('notificationclick', { notification })
+    let work
+    event.waitUntil = (promise) => { work = promise }
+    dispatchEvent(event)
+    await work
+    return { ...asked, left: (await registration.getNotifications()).length }
+  })()`)
+  const { left, ...did } = asked as { left: number; opened?: string; focused?: string }
+  expect(left).toBe(0)
+  return did
+}
+
 describe('notifications', () => {
   test('a person turns them on where an approval waits, gets the next one in Chromium, and removes the device', async () => {
     const deliveries = startDeliveries(on.spine.db, pino({ level: 'silent' }), {
@@ -155,11 +193,13 @@ describe('notifications', () => {
       devtools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => workers.push(...registrations))
       await devtools.send('ServiceWorker.enable')
       await eventually('the worker', () => workers.length > 0)
-      await devtools.send('ServiceWorker.deliverPushMessage', {
-        origin: on.spine.url,
-        registrationId: workers[0]?.registrationId ?? '',
-        data: JSON.stringify(pushed?.message),
-      })
+      const deliver = (message: object | undefined) =>
+        devtools.send('ServiceWorker.deliverPushMessage', {
+          origin: on.spine.url,
+          registrationId: workers[0]?.registrationId ?? '',
+          data: JSON.stringify(message),
+        })
+      await deliver(pushed?.message)
       const shown = () =>
         page.evaluate(
           `navigator.serviceWorker.ready.then((one) => one.getNotifications())
@@ -169,7 +209,22 @@ describe('notifications', () => {
       expect(await shown()).toEqual([
         { title: 'Approval needed: VM 9 is down', body: 'Start 2 VMs (high risk)', path: `/approvals/${approval}` },
       ])
+      // Another page is open: the press brings the card forward where it is open, and opens it where it is not.
+      expect(await press(page)).toEqual({ opened: `/approvals/${approval}` })
+      await page.goto(`${on.spine.url}/approvals/${approval}`)
+      await show(page, { path: `/approvals/${approval}` })
+      expect(await press(page)).toEqual({ focused: `${on.spine.url}/approvals/${approval}` })
+      await page.locator('article.card').waitFor()
       await page.goto(`${on.spine.url}/approvals`)
+      for (const path of elsewhere) {
+        await deliver({ title: 'Strange', path, tag: 'strange' })
+        await eventually('the strange one', async () => (await shown()).length === 1)
+        expect(await shown()).toMatchObject([{ path: '/approvals' }])
+        expect(await press(page)).toEqual({ focused: `${on.spine.url}/approvals` })
+        // A notification whose data say it, however they came there.
+        await show(page, { path })
+        expect(await press(page)).toEqual({ focused: `${on.spine.url}/approvals` })
+      }
       await page.getByRole('region', { name: 'Notifications' }).getByText('Chrome on Linux').first().waitFor()
       await screenshot(page, 'notifications-1440-light')
       await page.getByRole('button', { name: /^Remove/ }).click()

@@ -29,7 +29,8 @@ addEventListener('push', (event) => {
 
 addEventListener('notificationclick', (event) => {
   event.notification.close()
-  const path = event.notification.data?.path ?? '/approvals'
+  const given = event.notification.data?.path
+  const path = isCard(given) ? given : '/approvals'
   event.waitUntil(
     clients.matchAll({ type: 'window', includeUncontrolled: true }).then(async (open) => {
       const page = open.find(({ url }) => new URL(url).pathname === path)
