@@ -3,10 +3,10 @@ import type { Command } from 'commander'
 import { connectionOptions, type TemporalSettings } from '../clients/temporal/trouble.ts'
 import { temporalSettingsIn } from '../config.ts'
 import { formatNumber, formatSpan } from '../domain/format.ts'
-import { closedStatuses, incidentStatus } from '../domain/incident.ts'
+import { closedStatuses, incidentStatus, type Severity, severity as severities } from '../domain/incident.ts'
 import { formatDollars } from '../domain/price.ts'
 import type { Report, SpentOn, Spread, Usage } from '../domain/status.ts'
-import { categoryWords, describeReport, formatShare } from '../domain/status-words.ts'
+import { categoryWords, describeReport, formatCost, formatShare } from '../domain/status-words.ts'
 import { isTemporalGiven, type Run } from '../start/run-file.ts'
 import { apiApproval, apiIncident, listAll } from './api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from './connection.ts'
@@ -97,6 +97,7 @@ type ReportOptions = ConnectionOptions & {
   since?: string
   until?: string
   type?: string
+  severity?: Severity
   by: 'week' | 'type'
   csv?: true
 }
@@ -109,6 +110,7 @@ export function addReportsCommand(program: Command): void {
       .option('--since <day>', 'the first day (UTC), as 2026-11-01; twelve weeks ago when absent')
       .option('--until <day>', 'the last day (UTC); today when absent')
       .option('--type <type>', 'incidents of one type, as replication_lag')
+      .option('--severity <word>', 'incidents of one severity', parseOneOf(severities.options))
       .option('--by <line>', 'a line for each week or type', parseOneOf(['week', 'type']), 'week')
       .option('--csv', 'every line with every number, for a spreadsheet'),
   )
@@ -116,9 +118,14 @@ export function addReportsCommand(program: Command): void {
       'after',
       '\nExample:\n  nightshift reports --since 2026-11-01 --by type\n  nightshift reports --csv > report.csv',
     )
-    .action(async ({ since, until, type, by, csv, ...options }: ReportOptions) => {
+    .action(async ({ since, until, type, severity, by, csv, ...options }: ReportOptions) => {
       const { api } = connect(options)
-      const query = new URLSearchParams({ ...(since && { since }), ...(until && { until }), ...(type && { type }) })
+      const query = new URLSearchParams({
+        ...(since && { since }),
+        ...(until && { until }),
+        ...(type && { type }),
+        ...(severity && { severity }),
+      })
       if (csv) {
         query.set('format', 'csv')
         const response = await api.open(`/api/v1/reports?${query}`)
@@ -152,7 +159,7 @@ function printReport({ since, until, total, byWeek, byType }: Report, by: 'week'
     half(line.resolveSeconds),
     half(line.approvalSeconds),
     formatNumber(line.escalated),
-    formatDollars(line.dollars),
+    formatCost(line),
   ])
   const head = [
     by === 'week' ? 'WEEK OF' : 'TYPE',

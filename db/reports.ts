@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { formatList } from '../domain/format.ts'
-import type { EscalationCategory } from '../domain/incident.ts'
+import type { EscalationCategory, Severity } from '../domain/incident.ts'
 import { type PostmortemEdit, type PostmortemSection, sectionTitles } from '../domain/postmortem.ts'
 import type { Report, ReportLine, Spread } from '../domain/status.ts'
 import { cleanse } from '../safety/cleanse.ts'
@@ -11,7 +11,8 @@ import type { Scope } from './scope.ts'
 /** Days of UTC as `2026-11-21`, both included. */
 export type ReportRange = { since: string; until: string }
 
-type Question = ReportRange & { type: string | null }
+export type ReportFilter = { type?: string | null; severity?: Severity | null }
+type Question = ReportRange & { type: string | null; severity: Severity | null }
 /** Of which line a row is: of a type, of a week, or of all where both are null. */
 type Place = { type: string | null; week: string | null }
 type Seconds = [p50: number, p90: number] | null
@@ -29,15 +30,16 @@ const dayMs = 86_400_000
 
 /**
  * What became of the incidents that began in a range of days: in all, by type (the hundred with the most incidents) and by week. Seconds
- * are null where nothing of the kind has happened. The cost is that of the answers that came in the range, whenever their incident began.
+ * are null where nothing of the kind has happened. The cost is that of the answers that came in the range, whenever their incident began; it is
+ * kept by type, so that of one severity is not known: null.
  */
-export async function reportOf({ db }: Scope, range: ReportRange, type: string | null = null): Promise<Report> {
-  const question = { ...range, type }
+export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
+  const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
   const [counted, escalated, asked, spent] = await Promise.all([
     countedOf(db, question),
     escalatedOf(db, question),
     askedOf(db, question),
-    spentOf(db, question),
+    question.severity === null ? spentOf(db, question) : [],
   ])
   const at = (place: Place): ReportLine => {
     const isHere = (row: Place) => row.type === place.type && row.week === place.week
@@ -51,7 +53,7 @@ export async function reportOf({ db }: Scope, range: ReportRange, type: string |
       escalations: escalated.filter(isHere).map(({ category, count }) => ({ category, count })),
       approvals,
       approvalSeconds: spread(wait),
-      dollars: spent.find(isHere)?.dollars ?? 0,
+      dollars: question.severity === null ? (spent.find(isHere)?.dollars ?? 0) : null,
     }
   }
   const types = [...new Set([...counted, ...spent].flatMap((row) => row.type ?? []))]
@@ -94,14 +96,15 @@ function weeksOf({ since, until }: ReportRange): string[] {
 }
 
 /** The incidents of a range, each with the Monday of the week in which it began. */
-function begun({ since, until, type }: Question): RawBuilder<unknown> {
+function begun({ since, until, type, severity }: Question): RawBuilder<unknown> {
   return sql`
     select id, type, date_trunc('week', created_at at time zone 'UTC')::date as week, status, outcome, category, closed_by, created_at,
       closed_at, resource_kind, resource_id
     from incident
     where created_at >= ${since}::date::timestamp at time zone 'UTC'
       and created_at < (${until}::date + 1)::timestamp at time zone 'UTC'
-      ${type === null ? sql`` : sql`and type = ${type}`}`
+      ${type === null ? sql`` : sql`and type = ${type}`}
+      ${severity === null ? sql`` : sql`and severity = ${severity}`}`
 }
 
 /** What a row of the log says about what no row shows: a refusal by the judge or of an answer in words, or an ending that was marked. */

@@ -60,6 +60,11 @@ export const categoryWords: Record<EscalationCategory, string> = {
 
 export type ReportFigure = { name: string; figure: string; more: string }
 
+/** The cost of models; of one severity it is not known. */
+export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {
+  return dollars === null ? '–' : formatDollars(dollars)
+}
+
 /** A line of a report in figures and what is to be known of each, the same on the page and on the terminal. */
 export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
@@ -82,7 +87,7 @@ export function describeReport(line: ReportLine): ReportFigure[] {
     { name: 'Escalated', figure: formatNumber(escalated), more: 'to people' },
     { name: 'Repairs that did not last', figure: formatNumber(repairsNotLasting), more: `of ${formatNumber(repairs)}` },
     { name: 'Unshown claims', figure: formatNumber(unshownClaims), more: 'refused or marked' },
-    { name: 'Cost', figure: formatDollars(line.dollars), more: 'of models' },
+    { name: 'Cost', figure: formatCost(line), more: line.dollars === null ? 'not kept by severity' : 'of models' },
   ]
 }
 

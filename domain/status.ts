@@ -158,7 +158,7 @@ export const reportLine = z.object({
   /** Answers and endings that were refused or marked, because no row shows what they say. */
   unshownClaims: count,
   /** By the prices in force when each answer came. */
-  dollars: z.number(),
+  dollars: z.number().nullable(),
 })
 export type ReportLine = z.infer<typeof reportLine>
 

@@ -104,6 +104,15 @@ export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: 
   )
 }
 
+/** A bar in a table, as long as its share of the most; the number stands beside it. */
+export function Tally({ share }: { share: number }) {
+  return (
+    <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+      <rect width={share * 100} height="6" />
+    </svg>
+  )
+}
+
 function Head<T>({ column: { head, className = '' } }: { column: Column<T> }) {
   const kept = head ? ['wide', 'num'] : ['wide']
   const classes = className.split(' ').filter((each) => kept.includes(each))

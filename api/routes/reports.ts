@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { reportOf } from '../../db/reports.ts'
 import { formatCsv } from '../../domain/format.ts'
-import { escalationCategory, incidentType } from '../../domain/incident.ts'
+import { escalationCategory, incidentType, severity as severities } from '../../domain/incident.ts'
 import { type Report, type ReportLine, report } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { calendarDay } from '../http/body.ts'
@@ -37,11 +37,12 @@ export function reportRoutes(router: Router, deps: ApiDeps): void {
     tag: 'usage',
     summary: 'What became of the incidents that began in some days: in all, by type and by week',
     description:
-      'Days are days of UTC, both included. Without `until` today; without `since` twelve weeks. An earlier `since` than two years before `until` counts as that: the answer says which days it is about. `csv` has a row for the total, each week and each type.',
+      'Days are days of UTC, both included. Without `until` today; without `since` twelve weeks. An earlier `since` than two years before `until` counts as that: the answer says which days it is about. With `severity`, `dollars` is null: what models cost is kept by type. `csv` has a row for the total, each week and each type.',
     query: z.object({
       since: calendarDay.optional(),
       until: calendarDay.optional(),
       type: incidentType.optional(),
+      severity: severities.optional(),
       format: z.enum(['json', 'csv']).default('json'),
     }),
     answer: report,
@@ -53,8 +54,8 @@ export function reportRoutes(router: Router, deps: ApiDeps): void {
       byWeek: [{ week: '2026-11-16', ...lineExample }],
     },
     downloads: { 'text/csv': 'line,name,incidents\r\ntotal,2026-11-16 to 2026-11-22,40\r\n' },
-    async run({ scope, query: { since, until, type, format }, c }) {
-      const found = await reportOf(scope, rangeOf(since, until), type ?? null)
+    async run({ scope, query: { since, until, type, severity, format }, c }) {
+      const found = await reportOf(scope, rangeOf(since, until), { type: type ?? null, severity: severity ?? null })
       if (format === 'json') return found
       return c.body(reportCsv(found), 200, {
         'content-type': 'text/csv; charset=utf-8',

@@ -477,6 +477,11 @@ describe('reports', () => {
       byType: [{ type: 'reported', incidents: 1 }],
     })
     expect(body.byWeek).toHaveLength(13)
+    const severe = async (word: string) =>
+      (await api.get(`/reports?type=reported&severity=${word}`)).body as unknown as { total: { incidents: number } }
+    const counts = await Promise.all(['critical', 'warning', 'info'].map(severe))
+    expect(counts.map(({ total }) => total.incidents).sort()).toEqual([0, 0, 1])
+    expect((await api.get('/reports?severity=bad')).status).toBe(422)
     const csv = await api.get('/reports?type=reported&since=2026-01-01&format=csv')
     const [head, total] = String(csv.body.text).split('\r\n')
     expect(csv.headers.get('content-type')).toMatch(/^text\/csv/)

@@ -95,6 +95,14 @@ test.each(looks)(
     expect(await page.locator('.weeks svg.picture rect').count()).toBeGreaterThan(12)
     await screenshot(page, `reports-${colorScheme}-${width}`)
     expect(await faults(page, width)).toEqual([])
+    const weeks = page.getByRole('table', { name: 'By week, the newest first' })
+    const heads = ['Incidents', 'Acknowledged', 'Waited', 'Did not last', 'Not shown', 'Cost']
+    for (const head of heads) await weeks.getByRole('columnheader', { name: head }).waitFor()
+    const sheet = page.getByRole('region', { name: 'By week, every column' })
+    await sheet.press('End')
+    await weeks.getByRole('columnheader', { name: 'Cost' }).scrollIntoViewIfNeeded()
+    expect(await page.getByText('Swipe the table sideways').first().isVisible()).toBe(width === 390)
+    await screenshot(page, `reports-sideways-${colorScheme}-${width}`)
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('link', { name: 'Download CSV' }).click(),
@@ -103,6 +111,9 @@ test.each(looks)(
     await page.getByRole('link', { name: 'disk_pressure' }).press('Enter')
     await page.waitForURL(/type=disk_pressure/)
     await page.getByRole('cell', { name: 'host_down' }).waitFor({ state: 'detached' })
+    await page.getByLabel('Severity').selectOption('warning')
+    await page.waitForURL(/severity=warning/)
+    await page.getByText('not kept by severity').waitFor()
     await page.getByLabel('From', { exact: true }).fill('2020-01-01')
     await page.getByLabel('To', { exact: true }).fill('2020-02-01')
     await page.getByText('No incident began in these days.').waitFor()

@@ -62,7 +62,7 @@ async function noted(id: string, detail: string): Promise<void> {
 }
 
 const totalOf = async (type: string): Promise<Report['total']> =>
-  (await reportOf(systemScope(database.db), { since: '2026-01-01', until: await today() }, type)).total
+  (await reportOf(systemScope(database.db), { since: '2026-01-01', until: await today() }, { type })).total
 
 test('what the agent resolved without a hand of a person is auto-resolved, whatever people write afterwards', async () => {
   const ids = [await began('auto'), await began('auto'), await began('auto'), await began('auto')] as const
@@ -171,6 +171,13 @@ test('weeks begin on Monday and none is left out; a line of a type is that type,
     ['none_of_them', 0, 2],
   ])
   expect(found.total).toMatchObject({ incidents: 2, dollars: 2.5 })
+  await sql`update incident set severity = 'info' where id = ${next}`.execute(database.owner)
+  const mild = await reportOf(systemScope(database.db), range, { severity: 'info' })
+  // What models cost is kept by type: of one severity it is not known, and not nothing.
+  expect([mild.total, mild.byType[0]]).toMatchObject([
+    { incidents: 1, dollars: null },
+    { type: 'weekly', incidents: 1, dollars: null },
+  ])
   const none = await reportOf(systemScope(database.db), { since: '2025-03-16', until: '2025-02-26' })
   expect([none.total.incidents, none.byWeek]).toEqual([0, []])
 })

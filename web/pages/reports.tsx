@@ -1,11 +1,11 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatDollars } from '../../domain/price.ts'
 import type { Report, ReportLine, Spread } from '../../domain/status.ts'
-import { categoryWords, describeReport, formatShare, formatSpread } from '../../domain/status-words.ts'
+import { categoryWords, describeReport, formatCost, formatShare, formatSpread } from '../../domain/status-words.ts'
 import { ask } from '../api.ts'
-import { type Column, Table } from '../data-table.tsx'
-import { SelectField } from '../fields.tsx'
+import { type Column, Table, Tally } from '../data-table.tsx'
+import { SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../markdown.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
@@ -13,7 +13,7 @@ import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../route
 /** What became of the incidents of some weeks: as figures, as a picture, and as the same numbers in tables and CSV. */
 export function ReportsPage({ title }: { title: string }) {
   const place = usePlace()
-  const search = pickSearch(place, ['since', 'until', 'type'], {})
+  const search = pickSearch(place, ['since', 'until', 'type', 'severity'], {})
   const report = useQuery({
     queryKey: ['report', search],
     queryFn: ({ signal }) => ask<Report>(`/reports?${search}`, { signal }),
@@ -62,14 +62,22 @@ function Range({ place, report: { since, until, byType } }: { place: Place; repo
         options={[['', 'all'], ...types.map((each) => [each, each] as const)]}
         onChange={(next) => choose({ type: next })}
       />
+      <SelectField<string>
+        label="Severity"
+        value={place.search.get('severity') ?? ''}
+        options={[['', 'all'], ...toOptions<string>(['critical', 'warning', 'info'])]}
+        onChange={(next) => choose({ severity: next })}
+      />
       <span className="soft small">Days of UTC, both included.</span>
     </search>
   )
 }
 
 function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; place: Place }) {
-  if (total.incidents === 0 && total.dollars === 0)
-    return <Nothing title="No incident began in these days.">Choose an earlier day, or all types.</Nothing>
+  if (total.incidents === 0 && !total.dollars)
+    return (
+      <Nothing title="No incident began in these days.">Choose an earlier day, all types or all severities.</Nothing>
+    )
   return (
     <div className="stack">
       <dl className="facts">
@@ -87,7 +95,7 @@ function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; 
           <Weeks lines={byWeek} />
           <Times lines={byWeek} />
         </div>
-        <div className="sheet">
+        <SidewaysSheet name="By week, every column">
           <Table
             caption="By week, the newest first"
             items={byWeek.toReversed()}
@@ -97,11 +105,11 @@ function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; 
             ]}
             toKey={({ week }) => week}
           />
-        </div>
+        </SidewaysSheet>
       </section>
       <section className="stack tight" aria-labelledby="types-title">
         <h2 id="types-title">By type</h2>
-        <div className="sheet">
+        <SidewaysSheet name="By type, every column">
           <Table
             caption="By type, the most frequent first"
             items={byType}
@@ -119,7 +127,7 @@ function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; 
             ]}
             toKey={({ type }) => type}
           />
-        </div>
+        </SidewaysSheet>
       </section>
       <Escalations total={total} />
       <p className="soft small">
@@ -131,21 +139,34 @@ function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; 
   )
 }
 
+/** A table with more columns than a phone is wide: all are there, the first stays in sight, and the page itself does not move sideways. */
+function SidewaysSheet({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <p className="soft small sideways-hint">Swipe the table sideways for all columns →</p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no finger scrolls it by keyboard. */}
+      <section className="sheet sideways" aria-label={name} tabIndex={0}>
+        {children}
+      </section>
+    </>
+  )
+}
+
 const lineColumns: Column<ReportLine>[] = [
   { head: 'Incidents', className: 'num', cell: ({ incidents }) => formatNumber(incidents) },
   { head: 'Auto-resolved', className: 'num', cell: (line) => formatShare(line) },
-  { head: 'Acknowledged', className: 'num wide nowrap', cell: (line) => formatSpread(line.acknowledgeSeconds) },
-  { head: 'Resolved', className: 'num wide nowrap', cell: (line) => formatSpread(line.resolveSeconds) },
-  { head: 'Approvals', className: 'num wide', cell: ({ approvals }) => formatNumber(approvals) },
-  { head: 'Waited', className: 'num wide nowrap', cell: (line) => formatSpread(line.approvalSeconds) },
+  { head: 'Acknowledged', className: 'num nowrap', cell: (line) => formatSpread(line.acknowledgeSeconds) },
+  { head: 'Resolved', className: 'num nowrap', cell: (line) => formatSpread(line.resolveSeconds) },
+  { head: 'Approvals', className: 'num', cell: ({ approvals }) => formatNumber(approvals) },
+  { head: 'Waited', className: 'num nowrap', cell: (line) => formatSpread(line.approvalSeconds) },
   { head: 'Escalated', className: 'num', cell: ({ escalated }) => formatNumber(escalated) },
   {
     head: 'Did not last',
-    className: 'num wide nowrap',
+    className: 'num nowrap',
     cell: ({ repairs, repairsNotLasting }) => (repairs === 0 ? '–' : `${repairsNotLasting} of ${repairs}`),
   },
-  { head: 'Not shown', className: 'num wide', cell: ({ unshownClaims }) => formatNumber(unshownClaims) },
-  { head: 'Cost', className: 'num wide', cell: ({ dollars }) => formatDollars(dollars) },
+  { head: 'Not shown', className: 'num', cell: ({ unshownClaims }) => formatNumber(unshownClaims) },
+  { head: 'Cost', className: 'num', cell: formatCost },
 ]
 
 function Escalations({ total }: { total: ReportLine }) {
@@ -164,11 +185,7 @@ function Escalations({ total }: { total: ReportLine }) {
             {
               head: '',
               className: 'wide',
-              cell: ({ count }) => (
-                <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-                  <rect width={(count / most) * 100} height="6" />
-                </svg>
-              ),
+              cell: ({ count }) => <Tally share={count / most} />,
             },
           ]}
           toKey={({ category }) => category}
@@ -191,7 +208,7 @@ const parts: Part[] = [
     of: ({ incidents, resolved, escalated }) => incidents - resolved - escalated,
   },
 ]
-const size = { width: 520, height: 196, left: 50, right: 14, top: 14, bottom: 32 }
+const size = { width: 520, height: 196, left: 72, right: 14, top: 14, bottom: 32 }
 const base = size.height - size.bottom
 
 /** Where weeks and amounts are drawn, with a scale from nothing to the most. */

@@ -3,7 +3,7 @@ import { formatNumber, formatSpan, withSpaces } from '../../domain/format.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { CapabilityGap, SpentOn, Usage } from '../../domain/status.ts'
 import { ask, type Page } from '../api.ts'
-import { type Column, DataTable, Table } from '../data-table.tsx'
+import { type Column, DataTable, Table, Tally } from '../data-table.tsx'
 import { AddressFacet, SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../markdown.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
@@ -160,11 +160,7 @@ function Days({ days }: { days: Day[] }) {
     {
       head: '',
       className: 'wide',
-      cell: ({ tokens }) => (
-        <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-          <rect width={(tokens / most) * 100} height="6" />
-        </svg>
-      ),
+      cell: ({ tokens }) => <Tally share={tokens / most} />,
     },
   ]
   return <Sheet title="By day (UTC)" items={days} columns={columns} toKey={({ day }) => day} />
