@@ -10,6 +10,7 @@ import {
   type ServedModel,
 } from '../domain/chat.ts'
 import type { Severity } from '../domain/incident.ts'
+import type { ModelProtocol } from '../domain/status.ts'
 import { type Db, now, onceNow, type Trx } from './connect.ts'
 import type { Scope } from './scope.ts'
 
@@ -191,7 +192,7 @@ export async function modelsAway(db: Db): Promise<ModelKey[]> {
   return await db.selectFrom('modelProfile').select(['server', 'model']).where('awayUntil', '>', onceNow).execute()
 }
 
-export type ListedModel = ModelKey & { name: string; fallbacks: string[] }
+export type ListedModel = ModelKey & { name: string; fallbacks: string[]; protocol: ModelProtocol | null }
 
 /** Makes known what LLM_SERVERS_FILE declares, in place of what was declared before; of two workers the last one is believed. */
 export async function declareModels(db: Db, models: readonly ListedModel[]): Promise<void> {
@@ -212,7 +213,7 @@ export async function declaredModels({
     .leftJoin('modelProfile as known', (join) =>
       join.onRef('known.server', '=', 'declared.server').onRef('known.model', '=', 'declared.model'),
     )
-    .select(['declared.name', 'declared.server', 'declared.model', 'declared.fallbacks'])
+    .select(['declared.name', 'declared.server', 'declared.model', 'declared.fallbacks', 'declared.protocol'])
     .select(sql<string | null>`case when known.away_until > ${onceNow} then known.away_until end`.as('awayUntil'))
     .orderBy('declared.place')
     .execute()

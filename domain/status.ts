@@ -67,6 +67,10 @@ export const status = z.object({
 })
 export type Status = z.infer<typeof status>
 
+/** As a declaration says it: `auto` takes tool calls where the model can, and a run keeps what it began with. */
+export const modelProtocol = z.enum(['auto', 'native', 'json'])
+export type ModelProtocol = z.infer<typeof modelProtocol>
+
 /** The models that the workers know, without keys, and which runs the settings give to which. */
 export const modelList = z.object({
   items: z.array(
@@ -76,6 +80,8 @@ export const modelList = z.object({
       model: z.string(),
       /** Who stands in for it, in order. */
       fallbacks: z.array(z.string()),
+      /** How it is asked: tool calls, the JSON protocol, or whichever it can. Null: its worker is of an older release. */
+      protocol: modelProtocol.nullable(),
       abilities: modelAbilities,
       windowTokens: count.nullable(),
       windowSource: z.string().nullable(),

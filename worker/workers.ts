@@ -77,11 +77,12 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     models: options.models ?? modelsOf(config),
     taskQueue: options.taskQueue ?? defaultTaskQueue,
   }
-  const named = parts.models.map(({ name, baseUrl, model, fallbacks }) => ({
+  const named = parts.models.map(({ name, baseUrl, model, fallbacks, protocol }) => ({
     name,
     server: serverName(baseUrlOf(baseUrl)),
     model,
     fallbacks,
+    protocol,
   }))
   // Without a model of LLM_BASE_URL there is none to show.
   await declareModels(db, config.LLM_BASE_URL ? named : named.slice(1)).catch((error) =>

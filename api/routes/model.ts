@@ -50,6 +50,7 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
           server: example.server,
           model: example.model,
           fallbacks: ['small'],
+          protocol: 'native',
           abilities: {
             tools: 'yes',
             parallel: 'yes',

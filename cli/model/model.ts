@@ -64,13 +64,13 @@ async function list(options: ConnectionOptions): Promise<void> {
   if (known.items.length === 0) {
     return print('None: no worker has a model. Set LLM_BASE_URL and LLM_MODEL, or declare some by LLM_SERVERS_FILE.')
   }
-  const rows = known.items.map(({ name, model, server, fallbacks, passport, awayUntil }) => [
-    ...[name, model, server, fallbacks.join(', ') || '–', passport?.grade ?? 'not measured'],
+  const rows = known.items.map(({ name, model, server, fallbacks, protocol, passport, awayUntil }) => [
+    ...[name, model, server, fallbacks.join(', ') || '–', protocol ?? 'not known', passport?.grade ?? 'not measured'],
     awayUntil ? `left alone until ${awayUntil.slice(11, 19)} UTC` : 'asked',
   ])
   print(
     formatTable(
-      ['NAME', 'MODEL', 'SERVER', 'FALLBACKS', 'GRADE', 'NOW'],
+      ['NAME', 'MODEL', 'SERVER', 'FALLBACKS', 'PROTOCOL', 'GRADE', 'NOW'],
       rows.map((row) => row.map((cell) => inert(cell))),
       2,
     ),

@@ -1,5 +1,6 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
+import type { ModelProtocol } from '../../domain/status.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
@@ -140,6 +141,7 @@ export type ModelTables = {
     server: string
     model: string
     fallbacks: JsonOrDefault<string[]>
+    protocol: ModelProtocol | null
     place: number
     declaredAt: Generated<string>
   }

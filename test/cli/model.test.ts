@@ -173,16 +173,18 @@ test('a check teaches how the server wants its requests and what it can do, so t
 test('the list says who stands in for whom, who is left alone, and which setting names nobody; no key is in it', async () => {
   const [server, other] = ['http://10.0.0.7:8000/v1', 'http://10.0.0.8:8000/v1']
   await declareModels(api.db, [
-    { name: 'default', server, model: 'qwen-72b', fallbacks: ['small'] },
-    { name: 'small', server: other, model: 'qwen-8b', fallbacks: [] },
+    { name: 'default', server, model: 'qwen-72b', fallbacks: ['small'], protocol: 'native' },
+    { name: 'small', server: other, model: 'qwen-8b', fallbacks: [], protocol: 'json' },
   ])
   await leaveAlone(api.db, { server, model: 'qwen-72b' }, 60)
   await keepAbilities(api.db, { server, model: 'qwen-72b' }, { tools: 'yes', streaming: 'yes', parallel: 'no' })
   await api.put('/config/agent.model.follower', { body: { value: 'small' } })
   await api.put('/config/agent.model.type.disk_pressure', { body: { value: 'gone' } })
   const { stdout } = await runCli(['model', 'list'], api.as('viewer'))
-  expect(stdout).toMatch(/default +qwen-72b +http:\/\/10\.0\.0\.7:8000\/v1 +small +not measured +left alone until/)
-  expect(stdout).toMatch(/small +qwen-8b .* asked/)
+  expect(stdout).toMatch(
+    /default +qwen-72b +http:\/\/10\.0\.0\.7:8000\/v1 +small +native +not measured +left alone until/,
+  )
+  expect(stdout).toMatch(/small +qwen-8b .* – +json +not measured +asked/)
   expect(stdout).toContain('default: tool calls, streams; not: several at once')
   expect(stdout).toContain('agent.model.follower: small\n')
   expect(stdout).toContain('agent.model.type.disk_pressure: gone, which nobody declares')

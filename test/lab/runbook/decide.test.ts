@@ -126,6 +126,21 @@ describe('replication lag', () => {
     expect((await play('json', lag, worldOf(laggingShard))).causes).toEqual([])
   })
 
+  test('a cause whose repair did not hold is refuted with the words of the look that showed it; one that was not looked at is left open', async () => {
+    const read = { ...laggingShard, node_health: { data: { health: 'critical' } } }
+    const converged = { data: { status: 'done', detail: 'node-db-osl-1b: continued' } }
+    const failed = { ...converged, verification: { outcome: 'not_held', observed: 'still 42 s behind' } }
+    const { causes, turns } = await play('native', lag, worldOf({ ...read, converge_shard: failed }))
+    expect(turns.at(-1)).toBe('escalate_incident')
+    expect(causes.map(({ hypothesis }) => hypothesis)).toEqual(['proposed', 'refuted'])
+    // The fifth row is the look after the write.
+    const quotes = [{ seq: 5, text: '"status":"critical"' }]
+    expect(causes[1]).toMatchObject({ detail: causes[0]?.detail, quotes })
+    const unsure = await play('native', lag, worldOf({ ...read, converge_shard: converged }))
+    expect(unsure.turns.at(-1)).toBe('escalate_incident')
+    expect(unsure.causes.map(({ hypothesis }) => hypothesis)).toEqual(['proposed'])
+  })
+
   test('claims cite the finding, the write and the read after it', async () => {
     const { calls } = await play('native', lag, worldOf(laggingShard))
     expect(calls.at(-1)!.args.claims).toEqual([

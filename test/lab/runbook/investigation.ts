@@ -2,7 +2,9 @@ import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.t
 import { decide } from '../../../lab/runbook/decide.ts'
 import type { Call, Decision } from '../../../lab/runbook/facts.ts'
 
-export type Answer = { data: unknown } | { code: string; message?: string; details?: object }
+export type Answer =
+  | { data: unknown; verification?: { outcome: string; observed: string } }
+  | { code: string; message?: string; details?: object }
 export type Alert = {
   type: string
   labels?: Record<string, string>
@@ -85,7 +87,8 @@ export async function play(
       else calls.push(call)
       const nth = calls.filter(({ tool }) => tool === call.tool).length
       const answer = isCause(call) ? { data: { recorded: true } } : await world(call, nth)
-      const meta = { seq: isCause(call) ? 1_000 + causes.length : ++seq, tool: call.tool }
+      const proof = 'verification' in answer && answer.verification ? { verification: answer.verification } : {}
+      const meta = { seq: isCause(call) ? 1_000 + causes.length : ++seq, tool: call.tool, ...proof }
       const envelope =
         'data' in answer
           ? { ok: true, data: answer.data, meta }
