@@ -1,6 +1,6 @@
 import type { Approval, ApprovalStatus } from '../domain/approval.ts'
 import { formatDown, formatList, formatMinute } from '../domain/format.ts'
-import { formatProof, listDecisions, parseRehearsal } from '../domain/format-approval.ts'
+import { formatAlsoAsked, formatProof, listDecisions, parseRehearsal } from '../domain/format-approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { planOfDryRun } from '../domain/placement.ts'
 import { resourceKey } from '../domain/resource.ts'
@@ -25,7 +25,12 @@ const headings: Record<ApprovalStatus, string> = {
 }
 
 /** Why it is asked, by the rows of its run: the line about the cause, and the newest findings in sentences, oldest first. */
-export type CardGrounds = { cause: string | null; found: readonly string[] }
+export type CardGrounds = {
+  cause: string | null
+  found: readonly string[]
+  /** How many more calls of the same answer wait; the next is asked here when its turn comes. */
+  alsoAsked?: number
+}
 
 /**
  * What is asked of people, in the order they ask for it, and what was decided once it is. Approve and Deny are there only
@@ -37,7 +42,7 @@ export function renderCard(
   incident: Incident,
   url: string,
   button: string,
-  { cause, found }: CardGrounds = { cause: null, found: [] },
+  { cause, found, alsoAsked = 0 }: CardGrounds = { cause: null, found: [] },
 ): SlackMessage {
   const settled = listDecisions(approval)
   const isPending = approval.status === 'pending'
@@ -57,6 +62,13 @@ export function renderCard(
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),
     ...staysDown(approval),
+    ...(isPending && alsoAsked > 0
+      ? [
+          section(
+            `This${formatAlsoAsked(alsoAsked)}: the card has all of them, here the next is asked when its turn comes.`,
+          ),
+        ]
+      : []),
     ...(isPending
       ? [section(whoMay(approval, incident)), section(`Expires: ${formatMinute(approval.expiresAt)}`)]
       : []),

@@ -117,7 +117,15 @@ function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddres
   return renderRoot({ incident, report, approvals, url, buttons })
 }
 
-function cardOf(approval: Approval, { incident, grounds }: SlackSituation, to: SlackAddresses): SlackMessage {
+function cardOf(
+  approval: Approval,
+  { incident, grounds, approvals }: SlackSituation,
+  to: SlackAddresses,
+): SlackMessage {
+  const alsoAsked = approvals.filter(
+    ({ id, status, askedWith }) =>
+      askedWith !== null && askedWith === approval.askedWith && status === 'pending' && id !== approval.id,
+  ).length
   const button = buttonValue(to.signingSecret, approval)
-  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button, grounds)
+  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button, { ...grounds, alsoAsked })
 }

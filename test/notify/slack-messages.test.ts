@@ -44,6 +44,13 @@ describe('slack messages', () => {
   }
 
   type Element = { action_id: string; value?: string; url?: string }
+  test('a card says how many more calls of the same answer wait, while it waits itself', () => {
+    const told = (more: Partial<Approval>) =>
+      JSON.stringify(renderCard(approval(more), incident(), url, button, { cause: null, found: [], alsoAsked: 2 }))
+    expect(told({})).toContain('This and 2 more calls of the same answer: the card has all of them')
+    expect(told({ status: 'denied' })).not.toContain('more calls')
+  })
+
   const root = (more: Partial<Parameters<typeof renderRoot>[0]> = {}) =>
     renderRoot({
       ...{ incident: incident(), report: null, approvals: [], url },
