@@ -16,7 +16,7 @@ RUN npm ci --no-audit --no-fund
 COPY domain ./domain
 COPY start ./start
 COPY web ./web
-RUN node start/build-web.ts
+RUN node start/web.ts
 
 # The agent of a device: its programs, and a user of its own whose number nobody else on the device is likely to have.
 FROM node:24.21.0-bookworm-slim AS agent

@@ -2,17 +2,17 @@
  * What starts and kills whole processes takes most of the time of all tests: it runs by itself (`npm run test:whole`). Four incidents stay
  * among the others, end to end: a device is written to, a metric read, an ending refused, one accepted.
  */
-export const whole = [
+const whole = [
   'test/failure/**/*.test.ts',
-  'test/start/{everything,postgres,prepare,temporal}.test.ts',
-  'test/e2e/{answers,canaries,decisions,demo,devices,investigation,three-days,webhooks}.test.ts',
+  'test/start/{everything,stores}.test.ts',
+  'test/e2e/{answers,canaries,decisions,demo,devices,webhooks}.test.ts',
   'test/simulation/simulation.test.ts',
   'test/mesh/agent/{corpus,exactly-once}.test.ts',
   'test/cli/{mesh,access}.test.ts',
 ]
 
 /** The same list as regular expressions. */
-export const wholePatterns = whole.map((glob) =>
+const wholePatterns = whole.map((glob) =>
   `<rootDir>/${glob}`
     .replaceAll('.', '\\.')
     .replace('**/*', '.*')
@@ -22,9 +22,11 @@ export const wholePatterns = whole.map((glob) =>
 /** Who names a file or a folder means it. */
 const isNamed = process.argv.slice(2).some((word) => word.startsWith('test/'))
 
-export default {
+const paths = (globs) => globs.map((glob) => `<rootDir>/${glob}`)
+
+const base = {
   testEnvironment: 'node',
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testMatch: paths(['test/**/*.test.ts']),
   // Node strips the types, as it does for the product: see the runner.
   transform: {},
   testRunner: '<rootDir>/test/support/in-node.js',
@@ -33,15 +35,11 @@ export default {
   testSequencer: '<rootDir>/test/support/longest-first.js',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
   // Recording is a command of its own, not a test: see test/replay/record.test.ts and test/upgrade/record.test.ts.
-  // A real browser drives those: npm run test:browser.
   testPathIgnorePatterns: [
     '/node_modules/',
     '<rootDir>/test/browser/',
-    // Needs Python: npm run test:contract.
     '<rootDir>/test/contract/',
-    // Minutes long, or with servers from outside npm: npm run test:long.
     '<rootDir>/test/long/',
-    ...(isNamed ? [] : wholePatterns),
     ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/replay/record.test.ts$']),
     ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],
@@ -54,3 +52,26 @@ export default {
   // suspects a leak. One that a leak holds is still ended, and said.
   workerGracefulExitTimeout: 20_000,
 }
+
+/** What each kind of test wants otherwise. Those that run apart run one after the other, but for the whole product. */
+const apart = { testPathIgnorePatterns: ['/node_modules/'], maxWorkers: 1 }
+const kinds = {
+  everyday: { testPathIgnorePatterns: [...base.testPathIgnorePatterns, ...(isNamed ? [] : wholePatterns)] },
+  whole: { testMatch: paths(whole) },
+  // The pages in a real browser: Chromium is no package of npm. A browser, a lab and a worker are enough for one machine.
+  browser: { ...apart, testMatch: paths(['test/browser/**/*.test.ts']), testTimeout: 180_000 },
+  // The served OpenAPI document against the API that serves it: needs Python.
+  contract: { ...apart, testMatch: paths(['test/contract/**/*.test.ts']), testTimeout: 1_200_000 },
+  // Minutes long, or with a server that npm cannot bring. Side by side, scrapes of one second come late, and alerts end that still hold.
+  long: { ...apart, testMatch: paths(['test/long/**/*.test.ts', 'test/{mesh/capabilities/fs-read,db/races}.test.ts']) },
+}
+
+const kind = process.env.NIGHTSHIFT_TESTS ?? 'everyday'
+if (kind === 'long') {
+  // Races of which `npm test` plays a few rounds are played longer here.
+  process.env.SWAP_ROUNDS ??= '3000'
+  process.env.RACE_ROUNDS ??= '80'
+}
+
+/** `npm test`, or the kind that bin/run.js names in NIGHTSHIFT_TESTS. */
+export default { ...base, ...kinds[kind] }

@@ -7,7 +7,7 @@ import { stopWish } from '../db/closing.ts'
 import type { Db } from '../db/connect.ts'
 import { lockIncident, setWaiting } from '../db/incidents.ts'
 import type { DecideAnswer, DecideMessage, DecisionStatus, ReceivedDecision } from '../workflows/outcome.ts'
-import { assertOwnRun, ownRunOf } from './own-run.ts'
+import { assertOwnRun, ownRunOf } from './activity.ts'
 
 const joinedLookMs = 5_000
 

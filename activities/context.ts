@@ -6,17 +6,27 @@ import { eventByStepKey, eventsOf, storeBody } from '../db/events.ts'
 import { incidentById, incidentState } from '../db/incidents.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
 import { agentActor } from '../domain/event.ts'
-import { inventoryKind } from '../domain/resource.ts'
+import { inventoryKind } from '../domain/registry.ts'
 import type { RunbookGiven } from '../domain/runbook.ts'
 import { type Run, stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import type { Prompts } from '../prompts/render.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
-import { NonRetryable, patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './failure.ts'
+import {
+  assertOwnRun,
+  type Claimed,
+  type ClaimInput,
+  claim,
+  NonRetryable,
+  ownRunOf,
+  patienceMs,
+  retryWhileAway,
+  whoIsAway,
+  withHeartbeat,
+} from './activity.ts'
 import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
-import { protocolOf, type RoutedModel } from './model-routes.ts'
-import { assertOwnRun, type Claimed, type ClaimInput, claim, ownRunOf } from './own-run.ts'
+import { protocolOf, type RoutedModel } from './model-server.ts'
 import { escalationReason } from './reason.ts'
 
 type ContextDeps = {

@@ -1,15 +1,13 @@
 import { hasChanges } from '../db/changes.ts'
-import type { Db } from '../db/connect.ts'
+import { type Db, systemScope } from '../db/connect.ts'
 import { usableDevices } from '../db/devices.ts'
 import { readSiteFacts } from '../db/registry-view.ts'
-import { systemScope } from '../db/scope.ts'
 import type { SettingsReader } from '../db/settings.ts'
 import { listSources } from '../db/sources.ts'
 import type { ChatTool } from '../domain/chat.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
-import type { SiteFacts } from '../prompts/platform.ts'
-import { type Prompts, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
+import { type Prompts, renderSystemPrompt, type SiteFacts, topicsOf } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 
 /** What the incident is about, as far as prompt and tools depend on it. */

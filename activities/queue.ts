@@ -4,12 +4,11 @@ import type { Db } from '../db/connect.ts'
 import { useUpAttempt } from '../db/overdue.ts'
 import { type GroupMember, groupState, type Leader, stampQueue } from '../db/queue.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
-import { spentCap } from '../db/spend.ts'
+import { spentCap } from '../db/usage.ts'
 import { waitsForLeader } from '../domain/admission.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
 import { decided, wake } from '../workflows/outcome.ts'
-import { NonRetryable } from './failure.ts'
-import { ownWorkflowId } from './own-run.ts'
+import { NonRetryable, ownWorkflowId } from './activity.ts'
 
 type QueueDeps = {
   db: Db

@@ -1,10 +1,10 @@
 import { append, StaleRunError } from '../db/append.ts'
 import { consumeApproval } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
+import { takeLeases } from '../db/effects.ts'
 import { eventsOf } from '../db/events.ts'
-import { takeUse } from '../db/grants.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'
-import { takeLeases } from '../db/leases.ts'
+import { takeUse } from '../db/policy.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
@@ -13,6 +13,7 @@ import type { State } from '../safety/fold.ts'
 import type { Call, Ruling } from '../safety/judge.ts'
 import { loopLimit } from '../safety/ruling.ts'
 import type { Act } from '../workflows/outcome.ts'
+import { RetryLater } from './activity.ts'
 import {
   askPeople,
   askTogether,
@@ -22,7 +23,6 @@ import {
   type LaterCall,
   listLaterCalls,
 } from './ask-people.ts'
-import { RetryLater } from './failure.ts'
 import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf } from './judge-call.ts'
 import { recordHint } from './reason.ts'
 

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append } from '../db/append.ts'
 import { type Db, isTransient } from '../db/connect.ts'
+import { releaseLeases } from '../db/effects.ts'
 import { countEvents, eventOfCall, eventsOf } from '../db/events.ts'
 import { noteWait, type WaitedFor } from '../db/heartbeats.ts'
-import { releaseLeases } from '../db/leases.ts'
 import type { VerificationOutcome } from '../domain/envelope.ts'
 import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
 import { formatVerification } from '../domain/format-approval.ts'
-import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { type CallPlace, type Run, stepKey } from '../domain/step-key.ts'
 import type { CorePort, Observation, ToolContext } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './failure.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './activity.ts'
 
 type VerifyDeps = { db: Db; core: CorePort }
 

@@ -5,7 +5,7 @@ import { Client, Connection } from '@temporalio/client'
 import pino from 'pino'
 import { baseUrlOf, serverName } from '../clients/model.ts'
 import { createOidc } from '../clients/oidc.ts'
-import { connectionOptions, troubleWith } from '../clients/temporal/trouble.ts'
+import { connectionOptions, troubleWith } from '../clients/temporal.ts'
 import { listEnvironment } from '../config/environment.ts'
 import {
   givenDefaults,

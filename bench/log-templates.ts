@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { groupLines } from '../sources/logs/drain.ts'
+import { groupLines } from '../sources/logs/last.ts'
 
 /**
  * How well lines are grouped, on LogHub's samples of 2,000 lines with a template each (https://github.com/logpai/loghub; read from a directory, none of it is here).

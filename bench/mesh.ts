@@ -22,8 +22,7 @@ import { announced } from '../test/api/announced.ts'
 import { scriptedPlatform } from '../test/api/scripted-platform.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { tools } from '../tools/registry.ts'
-import { startApi } from './api-process.ts'
-import { median, percentile, report } from './stage.ts'
+import { median, percentile, report, startApi } from './stage.ts'
 
 const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 

@@ -12,8 +12,7 @@ import { search } from '../placement/search/search.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyPlan } from '../placement/verify.ts'
 import { fewestMigrations } from '../test/placement/problems.ts'
-import { type Family, generate, nameOf, tiny } from './placement/clusters.ts'
-import { beyond, families, loads } from './placement/families.ts'
+import { beyond, type Family, families, generate, loads, nameOf, tiny } from './placement/clusters.ts'
 import { report } from './stage.ts'
 
 const limitMs = 10_000

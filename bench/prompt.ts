@@ -1,8 +1,15 @@
 import { type InventoryKind, inventoryKinds } from '../domain/kinds.ts'
 import { openKnowledge } from '../knowledge/knowledge.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
-import { describePlatform, noFacts, type SiteFacts } from '../prompts/platform.ts'
-import { readPrompts, renderRunbooks, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
+import {
+  describePlatform,
+  noFacts,
+  readPrompts,
+  renderRunbooks,
+  renderSystemPrompt,
+  type SiteFacts,
+  topicsOf,
+} from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import { report } from './stage.ts'
 

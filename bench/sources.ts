@@ -12,9 +12,8 @@ import { announced } from '../test/api/announced.ts'
 import { findProgram, startPrometheus } from '../test/long/real-servers.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { tools } from '../tools/registry.ts'
-import { startApi } from './api-process.ts'
 import { claimed } from './mesh.ts'
-import { median, percentile, report } from './stage.ts'
+import { median, percentile, report, startApi } from './stage.ts'
 
 const rounds = 200
 const warmUp = 20

@@ -1,5 +1,9 @@
-import { rmSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { openSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker, type WorkflowBundle } from '@temporalio/worker'
@@ -10,12 +14,30 @@ import { ingestAlert } from '../db/take-body.ts'
 import type { Alert } from '../domain/alert.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
+import { freePort } from '../start/process.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
-import { scriptedCore } from '../test/support/scripted-core.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import { startWorkers } from '../worker/workers.ts'
+
+/** A core API that answers at once: for measuring what Nightshift itself costs. `answer` is the body of every GET. */
+export async function scriptedCore(answer: (path: string) => unknown): Promise<{ url: string; stop(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    request.resume()
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify(answer(request.url ?? '')))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
@@ -192,4 +214,55 @@ function charactersOf(request: ChatRequest): number {
       sum + (message.content?.length ?? 0) + (message.tool_calls ? JSON.stringify(message.tool_calls).length : 0),
     JSON.stringify(request.tools ?? []).length,
   )
+}
+
+const rootDir = fileURLToPath(new URL('..', import.meta.url))
+
+type ApiProcess = { url: string; residentMb(): number; stop(): Promise<void> }
+
+/** The core API as it is deployed, a separate process, once it takes requests. */
+export async function startApi(options: {
+  databaseUrl: string
+  dir: string
+  environment?: Record<string, string>
+}): Promise<ApiProcess> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const log = openSync(join(options.dir, 'api.log'), 'a')
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(rootDir, 'api', 'main.ts')], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      DATABASE_URL: options.databaseUrl,
+      PORT: String(port),
+      LOG_LEVEL: 'error',
+      // Nobody listens there: what is measured asks Temporal for nothing.
+      TEMPORAL_ADDRESS: '127.0.0.1:9',
+      ...options.environment,
+    },
+    stdio: ['ignore', log, log],
+  })
+  for (let tries = 0; !(await answers(`${url}/livez`)); tries += 1) {
+    if (tries > 300 || child.exitCode !== null)
+      throw new Error(`the API did not start:\n${readFileSync(join(options.dir, 'api.log'), 'utf8')}`)
+    await sleep(100)
+  }
+  return { url, residentMb: () => residentMb(child), stop: () => ended(child) }
+}
+
+async function answers(url: string): Promise<boolean> {
+  return await fetch(url).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+}
+
+function residentMb({ pid }: ChildProcess): number {
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024)
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return
+  const exited = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  await exited
 }

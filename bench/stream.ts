@@ -11,8 +11,7 @@ import { createToken, ensureOperator } from '../db/tokens.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
-import { startApi } from './api-process.ts'
-import { median, percentile, report } from './stage.ts'
+import { median, percentile, report, startApi } from './stage.ts'
 
 const connections = Number(process.env.CONNECTIONS ?? 200)
 const perSecond = Number(process.env.PER_SECOND ?? 50)

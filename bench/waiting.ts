@@ -17,10 +17,9 @@ import { startPostgres } from '../start/postgres.ts'
 import { searchAttributes, startTemporal } from '../start/temporal.ts'
 import { findTemporalCli } from '../start/temporal-cli.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
-import { scriptedCore } from '../test/support/scripted-core.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import type { Memory } from './memory-probe.ts'
-import { median, percentile, report } from './stage.ts'
+import { median, percentile, report, scriptedCore } from './stage.ts'
 
 const waiting = Number(process.env.WAITING ?? 2_000)
 const warmUp = 50

@@ -2,13 +2,17 @@
 import { join } from 'node:path'
 import { rootDir, runUnderNode24 } from './node24.js'
 
+const jest = 'node_modules/jest/bin/jest.js'
+
 /** What the scripts of package.json start: `node bin/run.js test -- test/db`. */
 const programs = {
-  test: ['node_modules/jest/bin/jest.js'],
+  ...Object.fromEntries(
+    ['test', 'test:whole', 'test:long', 'test:contract', 'test:browser'].map((each) => [each, [jest]]),
+  ),
   bench: ['bench/main.ts'],
   eval: ['bench/main.ts', 'eval'],
   simulate: ['test/simulation/main.ts'],
-  'build-web': ['start/build-web.ts'],
+  'build-web': ['start/web.ts'],
   mutate: ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run'],
 }
 
@@ -19,6 +23,8 @@ if (!program) {
   process.exit(2)
 }
 const [file, ...given] = program
+// jest.config.js reads which tests are meant.
+if (name.startsWith('test:')) process.env.NIGHTSHIFT_TESTS = name.slice('test:'.length)
 // A measurement reads and writes where it was started; the others work in the repository.
 const cwd = ['bench', 'eval', 'simulate'].includes(name) ? {} : { cwd: rootDir }
 await runUnderNode24([join(rootDir, file), ...given, ...words], cwd)

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { troubleWith } from '../clients/temporal/trouble.ts'
+import { troubleWith } from '../clients/temporal.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { capitalize } from '../domain/format.ts'
 import type { Status } from '../domain/status.ts'

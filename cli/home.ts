@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { formatSpan, truncate } from '../domain/format.ts'
-import { type DoneLine, home, type NeedLine, searchAnswer, type WorkLine } from '../domain/home.ts'
+import { type DoneLine, home, type NeedLine, searchAnswer, type WorkLine } from '../domain/incident-detail.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../domain/status-words.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { formatMoment, formatTable, paintState } from './ui/table.ts'

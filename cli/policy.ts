@@ -2,8 +2,15 @@ import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import type { IncidentEvent } from '../domain/event.ts'
 import { parseTime } from '../domain/format.ts'
-import { type DryRunInput, type DryRunResult, dryRunInput, dryRunPolicy } from '../safety/dry-run.ts'
-import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
+import {
+  bodiesToReplay,
+  type Difference,
+  type DryRunInput,
+  type DryRunResult,
+  dryRunInput,
+  dryRunPolicy,
+  replay,
+} from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { type ApiClient, type ApiIncident, ApiProblem, apiIncident, CommandFailed, listAll, parseEvent } from './api.ts'

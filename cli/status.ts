@@ -1,6 +1,6 @@
 import type { Connection } from '@temporalio/client'
 import type { Command } from 'commander'
-import { connectionOptions, type TemporalSettings } from '../clients/temporal/trouble.ts'
+import { connectionOptions, type TemporalSettings } from '../clients/temporal.ts'
 import { temporalSettingsIn } from '../config.ts'
 import { formatNumber, formatSpan } from '../domain/format.ts'
 import { closedStatuses, incidentStatus, type Severity, severity as severities } from '../domain/incident.ts'

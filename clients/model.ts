@@ -9,10 +9,19 @@ import {
   type Writing,
 } from '../domain/chat.ts'
 import type { AddressPolicy } from './address.ts'
-import { errorInBody, type ReadAnswer, readAnswer } from './chat/answer.ts'
+import {
+  causeIn,
+  errorInBody,
+  lacksTools,
+  ModelError,
+  modelErrorOf,
+  type ReadAnswer,
+  RefusedRequest,
+  readAnswer,
+  refusedError,
+} from './chat/answer.ts'
 import { answerTokens, requestBody } from './chat/body.ts'
 import { correctedShape, readRefusal, withoutLimit } from './chat/refusal.ts'
-import { causeIn, lacksTools, ModelError, modelErrorOf, RefusedRequest, refusedError } from './chat/refused-request.ts'
 import { type AnswerStream, readStream } from './chat/stream.ts'
 import { receive } from './http.ts'
 

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
-import type { TemporalSettings } from '../clients/temporal/trouble.ts'
+import type { TemporalSettings } from '../clients/temporal.ts'
 import { certificatesIn, flag, type Given, url } from './agent.ts'
 
 /** Temporal, by the variables that its own command line and every SDK read. */

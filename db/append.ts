@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { digestOf } from '../domain/digest.ts'
 import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../domain/event.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import type { Trx } from './connect.ts'
 import { tellDestinations } from './destinations.ts'
 import type { IncidentEventRow } from './tables.ts'

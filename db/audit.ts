@@ -2,10 +2,9 @@ import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import { systemActor } from '../domain/event.ts'
 import type { AuditRow } from '../domain/operator.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import { append } from './append.ts'
-import type { Db, Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import type { Db, Scope, Trx } from './connect.ts'
 
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */

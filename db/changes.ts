@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { ResourceRule } from '../domain/alert.ts'
 import {
   type Change,
   type ChangeRules,
@@ -8,13 +9,11 @@ import {
   type StoredChange,
 } from '../domain/change.ts'
 import { newId } from '../domain/digest.ts'
-import type { ResourceRule } from '../domain/explained-alert.ts'
 import { truncate } from '../domain/format.ts'
-import type { ResourceRef } from '../domain/resource.ts'
-import { cleanse } from '../safety/cleanse.ts'
-import { type Db, escapeLike, onceNow, type Trx } from './connect.ts'
+import type { ResourceRef } from '../domain/registry.ts'
+import { cleanse } from '../safety/redact.ts'
+import { type Db, escapeLike, onceNow, type Scope, type Trx } from './connect.ts'
 import { findByNames } from './registry.ts'
-import type { Scope } from './scope.ts'
 import { readSettings } from './settings.ts'
 
 /** What became of a change: one entry for each resource it is about. Of a repeat it is what was stored the first time. */

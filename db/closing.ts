@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { type EscalationReport, escalationReport, reportText } from '../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../domain/event.ts'
-import { type Certainty, formatLowered } from '../domain/hypothesis.ts'
+import { type Certainty, formatLowered, type StoredClaim, type Unshown, withMarks } from '../domain/hypothesis.ts'
 import {
   type ClosedBy,
   type EscalationCategory,
@@ -12,14 +12,13 @@ import {
   type Severity,
 } from '../domain/incident.ts'
 import { cancelledSeconds } from '../domain/lifecycle.ts'
-import { type StoredClaim, type Unshown, withMarks } from '../domain/stored-claim.ts'
 import { append } from './append.ts'
 import { withdrawPending } from './approvals/settle.ts'
 import { type Db, now, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
+import { releaseLeases } from './effects.ts'
 import { eventsOf } from './events.ts'
 import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
-import { releaseLeases } from './leases.ts'
 import { alertCounts } from './lifecycle/view.ts'
 import { readSettings } from './settings.ts'
 import type { IncidentRow } from './tables.ts'

@@ -1,5 +1,6 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
+import type { Principal } from '../domain/operator.ts'
 import type { Database } from './tables.ts'
 
 /** A statement that takes longer than this makes its client ask whether the server is alive. */
@@ -206,4 +207,24 @@ export const inSeconds = (seconds: number) => sql<string>`nightshift_now() + mak
 /** A text as `like` reads it letter by letter: its wildcards and its escape stand for themselves. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, (character) => `\\${character}`)
+}
+
+/**
+ * The database as one reader sees it: the first argument of every query that reads for somebody outside (a person, or the
+ * agent with its token). A query takes its rows through `scope.db`, so that what a reader may see is decided here and in no route.
+ * Today every reader sees every row; a filter by team belongs into these queries and nowhere else.
+ */
+export type Scope = {
+  readonly db: Db | Trx
+  readonly reader: Pick<Principal, 'role' | 'operatorId' | 'name'> | 'system'
+}
+
+/** What the caller behind a request may read. */
+export function scopeOf(db: Db | Trx, reader: Principal): Scope {
+  return { db, reader }
+}
+
+/** Everything: for code that reads for nobody outside, such as the watchdog, or the process itself. */
+export function systemScope(db: Db | Trx): Scope {
+  return { db, reader: 'system' }
 }

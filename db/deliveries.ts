@@ -1,11 +1,10 @@
 import { sql } from 'kysely'
 import { newId } from '../domain/digest.ts'
 import type { AskedApproval, Notification } from '../domain/escalation.ts'
-import type { ResourceKind } from '../domain/resource.ts'
-import { cleanse } from '../safety/cleanse.ts'
-import { type Db, now, type Trx } from './connect.ts'
+import type { ResourceKind } from '../domain/registry.ts'
+import { cleanse } from '../safety/redact.ts'
+import { type Db, now, type Scope, type Trx } from './connect.ts'
 import { destinations, type Trigger } from './destinations.ts'
-import type { Scope } from './scope.ts'
 import type { IncidentRow } from './tables.ts'
 
 export const maximumAttempts = 3

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { DeviceCall } from '../domain/device.ts'
 import type { CapabilityAnswer } from '../domain/mesh.ts'
-import { type Db, now, type Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import { type Db, now, type Scope, type Trx } from './connect.ts'
 
 type CallSubject = {
   key: string

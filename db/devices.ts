@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { Device, DeviceTerms, Executable, Guests } from '../domain/device.ts'
 import { sha256 } from '../domain/digest.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../domain/mesh.ts'
-import { cleanse } from '../safety/cleanse.ts'
-import { type Db, inSeconds, now, type Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import { cleanse } from '../safety/redact.ts'
+import { type Db, inSeconds, now, type Scope, type Trx } from './connect.ts'
 
 /** A device with the manifest that it was given last. */
 export type DeviceRow = Device & { manifest: Manifest | null }

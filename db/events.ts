@@ -2,10 +2,9 @@ import { sql } from 'kysely'
 import { sha256 } from '../domain/digest.ts'
 import type { BodyRef, EventKind, IncidentEvent } from '../domain/event.ts'
 import { type CallPlace, stepKey } from '../domain/step-key.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import { fromRow, hashEvent } from './append.ts'
-import type { Db, Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import type { Db, Scope, Trx } from './connect.ts'
 
 /** Rows of an incident after a number, oldest first. */
 export async function eventsOf(

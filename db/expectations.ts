@@ -5,10 +5,9 @@ import { systemActor } from '../domain/event.ts'
 import { incidentActions, incidentTypeOf, runningStatuses } from '../domain/incident.ts'
 import { append, IncidentNotFoundError } from './append.ts'
 import { closeIncident } from './closing.ts'
-import { type Db, inSeconds, now, type Trx } from './connect.ts'
+import { type Db, inSeconds, now, type Scope, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
 import { announceCritical, lockIncident } from './incidents.ts'
-import type { Scope } from './scope.ts'
 import type { ExpectationRow } from './tables.ts'
 
 /** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */

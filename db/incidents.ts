@@ -8,12 +8,11 @@ import {
   incidentActions,
   type Severity,
 } from '../domain/incident.ts'
-import type { ResourceRef } from '../domain/resource.ts'
+import type { ResourceRef } from '../domain/registry.ts'
 import { idIn } from '../domain/step-key.ts'
-import { cleanse } from '../safety/cleanse.ts'
-import { type Db, escapeLike, now, type Trx } from './connect.ts'
+import { cleanse } from '../safety/redact.ts'
+import { type Db, escapeLike, now, type Scope, type Trx } from './connect.ts'
 import { enqueueNotification } from './deliveries.ts'
-import type { Scope } from './scope.ts'
 import type { IncidentRow } from './tables.ts'
 
 /** The incident's status does not allow this; says which statuses would. */

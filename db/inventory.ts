@@ -1,16 +1,23 @@
 import { sql } from 'kysely'
+import type { ResourceRule } from '../domain/alert.ts'
 import { type AlertResource, chooseResource, namesToLookUp } from '../domain/alert-resource.ts'
-import type { ResourceRule } from '../domain/explained-alert.ts'
-import { findDeclarationFaults } from '../domain/inventory-faults.ts'
 import type { InventoryKind, Step } from '../domain/kinds.ts'
 import type { Inventory } from '../domain/platform.ts'
-import { type Declared, fileToDeclared, importSource, platformSource, toDeclared } from '../domain/registry.ts'
-import { nearOf, type ResourceKind, type ResourceRef, resourceKey } from '../domain/resource.ts'
-import type { SiteChange, SiteFile } from '../domain/site.ts'
+import {
+  type Declared,
+  fileToDeclared,
+  importSource,
+  nearOf,
+  platformSource,
+  type ResourceKind,
+  type ResourceRef,
+  resourceKey,
+  toDeclared,
+} from '../domain/registry.ts'
+import { findDeclarationFaults, type SiteChange, type SiteFile } from '../domain/site.ts'
 import type { Discovered } from '../domain/tool.ts'
-import { type Db, escapeLike, type Trx } from './connect.ts'
+import { type Db, escapeLike, type Scope, type Trx } from './connect.ts'
 import { declareResources, findByNames, otherNames } from './registry.ts'
-import type { Scope } from './scope.ts'
 import { readSite, writeSite } from './site.ts'
 
 /** What each alert is about, as far as the registry knows it: a label alone makes nothing a target. One look-up for all. */

@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
 import { admittedTypes, waitsForLeader } from '../domain/admission.ts'
 import type { QueuePlace, QueueReason, Severity } from '../domain/incident.ts'
-import { type Db, now, onceNow, type Trx } from './connect.ts'
+import { type Db, now, onceNow, type Scope, systemScope, type Trx } from './connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from './events.ts'
 import { groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
-import { type Scope, systemScope } from './scope.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from './settings.ts'
-import { spentCap } from './spend.ts'
+import { spentCap } from './usage.ts'
 
 /** Values of a label from outside that have a series of their name; later ones are `other`. */
 export const namedValues = 50

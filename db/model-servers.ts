@@ -11,8 +11,7 @@ import {
 } from '../domain/chat.ts'
 import type { Severity } from '../domain/incident.ts'
 import type { ModelProtocol } from '../domain/status.ts'
-import { type Db, now, onceNow, type Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import { type Db, now, onceNow, type Scope, type Trx } from './connect.ts'
 
 /** A model at a server's address, without credentials. */
 export type ModelKey = { server: string; model: string }

@@ -10,8 +10,7 @@ import {
   type PersonRole,
 } from '../domain/operator.ts'
 import type { Risk } from '../domain/tool.ts'
-import { type Db, now, type Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import { type Db, now, type Scope, type Trx } from './connect.ts'
 
 export type OperatorRow = {
   id: string

@@ -1,5 +1,5 @@
 import { passport, type SentPassport, type StoredPassport } from '../domain/passport.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import { recordAudit } from './audit.ts'
 import { type Db, now } from './connect.ts'
 import { keepLearned, type ModelKey } from './model-servers.ts'

@@ -4,13 +4,13 @@ import {
   type ListedRelation,
   type ListedResource,
   parseResourceKey,
+  type ResourceRef,
   type ResourceSurroundings,
+  resourceKey,
   type ShownResource,
 } from '../domain/registry.ts'
-import { type ResourceRef, resourceKey } from '../domain/resource.ts'
 import type { LogSubject } from '../domain/source.ts'
-import { type Db, escapeLike, onceNow, type Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import { type Db, escapeLike, onceNow, type Scope, type Trx } from './connect.ts'
 import type { AlertRow } from './tables.ts'
 
 /** What the registry shows people: resources with who says so, and what they hang together with. */

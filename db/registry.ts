@@ -2,9 +2,16 @@ import { type RawBuilder, sql } from 'kysely'
 import type { KnownResource } from '../domain/alert-resource.ts'
 import { sha256 } from '../domain/digest.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
-import { type Declared, type RegistrySource, refuseWithoutAuthority, toMatchedNames } from '../domain/registry.ts'
-import { keysOfGroups, type ResourceRef, resourceKey } from '../domain/resource.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import {
+  type Declared,
+  keysOfGroups,
+  type RegistrySource,
+  type ResourceRef,
+  refuseWithoutAuthority,
+  resourceKey,
+  toMatchedNames,
+} from '../domain/registry.ts'
+import { cleanse } from '../safety/redact.ts'
 import { type Db, databaseTime, now, type Trx } from './connect.ts'
 
 /** Rows of a source whose list did not change are marked as seen this often at most. */

@@ -3,10 +3,9 @@ import { formatList } from '../domain/format.ts'
 import type { EscalationCategory, Severity } from '../domain/incident.ts'
 import { type PostmortemEdit, type PostmortemSection, sectionTitles } from '../domain/postmortem.ts'
 import type { Report, ReportLine, Spread } from '../domain/status.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import { recordAudit } from './audit.ts'
-import type { Db } from './connect.ts'
-import type { Scope } from './scope.ts'
+import type { Db, Scope } from './connect.ts'
 
 /** Days of UTC as `2026-11-21`, both included. */
 export type ReportRange = { since: string; until: string }

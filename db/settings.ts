@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { type EffectiveSetting, effectiveSetting } from '../domain/setting.ts'
-import type { Db, Trx } from './connect.ts'
-import type { Scope } from './scope.ts'
+import type { Db, Scope, Trx } from './connect.ts'
 
 /** Defaults that come from the environment, by the name of the variable. */
 export type EnvironmentDefaults = Record<string, string | undefined>

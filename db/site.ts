@@ -2,9 +2,8 @@ import { sql } from 'kysely'
 import type { LinkState, NodeState, ShardState, TenantState, VmState } from '../domain/platform.ts'
 import { siteSource, siteToDeclared } from '../domain/registry.ts'
 import type { Site, SiteChange } from '../domain/site.ts'
-import type { Db, Trx } from './connect.ts'
+import type { Db, Scope, Trx } from './connect.ts'
 import { declareResources } from './registry.ts'
-import type { Scope } from './scope.ts'
 
 /** The inventory as people and devices keep it, where no platform says what there is. */
 

@@ -5,10 +5,9 @@ import type { EventMetadata } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { listApprovals } from './approvals/find.ts'
 import { recordAudit, recordSecurityEvent } from './audit.ts'
-import { type Db, now, type Trx } from './connect.ts'
+import { type Db, now, systemScope, type Trx } from './connect.ts'
 import type { DueDelivery } from './deliveries.ts'
 import { incidentById } from './incidents.ts'
-import { systemScope } from './scope.ts'
 import { countAttempt, type Limit } from './sessions.ts'
 
 /** How long one call may hold the channel: its own 10 s and room for the rows. */

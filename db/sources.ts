@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { machineKinds } from '../domain/kinds.ts'
-import { parseResourceKey, type RegistrySource } from '../domain/registry.ts'
-import type { ResourceRef } from '../domain/resource.ts'
+import { parseResourceKey, type RegistrySource, type ResourceRef } from '../domain/registry.ts'
 import {
   type ListedTarget,
   machineOfInstance,
@@ -10,7 +9,7 @@ import {
   targetsSource,
   targetsToDeclared,
 } from '../domain/source.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import { recordAudit } from './audit.ts'
 import type { Db, Trx } from './connect.ts'
 import { storeBody } from './events.ts'

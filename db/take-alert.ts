@@ -1,5 +1,11 @@
-import { type Alert, endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../domain/alert.ts'
-import type { ResourceRule } from '../domain/explained-alert.ts'
+import {
+  type Alert,
+  endsOccurrence,
+  isNewOccurrence,
+  type ResourceRule,
+  type SeenAlert,
+  type StoredOccurrence,
+} from '../domain/alert.ts'
 import { incidentTypeOf } from '../domain/incident.ts'
 import {
   attemptsPerDay,

@@ -3,8 +3,7 @@ import { sql } from 'kysely'
 import { newId, sha256 } from '../domain/digest.ts'
 import type { PersonRole, Principal, Role } from '../domain/operator.ts'
 import { recordAudit } from './audit.ts'
-import { type Db, inSeconds, now } from './connect.ts'
-import type { Scope } from './scope.ts'
+import { type Db, inSeconds, now, type Scope } from './connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './sessions.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */

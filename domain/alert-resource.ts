@@ -1,3 +1,4 @@
+import type { ResourceRule } from './alert.ts'
 import {
   isAddress,
   isOwnName,
@@ -9,9 +10,8 @@ import {
   toMachineNames,
 } from './alert-machines.ts'
 import { listSought, namespaceOf } from './alert-subjects.ts'
-import type { ResourceRule } from './explained-alert.ts'
 import { type InventoryKind, machineKinds } from './kinds.ts'
-import { type ResourceRef, resourceKey } from './resource.ts'
+import { type ResourceRef, resourceKey } from './registry.ts'
 
 /**
  * Which resource an alert is about. Labels are a sender's words: they choose among what the registry knows and make nothing known. The

@@ -1,3 +1,4 @@
+import type { ResourceRule } from './alert.ts'
 import {
   type Labels,
   listMachine,
@@ -7,7 +8,6 @@ import {
   type Sought,
   tellsOfItsMachine,
 } from './alert-machines.ts'
-import type { ResourceRule } from './explained-alert.ts'
 import { type InventoryKind, kinds } from './kinds.ts'
 
 /** What the labels of an alert may name, in the published order (`docs/reference/ingest.md`): guests, objects of a cluster, what runs on a machine. */

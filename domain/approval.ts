@@ -4,7 +4,7 @@ import { claimQuote } from './claim.ts'
 import { actionDigest } from './digest.ts'
 import { proof, verificationOutcomes } from './envelope.ts'
 import { hypothesisStates } from './hypothesis.ts'
-import { type ResourceRef, resourceKey, resourceRef } from './resource.ts'
+import { type ResourceRef, resourceKey, resourceRef } from './registry.ts'
 import { risks, type ToolFacts } from './tool.ts'
 
 export const approvalStatus = z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed'])

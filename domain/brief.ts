@@ -6,7 +6,7 @@ import type { IncidentEvent } from './event.ts'
 import { formatCount, formatList } from './format.ts'
 import { certainties, foldHypotheses, type Hypothesis } from './hypothesis.ts'
 import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
-import { nameResource, type ResourceRef, resourceKey } from './resource.ts'
+import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd } from './status-words.ts'
 

@@ -1,9 +1,8 @@
 import { z } from 'zod'
+import type { ResourceRule } from './alert.ts'
 import { chooseResource, type KnownResource, namesToLookUp } from './alert-resource.ts'
-import type { ResourceRule } from './explained-alert.ts'
 import { formatResourceSearch, formatSpan, truncate } from './format.ts'
-import { parseResourceKey } from './registry.ts'
-import { type ResourceRef, resourceKey, resourceRef } from './resource.ts'
+import { parseResourceKey, type ResourceRef, resourceKey, resourceRef } from './registry.ts'
 
 /** What was deployed or configured. Every text of it is a stranger's: it is shown inert to people and fenced to a model. */
 

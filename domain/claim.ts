@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { certainties, hypothesisStates } from './hypothesis.ts'
-import type { StoredClaim, Unshown } from './stored-claim.ts'
+import { certainties, hypothesisStates, type StoredClaim, type Unshown } from './hypothesis.ts'
 
 /**
  * What a claim is about: something this investigation did, how something is now, how something was when it was read, or that

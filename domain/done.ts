@@ -3,7 +3,7 @@ import type { BriefLine, DoneOutcome, IncidentBrief } from './brief.ts'
 import type { IncidentEvent } from './event.ts'
 import { formatList, withSpaces } from './format.ts'
 import { planOfDryRun } from './placement.ts'
-import { nameResource, type ResourceRef } from './resource.ts'
+import { nameResource, type ResourceRef } from './registry.ts'
 import { sayAction, toSentence } from './say.ts'
 
 /** Writes, newest first, each with its verification; then what was refused, denied or not answered in time. */

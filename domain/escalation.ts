@@ -4,7 +4,7 @@ import { formatMinute } from './format.ts'
 import { formatVerification } from './format-approval.ts'
 import { type Certainty, foldHypotheses, formatHypothesis, type Hypothesis } from './hypothesis.ts'
 import { escalationCategory, type Incident, incident, resolveOutcome } from './incident.ts'
-import { resourceKey } from './resource.ts'
+import { resourceKey } from './registry.ts'
 import { plainWords } from './say.ts'
 import { risks } from './tool.ts'
 

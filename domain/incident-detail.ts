@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { alertLinks, alertState } from './alert.ts'
 import { eventKind } from './event.ts'
-import { incident, queuePlace } from './incident.ts'
+import { escalationCategory, incident, incidentType, queuePlace, resolveOutcome, severity } from './incident.ts'
+import { resourceRef } from './registry.ts'
+import { risks } from './tool.ts'
 
 /** An incident of a list, with its newest row. */
 export const listedIncident = incident.extend({
@@ -56,3 +58,97 @@ export const surroundings = z.object({
   actions: z.array(z.object({ action: personAction, refused: z.string().nullable() })),
 })
 export type Surroundings = z.infer<typeof surroundings>
+
+/** Why an incident stands where a person looks first. `yours`: the reader took it. `kept`: no rule has it investigated. */
+export const need = z.enum(['approval', 'yours', 'escalated', 'kept'])
+export type Need = z.infer<typeof need>
+
+const shownIncident = incident.pick({
+  id: true,
+  title: true,
+  resource: true,
+  severity: true,
+  status: true,
+  category: true,
+  outcome: true,
+  resolution: true,
+  owner: true,
+  alerts: true,
+  createdAt: true,
+  closedAt: true,
+})
+
+/** Incidents that one line speaks for: a storm is one line, a few are one each. `incident` is the most urgent of them, then the newest. */
+const homeLine = z.object({
+  type: incidentType,
+  severity,
+  count: z.number().int(),
+  since: z.string(),
+  incident: shownIncident,
+})
+
+export const needLine = homeLine.extend({
+  need,
+  category: escalationCategory.nullable(),
+  /** What waits for an answer; null unless `need` is `approval`. */
+  approval: z
+    .object({
+      id: z.string(),
+      summary: z.string(),
+      risk: z.enum(risks),
+      expiresAt: z.string(),
+      /** How many more calls of the same answer wait on its card. */
+      alsoAsked: z.number().int().default(0),
+    })
+    .nullable(),
+})
+export type NeedLine = z.infer<typeof needLine>
+
+export const workLine = homeLine.extend({
+  investigating: z.number().int(),
+  queued: z.number().int(),
+  /** Of people who have them. */
+  owned: z.number().int(),
+})
+export type WorkLine = z.infer<typeof workLine>
+
+export const doneLine = homeLine.extend({ outcome: resolveOutcome.nullable(), seconds: z.number() })
+export type DoneLine = z.infer<typeof doneLine>
+
+/** One part of the page: its lines, and how many incidents it is about altogether. */
+const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().int(), lines: z.array(line) })
+
+export const home = z.object({
+  since: z.string(),
+  /** Of incidents that began since then. */
+  tonight: z.object({
+    incidents: z.number().int(),
+    resolved: z.number().int(),
+    /** Of the resolved: no person had a hand in them, as the reports count it. */
+    resolvedAlone: z.number().int(),
+    escalated: z.number().int(),
+    medianSeconds: z.number().nullable(),
+    /** Repairs whose verification found the fault still there. */
+    failedRepairs: z.number().int(),
+    tokens: z.number().int(),
+    dollars: z.number(),
+  }),
+  needsYou: part(needLine),
+  inProgress: part(workLine),
+  done: part(doneLine),
+})
+export type Home = z.infer<typeof home>
+
+/** What a search found, the nearest first. `log`: rows whose text holds every word. */
+export const searchAnswer = z.object({
+  incidents: z.array(
+    incident.pick({ id: true, title: true, resource: true, status: true, severity: true, createdAt: true }),
+  ),
+  resources: z.array(resourceRef),
+  log: z.array(
+    z.object({ incidentId: z.string(), title: z.string(), seq: z.number().int(), detail: z.string(), at: z.string() }),
+  ),
+  /** The log has too many rows with these words to look through in time: its list may lack some. */
+  isPartial: z.boolean(),
+})
+export type SearchAnswer = z.infer<typeof searchAnswer>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { resourceRef } from './resource.ts'
+import { resourceRef } from './registry.ts'
 
 export const severity = z.enum(['critical', 'warning', 'info'])
 export type Severity = z.infer<typeof severity>

@@ -2,12 +2,11 @@ import { z } from 'zod'
 import type { EventKind, IncidentEvent } from './event.ts'
 import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from './format.ts'
 import { formatVerification } from './format-approval.ts'
-import { foldHypotheses } from './hypothesis.ts'
+import { foldHypotheses, isUnshown, notShown, rowsOf } from './hypothesis.ts'
 import type { Incident } from './incident.ts'
-import { resourceKey } from './resource.ts'
+import { resourceKey } from './registry.ts'
 import { plainWords } from './say.ts'
 import { categoryWords, outcomeWords } from './status-words.ts'
-import { isUnshown, notShown, rowsOf } from './stored-claim.ts'
 
 /** What each section of a postmortem says, folded from the rows of an incident. Pure and total. */
 

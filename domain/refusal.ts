@@ -1,4 +1,4 @@
-import type { ResourceRef } from './resource.ts'
+import type { ResourceRef } from './registry.ts'
 import type { Risk } from './tool.ts'
 
 /** The error codes that a model meets in `error.code`. Closed, few, and each tells what can be done. */

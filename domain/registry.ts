@@ -1,9 +1,116 @@
 import { z } from 'zod'
 import { isAddress, toOneAddress } from './alert-machines.ts'
-import { type InventoryKind, idPattern, relationKinds } from './kinds.ts'
+import {
+  canonicalOrder,
+  type InventoryKind,
+  idPattern,
+  inventoryKinds,
+  kinds,
+  relationKinds,
+  type Step,
+} from './kinds.ts'
 import type { Inventory } from './platform.ts'
-import { inventoryKind, type ResourceRef, resourceState } from './resource.ts'
 import type { Site, SiteFile } from './site.ts'
+
+/** What the inventory knows, each with a descriptor in `domain/kinds.ts`. */
+export const inventoryKind = z.enum(inventoryKinds)
+
+export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])
+export type ResourceKind = z.infer<typeof resourceKind>
+
+export const resourceRef = z.object({ kind: resourceKind, id: z.string() })
+export type ResourceRef = z.infer<typeof resourceRef>
+
+/** A resource in a sentence: `node web-1`, and `host-osl-1` where the id says of what kind it is. */
+export function nameResource({ kind, id }: ResourceRef): string {
+  return id.toLowerCase().startsWith(kind) ? id : `${kind.replaceAll('_', ' ')} ${id}`
+}
+
+/** The one spelling of a resource in leases, digests and look-ups: `shard:db-osl-1`. */
+export function resourceKey(ref: ResourceRef): string {
+  return `${ref.kind}:${ref.id}`
+}
+
+/**
+ * How a resource is now, as far as code compares it: its health, a sentence for people, and the few fields that change only
+ * when something happened to it.
+ */
+export const resourceState = z.object({
+  health: z.enum(['nominal', 'degraded', 'unknown']),
+  observed: z.string(),
+  fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+})
+export type ResourceState = z.infer<typeof resourceState>
+
+/** How what is seen now differs from what a mark stored, naming the first difference; null where it does not. */
+export function differenceOf(stored: ResourceState, now: ResourceState, isSameResource: boolean): string | null {
+  if (now.health === 'unknown') return `it could not be read: ${now.observed}`
+  if (stored.health !== now.health) return `it was ${stored.health} and is ${now.health} (${now.observed})`
+  // A mark on a type covers other resources: of those only the health is comparable.
+  if (!isSameResource) return null
+  for (const name of new Set([...Object.keys(stored.fields), ...Object.keys(now.fields)])) {
+    const [before, after] = [stored.fields[name] ?? null, now.fields[name] ?? null]
+    if (before !== after) return `${name} was ${String(before)} and is ${String(after)}`
+  }
+  return null
+}
+
+/** The one key of each thing that `same_as` gives several names: that of the kind which stands first, then the first by its text. */
+export function keysOfGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
+  const parent = new Map<string, string>()
+  const find = (key: string): string => {
+    let root = key
+    while (parent.get(root) !== undefined && parent.get(root) !== root) root = parent.get(root) as string
+    parent.set(key, root)
+    return root
+  }
+  for (const { left, right } of pairs) {
+    const [first, second] = [find(left), find(right)]
+    if (first === second) continue
+    const isFirst = rankOf(first) < rankOf(second) || (rankOf(first) === rankOf(second) && first < second)
+    parent.set(isFirst ? second : first, isFirst ? first : second)
+  }
+  return new Map([...parent.keys()].map((key) => [key, find(key)]))
+}
+
+const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
+
+/** The registry as the vicinity reads it. Both answers come from sources with authority alone. */
+export type RelationReader = {
+  otherNames(ref: ResourceRef): Promise<readonly ResourceRef[]>
+  /** All that one step along a relation leads to. */
+  stepFrom(from: readonly ResourceRef[], step: Step): Promise<readonly ResourceRef[]>
+}
+
+/**
+ * What belongs together with a resource: its other names, and where the paths of its kind's descriptor lead from any of them. A
+ * reversible write there runs unasked.
+ */
+export async function nearOf(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
+  if (ref.kind === 'incident' || ref.kind === 'proposal') return []
+  const same = await reader.otherNames(ref)
+  const near: ResourceRef[] = [...same]
+  for (const start of [ref, ...same]) {
+    if (start.kind === 'incident' || start.kind === 'proposal') continue
+    for (const path of kinds[start.kind].near) near.push(...(await walk(start, path, reader)))
+  }
+  const byKey = new Map(near.map((each) => [resourceKey(each), each]))
+  byKey.delete(resourceKey(ref))
+  return [...byKey.values()]
+}
+
+async function walk(
+  start: ResourceRef,
+  path: readonly Step[],
+  { stepFrom }: RelationReader,
+): Promise<readonly ResourceRef[]> {
+  let at: readonly ResourceRef[] = [start]
+  for (const step of path) {
+    if (at.length === 0) return []
+    at = await stepFrom(at, step)
+  }
+  return at
+}
 
 /**
  * Who may say what there is. `platform`, `import` and `enrolment` speak for the site's administrator: what they relate counts for the

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { inventoryKind } from './resource.ts'
+import { inventoryKind } from './registry.ts'
 
 /**
  * A runbook: how a kind of trouble is looked at, decided, repaired and proved. It is a file `<name>/SKILL.md` in the Agent Skills form

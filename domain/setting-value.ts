@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
-import { parseResourceRules } from './explained-alert.ts'
+import { parseResourceRules } from './alert.ts'
 import { parsePrices } from './price.ts'
 
 /** What a number of a setting counts; shown beside it. */

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { toMachineNames } from './alert-machines.ts'
 import { sha256 } from './digest.ts'
-import type { Attributes, Declared, RegistrySource } from './registry.ts'
-import type { ResourceRef } from './resource.ts'
+import type { Attributes, Declared, RegistrySource, ResourceRef } from './registry.ts'
 
 /** Where metrics, alerts, logs and pages are read: what a source is, and what a query of one may be. */
 

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { Attachments } from './attachment.ts'
 import type { Proof } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
-import type { ResourceKind, ResourceRef } from './resource.ts'
+import type { ResourceKind, ResourceRef } from './registry.ts'
 import type { QueryVerdict } from './source.ts'
 
 /**

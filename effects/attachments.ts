@@ -4,7 +4,7 @@ import { type Attachment, type Attachments, attachmentLimits, sentAttachment } f
 import { formatCount } from '../domain/format.ts'
 import { formatSize } from '../domain/format-approval.ts'
 import { inertText } from '../domain/inert-text.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 import { rewritePng } from './png.ts'
 
 /** A picture that packs worse here than it did there has this much room. */

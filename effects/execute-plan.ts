@@ -2,7 +2,6 @@ import type { PlatformClient } from '../clients/platform.ts'
 import { storeProposal } from '../db/calls.ts'
 import { cancelAsked, notePlanOfEffect } from '../db/effects.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
-import { solve } from '../placement/solve.ts'
 import {
   describeDrift,
   describeReplacement,
@@ -11,7 +10,8 @@ import {
   stateAfter,
   stateFingerprint,
   withVmFrom,
-} from '../placement/state.ts'
+} from '../placement/plan.ts'
+import { solve } from '../placement/solve.ts'
 import { verifyStep } from '../placement/verify.ts'
 import type { EffectDeps, Ending } from './effect.ts'
 import {

@@ -4,7 +4,7 @@ import type { Db } from '../db/connect.ts'
 import type { IncidentEvent, NewEvent } from '../domain/event.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { siblingKey } from '../domain/step-key.ts'
-import { type State, stateFingerprint } from '../placement/state.ts'
+import { type State, stateFingerprint } from '../placement/plan.ts'
 import { verifyPlan } from '../placement/verify.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { sha256 } from '../domain/digest.ts'
 import { frontMatter, type RefusedFile, type Runbook, type RunbookOrigin, runbookName } from '../domain/runbook.ts'
-import { cleanse } from '../safety/cleanse.ts'
+import { cleanse } from '../safety/redact.ts'
 
 /** A file as it was found, before anything of it is believed. `problem`: why it is not even read. */
 export type FoundFile = { name: string; bytes: Uint8Array } | { name: string; problem: Fault }

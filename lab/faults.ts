@@ -132,7 +132,7 @@ const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: strin
   async runaway_process(lab, target) {
     const { id } = nodeAt(lab, target, 'web')
     runningPid(lab, id)
-    await lab.children.start(runawayOn(id), 'runaway.ts', nodeDirectory(lab, id), {})
+    await lab.children.start(runawayOn(id), 'left-behind.ts', nodeDirectory(lab, id), {})
     return { on: id }
   },
   bad_deploy(lab, target) {
@@ -180,7 +180,7 @@ const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: strin
     const { port } = lab.children.get(id)!
     await lab.children.kill(id)
     lab.ports[id] = port
-    await lab.children.start(squatterOn(id), 'squatter.ts', nodeDirectory(lab, id), { port })
+    await lab.children.start(squatterOn(id), 'left-behind.ts', nodeDirectory(lab, id), { port })
     // As whatever keeps a service running does: it fails, and the service's log says why.
     await startNode(lab, id).then(
       () => Promise.reject(new Error(`${id} listens on port ${port} although another process does`)),

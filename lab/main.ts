@@ -1,13 +1,242 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import { serve } from '@hono/node-server'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import pino from 'pino'
+import { z } from 'zod'
+import { type EffectAnswer, restartBody, stopBody } from '../domain/platform.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
-import { labApi } from './api.ts'
-import { conditionsIn, watchedOnce } from './conditions.ts'
-import { openJournal, whatBecameOf } from './effects.ts'
+import { conditionsIn, converge, listToClear, watchedOnce, wouldConverge } from './conditions.ts'
+import { devicesOf, enrolNode } from './devices.ts'
+import {
+  type EffectRecord,
+  healAll,
+  healOne,
+  type Journal,
+  type Outcome,
+  openJournal,
+  whatBecameOf,
+} from './effects.ts'
+import { breakIt } from './faults.ts'
 import { labSettings, startLab } from './lab.ts'
-import { lookAt } from './look.ts'
+import { inventoryOf, lookAt } from './look.ts'
+import { describeMissing, missingServers, type Receiver, startMonitoring } from './monitoring.ts'
+import { judge, scenarioName } from './oracle.ts'
 import { postTo, startProber } from './prober.ts'
+import { faultName, type Lab, WrongTarget } from './state.ts'
+import { migrateVm, restartVm, startVm, stopVm } from './vm.ts'
+
+const startBody = z.strictObject({ host: z.string() })
+const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
+const convergeBody = z.strictObject({})
+export const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
+const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
+/** Without a fault all of them. */
+const healQuery = z.object({ fault: faultName.optional(), target: z.string().min(1).optional() })
+const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
+const idempotencyKey = z.string().min(1).max(512)
+
+export type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string; receiver: Receiver }
+
+/** The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge the end. */
+function labApi(options: LabApi): Hono {
+  const { lab } = options
+  const app = new Hono()
+  app.use(bodyLimit({ maxSize: 64 * 1024, onError: (c) => problem(c, 413, 'the body is larger than 64 KiB') }))
+  app.onError((error, c) => problem(c, 500, error.message))
+  app.notFound((c) => problem(c, 404, `there is no ${c.req.method} ${c.req.path}`))
+
+  app.get('/livez', (c) => c.text('ok\n'))
+  app.get('/readyz', async (c) => {
+    const { nodes, hosts } = await lookAt(lab)
+    const missing = [
+      ...nodes.filter(({ answers }) => !answers).map(({ plan }) => plan.id),
+      ...hosts.filter(({ state }) => state === 'dead').map(({ id }) => id),
+    ]
+    return missing.length === 0 ? c.text('ok\n') : problem(c, 503, `not answering: ${missing.join(', ')}`)
+  })
+
+  addPlatformRoutes(app, options)
+  addControlRoutes(app, options)
+  return app
+}
+
+/** What Nightshift uses: inventory, effects, converges, starts and migrations. */
+function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): void {
+  app.use('/v1/*', bearer(platformToken))
+  app.get('/v1/inventory', async (c) => c.json(inventoryOf(lab, await lookAt(lab))))
+  app.get('/v1/effects/:key', (c) => {
+    const record = journal.get(c.req.param('key'))
+    return record ? c.json(answerOf(record)) : problem(c, 404, 'this key was never accepted')
+  })
+  app.get('/v1/shards/:id/converge', async (c) => {
+    const id = c.req.param('id')
+    if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
+    if (c.req.query('dry_run') !== 'true') return problem(c, 400, 'a GET only tells what would change: dry_run=true')
+    const [nodes, toClear] = await Promise.all([wouldConverge(lab, id), listToClear(lab, id)])
+    return c.json({ nodes, ...(toClear && { attachments: [toClear] }) })
+  })
+  app.post('/v1/shards/:id/converge', async (c) => {
+    const id = c.req.param('id')
+    if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
+    const body = await bodyOf(c, convergeBody)
+    if (body instanceof Response) return body
+    return write(c, journal, id, body, async () => {
+      const changed = await converge(lab, id)
+      return done(changed.join('; ') || 'nothing to change', { changed })
+    })
+  })
+  app.post('/v1/vms/:id/start', async (c) => {
+    const vm = c.req.param('id')
+    const body = await bodyOf(c, startBody)
+    if (body instanceof Response) return body
+    return (
+      unknown(c, lab, vm, [body.host]) ??
+      write(c, journal, vm, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
+    )
+  })
+  app.post('/v1/vms/:id/stop', async (c) => {
+    const vm = c.req.param('id')
+    const body = await bodyOf(c, stopBody)
+    if (body instanceof Response) return body
+    return (
+      unknown(c, lab, vm, [body.host]) ??
+      write(c, journal, vm, body, async () => done(await stopVm(lab, vm, body.host), { vm, ...body }))
+    )
+  })
+  app.post('/v1/vms/:id/restart', async (c) => {
+    const vm = c.req.param('id')
+    const body = await bodyOf(c, restartBody)
+    if (body instanceof Response) return body
+    return (
+      unknown(c, lab, vm, [body.host]) ??
+      write(c, journal, vm, body, async () => done(await restartVm(lab, vm, body.host), { vm, ...body }))
+    )
+  })
+  app.post('/v1/vms/:id/migrate', async (c) => {
+    const vm = c.req.param('id')
+    const body = await bodyOf(c, migrateBody)
+    if (body instanceof Response) return body
+    const { from, to } = body
+    return (
+      unknown(c, lab, vm, [from, to]) ??
+      write(c, journal, vm, body, async () => done(await migrateVm(lab, vm, from, to), { vm, from, to }))
+    )
+  })
+}
+
+/** For those who break the lab and judge the end. */
+function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: LabApi): void {
+  app.use('/control/*', bearer(controlToken))
+  app.get('/control/effects', (c) => c.json({ items: journal.all() }))
+  app.get('/control/faults', (c) => c.json({ items: lab.faults }))
+  app.post('/control/faults', async (c) => {
+    const body = await bodyOf(c, faultBody)
+    if (body instanceof Response) return body
+    try {
+      return c.json(await breakIt(lab, body.fault, body.target), 201)
+    } catch (error) {
+      if (error instanceof WrongTarget) return problem(c, 422, error.message)
+      throw error
+    }
+  })
+  app.delete('/control/faults', async (c) => {
+    const query = healQuery.safeParse(c.req.query())
+    if (!query.success) return problem(c, 400, z.prettifyError(query.error))
+    const { fault, target } = query.data
+    return c.json({ healed: fault ? await healOne(lab, fault, target ?? null) : await healAll(lab) })
+  })
+  app.post('/control/monitoring', async (c) => {
+    const missing = missingServers()
+    if (missing.length > 0) return problem(c, 422, describeMissing(missing))
+    lab.monitoring ??= await startMonitoring(lab, receiver)
+    return c.json(lab.monitoring, 201)
+  })
+  app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
+  app.post('/control/devices/:id', async (c) => {
+    const id = c.req.param('id')
+    if (!lab.topology.nodes.some((each) => each.id === id)) return problem(c, 404, `there is no node ${id}`)
+    const body = await bodyOf(c, enrolBody)
+    if (body instanceof Response) return body
+    return c.json(await enrolNode(lab, id, body.apiUrl, body.token), 201)
+  })
+  app.get('/control/oracle', async (c) => {
+    const query = oracleQuery.safeParse(c.req.query())
+    if (!query.success) return problem(c, 400, z.prettifyError(query.error))
+    return c.json(await judge(lab, query.data.scenario, query.data.target ?? null))
+  })
+}
+
+/** Does a write once per key. The answer tells what became of it, also when that is `failed`. */
+async function write(
+  c: Context,
+  journal: Journal,
+  about: string,
+  body: object,
+  run: () => Promise<Outcome>,
+): Promise<Response> {
+  const key = idempotencyKey.safeParse(c.req.header('idempotency-key'))
+  if (!key.success) return problem(c, 400, 'a write needs an Idempotency-Key of at most 512 characters')
+  const record = await journal.once(key.data, about, `${c.req.method} ${c.req.path} ${JSON.stringify(body)}`, run)
+  if (!record) return problem(c, 422, 'this Idempotency-Key was used for another request')
+  return c.json(answerOf(record), record.status === 'running' ? 202 : 200)
+}
+
+function unknown(c: Context, lab: Lab, vm: string, hosts: string[]): Response | null {
+  if (!lab.topology.vms.some(({ id }) => id === vm)) return problem(c, 404, `there is no VM ${vm}`)
+  const missing = hosts.find((host) => !lab.topology.hosts.some(({ id }) => id === host))
+  return missing ? problem(c, 422, `there is no host ${missing}`) : null
+}
+
+function done(detail: string, result: Record<string, unknown>): Outcome {
+  return { status: 'done', detail, result }
+}
+
+function answerOf({ key, status, detail, result }: EffectRecord): EffectAnswer {
+  return { key, status, detail, result }
+}
+
+async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response> {
+  let json: unknown
+  try {
+    json = JSON.parse((await c.req.text()) || '{}')
+  } catch {
+    return problem(c, 400, 'the body is not JSON')
+  }
+  const parsed = schema.safeParse(json)
+  return parsed.success ? parsed.data : problem(c, 400, z.prettifyError(parsed.error))
+}
+
+function bearer(token: string): MiddlewareHandler {
+  const expected = digest(`Bearer ${token}`)
+  return async (c, next) => {
+    // Digests have one length, which is what a comparison in constant time needs.
+    if (timingSafeEqual(digest(c.req.header('authorization') ?? ''), expected)) return next()
+    c.header('www-authenticate', 'Bearer')
+    return problem(c, 401, 'this path needs its bearer token')
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+const titles = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  404: 'Not Found',
+  413: 'Content Too Large',
+  422: 'Unprocessable Content',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+} as const
+
+function problem(c: Context, status: keyof typeof titles, detail: string): Response {
+  return c.body(JSON.stringify({ type: 'about:blank', title: titles[status], status, detail }), status, {
+    'content-type': 'application/problem+json',
+  })
+}
 
 /** The controller: starts the lab, serves it on loopback, and takes everything down with it. */
 const settings = labSettings(process.env)

@@ -1,4 +1,4 @@
-import { withoutNoise } from '../domain/result-noise.ts'
+import { withoutNoise } from '../domain/envelope.ts'
 
 /** What was shown of the things of an attempt: each whole once, later only what changed. Filled in the order of the transcript. */
 export type Shown = Map<string, { where: string; fields: Fields }>

@@ -2,7 +2,7 @@ import type { VerificationOutcome } from '../domain/envelope.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
-import { type ResourceRef, resourceKey } from '../domain/resource.ts'
+import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { emptyResolved, type ResolvedNames, remember, shift } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }

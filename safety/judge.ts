@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
-import type { ResourceRef } from '../domain/resource.ts'
+import type { ResourceRef } from '../domain/registry.ts'
 import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
 import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'

@@ -1,5 +1,4 @@
-import { mark, type Rule } from './redact-rules.ts'
-import { isNoSecret, type SecretKind } from './secret-names.ts'
+import { isNoSecret, mark, type Rule, type SecretKind } from './redact-rules.ts'
 
 /**
  * Secrets that stand in a file of a known form and have no name beside them: the form says which word it is. Each pattern

@@ -1,6 +1,5 @@
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
-import { mark, type Rule } from './redact-rules.ts'
-import type { SecretKind } from './secret-names.ts'
+import { mark, type Rule, type SecretKind } from './redact-rules.ts'
 
 /**
  * Tokens that say by their beginning whose they are, as their makers document them, with less demanded of their length than a scanner of

@@ -1,4 +1,4 @@
-import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/resource.ts'
+import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Discovered } from '../domain/tool.ts'
 
 /**

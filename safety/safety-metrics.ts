@@ -1,6 +1,6 @@
 import type { IncidentEvent } from '../domain/event.ts'
 import { allowances, refusalOf, refusals } from '../domain/refusal.ts'
-import { resourceKind } from '../domain/resource.ts'
+import { resourceKind } from '../domain/registry.ts'
 
 /** Names as they stand on `/metrics`, without the product's prefix. */
 export const safetyCounters = {

@@ -1,5 +1,5 @@
 import { actionByKeys, keyReader } from '../domain/approval.ts'
-import { resourceKey } from '../domain/resource.ts'
+import { resourceKey } from '../domain/registry.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { impactFacts } from './command/impact.ts'
 import type { OpenWrite } from './fold.ts'

@@ -3,7 +3,7 @@ import { formatDown, formatList, formatMinute } from '../domain/format.ts'
 import { formatAlsoAsked, formatProof, listDecisions, parseRehearsal } from '../domain/format-approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { planOfDryRun } from '../domain/placement.ts'
-import { resourceKey } from '../domain/resource.ts'
+import { resourceKey } from '../domain/registry.ts'
 import { actions, context, header, linkButton, type SlackMessage, section, slackMessage } from './notification.ts'
 import { exactText, type PlainText, plainText, slackLimits } from './text.ts'
 

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { causeOf, findingsOf } from '../db/approvals/find.ts'
-import type { Db, Trx } from '../db/connect.ts'
+import { type Db, systemScope, type Trx } from '../db/connect.ts'
 import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../db/deliveries.ts'
-import { systemScope } from '../db/scope.ts'
 import {
   type LeasedChannel,
   leaseSlackChannel,

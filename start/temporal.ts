@@ -2,12 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, Connection } from '@temporalio/client'
-import {
-  connectionOptions,
-  onceNamespaceIsKnown,
-  orTrouble,
-  type TemporalSettings,
-} from '../clients/temporal/trouble.ts'
+import { connectionOptions, onceNamespaceIsKnown, orTrouble, type TemporalSettings } from '../clients/temporal.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
 import {
   ensureSearchAttributes,

@@ -150,3 +150,6 @@ function ensureKey(file: string): string {
   }
   return file
 }
+
+// `npm run build:web`, and the image.
+if (import.meta.main) await buildWeb(rootDir, 'inherit')

@@ -22,7 +22,7 @@ const folders = readdirSync('.', { withFileTypes: true })
   .filter((name) => !['node_modules', 'config'].includes(name))
   .filter((name) => readdirSync(name, { recursive: true, encoding: 'utf8' }).some((file) => /\.tsx?$/.test(file)))
 
-/** As a reader of the table needs it: `mesh (not agent/**), and safety/cleanse.ts`. */
+/** As a reader of the table needs it: `mesh (not agent/**), and safety/redact.ts`. */
 function describeImports({ mayImport, except = [], also = [] }: Layer): string {
   const named = mayImport.map((folder) => {
     const not = except.filter((path) => path.startsWith(`${folder}/`)).map((path) => path.slice(folder.length + 1))

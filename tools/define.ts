@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Proof } from '../domain/envelope.ts'
 import { health, linkStatus, reachability } from '../domain/platform.ts'
-import type { ResourceKind, ResourceRef } from '../domain/resource.ts'
+import type { ResourceKind, ResourceRef } from '../domain/registry.ts'
 import { describeItems, inBrackets, toList, toText } from '../domain/say.ts'
 import type { Discovered, Tool } from '../domain/tool.ts'
 

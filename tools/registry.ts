@@ -6,7 +6,7 @@ import { type Offering, specOfTool } from '../mesh/registry.ts'
 import { kindsOfTool, sourceTools as servedTools, toolsOfKinds } from '../sources/kinds.ts'
 import { activeAlerts, canReach, currentVmHost, defineTool, liveLink, nodeHealth } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
-import { getHost, listHosts, recentChanges } from './hosts.ts'
+import { getHost, listHosts, recentChanges, vmRestart, vmStart, vmStop } from './hosts.ts'
 import {
   addIncidentEvent,
   escalateIncident,
@@ -19,7 +19,6 @@ import { runJob } from './jobs.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { readResult, sourceTools } from './sources.ts'
-import { vmRestart, vmStart, vmStop } from './vms.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
 export const moreTools = defineTool({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { executable } from '../domain/device.ts'
 import { formatCount } from '../domain/format.ts'
-import { inventoryKind } from '../domain/resource.ts'
+import { inventoryKind } from '../domain/registry.ts'
 import { describePrinted } from '../domain/say.ts'
 import { type Source, sourceReading } from '../domain/source.ts'
 import type { Preparation, Tool, ToolContext } from '../domain/tool.ts'

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useDeferredValue, useEffect, useId, useRef, useState } from 'react'
 import { truncate } from '../domain/format.ts'
-import type { SearchAnswer } from '../domain/home.ts'
+import type { SearchAnswer } from '../domain/incident-detail.ts'
 import { idIn, pathOfId } from '../domain/step-key.ts'
 import { ask } from './api.ts'
 import { useSettings } from './config/query.ts'

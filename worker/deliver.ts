@@ -10,7 +10,7 @@ import {
   leaseDeliveries,
   maximumAttempts,
 } from '../db/deliveries.ts'
-import { forgetDevice, noteSent, pushKeys, pushPrefix, subscriptionById } from '../db/push.ts'
+import { forgetDevice, noteSent, pushKeys, pushPrefix, subscriptionById } from '../db/destinations.ts'
 import { readSettings } from '../db/settings.ts'
 import {
   type DeliveryOutcome,

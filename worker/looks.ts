@@ -6,7 +6,7 @@ import type { Db } from '../db/connect.ts'
 import { incidentState } from '../db/incidents.ts'
 import { leaseLooks, recordLook, type WantedLook } from '../db/overdue.ts'
 import type { EventMetadata } from '../domain/event.ts'
-import { differenceOf, type ResourceRef, type ResourceState, resourceKey, resourceState } from '../domain/resource.ts'
+import { differenceOf, type ResourceRef, type ResourceState, resourceKey, resourceState } from '../domain/registry.ts'
 import type { CorePort } from '../domain/tool.ts'
 
 type LookDeps = { db: Db; core: CorePort; log: Logger }

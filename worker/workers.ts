@@ -4,11 +4,10 @@ import { Hono } from 'hono'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { actActivities } from '../activities/act.ts'
+import { sanitizeFailures } from '../activities/activity.ts'
 import { approvalActivities } from '../activities/approvals.ts'
 import { contextActivities } from '../activities/context.ts'
-import { sanitizeFailures } from '../activities/failure.ts'
-import type { RoutedModel } from '../activities/model-routes.ts'
-import { servedModels } from '../activities/model-server.ts'
+import { type RoutedModel, servedModels } from '../activities/model-server.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
 import { thinkActivities } from '../activities/think.ts'
 import type { Env } from '../api/deps.ts'
@@ -16,12 +15,7 @@ import { sharedMetrics } from '../api/http/metrics.ts'
 import { answerProblem, declaredMethods, toProblem } from '../api/http/middleware.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { baseUrlOf, createModelClient, serverName } from '../clients/model.ts'
-import {
-  connectionOptions,
-  onceNamespaceIsKnown,
-  orTrouble,
-  type TemporalSettings,
-} from '../clients/temporal/trouble.ts'
+import { connectionOptions, onceNamespaceIsKnown, orTrouble, type TemporalSettings } from '../clients/temporal.ts'
 import { type Config, type DeclaredModel, givenDefaults, modelsOf, temporalSettings } from '../config.ts'
 import { recordAudit } from '../db/audit.ts'
 import type { Db } from '../db/connect.ts'

@@ -9,7 +9,7 @@ import { proof } from '../../domain/envelope.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capability, type MeshErrorCode } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/operator.ts'
-import { resourceRef } from '../../domain/resource.ts'
+import { resourceRef } from '../../domain/registry.ts'
 import { risks } from '../../domain/tool.ts'
 import {
   askDevice,

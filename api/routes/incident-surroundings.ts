@@ -11,7 +11,7 @@ import { type PersonAction, personAction, surroundings } from '../../domain/inci
 import { type Permission, type Principal, permissionsOf } from '../../domain/operator.ts'
 import { lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
-import { findRule, readLogsOf } from '../../sources/read.ts'
+import { findRule, readLogsOf } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { briefExample, incidentExample, incidentId } from './examples.ts'

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import type { Scope } from '../../db/connect.ts'
 import { deliveriesOf } from '../../db/deliveries.ts'
 import { lastEventsOf, verifyChain } from '../../db/events.ts'
 import { waitOf } from '../../db/heartbeats.ts'
@@ -6,8 +7,7 @@ import { openByHand } from '../../db/idempotency.ts'
 import { incidentById, listIncidents } from '../../db/incidents.ts'
 import { queuePlaceOf } from '../../db/metrics.ts'
 import { thinkingOf } from '../../db/model-servers.ts'
-import type { Scope } from '../../db/scope.ts'
-import { costOfIncident } from '../../db/spend.ts'
+import { costOfIncident } from '../../db/usage.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
@@ -19,7 +19,7 @@ import {
   severity,
 } from '../../domain/incident.ts'
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
-import { resourceRef } from '../../domain/resource.ts'
+import { resourceRef } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { moment, page, pageOf, pageQuery, wordsOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

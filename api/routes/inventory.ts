@@ -3,11 +3,22 @@ import { recordAudit } from '../../db/audit.ts'
 import { ImportFaultsError, importSiteFile, knownKeys, readSiteFile } from '../../db/inventory.ts'
 import { listResources, showResource, surroundingsOf } from '../../db/registry-view.ts'
 import { HasDeviceError } from '../../db/site.ts'
-import { findSiteFaults, type SiteFault } from '../../domain/inventory-faults.ts'
 import { idPattern } from '../../domain/kinds.ts'
-import { listedResource, parseResourceKey, type ShownResource, shownResource } from '../../domain/registry.ts'
-import { inventoryKind } from '../../domain/resource.ts'
-import { type SiteChange, type SiteFile, siteChange, siteFile } from '../../domain/site.ts'
+import {
+  inventoryKind,
+  listedResource,
+  parseResourceKey,
+  type ShownResource,
+  shownResource,
+} from '../../domain/registry.ts'
+import {
+  findSiteFaults,
+  type SiteChange,
+  type SiteFault,
+  type SiteFile,
+  siteChange,
+  siteFile,
+} from '../../domain/site.ts'
 import { listJobs } from '../../effects/jobs/jobs.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/body.ts'

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Scope } from '../../db/scope.ts'
+import type { Scope } from '../../db/connect.ts'
 import { hosts, links } from '../../db/site.ts'
 import {
   type LinkState,

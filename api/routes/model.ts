@@ -1,6 +1,6 @@
+import type { Scope } from '../../db/connect.ts'
 import { declaredModels, lastProfile } from '../../db/model-servers.ts'
 import { keepPassport, passportOf } from '../../db/passports.ts'
-import type { Scope } from '../../db/scope.ts'
 import { storedSettings } from '../../db/settings.ts'
 import { shapeInWords } from '../../domain/chat.ts'
 import { type StoredPassport, sentPassport, storedPassport, warnOfModel } from '../../domain/passport.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { generatePushKeys, isPushKey } from '../../clients/push.ts'
 import { recordAudit } from '../../db/audit.ts'
-import { ownDevices, pushKeys, subscribe, unsubscribe } from '../../db/push.ts'
+import { ownDevices, pushKeys, subscribe, unsubscribe } from '../../db/destinations.ts'
 import { isPushService, newSubscription, type PushDevice, pushDevice } from '../../domain/push.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
+import type { Scope } from '../../db/connect.ts'
 import { findResources } from '../../db/inventory.ts'
 import { activeAlerts } from '../../db/registry-view.ts'
-import type { Scope } from '../../db/scope.ts'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
 import type { Health } from '../../domain/platform.ts'
 import {
@@ -10,7 +10,7 @@ import {
   type ResourceState,
   resourceKind,
   resourceState,
-} from '../../domain/resource.ts'
+} from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

@@ -16,7 +16,7 @@ import {
   webhookTest,
 } from '../../domain/setting-row.ts'
 import { deliver } from '../../notify/deliver.ts'
-import { cleanse } from '../../safety/cleanse.ts'
+import { cleanse } from '../../safety/redact.ts'
 import type { ApiDeps } from '../deps.ts'
 import { limitWebhookTests } from '../http/authenticate.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/body.ts'

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Scope } from '../../db/scope.ts'
+import type { Scope } from '../../db/connect.ts'
 import { nodesOfShard, shardById, shards, tenantById } from '../../db/site.ts'
 import { attachmentFields } from '../../domain/attachment.ts'
 import { actionDigest } from '../../domain/digest.ts'

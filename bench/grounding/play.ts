@@ -24,7 +24,7 @@ import { startPostgres } from '../../start/postgres.ts'
 import { temporaryDirectory } from '../../test/support/directory.ts'
 import { type ChatRequest, type Line, type Said, scriptedModel } from '../../test/support/scripted-model.ts'
 import { type Ports, runLoop } from '../../workflows/loop.ts'
-import { startApi } from '../api-process.ts'
+import { startApi } from '../stage.ts'
 import type { Reading } from './cases.ts'
 
 /**

@@ -10,7 +10,7 @@ import {
 } from '../../domain/format-approval.ts'
 import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
-import { resourceKey } from '../../domain/resource.ts'
+import { resourceKey } from '../../domain/registry.ts'
 import type { ApiApproval } from '../api.ts'
 import { formatMoment, formatSteps, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'

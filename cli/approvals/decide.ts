@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import type { TemporalSettings } from '../../clients/temporal/trouble.ts'
+import type { TemporalSettings } from '../../clients/temporal.ts'
 import { type Decision, denialCategory } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import type { Run } from '../../start/run-file.ts'

@@ -20,7 +20,6 @@ import {
   printNote,
   wrap,
 } from '../ui/terminal.ts'
-import { formatBrief, readBrief } from './brief.ts'
 import { addCancelCommand, addEscalateCommand, addExpectCommand, addResolveCommand } from './close.ts'
 import {
   addInvestigateCommand,
@@ -30,7 +29,7 @@ import {
   formatEscalation,
   formatIncident,
 } from './follow.ts'
-import { addExportCommand, addPostmortemCommand } from './postmortem.ts'
+import { addExportCommand, addPostmortemCommand, formatBrief, readBrief } from './postmortem.ts'
 import { formatFullTimeline, formatTimeline } from './timeline.ts'
 
 export function addIncidentsCommand(program: Command): void {

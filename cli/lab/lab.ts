@@ -15,11 +15,11 @@ import {
   listEventsAfter,
 } from '../api.ts'
 import { readLocalRun } from '../connection.ts'
-import { type Audience, askOracle, createAudience, type World } from '../demo/play.ts'
 import { describeEnding } from '../incidents/follow.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { alertTypes, checkEnding, faultGuide, type ScenarioName, scenarioNames } from './endings.ts'
+import { type Audience, askOracle, createAudience, type World } from './play.ts'
 import { getScript, type Script, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */

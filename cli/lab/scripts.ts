@@ -5,8 +5,8 @@ import type { Scenario } from '../../lab/oracle.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type ApiClient, type ApiIncident, CommandFailed, readIncident } from '../api.ts'
 import { getStoredSetting, toSettingPath } from '../config/transfer.ts'
-import { type Audience, breakAndFind, follow, type World } from '../demo/play.ts'
 import type { ScenarioName } from './endings.ts'
+import { type Audience, breakAndFind, follow, type World } from './play.ts'
 
 /** How to play a scenario: what is broken, and what a person does meanwhile. */
 export type Script = {

@@ -1,9 +1,8 @@
 import { createParser } from 'eventsource-parser'
 import { z } from 'zod'
 import type { Writing } from '../../domain/chat.ts'
-import { errorInBody } from './answer.ts'
+import { errorInBody, ModelError, RefusedRequest } from './answer.ts'
 import { readRefusal } from './refusal.ts'
-import { ModelError, RefusedRequest } from './refused-request.ts'
 
 /** A streamed answer, put together from its pieces to the body that the same server sends whole. */
 

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { HttpError } from '../http.ts'
 import { PlatformError } from '../platform.ts'
 import type { ProxmoxApi } from './api.ts'
+import type { GuestFacts } from './client.ts'
 import type { Cluster, Guest, Storage } from './cluster.ts'
-import type { GuestFacts } from './inventory.ts'
 
 /** A node's name: a host name without dots. */
 export const nodeName = z

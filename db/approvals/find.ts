@@ -3,11 +3,10 @@ import type { Approval, ApprovalStatus, Decision, DenialCategory, Evidence } fro
 import type { Attachment } from '../../domain/attachment.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { foldHypotheses, formatCause } from '../../domain/hypothesis.ts'
-import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
+import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { type Db, now, type Trx } from '../connect.ts'
+import { type Db, now, type Scope, type Trx } from '../connect.ts'
 import { eventsOf } from '../events.ts'
-import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { countVotes } from './settle.ts'
 

@@ -11,9 +11,9 @@ import {
   wasNotSent,
 } from '../../mesh/client.ts'
 import { argsDigest, issueGrant, issueRequest, type MeshKeys } from '../../mesh/sign.ts'
-import { cleanse } from '../../safety/cleanse.ts'
-import { isGoodExit } from '../../safety/command/exit-code.ts'
 import { judgeField } from '../../safety/command/judge.ts'
+import { isGoodExit } from '../../safety/command/unwrap.ts'
+import { cleanse } from '../../safety/redact.ts'
 import { type EffectDeps, EffectRefused, type RefusalKind } from '../effect.ts'
 import { type Executor, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
 

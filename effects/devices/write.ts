@@ -8,11 +8,10 @@ import type { Observation } from '../../domain/tool.ts'
 import { toDeviceCall } from '../../mesh/registry.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { runEffect } from '../run-effect.ts'
-import { findPromise } from './approval-need.ts'
 import { isReadOnly, whyEndedBadly } from './ask-device.ts'
 import { type Executor, type MappedCall, readInput, requireExecutor } from './executor.ts'
 import { performWrite } from './perform.ts'
-import { readIfAllowed, requireSameState } from './prepare.ts'
+import { findPromise, readIfAllowed, requireSameState } from './prepare.ts'
 
 type WriteRequest = {
   executor: Executor

@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/jobs/remote.ts'
-import { createAwxJobs, createHttpJobs, createRundeckJobs } from '../../clients/jobs/systems.ts'
+import {
+  createAwxJobs,
+  createHttpJobs,
+  createRundeckJobs,
+  followRemote,
+  JobSystemError,
+  type RemoteJobs,
+} from '../../clients/jobs.ts'
 import type { Attachments } from '../../domain/attachment.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'

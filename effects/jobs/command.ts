@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import type { JobOutcome } from '../../domain/job.ts'
-import { cleanse } from '../../safety/cleanse.ts'
+import { cleanse } from '../../safety/redact.ts'
 
 type Command = {
   argv: readonly string[]

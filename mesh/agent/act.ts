@@ -1,9 +1,8 @@
 import type { CapabilityAnswer, CapabilityRequest, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { startTicksOf } from './agent-processes.ts'
 import type { World } from './agent-state.ts'
-import { type CapabilityContext, failed, type Outcome } from './capability.ts'
+import { type CapabilityContext, CapabilityError, failed, type Outcome } from './capability.ts'
 import { grantEndMs, type Ruling } from './guard.ts'
-import { CapabilityError } from './operation.ts'
 import { type Preconditions, whyUnmet as whyUnmetNow } from './preconditions.ts'
 import { runProgram } from './run.ts'
 

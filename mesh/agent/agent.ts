@@ -1,5 +1,13 @@
-import { capabilities, type JournalPage, type MeshHealth } from '../../domain/mesh.ts'
-import { refusalOf } from './act.ts'
+import {
+  type CapabilityAnswer,
+  type CapabilityRequest,
+  capabilities,
+  type JournalPage,
+  type MeshErrorCode,
+  type MeshHealth,
+} from '../../domain/mesh.ts'
+import { argsDigest } from '../sign.ts'
+import { act, answerOf, refusalOf } from './act.ts'
 import {
   type AgentState,
   currentManifest,
@@ -13,10 +21,173 @@ import {
   verificationContext,
   type World,
 } from './agent-state.ts'
-import { call, interrupted, storedAnswer } from './calls.ts'
-import { entriesAfter } from './chain.ts'
-import type { Operation } from './operation.ts'
-import { noRequestId, requestIdIn, verifyCancel, verifyRead } from './verify-request.ts'
+import { type Operation, operation } from './capability.ts'
+import { entriesAfter, type KeyRecord } from './chain.ts'
+import { loadParsers, type Ruling, rule } from './guard.ts'
+import type { Journal } from './journal.ts'
+import type { TrustedManifest } from './manifest.ts'
+import { noRequestId, requestIdIn, verifyCall, verifyCancel, verifyRead } from './verify-request.ts'
+
+/**
+ * Verifies, judges and does what a request asks, at most once per idempotency key. Never throws.
+ */
+async function call(agent: AgentState, body: Uint8Array): Promise<Reply> {
+  const trusted = currentManifest(agent)
+  if (!trusted) return unavailable(agent, requestIdIn(body))
+  const verified = verifyCall(body, verificationContext(agent, trusted))
+  if (!verified.ok) return reject(verified, requestIdIn(body), trusted.manifest.device)
+  const { request } = verified
+  // Before anything is awaited: two copies of one request must not both be verified.
+  rememberNonce(agent, request)
+  try {
+    await loadParsers(request.args)
+    return await perform(agent, request, trusted)
+  } catch (error) {
+    const message = `The agent failed: ${error instanceof Error ? error.message : String(error)}`
+    return refuse(agent, request, { code: 'failed', message })
+  }
+}
+
+function perform(agent: AgentState, request: CapabilityRequest, trusted: TrustedManifest): Reply | Promise<Reply> {
+  const { journal } = agent.world
+  const digest = digestOf(request)
+  const running = agent.runningByKey.get(request.idempotency_key)
+  const known = journal.index.ofKey(request.idempotency_key)
+  const before = running?.digest ?? known?.digest
+  if (before !== undefined && before !== digest)
+    return refuse(agent, request, { code: 'idempotency_key_reused', message: 'This key was used for something else.' })
+  if (running) return join(request, running)
+  if (known?.state === 'done') return repeat(agent, request, known)
+  if (known && known.effect === 'write') return refuse(agent, request, { code: 'indeterminate', message: interrupted })
+
+  const ruling = ruleOn(agent, request, trusted)
+  if (!ruling.ok) return refuse(agent, request, ruling)
+  const obstacle = obstacleTo(agent, request, ruling.effect, trusted)
+  if (obstacle) return refuse(agent, request, obstacle)
+  return join(request, begin(agent, request, { ruling, digest, trusted }))
+}
+
+function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys }: TrustedManifest): Ruling {
+  const { confinement, hidden, journal, nowMs } = agent.world
+  return rule(request, {
+    manifest,
+    keys,
+    available: agent.capabilities.available,
+    unavailable: agent.capabilities.unavailable,
+    sandbox: confinement.sandbox,
+    hidden,
+    nowMs: nowMs(),
+    isUsedGrant: journal.index.isUsedGrant,
+  })
+}
+
+type Obstacle = { code: MeshErrorCode; message: string }
+
+/** Why what may be done is not begun now; null when it can be. */
+function obstacleTo(
+  { world, running, runningByKey }: AgentState,
+  request: CapabilityRequest,
+  effect: 'read' | 'write',
+  { manifest }: TrustedManifest,
+): Obstacle | null {
+  const lost = world.journal.lost()
+  if (lost !== null && effect === 'write') {
+    const message = `The journal was lost (${lost}): nobody can tell what was done already.`
+    return { code: 'indeterminate', message }
+  }
+  if (running.has(request.request_id)) return { code: 'malformed', message: 'This request id runs under another key.' }
+  if (runningByKey.size >= manifest.limits.concurrent)
+    return { code: 'busy', message: `There are ${runningByKey.size} running already.` }
+  return null
+}
+
+type Permitted = { ruling: Ruling & { ok: true }; digest: string; trusted: TrustedManifest }
+
+/** Starts the operation and keeps it under its id and key until it has its answer. */
+function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, trusted }: Permitted): Operation {
+  const { running, runningByKey, world } = agent
+  const stopper = new AbortController()
+  const begun = operation({
+    requestId: request.request_id,
+    key: request.idempotency_key,
+    digest,
+    meanwhile: runningAnswer(request, ruling.approval, ruling.command),
+    cancel: () => stopper.abort(new DOMException('cancelled', 'AbortError')),
+  })
+  running.set(begun.requestId, begun)
+  runningByKey.set(begun.key, begun)
+  const { manifest } = trusted
+  void act({ request, ruling, digest, stopper, emit: begun.emit, world, manifest }).then((answer) => {
+    if (answer.approval_status === 'required') agent.recentRefusals.keep(answer)
+    running.delete(begun.requestId)
+    runningByKey.delete(begun.key)
+    begun.finish(answer)
+  })
+  return begun
+}
+
+/**
+ * Also for the same key while it runs: the same answer, without doing it twice. A stream is read
+ * under the id it began with.
+ */
+function join(request: CapabilityRequest, running: Operation): Reply | Promise<Reply> {
+  return request.stream ? { answer: running.meanwhile, code: null } : wait(request, running)
+}
+
+async function wait(request: CapabilityRequest, running: Operation): Promise<Reply> {
+  const answer = await running.answer
+  return { answer: { ...answer, request_id: request.request_id }, code: answer.error?.code ?? null }
+}
+
+function repeat(agent: AgentState, request: CapabilityRequest, known: KeyRecord): Reply {
+  const stored = storedAnswer(agent.world.journal, known)
+  if (!stored)
+    return refuse(agent, request, { code: 'indeterminate', message: 'Its answer is not in the journal any more.' })
+  return { answer: { ...stored, request_id: request.request_id }, code: stored.error?.code ?? null }
+}
+
+/** The answer that the journal holds; null when it is pruned. */
+function storedAnswer(journal: Journal, { answer }: KeyRecord): CapabilityAnswer | null {
+  if (!answer) return null
+  try {
+    return { ...journal.answerAt(answer.place), audit_hash: answer.hash }
+  } catch {
+    return null
+  }
+}
+
+type Refusal = Obstacle & { approval?: 'required' | 'refused'; command?: string | null }
+
+/**
+ * The refusal of a verified request is an entry of the journal as well: a holder of a signing key
+ * has asked for it.
+ */
+function refuse(agent: AgentState, request: CapabilityRequest, refusal: Refusal): Reply {
+  const { code, message, approval = 'refused', command = null } = refusal
+  const { request_id, idempotency_key: key, capability } = request
+  const hash = agent.world.journal.append({ kind: 'refused', request_id, key, capability, command, code })
+  const answer = refusalOf({ request_id, device: request.device }, { code, message }, approval, command, hash)
+  return { answer, code }
+}
+
+function runningAnswer(
+  request: CapabilityRequest,
+  approval: CapabilityAnswer['approval_status'],
+  command: string | null,
+): CapabilityAnswer {
+  const about = { request_id: request.request_id, device: request.device }
+  return answerOf(about, { status: 'running', ok: true, approval_status: approval, cmd_executed: command })
+}
+
+const interrupted = 'The agent ended while it was being done: nobody can tell how far it came.'
+
+/**
+ * What a key stands for: the same request sent again has the same digest, whatever its time, nonce
+ * and grant.
+ */
+function digestOf({ device, capability, args, rehearse }: CapabilityRequest): string {
+  return argsDigest({ device, capability, args, rehearse })
+}
 
 /** The agent behind its HTTP server: bytes in, answers out. One per process. */
 export type Agent = {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { z } from 'zod'
-import { stripText } from '../../safety/strip.ts'
-import { CapabilityError, errnoOf } from './operation.ts'
+import { stripText } from '../../safety/redact.ts'
+import { CapabilityError, errnoOf } from './capability.ts'
 
 /**
  * The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then

@@ -1,8 +1,8 @@
 import type { BigIntStats, Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
-import { stripText } from '../../safety/strip.ts'
+import { stripText } from '../../safety/redact.ts'
+import { CapabilityError, errnoOf } from './capability.ts'
 import { isSecret } from './manifest.ts'
-import { CapabilityError, errnoOf } from './operation.ts'
 import { assertDirectory, entry, type OpenEntry, within } from './walk.ts'
 
 /** Space on disk, everything below included. */

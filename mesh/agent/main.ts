@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { filesOf, type Places } from './enrolment.ts'
 import { type AgentOptions, startAgent } from './start.ts'
 
-const program = fileURLToPath(new URL('./renew-process.ts', import.meta.url))
+const program = fileURLToPath(new URL('./enrolment.ts', import.meta.url))
 
 /**
  * A manifest is renewed in the second half of its days, and the control plane's keys change: a few

@@ -9,8 +9,7 @@ import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
 import { isSigned, readPublicKey } from '../sign.ts'
 import { heldAt, isInside, plainRoot } from '../specs/spec.ts'
-import type { Weight } from './capability.ts'
-import { CapabilityError } from './operation.ts'
+import { CapabilityError, type Weight } from './capability.ts'
 
 export type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>

@@ -3,8 +3,8 @@ import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256 } from '../../domain/digest.ts'
-import { stripText } from '../../safety/strip.ts'
-import { CapabilityError, errnoOf } from './operation.ts'
+import { stripText } from '../../safety/redact.ts'
+import { CapabilityError, errnoOf } from './capability.ts'
 import { type OpenEntry, within } from './walk.ts'
 
 /**

@@ -1,8 +1,7 @@
 import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { RootRead } from '../../safety/command/analysis.ts'
-import type { CapabilityContext, RunOptions, RunResult } from './capability.ts'
-import { CapabilityError } from './operation.ts'
+import { type CapabilityContext, CapabilityError, type RunOptions, type RunResult } from './capability.ts'
 import { find } from './programs.ts'
 
 /**

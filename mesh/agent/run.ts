@@ -2,11 +2,10 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import type { Manifest } from '../../domain/mesh.ts'
 import { readEnvironment } from '../../safety/command/surroundings.ts'
-import { stripText } from '../../safety/strip.ts'
+import { stripText } from '../../safety/redact.ts'
 import { markerName, members, terminate } from './agent-processes.ts'
-import type { RunOptions, RunResult } from './capability.ts'
+import { CapabilityError, type RunOptions, type RunResult } from './capability.ts'
 import type { Confinement } from './confine.ts'
-import { CapabilityError } from './operation.ts'
 import { find, homeOf, search } from './programs.ts'
 
 export type Runner = {

@@ -1,9 +1,8 @@
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
 import { endianness } from 'node:os'
-import { stripText } from '../../safety/strip.ts'
-import type { CapabilityContext, RunResult } from './capability.ts'
-import { CapabilityError } from './operation.ts'
+import { stripText } from '../../safety/redact.ts'
+import { type CapabilityContext, CapabilityError, type RunResult } from './capability.ts'
 import { find, isRoot, whyNotDone } from './programs.ts'
 
 /** How this machine's service manager is spoken to: the words before the verb. `isUsers`: the manager of the agent's own user. */

@@ -1,7 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
+import { CapabilityError, errnoOf } from './capability.ts'
 import type { Place } from './manifest.ts'
-import { CapabilityError, errnoOf } from './operation.ts'
 
 /**
  * Going to a path without following a link. Node has no openat: each directory is held open, and

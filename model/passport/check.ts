@@ -4,9 +4,8 @@ import { mostPoints } from '../../domain/status-words.ts'
 import { withoutThoughts } from '../json.ts'
 import { renderMessages } from '../messages.ts'
 import type { Entry } from '../transcript.ts'
-import { type Answer, type Examine, type Judged, readAnswer } from './judge.ts'
 import { probes } from './probes.ts'
-import type { Probe } from './world.ts'
+import { type Answer, type Examine, type Judged, type Probe, readAnswer } from './world.ts'
 
 type Protocol = 'native' | 'json'
 

@@ -1,16 +1,24 @@
-import { all, inWords, isLook, names, none, part, quotesOf, unsafe, unusable } from './judge.ts'
 import {
+  all,
   contextOf,
   converge,
   found,
+  inWords,
+  isLook,
   lagging,
+  names,
   nodesOf,
   nodesSeen,
+  none,
   type Probe,
+  part,
+  quotesOf,
   refused,
   type Step,
   shardSeen,
   told,
+  unsafe,
+  unusable,
   verified,
 } from './world.ts'
 

@@ -1,7 +1,26 @@
 import { parseAnswer } from '../protocol.ts'
 import { afterDenial, endingWithQuotes, partialPlan, writeThenLook } from './endings.ts'
-import { type Answer, all, inWords, isCall, isLook, type Judged, names, none, part, unsafe, unusable } from './judge.ts'
-import { contextOf, converge, found, lagging, type Probe, refused, shardSeen, told } from './world.ts'
+import {
+  type Answer,
+  all,
+  contextOf,
+  converge,
+  found,
+  inWords,
+  isCall,
+  isLook,
+  type Judged,
+  lagging,
+  names,
+  none,
+  type Probe,
+  part,
+  refused,
+  shardSeen,
+  told,
+  unsafe,
+  unusable,
+} from './world.ts'
 
 /**
  * The twelve probes. Each is one or two turns in a scripted world: what a good answer does, and what costs points. Nothing runs:

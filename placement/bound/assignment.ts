@@ -22,7 +22,7 @@ const graceMs = 400
 
 /** Starts a solver's process. Nothing of our environment goes with it: it needs none, and crashes may print it. */
 export function startEngine(name: EngineName): Engine {
-  const file = fileURLToPath(new URL(`./${name}-process.ts`, import.meta.url))
+  const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
   let child = begin()
   return {
     async solve(model, limitMs, relativeGap = 0) {
@@ -58,7 +58,7 @@ export function startEngine(name: EngineName): Engine {
   }
 
   function begin() {
-    const started = spawn(process.execPath, [...nodeFlags, '--optimize-for-size', file], {
+    const started = spawn(process.execPath, [...nodeFlags, '--optimize-for-size', file, name], {
       env: {},
       stdio: ['pipe', 'pipe', 'ignore'],
     })

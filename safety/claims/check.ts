@@ -1,11 +1,10 @@
 import type { Claim, ClaimQuote } from '../../domain/claim.ts'
-import { absenceProblem, denialProblem, goneProblem } from './absent.ts'
 import { type Action, actionsIn, holdsName, type Name, saysFailed, tellsOf } from './actions.ts'
 import { figuresIn } from './numbers.ts'
 import { foldText, type Place, type Problem, placesOf, problem, said } from './quote.ts'
 import type { Evidence, Part, Write } from './rows.ts'
 import { statesIn } from './states.ts'
-import { misplaced, unnamed, unspoken, unsupported } from './support.ts'
+import { absenceProblem, denialProblem, goneProblem, misplaced, unnamed, unspoken, unsupported } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 
 /** For each claim the first thing that what it cites does not show; null where it shows all. Pure and total. */

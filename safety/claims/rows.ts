@@ -1,5 +1,5 @@
 import type { BodyRef, IncidentEvent } from '../../domain/event.ts'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import type { State } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 

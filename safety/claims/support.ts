@@ -1,10 +1,182 @@
+import type { Claim } from '../../domain/claim.ts'
 import { holdsName, type Name } from './actions.ts'
 import { numbersProblem } from './number-support.ts'
 import { figuresIn, holdsMoment } from './numbers.ts'
-import { type Place, type Problem, problem, said } from './quote.ts'
-import type { Evidence } from './rows.ts'
+import { foldText, type Place, type Problem, problem, said } from './quote.ts'
+import { type Evidence, isInTemplates, type Part } from './rows.ts'
 import { statesIn, statesProblem } from './states.ts'
 import type { Clause } from './text.ts'
+
+const denies =
+  /\b(?:no|not|none|nothing|never|without|absent|missing|lacks?|lacked|gone|empty|free of|clean|zero|any ?more|neither|nobody|cannot|does not|n't)\b|n't\b/
+/** Programs that answer with what matches, and programs that show an end of something. */
+const filters = /^(?:e?grep|fgrep|rg|zgrep|pgrep|pidof|awk|jq|find|locate|which)$/
+const pieces = /^(?:tail|head|sed|dd|cut)$/
+
+/** Why these rows do not show that something is absent; null when each of them does. */
+export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidence: Evidence): Problem | null {
+  if (!denies.test(claim.text.toLowerCase()))
+    return problem('NOT_ABSENT', 'the text does not say that something is absent')
+  for (const { seq, text } of claim.quotes) {
+    const part = evidence.parts.find((each) => each.seqs.includes(seq) && each.source === 'read')
+    if (!part) return problem('NO_READ', `row ${seq} is no read`)
+    const wrong = absentProblem(part, text, claim.text)
+    if (wrong) return wrong
+    if (mustBeFresh(claim.text) && part.seq < evidence.lastWrite) {
+      return problem('READ_BEFORE_WRITE', `row ${seq} was read before the last write`)
+    }
+  }
+  for (const name of clauses.flatMap(({ groups }) => groups.flat())) {
+    const isAbout = claim.quotes.some(({ seq, text }) =>
+      evidence.parts.some((part) => part.seqs.includes(seq) && holdsName(`${part.head} ${foldText(text)}`, name.text)),
+    )
+    if (!isAbout) return problem('OTHER_RESOURCE', `nothing cited is about ${said(name.text)}`)
+  }
+  return null
+}
+
+/** Does a row show that a text is not there? It was asked for, answered whole and without an error, and does not hold it. */
+export function absentProblem(part: Part, text: string, claimed: string): Problem | null {
+  const wanted = foldText(text)
+  if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
+  if (isFailed(part.data)) return problem('NOT_ASKED', `row ${part.seq} answered with an error`)
+  if (wanted === '') {
+    return isEmpty(part.data) ? null : problem('STILL_THERE', `the answer of row ${part.seq} is not empty`)
+  }
+  if (!isSaid(wanted, claimed)) return problem('NOT_ABSENT', `the text does not speak of ${said(text)}`)
+  if (/^(?:no|not|none|nothing|any|anything|never|nobody)$/.test(wanted))
+    return problem('NOT_ABSENT', `${said(text)} names nothing`)
+  const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
+  if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
+  if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
+  if (isInTemplates(part.data)) {
+    const remedy = 'search the logs for this text alone (contains), or read_result with match'
+    return problem('CUT', `row ${part.seq} shows templates of lines, not the lines: ${remedy}`)
+  }
+  return narrowed(part, wanted, claimed)
+}
+
+/** Who says that there are no errors says so of all their names. */
+const trouble = /^(?:errors?|failures?|problems?|issues?|warnings?|crash(?:es)?|faults?)$/
+const troubles =
+  /(?<![a-z_])(?:err(?:or)?s?(?![a-z])|fail\w*|fatal|panic\w*|exception\w*|killed|out of memory|crash\w*|critical|eaddrinuse|denied|timed out|refused|reset by)/
+
+/** As whole words: trace.log.3 does not stand in trace.log.30. */
+function stands(answer: string, wanted: string): boolean {
+  if (/[a-z]{3,}s$/.test(wanted) && answer.includes(wanted.slice(0, -1))) return true
+  return /^[a-z0-9].*[a-z0-9]$/.test(wanted) && /\d/.test(wanted) ? holdsName(answer, wanted) : answer.includes(wanted)
+}
+
+/** What was answered, without what the answer repeats of the question. */
+function answerOf(part: Part): string {
+  const { text, leaves } = part.document()
+  return leaves
+    .filter(({ path }) => !/^(?:cmd_executed|path|cwd|on|key)$/.test(path[0] ?? ''))
+    .flatMap(({ lines }) => lines.map(({ start, end }) => text.slice(start, end)))
+    .join('\n')
+}
+
+/** An answer that held only what matched something else, or only an end, shows nothing about the rest. */
+function narrowed(part: Part, wanted: string, claimed: string): Problem | null {
+  const { name, text, match, query, argv, command, offset, tail } = part.arguments
+  const asked = [name, text, match, query]
+    .filter((each) => typeof each === 'string')
+    .map((each) => foldText(each as string))
+  if (asked.some((each) => !wanted.includes(each) && !each.includes(wanted))) {
+    return problem('NOT_ASKED', `row ${part.seq} asked for something else`)
+  }
+  const words = Array.isArray(argv) ? argv.map(String) : String(command ?? '').split(/[\s|;&]+/)
+  const programs = words.map((word) => word.split('/').at(-1) as string)
+  if (programs.some((program) => filters.test(program)) && !words.some((word) => isRelated(foldText(word), wanted))) {
+    return problem('NOT_ASKED', `row ${part.seq} asked for something else`)
+  }
+  const isPiece = programs.some((program) => pieces.test(program)) || offset !== undefined || tail !== undefined
+  if (isPiece && !/\b(?:last|first|end|tail|head|newest|latest)\b/i.test(claimed))
+    return problem('CUT', `row ${part.seq} shows a piece only`)
+  return null
+}
+
+const isRelated = (word: string, wanted: string) => word.length > 2 && (wanted.includes(word) || word.includes(wanted))
+
+function isSaid(wanted: string, claimed: string): boolean {
+  const text = foldText(claimed)
+  const words = wanted.split(/[^\p{L}\p{N}_.-]+/u).filter((word) => word.length > 1)
+  return text.includes(wanted) || (words.length > 0 && words.every((word) => text.includes(word.replace(/s$/, ''))))
+}
+
+function isFailed(data: unknown): boolean {
+  if (data === null || typeof data !== 'object') return false
+  const { exit_code, stderr } = data as { exit_code?: unknown; stderr?: unknown }
+  if (typeof exit_code !== 'number' || exit_code === 0) return false
+  return exit_code !== 1 || (typeof stderr === 'string' && stderr.trim() !== '')
+}
+
+/** Nothing came back: an empty list, or a command that printed nothing. */
+function isEmpty(data: unknown): boolean {
+  if (data === null || data === undefined) return true
+  if (typeof data !== 'object') return String(data).trim() === ''
+  if (Array.isArray(data)) return data.length === 0
+  const { stdout, content, total, isEmpty: saysEmpty, ...others } = data as Record<string, unknown>
+  // A source's reading says it: lists of series and lines lie deeper.
+  if (typeof saysEmpty === 'boolean') return saysEmpty
+  if (typeof stdout === 'string') return stdout.trim() === ''
+  if (typeof content === 'string') return content.trim() === ''
+  const lists = Object.values(others).filter(Array.isArray)
+  return lists.length > 0 ? lists.every((list) => list.length === 0) : total === 0
+}
+
+function mustBeFresh(text: string): boolean {
+  return /\b(?:any ?more|no longer|now|gone|left)\b/i.test(text)
+}
+
+const gone =
+  /\b(?:no longer (?:listed|there|present|exists?|in)|(?:is|are|was|were|has) gone|not (?:listed|there|present) any ?more|gone)\b/
+const shownGone = /\b(?:gone|ended|removed|deleted|not found|no longer|does not exist)\b/
+
+/** A clause of another claim that says that something is gone: a quote says so, or what is named is not in a row read since. */
+export function goneProblem(
+  clause: Clause,
+  cited: readonly Part[],
+  quoted: readonly string[],
+  evidence: Evidence,
+): Problem | null {
+  if (!gone.test(clause.text)) return null
+  if (quoted.some((line) => shownGone.test(line))) return null
+  const names: Name[] = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
+  const reads = cited.filter(({ source, seq }) => source === 'read' && seq > evidence.lastWrite)
+  const missing = names.filter(({ text }) =>
+    reads.some((part) => part.isWhole && !isInTemplates(part.data) && !holdsName(answerOf(part), text)),
+  )
+  if (
+    names.length > 0 &&
+    missing.length > 0 &&
+    reads.every((part) => missing.every(({ text }) => !holdsName(answerOf(part), text)))
+  )
+    return null
+  return problem('STILL_THERE', `no row shows that ${said(names[0]?.text ?? clause.raw)} is gone`)
+}
+
+const noNoun =
+  /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
+
+/** No errors, without a warning: said in passing, it still has to be true of a whole answer that is cited. */
+export function denialProblem(clause: Clause, cited: readonly Part[]): Problem | null {
+  for (const [, phrase] of clause.text.matchAll(noNoun)) {
+    const noun = (phrase as string).trim().split(' ')[0] as string
+    const stem = noun.replace(/(?:ies|es|s)$/, '')
+    if (stem.length < 3) continue
+    const pattern = trouble.test(noun) ? troubles : new RegExp(`(?<![a-z_])${stem}`)
+    const reads = cited.filter(({ source }) => source !== 'record')
+    const holding = reads.find(
+      (part) =>
+        pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
+    )
+    if (holding && holding.source === 'read')
+      return problem('STILL_THERE', `${said(noun)} stands in row ${holding.seq}`)
+    if (reads.length > 0 && reads.every(({ isWhole }) => !isWhole)) return problem('CUT', `what is cited was cut`)
+  }
+  return null
+}
 
 /** Do these places, quoted by the claim, show the states, numbers and times of a clause? The first that they do not. */
 export function unsupported(clause: Clause, places: readonly Place[], isLoose: boolean, shown = ''): Problem | null {

@@ -1,12 +1,13 @@
 import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPart } from 'unbash'
-import { outputOf } from './outputs.ts'
+import { outputOf, prints } from './outputs.ts'
 import { changed, expandBraces, type Parameter, unknown } from './patterns.ts'
-import type { Word } from './tree.ts'
-import { type Constants, knownFields } from './words.ts'
+import type { Simple, Word } from './tree.ts'
+import { type Constants, defineWord, knownFields, remember, waysToRead } from './words.ts'
 
 /**
- * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`, defaults, variables that the text
- * sets, what `echo` and decoders print. For the hard list alone.
+ * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`,
+ * defaults, variables that the text sets, what `echo` and decoders print; and what one command
+ * makes known to those after it. For the hard list alone.
  */
 
 type Reader = {
@@ -213,7 +214,7 @@ type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['
 function printed(script: Script, reader: Reader): string | null {
   let text = ''
   for (const { command } of script.commands) {
-    const one = printedBy(command, { ...reader, depth: reader.depth + 1 })
+    const one = printedByTree(command, { ...reader, depth: reader.depth + 1 })
     if (one === null) return null
     text += one
   }
@@ -222,9 +223,9 @@ function printed(script: Script, reader: Reader): string | null {
 
 /** What a group prints, where that is known. */
 export const printedByNode = (node: SyntaxNode, constants: Constants): string | null =>
-  printedBy(node, { constants, back: 0, depth: 0 })
+  printedByTree(node, { constants, back: 0, depth: 0 })
 
-function printedBy(node: SyntaxNode, reader: Reader): string | null {
+function printedByTree(node: SyntaxNode, reader: Reader): string | null {
   if (node.type === 'Subshell' || node.type === 'BraceGroup')
     return reader.depth > deepest ? null : printed(node.body, reader)
   const commands = node.type === 'Pipeline' ? node.commands : [node]
@@ -247,4 +248,58 @@ function inputOf(command: Extract<SyntaxNode, { type: 'Command' }>, reader: Read
     if (part.type === 'HereDoc') return part.body.text
   }
   return null
+}
+
+type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
+
+/** Follows what the command makes known, and writes its words out where the shell would. */
+export function follow(node: CommandNode, made: Simple, constants: Constants): void {
+  if (made.words.length > 0 && !made.words.every(isPlain)) {
+    const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
+    const ways = made.words.some(({ text }) => text.includes('$')) ? waysToRead(constants) : 1
+    for (let back = 0; back < ways; back += 1) made.guesses.push(expandWords(words, constants, back))
+  }
+  define(made, constants)
+}
+
+export const isPlain = ({ literal, pattern }: Word): boolean => literal || pattern !== null
+
+const defining: ReadonlySet<string> = new Set(['set', 'read', 'printf', 'alias', 'mapfile', 'readarray'])
+
+/** Builtins that set variables, positional parameters and aliases. */
+function define({ words, input, guesses }: Simple, constants: Constants): void {
+  const name = words[0]?.text
+  if (name === undefined || !defining.has(name)) return
+  const texts = (guesses[0] ?? words).map(({ text }) => text)
+  if (name === 'set') {
+    const end = texts.indexOf('--')
+    if (end > 0) constants.positional = texts.slice(end + 1)
+  } else if (name === 'read' && input !== null) {
+    const names = texts.slice(1).filter((text) => /^[A-Za-z_]\w*$/.test(text))
+    for (const line of input.trim().split('\n').slice(0, 8)) {
+      const fields = line.trim().split(/\s+/)
+      for (const [index, name] of names.entries())
+        remember(constants, name, [index === names.length - 1 ? fields.slice(index).join(' ') : (fields[index] ?? '')])
+    }
+  } else if ((name === 'mapfile' || name === 'readarray') && input !== null) {
+    const last = texts.at(-1)!
+    remember(constants, texts.length > 1 && /^[A-Za-z_]\w*$/.test(last) ? last : 'MAPFILE', input.trim().split('\n'))
+  } else if (name === 'printf' && texts[1] === '-v' && texts[2]) {
+    remember(constants, texts[2], [outputOf(['printf', ...texts.slice(3)], null) ?? ''])
+  } else if (name === 'alias') {
+    for (const text of texts.slice(1)) {
+      const equals = text.indexOf('=')
+      if (equals > 0) defineWord(constants, 'aliases', text.slice(0, equals), text.slice(equals + 1))
+    }
+  }
+}
+
+/** What a command of a pipe hands on, where that is known. */
+export function printedBy({ words, guesses, input }: Simple): string | null {
+  const name = (guesses[0] ?? words)[0]?.text
+  if (name === undefined || !prints(name)) return null
+  return outputOf(
+    (guesses[0] ?? words).map(({ text }) => text),
+    input,
+  )
 }

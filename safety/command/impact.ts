@@ -1,11 +1,11 @@
 import type { Risk } from '../../domain/tool.ts'
+import { versions } from './grammar.ts'
 import { brokers, queues } from './grammars/brokers.ts'
 import { controls } from './grammars/controls.ts'
 import { deployers } from './grammars/deployers.ts'
 import { disks } from './grammars/disks.ts'
 import { local } from './grammars/local.ts'
 import { platforms } from './grammars/platforms.ts'
-import { versions } from './grammars/spell.ts'
 
 /**
  * What a command does to what is there, mildest first. `unknown` is a program that nobody here knows, or a text that is run as a program:

@@ -1,6 +1,5 @@
 import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
-import { expandValue, expandWords, knownWords, printedByNode } from './expand.ts'
-import { follow, isPlain, printedBy } from './follow.ts'
+import { expandValue, expandWords, follow, isPlain, knownWords, printedBy, printedByNode } from './expand.ts'
 import {
   callsItself,
   innerNodes,

@@ -4,7 +4,7 @@ import { idPattern } from '../../domain/kinds.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
 import { type Ask, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
-import { findTemplates, type LogLine, type Template } from './drain.ts'
+import { findTemplates, type LogLine, type Template } from './last.ts'
 
 /**
  * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the

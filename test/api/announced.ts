@@ -6,7 +6,7 @@ import { setWaiting } from '../../db/incidents.ts'
 import { ensureOperator } from '../../db/tokens.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 
 let calls = 0

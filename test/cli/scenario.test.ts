@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals'
 import { incidentExample } from '../../api/routes/examples.ts'
 import type { ApiClient, ApiIncident } from '../../cli/api.ts'
-import { describeHolder, printFiringAlerts } from '../../cli/demo/demo.ts'
-import { findIncident } from '../../cli/demo/play.ts'
 import { describeEvent } from '../../cli/incidents/timeline.ts'
 import { checkEnding, scenarioNames } from '../../cli/lab/endings.ts'
+import { findIncident } from '../../cli/lab/play.ts'
 import { withShortTimes } from '../../cli/lab/scripts.ts'
+import { describeHolder, printFiringAlerts } from '../../cli/start.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Fault } from '../../lab/state.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import type { ModelError } from '../../clients/chat/refused-request.ts'
+import type { ModelError } from '../../clients/chat/answer.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { baseUrlOf, createModelClient, type ModelRequest } from '../../clients/model.ts'
 import { answerJson, type LocalServer, startLocalServer } from './local-server.ts'

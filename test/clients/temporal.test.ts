@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Connection } from '@temporalio/client'
 import { NativeConnection } from '@temporalio/worker'
-import { connectionOptions, troubleWith } from '../../clients/temporal/trouble.ts'
+import { connectionOptions, troubleWith } from '../../clients/temporal.ts'
 import { readConfig, temporalSettings } from '../../config.ts'
+import { temporalAddress } from '../support/broker.ts'
 import { freePort } from '../support/directory.ts'
-import { temporalAddress } from '../support/servers.ts'
 import { installRuntime } from '../support/temporal.ts'
 import {
   type Authority,

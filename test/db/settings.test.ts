@@ -6,15 +6,16 @@ import {
   beginPlatformEffect,
   endPlatformEffect,
   finishEffect,
+  leasesOfOthers,
   notePlatformTask,
   platformEffectByKey,
+  takeLeases,
 } from '../../db/effects.ts'
 import { findSilentHeartbeats } from '../../db/heartbeats.ts'
-import { leasesOfOthers, takeLeases } from '../../db/leases.ts'
 import { readSettings } from '../../db/settings.ts'
 import { ingestBody } from '../../db/take-body.ts'
 import type { Alert } from '../../domain/alert.ts'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import { anAlert, claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'
 
 describe('heartbeats', () => {

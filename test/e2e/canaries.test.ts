@@ -11,19 +11,19 @@ import { describeLiveAnswer } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/status.ts'
 import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
-import { spoken } from '../support/history.ts'
 import {
   type Answered,
   type Asked,
   type ModelHost,
+  openAi,
   type RunningHost,
   runHost,
   type Spoken,
 } from '../support/model-hosts/host.ts'
-import { openAi } from '../support/model-hosts/hosted.ts'
 import { ollama, vllm } from '../support/model-hosts/local.ts'
 import { type Said, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
+import { spoken } from '../support/temporal.ts'
 
 describe('canaries', () => {
   /** Planted secrets, one for each way in. None may be found anywhere afterwards. */

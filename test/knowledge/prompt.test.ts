@@ -5,15 +5,22 @@ import { contextActivities } from '../../activities/context.ts'
 import { rule } from '../../activities/rule.ts'
 import { measureIncidents, sites } from '../../bench/prompt.ts'
 import { append } from '../../db/append.ts'
+import { systemScope } from '../../db/connect.ts'
 import { bodyText, eventsOf } from '../../db/events.ts'
 import { readSiteFacts } from '../../db/registry-view.ts'
-import { systemScope } from '../../db/scope.ts'
 import { agentActor } from '../../domain/event.ts'
 import { inventoryKinds } from '../../domain/kinds.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { openKnowledge } from '../../knowledge/knowledge.ts'
-import { describePlatform, noFacts, type SiteFacts } from '../../prompts/platform.ts'
-import { readPrompts, renderRunbooks, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
+import {
+  describePlatform,
+  noFacts,
+  readPrompts,
+  renderRunbooks,
+  renderSystemPrompt,
+  type SiteFacts,
+  topicsOf,
+} from '../../prompts/render.ts'
 import { checkClaims } from '../../safety/claims/check.ts'
 import { bodiesToCheck, evidenceOf } from '../../safety/claims/rows.ts'
 import { fold } from '../../safety/fold.ts'

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { actActivities } from '../../activities/act.ts'
-import { claim } from '../../activities/own-run.ts'
-import { traceFiles } from '../../bench/trace.ts'
+import { claim } from '../../activities/activity.ts'
 import { append } from '../../db/append.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
@@ -16,6 +16,33 @@ import { scriptedPlatform } from '../api/scripted-platform.ts'
 import { corePort, enrol, useMeshApi } from '../mesh/control/mesh-api.ts'
 import { openedIncident } from '../support/database.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
+
+const root = new URL('../../', import.meta.url).href
+
+/**
+ * The files of the product in which a function ran while `act` did, in the order of their names: by V8's call counts, which begin
+ * at zero with it. What only loads counts for nothing; neither do tests and packages.
+ */
+async function traceFiles(act: () => Promise<unknown>): Promise<string[]> {
+  const session = new Session()
+  session.connect()
+  await session.post('Profiler.enable')
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
+  try {
+    await act()
+    const { result } = await session.post('Profiler.takePreciseCoverage')
+    const ran = result.filter(({ functions }) =>
+      functions.some(({ functionName, ranges }) => functionName !== '' && (ranges[0]?.count ?? 0) > 0),
+    )
+    const files = ran
+      .filter(({ url }) => url.startsWith(root) && !/\/(node_modules|test|bench)\//.test(url))
+      .map(({ url }) => url.slice(root.length).replace(/\?.*/, ''))
+    return [...new Set(files)].sort()
+  } finally {
+    await session.post('Profiler.stopPreciseCoverage')
+    session.disconnect()
+  }
+}
 
 /**
  * How many files of the product work on a call, as a newcomer would have to open them: act, API, effect, agent, in one process. What

@@ -7,11 +7,30 @@ import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { FaultName } from '../../lab/state.ts'
-import { ended, expectNothingTwice } from '../support/after-restore.ts'
+import { freshDatabase } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { freshDatabase } from '../support/servers.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { ownTemporal } from '../support/temporal-proxy.ts'
+
+/** Waits until an incident is closed, and answers it. */
+const ended = (spine: Spine, id: string) =>
+  spine.until(
+    `the end of ${id}`,
+    async () => {
+      const incident = await spine.get<{ status: string; attempt: number }>(`/incidents/${id}`)
+      return ['resolved', 'escalated'].includes(incident.status) && incident
+    },
+    150_000,
+  )
+
+/** What the lab truly did was done once, and what is stored fits its log. */
+async function expectNothingTwice(spine: Spine): Promise<void> {
+  const effects = await spine.lab.effects()
+  expect(effects.length).toBeGreaterThan(0)
+  expect(new Set(effects.map(({ request }) => request)).size).toBe(effects.length)
+  expect(effects.every(({ runs }) => runs === 1)).toBe(true)
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [] })
+}
 
 describe('set back', () => {
   describe('database set back', () => {

@@ -5,11 +5,9 @@ import { openPorts } from '../../cli/model/server.ts'
 import { gradeOf, type Passport, predict, warnOfModel } from '../../domain/passport.ts'
 import { runbookServer } from '../../lab/runbook/server.ts'
 import { type CheckLimits, checkModel } from '../../model/passport/check.ts'
-import { readAnswer } from '../../model/passport/judge.ts'
 import { probes } from '../../model/passport/probes.ts'
-import { incidentId } from '../../model/passport/world.ts'
-import { type ModelHost, runHost } from '../support/model-hosts/host.ts'
-import { openAi } from '../support/model-hosts/hosted.ts'
+import { incidentId, readAnswer } from '../../model/passport/world.ts'
+import { type ModelHost, openAi, runHost } from '../support/model-hosts/host.ts'
 
 type Given = [tool: string, given: Record<string, unknown>]
 

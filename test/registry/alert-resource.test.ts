@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
+import { parseResourceRules } from '../../domain/alert.ts'
 import { chooseResource, type KnownResource, namesToLookUp } from '../../domain/alert-resource.ts'
-import { parseResourceRules } from '../../domain/explained-alert.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
-import { toMatchedNames } from '../../domain/registry.ts'
-import { resourceKey } from '../../domain/resource.ts'
+import { resourceKey, toMatchedNames } from '../../domain/registry.ts'
 
 describe('alert resource', () => {
   type Above = KnownResource['above']

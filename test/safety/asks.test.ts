@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { plainPolicy } from '../../domain/refusal.ts'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import { fold, phaseOf, type State } from '../../safety/fold.ts'
 import { type Call, judge } from '../../safety/judge.ts'
 import { replay } from '../../safety/replay.ts'
 import { byteBudget, nearBudget, spentBudget } from '../../safety/ruling.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { facts as tools } from '../simulation/platform.ts'
+import { facts as tools } from '../simulation/world.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 
 describe('asks', () => {

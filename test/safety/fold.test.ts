@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { IncidentEvent } from '../../domain/event.ts'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import { fold, phaseOf } from '../../safety/fold.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { sha256 } from '../../domain/digest.ts'
-import { isSecretive, redact, redactJson } from '../../safety/redact.ts'
-import { isNoSecret, kindOfName } from '../../safety/secret-names.ts'
-import { cap, stripJson, stripText } from '../../safety/strip.ts'
+import { cap, isSecretive, redact, redactJson, stripJson, stripText } from '../../safety/redact.ts'
+import { isNoSecret, kindOfName } from '../../safety/redact-rules.ts'
 
 describe('redact edges', () => {
   describe('a secret under its name', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { cleanse } from '../../safety/cleanse.ts'
-import { isSecretive, redact, redactJson } from '../../safety/redact.ts'
+import { cleanse, isSecretive, redact, redactJson } from '../../safety/redact.ts'
 
 // Put together here, so that no scanner of this repository takes an example for a leak.
 const c = (...parts: string[]) => parts.join('')

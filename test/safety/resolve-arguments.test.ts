@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import type { Discovered, ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { countSafetyEvents, emptyMemory, type MetricsMemory, safetyLabels } from '../../safety/safety-metrics.ts'
 import { live } from '../simulation/life.ts'
-import { facts } from '../simulation/platform.ts'
+import { facts } from '../simulation/world.ts'
 import { row } from '../support/events.ts'
 
 const words = { tools: new Set(facts.keys()), provider: 'models.example:8000' }

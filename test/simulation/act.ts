@@ -2,7 +2,7 @@ import { actionByKeys } from '../../domain/approval.ts'
 import { blockedEnvelope, failedEnvelope, toEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis } from '../../domain/event.ts'
 import { type Policy, plainPolicy, refusalOf } from '../../domain/refusal.ts'
-import { type ResourceRef, resourceKey } from '../../domain/resource.ts'
+import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import { type CallPlace, stepKey } from '../../domain/step-key.ts'
 import type { CoreAnswer, Discovered, Envelope } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
@@ -10,10 +10,24 @@ import { type Call, policyVersion, type Ruling } from '../../safety/judge.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { loopLimit } from '../../safety/ruling.ts'
 import type { Act } from '../../workflows/outcome.ts'
-import { requestApproval, usable, withdraw } from './approvals.ts'
-import { execute, facts, look, observe, prepare, problem } from './platform.ts'
+import { requestApproval, usable, withdraw } from './propose.ts'
 import { judgeWithout } from './schedule.ts'
-import { append, boundary, keyOf, Lost, type SimApproval, type SimIncident, vicinityOf, type World } from './world.ts'
+import {
+  append,
+  boundary,
+  execute,
+  facts,
+  keyOf,
+  Lost,
+  look,
+  observe,
+  prepare,
+  problem,
+  type SimApproval,
+  type SimIncident,
+  vicinityOf,
+  type World,
+} from './world.ts'
 
 type Started = IncidentEvent<'tool_started'>
 type Place = CallPlace & { approvalId: string | null }

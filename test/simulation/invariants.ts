@@ -1,8 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
-import { resourceKey } from '../../domain/resource.ts'
-import { rowsOf } from '../../domain/stored-claim.ts'
-import { commands, kindOf, thingOf } from './platform.ts'
-import type { SimApproval, SimIncident, World } from './world.ts'
+import { rowsOf } from '../../domain/hypothesis.ts'
+import { resourceKey } from '../../domain/registry.ts'
+import { commands, kindOf, type SimApproval, type SimIncident, thingOf, type World } from './world.ts'
 
 export type Violation = { invariant: string; incidentId: string; what: string }
 

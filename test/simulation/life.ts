@@ -1,25 +1,28 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { agentActor } from '../../domain/event.ts'
-import type { ResourceRef } from '../../domain/resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import { stepKey } from '../../domain/step-key.ts'
+import { findUnsupportedClaim } from '../../safety/claims/ending.ts'
 import { fold } from '../../safety/fold.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { nearBudget, spentBudget } from '../../safety/ruling.ts'
-import { findUnsupportedClaim } from '../../safety/unsupported-claim.ts'
 import { type Ports, runLoop } from '../../workflows/loop.ts'
 import type { Act, LoopEnd, Thought } from '../../workflows/outcome.ts'
 import { act, verify } from './act.ts'
-import { decide, expire, suspect, withdraw } from './approvals.ts'
 import { checkWorld, isStopWish, type Violation } from './invariants.ts'
-import { hosts, shards } from './platform.ts'
-import { type HostileMood, hostileMoods, propose } from './propose.ts'
+import { decide, expire, type HostileMood, hostileMoods, propose, suspect, withdraw } from './propose.ts'
 import {
   append,
   boundary,
   type Gate,
+  hosts,
   Lost,
   resourceOfAlert,
   type SimIncident,
   StaleRun,
+  shards,
   type World,
   widen,
   worldOf,
@@ -434,4 +437,16 @@ function watchdog(world: World, incident: SimIncident): void {
   })
   incident.status = 'escalated'
   for (const [target, lease] of world.leases) if (lease.incidentId === incident.id) world.leases.delete(target)
+}
+
+const run = promisify(execFile)
+
+/**
+ * Lives the first so many seeds in a separate process, as `npm run simulate` does it: a test runner's sandbox makes it three times
+ * as slow. Answers the summary that it prints last.
+ */
+export async function simulateLives(seeds: number): Promise<{ seeds: number; broken: number; effects: number }> {
+  const entry = fileURLToPath(new URL('./main.ts', import.meta.url))
+  const { stdout } = await run(process.execPath, [entry, '--seeds', String(seeds)])
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '').simulate
 }

@@ -1,4 +1,4 @@
-import { resourceKey } from '../../domain/resource.ts'
+import { resourceKey } from '../../domain/registry.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import type { State } from '../../safety/fold.ts'
 import { type Call, judge, type Policy, type Ruling } from '../../safety/judge.ts'

@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { loadSql } from '../../safety/sql/inspect.ts'
-import { live } from './life.ts'
+import { live, simulateLives } from './life.ts'
 import { hostileMoods } from './propose.ts'
-import { simulateLives } from './simulate-lives.ts'
 import type { Gate } from './world.ts'
 
 beforeAll(loadSql)

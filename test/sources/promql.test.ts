@@ -1,13 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parseDuration } from '../../domain/source.ts'
+import { planRead } from '../../sources/kinds.ts'
 import type { LogQuery } from '../../sources/logs/logs.ts'
-import { toLogql } from '../../sources/loki/source.ts'
+import { toLogql, toLogsql } from '../../sources/logs/stores.ts'
 import { bounds, chooseStep, judgePromql } from '../../sources/prometheus/promql.ts'
 import { findThreshold } from '../../sources/prometheus/rule.ts'
 import { findUnit } from '../../sources/prometheus/summary.ts'
-import { planRead } from '../../sources/read.ts'
-import { toLogsql } from '../../sources/victorialogs/source.ts'
 
 describe('fuzz', () => {
   const source = {

@@ -8,8 +8,8 @@ import { startEverything } from '../../start/everything.ts'
 import type { PartEvent } from '../../start/parts.ts'
 import { groupMembers, identityOf } from '../../start/process-table.ts'
 import { readRunFile } from '../../start/run-file.ts'
+import { freshDatabase, temporalAddress } from '../support/broker.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
-import { freshDatabase, temporalAddress } from '../support/servers.ts'
 
 const rootDir = join(import.meta.dirname, '..', '..')
 const standIn = (name: string) => join(import.meta.dirname, 'stand-ins', `${name}.ts`)

@@ -13,8 +13,8 @@ import { groupMembers, identityOf, openLedger, stopLeftovers } from '../../start
 import { labDirectory } from '../../start/programs.ts'
 import { takeLock } from '../../start/run-file.ts'
 import { enrolLab, ensureWeb } from '../../start/web.ts'
+import { freshDatabase, temporalAddress } from '../support/broker.ts'
 import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
-import { freshDatabase, temporalAddress } from '../support/servers.ts'
 
 describe('starting', () => {
   describe('enrol lab', () => {
@@ -249,7 +249,7 @@ describe('process', () => {
 
   test('a process that does not become ready is told with what it answered', async () => {
     const port = await freePort()
-    const child = await start('stubborn', { PORT: String(port) })
+    const child = await start('part', { PORT: String(port), STUBBORN: '1' })
     // Before it listens it has no answer to be told.
     await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
     await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 1_000 })).rejects.toThrow(
@@ -259,7 +259,7 @@ describe('process', () => {
 
   test('a process that ignores the request to stop is killed after its grace', async () => {
     const port = await freePort()
-    const child = await start('stubborn', { PORT: String(port) })
+    const child = await start('part', { PORT: String(port), STUBBORN: '1' })
     // Before it listens it would go when asked to.
     await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
     await child.stop(300)

@@ -4,7 +4,7 @@ import { connect, type Db } from '../../db/connect.ts'
 import { claimIncident } from '../../db/incidents.ts'
 import { ingestAlert } from '../../db/take-body.ts'
 import type { Alert } from '../../domain/alert.ts'
-import { freshDatabase } from './servers.ts'
+import { freshDatabase } from './broker.ts'
 
 export type TestDatabase = { db: Db; owner: Db; url: string }
 

@@ -13,8 +13,8 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { labClient } from '../../lab/client.ts'
+import { freshDatabase, temporalAddress } from './broker.ts'
 import { compileCache, freePort, temporaryDirectory } from './directory.ts'
-import { freshDatabase, temporalAddress } from './servers.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 

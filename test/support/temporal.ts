@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Context, type RunningScriptOptions, Script } from 'node:vm'
 import { afterAll, beforeAll } from '@jest/globals'
 import { Client, Connection } from '@temporalio/client'
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import proto from '@temporalio/proto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker } from '@temporalio/worker'
@@ -11,7 +12,7 @@ import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
 import { ensureSearchAttributes } from '../../worker/schedule.ts'
-import { temporalAddress, timeSkippingServerPath } from './servers.ts'
+import { temporalAddress, timeSkippingServerPath } from './broker.ts'
 
 export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
 
@@ -187,4 +188,44 @@ function inEnvironment(environment: TestWorkflowEnvironment): Started {
     connection: environment.nativeConnection,
     stop: () => environment.teardown(),
   }
+}
+
+export type History = proto.temporal.api.history.v1.IHistory
+
+/** The names of the activities a run asked for, in order. */
+export function scheduled(history: History): string[] {
+  return (history.events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
+}
+
+/** All that a history says in words: every string of a payload, every failure, every summary, and the whole as text. */
+export function spoken(history: History) {
+  const payloads: string[] = []
+  const failures: string[] = []
+  const summaries: string[] = []
+  let everything = ''
+  const visit = (value: unknown, key: string): void => {
+    if (typeof value === 'string') {
+      everything += `${value}\n`
+      return
+    }
+    if (value === null || typeof value !== 'object') return
+    const node = value as Record<string, unknown>
+    if (typeof node.data === 'string' && node.metadata) {
+      const text = Buffer.from(node.data, 'base64').toString()
+      everything += `${text}\n`
+      if (text !== '') (key === 'summary' ? summaries : payloads).push(...stringsOf(JSON.parse(text)))
+      return
+    }
+    if (key === 'failure' || key === 'lastFailure') failures.push(String(node.message ?? ''))
+    if (key === 'cause') failures.push(String(node.message ?? ''))
+    for (const [name, child] of Object.entries(node)) visit(child, Array.isArray(value) ? key : name)
+  }
+  visit(JSON.parse(historyToJSON(history)), '')
+  return { payloads, failures, summaries, everything }
+}
+
+function stringsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (value === null || typeof value !== 'object') return []
+  return Object.values(value).flatMap(stringsOf)
 }

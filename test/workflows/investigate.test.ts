@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
-import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failure.ts'
+import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/activity.ts'
 import { StaleRunError } from '../../db/append.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import {
@@ -15,7 +15,6 @@ import {
   pendingApproval,
 } from '../../workflows/outcome.ts'
 import { eventually } from '../support/directory.ts'
-import { scheduled, spoken } from '../support/history.ts'
 import {
   ask,
   calls,
@@ -25,7 +24,7 @@ import {
   type RunScript,
   scriptedRun,
 } from '../support/scripted-run.ts'
-import { newTaskQueue, useTemporal } from '../support/temporal.ts'
+import { newTaskQueue, scheduled, spoken, useTemporal } from '../support/temporal.ts'
 
 // Nothing is cached: every step of these runs replays its whole history, as after a restart of the worker.
 const temporal = useTemporal({ cached: 0 })

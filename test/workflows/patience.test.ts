@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
-import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failure.ts'
+import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/activity.ts'
 import { stampQueue } from '../../db/queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { approve, cancelInvestigation, decided, type Thought } from '../../workflows/outcome.ts'

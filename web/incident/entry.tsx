@@ -1,7 +1,7 @@
 import { memo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatElapsed } from '../../domain/format.ts'
-import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/stored-claim.ts'
+import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/hypothesis.ts'
 import { Exact, Inert, Markdown } from '../markdown.tsx'
 import { Sign } from '../marks.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'

@@ -1,7 +1,7 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } from '../../domain/format.ts'
-import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/home.ts'
+import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient } from '../api.ts'
 import { Facet } from '../fields.tsx'

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { ExplainedAlert } from '../../domain/explained-alert.ts'
+import type { ExplainedAlert } from '../../domain/alert.ts'
 import { ask } from '../api.ts'
 import { SelectField, TextArea, useDraft } from '../fields.tsx'
 import { Inert } from '../markdown.tsx'

@@ -1,10 +1,9 @@
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { stripText } from '../../../safety/strip.ts'
+import { stripText } from '../../../safety/redact.ts'
 import { dockerRestartArgs } from '../../specs/docker.ts'
-import type { DeviceCapability } from '../capability.ts'
+import { CapabilityError, type DeviceCapability, reportOutcome, restsOnLines, toOutcome } from '../capability.ts'
 import { containerOf, type Engine, engineId, missingEngine, open, requestJson } from '../engine.ts'
-import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
 import { enclosureOf, standingOf } from '../process-facts.ts'
 
 /** Seconds that the engine gives a container to end by itself. */

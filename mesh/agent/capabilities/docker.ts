@@ -2,10 +2,16 @@ import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import { quote } from '../../../safety/command/unwrapped.ts'
-import { redact } from '../../../safety/redact.ts'
-import { stripText } from '../../../safety/strip.ts'
+import { redact, stripText } from '../../../safety/redact.ts'
 import { dockerExecArgs, dockerListArgs, dockerLogsArgs } from '../../specs/docker.ts'
-import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import {
+  type CapabilityContext,
+  CapabilityError,
+  type DeviceCapability,
+  type Outcome,
+  stopped,
+  toOutcome,
+} from '../capability.ts'
 import { rehearseInContainer } from '../container-rehearsal.ts'
 import {
   type Container,
@@ -20,7 +26,6 @@ import {
   word,
 } from '../engine.ts'
 import { argvVerdict, defaultDirectory, weightOf } from '../guard.ts'
-import { CapabilityError, stopped, toOutcome } from '../operation.ts'
 import { pids, processOf } from '../programs.ts'
 import { collect } from '../run.ts'
 import { containerRestart } from './container-restart.ts'

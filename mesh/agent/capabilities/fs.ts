@@ -4,9 +4,16 @@ import { join } from 'node:path'
 import type { z } from 'zod'
 import { sha256 } from '../../../domain/digest.ts'
 import { fsListArgs, fsReadArgs, fsStatArgs, fsWriteArgs } from '../../specs/fs.ts'
-import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import {
+  type CapabilityContext,
+  CapabilityError,
+  type DeviceCapability,
+  errnoOf,
+  inTurn,
+  type Outcome,
+  toOutcome,
+} from '../capability.ts'
 import { isSecret, missingProc, missingWritableRoot, requirePlace, weighRead, weighWrite } from '../manifest.ts'
-import { CapabilityError, errnoOf, inTurn, toOutcome } from '../operation.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import {
   bytesOf,

@@ -6,15 +6,18 @@ import { redact } from '../../../safety/redact.ts'
 import { branchName, gitCloneArgs, gitPushArgs } from '../../specs/git.ts'
 import {
   type CapabilityContext,
+  CapabilityError,
   type DeviceCapability,
   failed,
   type Outcome,
   type RunResult,
+  reportOutcome,
+  restsOnLines,
+  toOutcome,
   type Weight,
 } from '../capability.ts'
 import { type Remote, remoteOf } from '../checkout.ts'
 import { type PathRejection, type Place, requirePlace, weighWrite } from '../manifest.ts'
-import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
 import { tail, whyNotDone } from '../programs.ts'
 import {
   askSettings,

@@ -1,9 +1,14 @@
 import type { z } from 'zod'
-import { stripText } from '../../../safety/strip.ts'
+import { stripText } from '../../../safety/redact.ts'
 import { logReadArgs, mostLogLines } from '../../specs/host.ts'
-import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
+import {
+  type CapabilityContext,
+  CapabilityError,
+  type DeviceCapability,
+  type Outcome,
+  toOutcome,
+} from '../capability.ts'
 import { isSecret, requirePlace, weighRead } from '../manifest.ts'
-import { CapabilityError, toOutcome } from '../operation.ts'
 import { find, whyNotDone } from '../programs.ts'
 import { readPart } from '../replace.ts'
 import { at, openContent } from '../walk.ts'

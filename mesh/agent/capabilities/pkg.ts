@@ -1,7 +1,13 @@
 import type { z } from 'zod'
 import { pkgInstallArgs, pkgSearchArgs } from '../../specs/host.ts'
-import type { CapabilityContext, DeviceCapability, Outcome, RunOptions } from '../capability.ts'
-import { CapabilityError, toOutcome } from '../operation.ts'
+import {
+  type CapabilityContext,
+  CapabilityError,
+  type DeviceCapability,
+  type Outcome,
+  type RunOptions,
+  toOutcome,
+} from '../capability.ts'
 import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
 /**

@@ -1,9 +1,17 @@
 import { access, readFile } from 'node:fs/promises'
 import type { z } from 'zod'
-import { stripText } from '../../../safety/strip.ts'
+import { stripText } from '../../../safety/redact.ts'
 import { procKillArgs, procListArgs } from '../../specs/host.ts'
-import type { CapabilityContext, DeviceCapability, Outcome } from '../capability.ts'
-import { CapabilityError, errnoOf, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
+import {
+  type CapabilityContext,
+  CapabilityError,
+  type DeviceCapability,
+  errnoOf,
+  type Outcome,
+  reportOutcome,
+  restsOnLines,
+  toOutcome,
+} from '../capability.ts'
 import {
   bootSeconds,
   enclosureOf,

@@ -1,8 +1,14 @@
 import { userInfo } from 'node:os'
 import type { z } from 'zod'
 import { serviceArgs, sudoersLine, type ServiceVerb as Verb } from '../../specs/unit.ts'
-import type { CapabilityContext, DeviceCapability } from '../capability.ts'
-import { CapabilityError, reportOutcome, restsOnLines, toOutcome } from '../operation.ts'
+import {
+  type CapabilityContext,
+  CapabilityError,
+  type DeviceCapability,
+  reportOutcome,
+  restsOnLines,
+  toOutcome,
+} from '../capability.ts'
 import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
 import {
   control,

@@ -1,5 +1,4 @@
-import type { Grammars } from '../grammar.ts'
-import { each, paths, plain, spell, verbs } from './spell.ts'
+import { each, type Grammars, paths, plain, spell, verbs } from '../grammar.ts'
 
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const

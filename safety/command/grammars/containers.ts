@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, paths, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, paths, spell } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const some = { rest: 'text', min: 1 } as const

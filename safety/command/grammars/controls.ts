@@ -1,5 +1,4 @@
-import type { Grammars } from '../grammar.ts'
-import { each, flags, oneOf, paths, plain, spell, verbs } from './spell.ts'
+import { each, flags, type Grammars, oneOf, paths, plain, spell, verbs } from '../grammar.ts'
 
 const bpftool = 'bpftool(8), Linux 6.1'
 const pcs = 'pcs(8), pcs 0.11'

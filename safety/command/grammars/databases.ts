@@ -1,6 +1,5 @@
-import type { Grammar, Grammars } from '../grammar.ts'
+import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
 import { settingsDirectory } from '../surroundings.ts'
-import { each, spell } from './spell.ts'
 
 const mysqlConnection = {
   // -p with a value shows a password to everybody; --defaults-file and --plugin-dir read and load: left out.

@@ -1,7 +1,6 @@
-import type { Grammars } from '../grammar.ts'
+import { each, type Grammars, paths, plain, spell, verbs } from '../grammar.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
-import { each, paths, plain, spell, verbs } from './spell.ts'
 
 const kube = spell({ text: '-n --namespace --context', flag: '-A --all-namespaces' })
 const output = spell({ name: '-o --output' })

@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, flags, oneOf, paths, spell, verbs } from './spell.ts'
+import { each, flags, type Grammar, type Grammars, oneOf, paths, spell, verbs } from '../grammar.ts'
 
 /** Partitions, file systems, controllers of disks and what else of a machine has a small program for itself. */
 export const disks: Grammars = {

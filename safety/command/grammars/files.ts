@@ -1,5 +1,4 @@
-import type { Grammars } from '../grammar.ts'
-import { each, gnu, spell } from './spell.ts'
+import { each, type Grammars, gnu, spell } from '../grammar.ts'
 
 /** Looking at files from outside: names, sizes, owners, kinds. */
 export const files: Grammars = {

@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { spell } from './spell.ts'
+import { type Grammar, type Grammars, spell } from '../grammar.ts'
 
 // --ext-diff and --textconv run programs, --output and -O write and read, --no-index reads any file: left out.
 const diff = {

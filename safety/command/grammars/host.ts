@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, gnu, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
 
 const user: Grammar = {
   manual: 'id(1), who(1), groups(1), coreutils 9.1',

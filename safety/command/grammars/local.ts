@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, gnu, paths, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, gnu, paths, spell } from '../grammar.ts'
 
 const plain = (manual: string, options: Grammar['options'] = {}): Grammar => ({
   manual,

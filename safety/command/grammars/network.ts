@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
 
 const ip8 = 'ip(8), iproute2 6.1'
 

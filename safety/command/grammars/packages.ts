@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, gnu, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({

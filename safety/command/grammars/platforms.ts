@@ -1,5 +1,4 @@
-import type { Grammars } from '../grammar.ts'
-import { each, paths, plain, spell, verbs } from './spell.ts'
+import { each, type Grammars, paths, plain, spell, verbs } from '../grammar.ts'
 
 const gh = 'gh, GitHub CLI 2.40'
 const glab = 'glab, GitLab CLI 1.36'

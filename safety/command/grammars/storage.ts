@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, gnu, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
 
 // --config takes a setting that may run a program, --test and the like belong to verbs: left out.
 const lvm: Grammar = {

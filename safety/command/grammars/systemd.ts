@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
 
 // -H and -M go to another machine and --root to another tree: left out everywhere.
 const common = '-l -q --full --no-ask-password --no-legend --no-pager --quiet -h --help --version'

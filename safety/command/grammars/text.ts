@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, gnu, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
 
 // -f and --exclude-from read patterns from a file: left out.
 const grep: Grammar = {

@@ -1,5 +1,4 @@
-import type { Grammar, Grammars } from '../grammar.ts'
-import { each, spell } from './spell.ts'
+import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({

@@ -10,8 +10,7 @@ import { compileCache, eventually, temporaryDirectory } from '../../support/dire
 
 const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
 
-const demoted = fileURLToPath(new URL('./demoted.ts', import.meta.url))
-const mortal = fileURLToPath(new URL('./mortal.ts', import.meta.url))
+const agentProcess = fileURLToPath(new URL('./agent-process.ts', import.meta.url))
 
 function optionsOf({ manifestFile, state }: { manifestFile: string; state: string }): AgentOptions {
   const address = { host: '127.0.0.1', port: 0 }
@@ -154,10 +153,10 @@ export async function startAgent(
   async function up(more: string[] = []): Promise<void> {
     said = ''
     const command = options.mortal
-      ? [mortal, JSON.stringify(optionsOf({ manifestFile, state }))]
+      ? [agentProcess, JSON.stringify(optionsOf({ manifestFile, state }))]
       : options.uid
         ? [
-            demoted,
+            agentProcess,
             JSON.stringify({ ...optionsOf({ manifestFile, state }), dockerHost: options.dockerHost }),
             String(options.uid),
           ]

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { append } from '../../../db/append.ts'
-import { grant } from '../../../db/grants.ts'
+import { grant } from '../../../db/policy.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { parseRehearsal } from '../../../domain/format-approval.ts'

@@ -1,6 +1,6 @@
 import type { Claim, ClaimKind } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
-import type { ResourceRef } from '../../../domain/resource.ts'
+import type { ResourceRef } from '../../../domain/registry.ts'
 import { row } from '../../support/events.ts'
 
 /** The rows of an attempt at an ordinary site: metrics, logs, tables of commands, a write that held, one that failed, a cut log. */

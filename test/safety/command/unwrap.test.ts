@@ -1,11 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { stepsForAnyText, stepsPerCharacter } from '../../../safety/command/analysis.ts'
-import { isGoodExit } from '../../../safety/command/exit-code.ts'
 import { countSteps, judgeCommand } from '../../../safety/command/judge.ts'
 import { parse } from '../../../safety/command/parse.ts'
 import { addressOf, hostOf, isKnownHost } from '../../../safety/command/remote-exec-wrappers.ts'
-import { unwrap } from '../../../safety/command/unwrap.ts'
+import { isGoodExit, unwrap } from '../../../safety/command/unwrap.ts'
 
 describe('unwrap', () => {
   describe('unwrap', () => {

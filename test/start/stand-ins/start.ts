@@ -1,4 +1,4 @@
-import { runInForeground } from '../../../start/terminal.ts'
+import { runInForeground } from '../../../start/everything.ts'
 
 // `npm start` with stand-ins for the parts, its state where the test wants it; tells the test when all are ready.
 const [stateDir = '', rootDir = ''] = process.argv.slice(2)

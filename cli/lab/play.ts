@@ -1,0 +1,242 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { closedStatuses } from '../../domain/incident.ts'
+import type { LabClient } from '../../lab/client.ts'
+import type { Scenario, Verdict } from '../../lab/oracle.ts'
+import type { Fault, FaultName } from '../../lab/state.ts'
+import type { Run } from '../../start/run-file.ts'
+import {
+  type ApiApproval,
+  type ApiClient,
+  type ApiIncident,
+  apiIncident,
+  CommandFailed,
+  listAll,
+  listEventsAfter,
+  readApproval,
+  readIncident,
+} from '../api.ts'
+import { formatApproval } from '../approvals/card.ts'
+import { findTemporalProgram, formatUpdateCommand } from '../approvals/decide.ts'
+import { commandLine } from '../connection.ts'
+import { formatLiveRow } from '../incidents/timeline.ts'
+import { defaultTemporal, readTemporalSettings } from '../status.ts'
+import { followIncident } from '../stream.ts'
+import { formatMoment, paintState } from '../ui/table.ts'
+import { getTerminalWidth, inert, paint, print, wrap } from '../ui/terminal.ts'
+import { alertTypes } from './endings.ts'
+
+export type World = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
+
+/** Receives what happens in a play, in this order. */
+export type Audience = {
+  broken(fault: Fault): void
+  found(incident: ApiIncident): void
+  /** The incident was not claimed after `claimPatienceMs`. */
+  unclaimed(): void
+  event(event: IncidentEvent, sinceIso: string): void | Promise<void>
+  remark(text: string): void
+}
+
+const claimPatienceMs = 5_000
+
+/** Breaks something, follows its incident to the end, and asks the oracle. Heals nothing. */
+export async function play(
+  world: World,
+  fault: FaultName,
+  target: string,
+  audience: Audience,
+): Promise<{ incident: ApiIncident; verdict: Verdict }> {
+  const broken = await breakAndFind(world, fault, target, audience)
+  const incident = await follow(world, broken, audience)
+  return { incident, verdict: await askOracle(world, fault, target) }
+}
+
+/** What was broken, its incident, and the number of the last row from before. */
+type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
+
+export async function breakAndFind(
+  { api, lab, signal }: World,
+  name: FaultName,
+  target: string,
+  audience: Audience,
+): Promise<BrokenFault> {
+  const fault = await lab.break(name, target)
+  audience.broken(fault)
+  const incident = await findIncident(api, fault, signal)
+  audience.found(incident)
+  const earlier = (await listEventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
+  return { fault, incidentId: incident.id, afterSeq: earlier.at(-1)?.seq ?? 0 }
+}
+
+/**
+ * Passes every row to the audience until the incident is over. `isOver` tells whether a closed
+ * incident may open again.
+ */
+export async function follow(
+  { api, signal }: World,
+  { fault, incidentId, afterSeq }: BrokenFault,
+  audience: Audience,
+  isOver?: (incident: ApiIncident) => boolean,
+): Promise<ApiIncident> {
+  const patience = setTimeout(audience.unclaimed, claimPatienceMs)
+  try {
+    for await (const event of followIncident(api, incidentId, { signal, afterSeq, isOver })) {
+      if (event.kind !== 'alert_received') clearTimeout(patience)
+      await audience.event(event, fault.at)
+    }
+  } finally {
+    clearTimeout(patience)
+  }
+  signal?.throwIfAborted()
+  return await readIncident(api, incidentId)
+}
+
+/** Asks the oracle, and once more after 3 s: a repaired replica may still be catching up. */
+export async function askOracle({ lab }: World, scenario: Scenario, target: string): Promise<Verdict> {
+  const verdict = await lab.oracle(scenario, target)
+  if (verdict.healthy) return verdict
+  await delay(3_000)
+  return lab.oracle(scenario, target)
+}
+
+/** Long enough for the lab's prober, which probes every second and needs to see a fault twice. */
+const alertTimeoutMs = 60_000
+/** After this time an incident whose alert already fired counts as the one of the fault. */
+const newAlertTimeoutMs = 10_000
+
+const surroundings = z.looseObject({
+  alerts: z.array(z.looseObject({ startsAt: z.string(), status: z.string() })),
+})
+
+/**
+ * Waits for the incident that this fault's alert opened, reopened or joined. It is recognised by
+ * the alert's type, its resource, and an alert that began after the fault. Throws CommandFailed
+ * after 60 s.
+ */
+export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortSignal): Promise<ApiIncident> {
+  const type = alertTypes[fault.fault]
+  if (type === null) throw new CommandFailed('usage', `${fault.fault} raises no alert, so there is nothing to follow.`)
+  const begun = Date.now()
+  while (Date.now() < begun + alertTimeoutMs) {
+    const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
+    // The oldest first: when one rack opens several incidents, the others follow it.
+    for (const incident of about.reverse()) {
+      if (await hasNewAlert(api, incident, fault)) return await requireInvestigated(incident, fault)
+    }
+    const joined = Date.now() > begun + newAlertTimeoutMs ? await findFiringIncident(api, about) : null
+    if (joined) return joined
+    await delay(300, undefined, { signal })
+  }
+  throw new CommandFailed(
+    'timeout',
+    `No incident about ${fault.on} after ${alertTimeoutMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) shows whether its alert was refused.`,
+  )
+}
+
+/** An open incident whose alert already fires: a fault that repeats the alert opens no new one. */
+async function findFiringIncident(api: ApiClient, about: readonly ApiIncident[]): Promise<ApiIncident | null> {
+  for (const incident of about.filter(({ status }) => !closedStatuses.includes(status))) {
+    if ((await listAlerts(api, incident)).some(({ status }) => status === 'firing')) return incident
+  }
+  return null
+}
+
+function listIncidentsOfType(api: ApiClient, type: string): Promise<ApiIncident[]> {
+  return listAll(api, `/api/v1/incidents?type=${type}&limit=200`, apiIncident, 200)
+}
+
+function isAbout({ resource, title }: ApiIncident, { on, target, hosts }: Fault): boolean {
+  const names = [on, target, ...hosts]
+  // Whole names, so that node-11 does not match node-1.
+  const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
+  return resource ? names.includes(resource.id) : names.some((name) => words.includes(name))
+}
+
+async function listAlerts(api: ApiClient, { id }: ApiIncident) {
+  return surroundings.parse(await api.get(`/api/v1/incidents/${id}/surroundings`)).alerts
+}
+
+async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault): Promise<boolean> {
+  const alerts = await listAlerts(api, incident)
+  // Both times come from the lab's clock.
+  return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
+}
+
+/**
+ * Throws CommandFailed when the alert has no attempts left today: it is then only counted, and
+ * nothing would follow.
+ */
+async function requireInvestigated(incident: ApiIncident, { at, on }: Fault): Promise<ApiIncident> {
+  const wasClosed = incident.closedAt !== null && Date.parse(incident.closedAt) < Date.parse(at)
+  if (!wasClosed) return incident
+  throw new CommandFailed(
+    'unresolved',
+    `${incident.id} about ${on} was escalated after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
+  )
+}
+
+/** An audience that prints a play to the terminal, and at an approval how to decide it. */
+export function createAudience(api: ApiClient, run: Run): Audience {
+  return {
+    broken: ({ fault, on }) =>
+      print(
+        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab. Waiting for its prober to notice and post an alert.\n`,
+      ),
+    found: (incident) =>
+      print(
+        `           Incident ${inert(incident.id)}, ${paintState(incident.severity)}\n           ${inert(incident.title)}\n`,
+      ),
+    unclaimed: () =>
+      printRemark(
+        'Not started yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.',
+      ),
+    remark: printRemark,
+    async event(event, sinceIso) {
+      const row = formatLiveRow(event, sinceIso)
+      if (row) print(row)
+      if (event.kind !== 'approval_requested') return
+      const approval = await readApproval(api, event.metadata.approvalId)
+      if (approval.status !== 'pending') return
+      print(`\n${drawRule()}\n${formatApproval(approval)}\n${drawRule()}\n`)
+      print(formatWaysToDecide(approval, run, await findTemporalProgram(run)))
+      print(
+        `\n${paint('bold', `Awaiting approval until ${formatMoment(approval.expiresAt)}.`)} Nothing is held meanwhile.\n`,
+      )
+    },
+  }
+}
+
+function drawRule(): string {
+  return paint('dim', '─'.repeat(Math.min(getTerminalWidth(), 80)))
+}
+
+/** Prints a remark between the rows. */
+export function printRemark(text: string): void {
+  print(`  ${wrap(text, getTerminalWidth() - 2, '  ')}`)
+}
+
+/** The four ways to decide this approval, each ready to use. */
+function formatWaysToDecide(approval: ApiApproval, run: Run, program: string): string {
+  const id = approval.id
+  const token = `$(${commandLine(`approvals token ${id} approve`)} 2>/dev/null)`
+  const input = `"{\\"decision\\":\\"approve\\",\\"token\\":\\"${token}\\"}"`
+  const temporal = readTemporalSettings(run) ?? defaultTemporal
+  return [
+    paint('bold', 'Four ways to decide, all of them checked by the same code:'),
+    '',
+    '  1. In the browser, signed in by the link above:',
+    `     ${run.url}/approvals/${id}`,
+    '',
+    '  2. In another terminal:',
+    `     ${commandLine(`approvals approve ${id}`)}`,
+    `     ${commandLine(`approvals deny ${id} --reason "why not"`)}`,
+    '',
+    '  3. Over the API:',
+    `     POST ${run.url}/api/v1/approvals/${id}/token { "decision": … }, then …/decision`,
+    '',
+    '  4. Through Temporal:',
+    formatUpdateCommand(program, temporal, approval, input).replace(/^/gm, '     '),
+  ].join('\n')
+}

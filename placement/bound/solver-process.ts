@@ -1,0 +1,122 @@
+// A separate process, started by `assignment.ts` with the name of an engine: one JSON line in, one out. It knows linear programs and
+// nothing else. It is the only file that loads GLPK or HiGHS: a solve is synchronous and cannot be stopped from within, so the parent kills.
+import { createInterface } from 'node:readline'
+import type { LP } from 'glpk.js/node'
+import type { EngineName, LinearModel, Row, SolveAnswer, SolveRequest } from './assignment.ts'
+
+type Solver = (request: SolveRequest) => SolveAnswer | Promise<SolveAnswer>
+
+// Each loads its own engine alone: to start is most of what a short solve takes.
+const solvers: Record<EngineName, () => Promise<Solver>> = { glpk: startGlpk, highs: startHighs }
+const solve = await solvers[process.argv[2] as EngineName]()
+
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(`${JSON.stringify(await solve(JSON.parse(line)))}\n`)
+}
+
+async function startGlpk(): Promise<Solver> {
+  const glpk = await (await import('glpk.js/node')).default()
+
+  function boundOf({ equal, atMost, atLeast }: Row) {
+    if (equal !== undefined) return { type: glpk.GLP_FX, lb: equal, ub: equal }
+    if (atLeast !== undefined) return { type: glpk.GLP_LO, lb: atLeast, ub: 0 }
+    return { type: glpk.GLP_UP, lb: 0, ub: atMost ?? Number.NaN }
+  }
+
+  return async ({ model, timeLimitSeconds, relativeGap }) => {
+    const { columns, binaries, objective, rows } = model
+    const isPlain = binaries === 0
+    const lp: LP = {
+      name: 'placement',
+      objective: { direction: glpk.GLP_MIN, name: 'cost', vars: objective.map(variable) },
+      subjectTo: rows.map((row, index) => ({ name: `r${index}`, vars: row.terms.map(variable), bnds: boundOf(row) })),
+      binaries: Array.from({ length: binaries }, (_, column) => `x${column}`),
+      bounds: Array.from({ length: columns - binaries }, (_, index) => ({
+        name: `x${binaries + index}`,
+        type: glpk.GLP_LO,
+        lb: 0,
+        ub: 0,
+      })),
+    }
+    // Presolve would take the prices away.
+    const { result } = await glpk.solve(lp, {
+      msglev: glpk.GLP_MSG_OFF,
+      presol: !isPlain,
+      tmlim: timeLimitSeconds,
+      mipgap: relativeGap,
+    })
+    // Only NOFEAS proves anything: UNDEF is also a time-out.
+    if (result.status === glpk.GLP_NOFEAS) return { status: 'infeasible' }
+    if (result.status !== glpk.GLP_OPT && result.status !== glpk.GLP_FEAS) return { status: 'unknown' }
+    const values = Array.from({ length: columns }, (_, column) => result.vars[`x${column}`] ?? 0)
+    const prices = isPlain ? rows.map((_, index) => result.dual?.[`r${index}`] ?? 0) : null
+    if (!values.every(Number.isFinite) || !(prices ?? []).every(Number.isFinite)) return { status: 'unknown' }
+    return {
+      status: result.status === glpk.GLP_OPT ? 'optimal' : 'feasible',
+      values: values.map((value, column) => (column < binaries ? Math.round(value) : value)),
+      prices,
+    }
+  }
+}
+
+function variable([column, coef]: [number, number]) {
+  return { name: `x${column}`, coef }
+}
+
+/** The second engine. */
+async function startHighs(): Promise<Solver> {
+  const { default: highsModule } = await import('highs')
+  // Its types describe the module as CommonJS sees it; what is loaded here is the function itself.
+  const highs = await (highsModule as unknown as typeof highsModule.default)()
+  const { modelStatus, solutionStatus, variableType } = highs.constants
+
+  return ({ model, timeLimitSeconds, relativeGap }) => {
+    const { columns, binaries } = model
+    const types = { binary: variableType.integer, plain: variableType.continuous }
+    return highs.withModel(dataOf(model, highs.infinity, types), (one): SolveAnswer => {
+      one.options.set({ output_flag: false, time_limit: timeLimitSeconds, mip_rel_gap: relativeGap, mip_abs_gap: 1e-6 })
+      const status = one.run().modelStatus
+      if (status === modelStatus.infeasible) return { status: 'infeasible' }
+      if (Number(one.info.get('primal_solution_status')) !== solutionStatus.feasible) return { status: 'unknown' }
+      const { colValue, rowDual } = one.getSolution()
+      if (!colValue.every(Number.isFinite) || !rowDual.every(Number.isFinite)) return { status: 'unknown' }
+      return {
+        status: status === modelStatus.optimal ? 'optimal' : 'feasible',
+        values: Array.from(colValue.slice(0, columns), (value, column) =>
+          column < binaries ? Math.round(value) : value,
+        ),
+        prices: binaries === 0 ? Array.from(rowDual) : null,
+      }
+    })
+  }
+}
+
+function dataOf(
+  { columns, binaries, objective, rows }: LinearModel,
+  infinity: number,
+  types: { binary: number; plain: number },
+) {
+  const cost = new Float64Array(columns)
+  for (const [column, coefficient] of objective) cost[column] = coefficient
+  const starts = [0]
+  for (const { terms } of rows) starts.push((starts.at(-1) as number) + terms.length)
+  const terms = rows.flatMap((row) => row.terms)
+  return {
+    numCols: columns,
+    numRows: rows.length,
+    colCost: cost,
+    colLower: new Float64Array(columns),
+    colUpper: Float64Array.from({ length: columns }, (_, column) => (column < binaries ? 1 : infinity)),
+    rowLower: rows.map(({ equal, atLeast }) => equal ?? atLeast ?? -infinity),
+    rowUpper: rows.map(({ equal, atMost }) => equal ?? atMost ?? infinity),
+    matrix: {
+      format: 'csr' as const,
+      numRows: rows.length,
+      numCols: columns,
+      starts,
+      indices: terms.map(([column]) => column),
+      values: terms.map(([, coefficient]) => coefficient),
+    },
+    integrality: Int32Array.from({ length: columns }, (_, column) => (column < binaries ? types.binary : types.plain)),
+  }
+}

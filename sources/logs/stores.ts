@@ -1,0 +1,184 @@
+import { z } from 'zod'
+import { parseTime } from '../../domain/format.ts'
+import { type Ask, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
+import { readLastLines } from './last.ts'
+import {
+  type LogAnswer,
+  type LogQuery,
+  type LogReader,
+  mostLines,
+  quotePattern,
+  quoteText,
+  type Range,
+  searchLogs,
+} from './logs.ts'
+
+/**
+ * Stores of logs: Loki (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL,
+ * and VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL.
+ */
+
+/** A question as LogQL. Each value and text is quoted, so that none is read as part of the query. */
+export function toLogql({ labels, contains, excludes, pattern }: LogQuery): string {
+  // Loki's labels have no dots: it writes them as `_` when it takes lines in.
+  const matchers = Object.entries(labels).map(([name, value]) => `${name.replaceAll('.', '_')}=${quoteText(value)}`)
+  return [
+    `{${matchers.join(', ')}}`,
+    ...contains.map((text) => `|= ${quoteText(text)}`),
+    ...excludes.map((text) => `!= ${quoteText(text)}`),
+    ...(pattern === undefined ? [] : [`|~ ${quoteText(pattern)}`]),
+  ].join(' ')
+}
+
+const streams = z.looseObject({
+  warnings: z.unknown().optional(),
+  data: z.looseObject({
+    resultType: z.literal('streams'),
+    result: z.array(z.looseObject({ values: z.array(z.tuple([z.string(), z.string()]).rest(z.unknown())) })),
+  }),
+})
+const countedByLoki = z.looseObject({
+  warnings: z.unknown().optional(),
+  data: z.looseObject({ result: z.array(z.looseObject({ value: z.tuple([z.number(), z.string()]) })) }),
+})
+const lokiNames = z.looseObject({ data: z.array(z.string()).default([]) })
+
+const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
+
+async function readLokiLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range): Promise<LogAnswer> {
+  const search = new URLSearchParams({
+    query: toLogql(query),
+    start: toNanoseconds(fromMs),
+    end: toNanoseconds(untilMs),
+    limit: String(mostLines),
+    direction: 'backward',
+  })
+  const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines in a shape that is not of the Loki API')
+  const lines = parsed.data.data.result.flatMap(({ values }) =>
+    values.map(([at, text]) => ({ atMs: /^\d{7,19}$/.test(at) ? Number(at.slice(0, -6)) : Number.NaN, text })),
+  )
+  return { lines, partial: quoteRemarks(parsed.data.warnings) }
+}
+
+const lokiReader: LogReader = {
+  readLines: readLokiLines,
+  async countLines(ask, query, { fromMs, untilMs }) {
+    const seconds = Math.max(1, Math.round((untilMs - fromMs) / 1_000))
+    const search = new URLSearchParams({
+      query: `sum(count_over_time(${toLogql(query)} [${seconds}s]))`,
+      time: toNanoseconds(untilMs),
+    })
+    const parsed = countedByLoki.safeParse(await ask({ path: `/loki/api/v1/query?${search}` }))
+    if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
+    return Number(parsed.data.data.result[0]?.value[1] ?? 0)
+  },
+  async listLabels(ask, { fromMs, untilMs }) {
+    const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
+    return lokiNames.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
+  },
+}
+
+export const loki: SourceKind = {
+  kind: 'loki',
+  title: 'Loki',
+  options: z.strictObject({}),
+  async probe(ask) {
+    const { data } = lokiNames.parse(await ask({ path: '/loki/api/v1/labels' }))
+    return `it answers queries; ${data.length} labels`
+  },
+  lastLines: (ask, subject, nowMs) => readLastLines(lokiReader, ask, subject, nowMs),
+  tools: [searchLogs(lokiReader)],
+}
+
+/** A question as LogsQL. Each name and text is quoted, so that none is read as part of the query. */
+export function toLogsql({ labels, contains, excludes, pattern }: LogQuery): string {
+  return [
+    ...Object.entries(labels).map(([name, value]) => `${quoteText(name)}:=${quoteText(value)}`),
+    ...contains.map((text) => `_msg:~${quoteText(quotePattern(text))}`),
+    ...excludes.map((text) => `!_msg:~${quoteText(quotePattern(text))}`),
+    ...(pattern === undefined ? [] : [`_msg:~${quoteText(pattern)}`]),
+  ].join(' AND ')
+}
+
+const line = z.looseObject({ _time: z.string(), _msg: z.string().default('') })
+
+type Rows = { rows: unknown[]; partial: string[] }
+
+/**
+ * Asks for a whole answer. A cluster that misses storage nodes refuses that with 502 (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses);
+ * then for what the others hold, which nothing in the answer tells from a whole one.
+ */
+async function askRows(ask: Ask, form: Record<string, string>): Promise<Rows> {
+  const query = (allow_partial_response: '0' | '1') =>
+    ask({ method: 'POST', path: '/select/logsql/query', form: { ...form, allow_partial_response }, accept: 'lines' })
+  try {
+    return { rows: parseRows(String(await query('0'))), partial: [] }
+  } catch (error) {
+    if (!(error instanceof SourceError) || error.status !== 502) throw error
+    const rows = parseRows(String(await query('1')))
+    return { rows, partial: ['some of its storage nodes gave no answer (it refused a whole one with 502)'] }
+  }
+}
+
+function parseRows(text: string): unknown[] {
+  try {
+    return text.split('\n').flatMap((row) => (row.trim() === '' ? [] : [JSON.parse(row) as unknown]))
+  } catch {
+    throw new SourceError('BAD_ANSWER', 'it answered lines that are no JSON: is that the address of VictoriaLogs?')
+  }
+}
+
+/** The end of a window is not part of it. */
+const toTimes = ({ fromMs, untilMs }: Range) => ({
+  start: new Date(fromMs).toISOString(),
+  end: new Date(untilMs - 1).toISOString(),
+  timeout: '10s',
+})
+
+async function readVictoriaLines(ask: Ask, query: LogQuery, range: Range): Promise<LogAnswer> {
+  const { rows, partial } = await askRows(ask, {
+    query: `${toLogsql(query)} | fields _time, _msg`,
+    limit: String(mostLines),
+    ...toTimes(range),
+  })
+  const lines = rows.map((row) => {
+    const parsed = line.safeParse(row)
+    if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines without a time')
+    return { atMs: parseTime(parsed.data._time), text: parsed.data._msg }
+  })
+  return { lines, partial }
+}
+
+const countedByVictoria = z.looseObject({ total: z.coerce.number() })
+const victoriaNames = z.looseObject({ values: z.array(z.looseObject({ value: z.string() })) })
+
+const victoriaReader: LogReader = {
+  readLines: readVictoriaLines,
+  async countLines(ask, query, range) {
+    const form = { query: `${toLogsql(query)} | stats count() as total`, ...toTimes(range) }
+    const { rows, partial } = await askRows(ask, form)
+    const parsed = countedByVictoria.safeParse(rows[0])
+    return parsed.success && partial.length === 0 ? parsed.data.total : null
+  },
+  async listLabels(ask, range) {
+    const path = `/select/logsql/field_names?${new URLSearchParams({ query: '*', ...toTimes(range) })}`
+    return victoriaNames.parse(await ask({ path })).values.map(({ value }) => value)
+  },
+}
+
+export const victorialogs: SourceKind = {
+  kind: 'victorialogs',
+  title: 'VictoriaLogs',
+  options: z.strictObject({}),
+  async probe(ask) {
+    const now = Date.now()
+    const { rows } = await askRows(ask, {
+      query: '* | stats count() as total',
+      ...toTimes({ fromMs: now - 300_000, untilMs: now }),
+    })
+    return `it answers queries; ${countedByVictoria.parse(rows[0] ?? { total: 0 }).total} lines in the last five minutes`
+  },
+  lastLines: (ask, subject, nowMs) => readLastLines(victoriaReader, ask, subject, nowMs),
+  tools: [searchLogs(victoriaReader)],
+}

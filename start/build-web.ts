@@ -1,3 +1,0 @@
-import { buildWeb, rootDir } from './web.ts'
-
-await buildWeb(rootDir, 'inherit')
