@@ -24,37 +24,14 @@ const keyId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'is not a key id')
 /** ed25519: 64 bytes in base64. */
 const signature = z.string().regex(/^[A-Za-z0-9+/]{86}==$/, 'is not an ed25519 signature')
 
-export const capabilities = [
-  'shell.exec',
-  'shell.eval',
-  'fs.read',
-  'fs.write',
-  'fs.list',
-  'fs.stat',
-  'git.clone',
-  'git.commit',
-  'git.push',
-  'pkg.install',
-  'pkg.search',
-  'proc.list',
-  'proc.kill',
-  'docker.container.list',
-  'docker.container.exec',
-  'docker.container.logs',
-  'service.show',
-  'service.restart',
-  'service.start',
-  'service.stop',
-  'docker.container.restart',
-  'disk.usage',
-  'git.log',
-  'git.show',
-  'git.revert',
-  'log.read',
-] as const
-/** What agents know that do not say what they know. */
-export const firstCapabilities: readonly string[] = capabilities.slice(0, 16)
-export const capability = z.enum(capabilities)
+/**
+ * What a device can do, by its name. Which there are is said where each is described (`mesh/specs/`); an agent refuses one that it does not
+ * have, and the API one that no tool has.
+ */
+export const capability = z
+  .string()
+  .max(60)
+  .regex(/^[a-z]+(?:\.[a-z]+)+$/, 'is not the name of a capability')
 export type Capability = z.infer<typeof capability>
 
 /** `user`: reads run, the rest is asked. `sudo`: everything is asked, and commands run as root. `all`: both. */
@@ -238,7 +215,7 @@ export const manifest = z.strictObject({
   device: deviceId,
   mode: meshMode,
   /** Empty: all that the device has. */
-  capabilities: z.array(capability).max(capabilities.length),
+  capabilities: z.array(capability).max(200),
   /** Directories that `fs.*` and `git.*` stay inside. */
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
   /** Of commands that the guard proves to be reads: the programs that may run unasked. Empty: every one it proves. */

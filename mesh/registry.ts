@@ -1,5 +1,6 @@
+import { z } from 'zod'
 import type { DeviceTerms, Guests } from '../domain/device.ts'
-import { type Capability, firstCapabilities, type MeshHealth, type MeshMode } from '../domain/mesh.ts'
+import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
 import { dockerSpecs } from './specs/docker.ts'
 import { diskSpecs, fsSpecs } from './specs/fs.ts'
 import { gitHistorySpecs, gitSpecs } from './specs/git.ts'
@@ -23,6 +24,15 @@ export const meshSpecs: readonly MeshSpec[] = [
   ...serviceSpecs,
   ...logSpecs,
 ]
+
+/** The names that may be asked for: each is that of a tool. */
+export const knownCapability = z.enum(meshSpecs.map((spec) => spec.capability))
+
+/** What agents know that do not say what they know. */
+const firstCapabilities =
+  'shell.exec shell.eval fs.read fs.write fs.list fs.stat git.clone git.commit git.push pkg.install pkg.search proc.list proc.kill docker.container.list docker.container.exec docker.container.logs'.split(
+    ' ',
+  )
 
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
 

@@ -7,7 +7,7 @@ import { storeReading } from '../../db/sources.ts'
 import { executable } from '../../domain/device.ts'
 import { proof } from '../../domain/envelope.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { capability, type MeshErrorCode } from '../../domain/mesh.ts'
+import type { MeshErrorCode } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/operator.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import { risks } from '../../domain/tool.ts'
@@ -31,7 +31,7 @@ import { askFollowed } from '../../effects/devices/perform.ts'
 import { prepareCall } from '../../effects/devices/prepare.ts'
 import { observeCall, runDeviceWrite } from '../../effects/devices/write.ts'
 import { EffectRefused } from '../../effects/effect.ts'
-import { specOf } from '../../mesh/registry.ts'
+import { knownCapability, specOf } from '../../mesh/registry.ts'
 import { logReadArgs, readLines } from '../../mesh/specs/host.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { summarizeDeviceLog } from '../../sources/logs/logs.ts'
@@ -45,7 +45,7 @@ const tag = 'devices'
 const params = z.object({ id: z.string().min(1).max(100) })
 const stepKey = z.object({ key: z.string().min(1).max(300) })
 const body = z.strictObject({
-  capability,
+  capability: knownCapability,
   args: z.record(z.string(), z.unknown()),
   rehearse: z.boolean().optional(),
   /** The tool whose call this is, where it is not the device tool of the capability. */
@@ -179,7 +179,7 @@ function declareObservation(router: Router, deps: ApiDeps): void {
 
 /** The tool that stands behind a request; null where none asks for that. */
 function toolOf(sent: Record<string, unknown>): string | null {
-  const known = capability.safeParse(sent.capability)
+  const known = knownCapability.safeParse(sent.capability)
   if (!known.success) return null
   const { name, calledBy } = specOf(known.data)
   return sent.tool === undefined || sent.tool === name ? name : sent.tool === calledBy ? calledBy : null

@@ -11,9 +11,9 @@ import {
   redeemEnrolment,
 } from '../../db/devices.ts'
 import { type Device, deviceTerms, type Executable, executable, guests } from '../../domain/device.ts'
-import { capability, deviceId, meshMode } from '../../domain/mesh.ts'
+import { deviceId, meshMode } from '../../domain/mesh.ts'
 import { isManifestStale, renewManifest, requireMesh, whyUnusable } from '../../effects/devices/executor.ts'
-import { toolsOf, toolsThrough } from '../../mesh/registry.ts'
+import { knownCapability, toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import { publicHalf } from '../../mesh/sign.ts'
 import { type ApiDeps, type Context, getCallerAddress as callerOf, type Env } from '../deps.ts'
 import { afterFailure } from '../http/authenticate.ts'
@@ -114,7 +114,7 @@ export const deviceBody = z.strictObject({
   timeoutSeconds: z.number().int().min(1).max(3_600).default(60),
   toolsAllowed: z.array(z.string().min(1).max(64)).max(64).default([]),
   enabled: z.boolean().default(true),
-  terms: deviceTerms,
+  terms: deviceTerms.extend({ capabilities: z.array(knownCapability).max(200) }),
   manifestDays: z.number().int().min(1).max(366).default(90),
   reason: z.string().trim().max(500).nullable().default(null),
 })
@@ -155,7 +155,7 @@ export function shownDevice({ manifest: _, ...device }: DeviceRow): Device {
  * look included.
  */
 export const deviceField = {
-  device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(capability) }).nullable(),
+  device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(knownCapability) }).nullable(),
 }
 type Offered = z.infer<typeof deviceField.device>
 export const offeredExample: Offered = {

@@ -1,15 +1,9 @@
-import {
-  type CapabilityAnswer,
-  type CapabilityRequest,
-  capabilities,
-  type JournalPage,
-  type MeshErrorCode,
-  type MeshHealth,
-} from '../../domain/mesh.ts'
+import type { CapabilityAnswer, CapabilityRequest, JournalPage, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
 import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
 import {
   type AgentState,
+  allCapabilities,
   currentManifest,
   deviceName,
   newState,
@@ -287,7 +281,7 @@ function health(agent: AgentState): MeshHealth {
     manifest_id: manifest?.id ?? null,
     manifest_expires_at: manifest?.expires_at ?? null,
     mode: manifest?.mode ?? null,
-    knows: [...capabilities],
+    knows: allCapabilities.map(({ capability }) => capability),
     unavailable: manifest ? (agent.capabilities.unavailable as Record<string, string>) : {},
     sandbox: confinement.sandbox,
     journal: { entries: journal.entries(), head: journal.head() },

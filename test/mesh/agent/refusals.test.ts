@@ -113,6 +113,12 @@ describe('refusals', () => {
     ['the hard list', () => aGranted(own, 'shell.exec', { argv: ['rm', '-rf', '/'] }), 403, 'blocked'],
     ['arguments it does not take', () => aRequest(own, 'shell.exec', { argv: 'uptime' }), 422, 'invalid_arguments'],
     [
+      'a capability that no agent knows',
+      () => aRequest(own, 'fs.delete', { path: '/etc/hosts' }),
+      501,
+      'capability_unavailable',
+    ],
+    [
       'a capability that is not there',
       () => aRequest(own, 'fs.read', { path: '/etc/hosts' }),
       501,
@@ -486,7 +492,7 @@ describe('guard', () => {
       ['lacks everything', {}, 'malformed'],
       ['has a field nobody knows', { ...uptime(), sudo: true }, 'malformed'],
       ['is larger than a mebibyte', `"${'x'.repeat(bodyBytes)}"`, 'malformed'],
-      ['asks for no capability there is', uptime({ capability: 'fs.delete' }), 'malformed'],
+      ['asks for what is no name of a capability', uptime({ capability: 'fs delete' }), 'malformed'],
       [
         'is signed with a key nobody gave it',
         signed(uptime(), { id: 'cp-9', key: stranger.privateKey }),

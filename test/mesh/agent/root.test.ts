@@ -1,7 +1,8 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { type Capability, capabilities } from '../../../domain/mesh.ts'
+import type { Capability } from '../../../domain/mesh.ts'
+import { allCapabilities } from '../../../mesh/agent/agent-state.ts'
 import { verifyChain } from '../../../mesh/agent/chain.ts'
 import { whyUnmet } from '../../../mesh/agent/preconditions.ts'
 import { homeOf } from '../../../mesh/agent/programs.ts'
@@ -319,7 +320,7 @@ describe('sudo mode', () => {
   }
 
   test('every capability is tried', () => {
-    expect(new Set(calls().map(([capability]) => capability)).size).toBe(capabilities.length)
+    expect(new Set(calls().map(([capability]) => capability)).size).toBe(allCapabilities.length)
   })
 
   test('nothing runs or is rehearsed unasked there, and nothing of it is begun', async () => {

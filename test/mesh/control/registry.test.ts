@@ -11,9 +11,10 @@ import { effectByKey } from '../../../db/effects.ts'
 import { syncInventory } from '../../../db/inventory.ts'
 import { toEnvelope } from '../../../domain/envelope.ts'
 import { agentActor } from '../../../domain/event.ts'
-import { capabilities } from '../../../domain/mesh.ts'
+import { capability } from '../../../domain/mesh.ts'
 import type { CoreAnswer } from '../../../domain/tool.ts'
 import { describeError, whyEndedBadly } from '../../../effects/devices/ask-device.ts'
+import { allCapabilities } from '../../../mesh/agent/agent-state.ts'
 import {
   descriptionOf,
   inMode,
@@ -37,8 +38,10 @@ describe('registry', () => {
     const names = (more: object) => toolsOf({ ...device, ...more }).map((spec) => spec.name)
 
     test('there is one tool for each capability', () => {
-      expect(meshSpecs.map((spec) => spec.capability).sort()).toEqual([...capabilities].sort())
-      expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(capabilities.length)
+      const carriedOut = allCapabilities.map((one) => one.capability)
+      expect(meshSpecs.map((spec) => spec.capability).sort()).toEqual([...carriedOut].sort())
+      expect(carriedOut.filter((name) => !capability.safeParse(name).success)).toEqual([])
+      expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(carriedOut.length)
     })
 
     test('servers that speak the OpenAI protocol take every name', () => {
