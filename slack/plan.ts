@@ -1,11 +1,10 @@
 import type { Approval } from '../domain/approval.ts'
 import type { EscalationReport, Notification } from '../domain/escalation.ts'
 import type { Incident } from '../domain/incident.ts'
-import { type CardGrounds, renderCard } from './card.ts'
+import { type CardGrounds, renderCard, renderRoot } from './card.ts'
 import type { SlackMethod } from './client.ts'
 import { buttonValue, type IncidentPress, incidentButton } from './interaction.ts'
 import { renderNotification, type SlackMessage } from './notification.ts'
-import { renderRoot } from './root.ts'
 
 type Place = { channel: string; ts: string }
 

@@ -1,9 +1,16 @@
 import { ActivityFailure, ApplicationFailure } from '@temporalio/common'
 import { allHandlersFinished, CancellationScope, condition, patched, setCurrentDetails } from '@temporalio/workflow'
-import { createDecisionQueue, createInterruptions } from './decision-queue.ts'
 import { freshProgress, type Limits, type Progress, runLoop } from './loop.ts'
 import type { LoopEnd } from './outcome.ts'
-import { context, type InvestigationInput, type Run, rows, showInTemporal } from './run.ts'
+import {
+  context,
+  createDecisionQueue,
+  createInterruptions,
+  type InvestigationInput,
+  type Run,
+  rows,
+  showInTemporal,
+} from './run.ts'
 import { listen } from './signals.ts'
 import { buildPorts, signalGroup } from './steps.ts'
 

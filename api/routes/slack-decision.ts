@@ -18,7 +18,7 @@ import {
   type Press,
   type SlackSpot,
 } from '../../slack/interaction.ts'
-import { fallbackText, isLink, plainText, slackLimits } from '../../slack/text.ts'
+import { fallbackText, isLink, plainText, slackLimits } from '../../slack/notification.ts'
 import { type ApiDeps, type Context, getCallerAddress } from '../deps.ts'
 import { failedAuthentications, limitDecisions, networkOf } from '../http/authenticate.ts'
 import { Problem } from '../http/middleware.ts'

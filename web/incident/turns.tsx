@@ -10,9 +10,9 @@ import { Sign } from '../marks.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatBothZones, formatTimeOfDay } from '../time.ts'
-import { getProposalId, getText } from './entry.tsx'
 import { ReadingOf } from './reading.tsx'
 import { formatResult, getSign } from './rows.ts'
+import { getProposalId, getText } from './timeline.tsx'
 
 /** All rows of one call. */
 type Call = { key: string; tool: string; rows: IncidentEvent[] }

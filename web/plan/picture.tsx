@@ -14,8 +14,102 @@ import {
   listTouched,
   type PlanToDraw,
 } from './layout.ts'
-import { NarrowPicture } from './narrow-picture.tsx'
 import { mostRules, RuleLines, Rules, ruleHeight } from './rule-lines.tsx'
+
+const narrowWidth = 340
+const narrowBarHeight = 18
+const aloneHeight = 40
+const narrowRowHeight = 82
+const narrowTop = 14
+
+type NarrowProps = { rows: HostRow[]; largest: number; label: string; title: string; isAlone: boolean }
+
+/**
+ * The same plan for a phone: before over the position, with who of the plan is there by the number of its step. One bar alone is as high as
+ * both: what stands below does not move as a person goes on.
+ */
+function NarrowPicture({ rows, largest, label, title, isAlone }: NarrowProps) {
+  const height =
+    narrowRowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, mostRules)))
+  return (
+    <svg
+      className="narrow-only"
+      viewBox={`0 0 ${narrowWidth} ${narrowTop + rows.length * height}`}
+      role="img"
+      aria-label={label}
+    >
+      <text x={0} y={9} className="head">
+        {isAlone ? title : `upper bar: before; lower bar: ${title}`}
+      </text>
+      {rows.map((row, index) => {
+        const y = narrowTop + index * height
+        const free = formatFree(row, row.now, isAlone ? undefined : row.before)
+        const name = `${inertText(row.name)}${row.state === 'live' ? '' : `, ${row.state}`}`
+        const capacity = (row.ramMib / largest) * narrowWidth
+        const dead = row.state === 'dead' ? ' dead' : ''
+        return (
+          <g key={row.name}>
+            <text x={0} y={y + 13} className={`host${dead}`}>
+              {fitText(name, narrowWidth - free.length * 5.6 - 8)}
+            </text>
+            <text x={narrowWidth} y={y + 13} className="soft free end">
+              {free}
+            </text>
+            <text x={0} y={y + 72} className="planned">
+              {listPlanned(uniqueBlocks(row), narrowWidth)}
+            </text>
+            <RuleLines rules={row.rules} x={0} y={y + 72} width={narrowWidth} />
+            {(isAlone ? [row.now] : [row.before, row.now]).map(({ blocks }, half) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: the first is before, the second now
+              <g key={half}>
+                <rect
+                  x={0.5}
+                  y={y + 18 + half * 22}
+                  width={capacity - 1}
+                  height={isAlone ? aloneHeight : narrowBarHeight}
+                  rx={2}
+                  className={`bar${dead}`}
+                />
+                {blocks.map((block) => (
+                  <NarrowVm
+                    key={block.vm}
+                    block={block}
+                    y={y + 18 + half * 22}
+                    height={isAlone ? aloneHeight : narrowBarHeight}
+                  />
+                ))}
+              </g>
+            ))}
+          </g>
+        )
+      })}
+    </svg>
+  )
+}
+
+/** Each VM once that was or is there. */
+function uniqueBlocks({ before, now }: HostRow): Block[] {
+  return [...new Map([...before.blocks, ...now.blocks].map((block) => [block.vm, block])).values()]
+}
+
+function NarrowVm({ block, y, height }: { block: Block; y: number; height: number }) {
+  const scale = narrowWidth / barWidth
+  return (
+    <>
+      <rect
+        x={block.x * scale + 1.5}
+        y={y + 2}
+        width={Math.max(1, block.width * scale - 3)}
+        height={height - 4}
+        rx={2}
+        className={`vm ${block.look}${block.running ? '' : ' off'}`}
+      />
+      <text x={(block.x + block.width / 2) * scale} y={y + height / 2 + 4} className={`label ${block.look}`}>
+        {getLabel(block, block.width * scale)}
+      </text>
+    </>
+  )
+}
 
 const nameWidth = 112
 const gap = 72

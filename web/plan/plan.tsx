@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import {
   capitalize,
   formatDown,
@@ -8,12 +8,206 @@ import {
   formatStanding,
   toStandingAfter,
 } from '../../domain/format.ts'
-import type { Proposal, ProposalWithProblem } from '../../domain/placement.ts'
+import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
 import { ask } from '../api.ts'
-import { Inert } from '../markdown.tsx'
+import { Inert, inertText } from '../markdown.tsx'
 import { lastPosition } from './layout.ts'
 import { PlacementPicture } from './picture.tsx'
-import { Stepper, Steps } from './steps.tsx'
+
+type Props = {
+  steps: PlanStep[]
+  position: number
+  go: (position: number) => void
+  /** Nothing of it has run. */
+  isAhead: boolean
+}
+
+/** All of a plan in half a minute, and no step so short that nobody sees it or so long that one waits for it. */
+const playedMs = 30_000
+const [shortestMs, longestMs] = [200, 1_500]
+
+/** Goes through a plan by button, by arrow keys, by slider or by itself; what happens at a position is said in words. */
+function Stepper({ steps, position, go, isAhead }: Props) {
+  const last = lastPosition(steps)
+  const { plays, wantsCalm, stop, play } = usePlayback(position, last, go)
+  const to = (wanted: number) => {
+    stop()
+    go(Math.min(last, Math.max(0, wanted)))
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    // The slider knows these keys itself.
+    if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return
+    const wanted = { ArrowRight: position + 1, ArrowLeft: position - 1, Home: 0, End: last }[event.key]
+    if (wanted === undefined) return
+    event.preventDefault()
+    to(wanted)
+  }
+  return (
+    <fieldset className="stepper" onKeyDown={onKeyDown}>
+      <legend className="visually-hidden">Go through the plan step by step</legend>
+      <StepperButtons position={position} last={last} to={to} playback={{ plays, wantsCalm, play }} />
+      <input
+        type="range"
+        min={0}
+        max={last}
+        value={position}
+        aria-label="How far the plan is"
+        aria-valuetext={formatPosition(steps, position)}
+        onChange={({ target }) => to(Number(target.value))}
+      />
+      <p role="status" className="wraps says">
+        {isAhead && <strong>Preview: nothing has run. </strong>}
+        {describePosition(steps, position)}
+      </p>
+    </fieldset>
+  )
+}
+
+/** Goes on by itself while it plays, and ends with the plan. */
+function usePlayback(position: number, last: number, go: (position: number) => void) {
+  const [plays, setPlays] = useState(false)
+  const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+  useEffect(() => {
+    if (!plays) return
+    if (position >= last) return setPlays(false)
+    const ms = Math.min(longestMs, Math.max(shortestMs, playedMs / last))
+    const timer = setTimeout(() => go(position + 1), ms)
+    return () => clearTimeout(timer)
+  }, [plays, position, last, go])
+  const play = () => {
+    if (wantsCalm) return
+    if (!plays && position >= last) go(0)
+    setPlays(!plays)
+  }
+  return { plays, wantsCalm, stop: () => setPlays(false), play }
+}
+
+type ButtonsProps = {
+  position: number
+  last: number
+  to(position: number): void
+  playback: Pick<ReturnType<typeof usePlayback>, 'plays' | 'wantsCalm' | 'play'>
+}
+
+function StepperButtons({ position, last, to, playback: { plays, wantsCalm, play } }: ButtonsProps) {
+  const id = useId()
+  return (
+    <>
+      <div className="buttons">
+        <button type="button" aria-disabled={position === 0} onClick={() => to(0)}>
+          First
+        </button>
+        <button type="button" aria-disabled={position === 0} onClick={() => to(position - 1)}>
+          Previous
+        </button>
+        <button
+          type="button"
+          aria-disabled={wantsCalm}
+          aria-describedby={wantsCalm ? `${id}-calm` : undefined}
+          onClick={play}
+        >
+          {plays ? 'Pause' : 'Play'}
+        </button>
+        <button type="button" aria-disabled={position === last} onClick={() => to(position + 1)}>
+          Next
+        </button>
+        <button type="button" aria-disabled={position === last} onClick={() => to(last)}>
+          Last
+        </button>
+      </div>
+      {wantsCalm && (
+        <p id={`${id}-calm`} className="soft small">
+          Nothing plays by itself: your system asks for less motion.
+        </p>
+      )}
+    </>
+  )
+}
+
+/** `Step 2 of 5, wave 1: migrate vm-3 from a to b`. */
+function describePosition(steps: PlanStep[], position: number): string {
+  const step = steps[position - 1]
+  if (!step)
+    return position === 0
+      ? 'Before the plan'
+      : `After the plan: ${steps.length === 1 ? 'its step' : `all ${steps.length} steps`} would be done`
+  const { action, vm, from, to, wave } = step
+  const when = wave ? `, wave ${wave}` : ''
+  return inertText(`${formatPosition(steps, position)}${when}: ${action} ${vm}${from ? ` from ${from}` : ''} to ${to}`)
+}
+
+function formatPosition(steps: PlanStep[], position: number): string {
+  if (position === 0) return 'before'
+  return position > steps.length ? 'after' : `Step ${position} of ${steps.length}`
+}
+
+/** More than these scroll in a separate box: the decision stands below them. */
+const steadyCount = 12
+
+/** The steps in words, in the order of their numbers; the one that runs is marked. */
+function Steps({ steps, position }: { steps: PlanStep[]; position: number }) {
+  const current = useRef<HTMLLIElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the mark moves with the position
+  useEffect(() => {
+    const box = current.current?.closest('section')
+    if (!box || !current.current) return
+    const { top, bottom } = current.current.getBoundingClientRect()
+    const view = box.getBoundingClientRect()
+    if (top < view.top) box.scrollTop -= view.top - top
+    if (bottom > view.bottom) box.scrollTop += bottom - view.bottom
+  }, [position])
+  const list = (
+    <ol className="steps">
+      {steps.map((each) => (
+        <li
+          key={each.step}
+          ref={each.step === position ? current : null}
+          aria-current={each.step === position ? 'step' : undefined}
+        >
+          <Step step={each} />
+        </li>
+      ))}
+    </ol>
+  )
+  if (steps.length <= steadyCount) return list
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
+    <section className="exact" aria-label={`All ${steps.length} steps`} tabIndex={0}>
+      {list}
+    </section>
+  )
+}
+
+function Step({ step: { step, action, vm, from, to, wave, needs } }: { step: PlanStep }) {
+  const after = needs?.length > 0 ? `, after ${needs.join(', ')}` : ''
+  return (
+    <>
+      <span className="soft">{step}.</span> {action} <Name text={vm} />
+      {from && (
+        <>
+          {' '}
+          from <Name text={from} />
+        </>
+      )}{' '}
+      to <Name text={to} />
+      {wave && (
+        <span className="soft small">
+          {' '}
+          wave {wave}
+          {after}
+        </span>
+      )}
+    </>
+  )
+}
+
+function Name({ text }: { text: string }) {
+  return (
+    <code>
+      <Inert text={text} />
+    </code>
+  )
+}
 
 type PlayProps = {
   /** Its steps can be gone through, as where somebody decides about it. */
