@@ -38,7 +38,7 @@ const scenes: { fault: FaultName; target: string; title: string; text: string }[
   {
     fault: 'host_down',
     target: 'host-osl-1',
-    title: 'A host dies',
+    title: 'A host fails',
     text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write, so it waits for the approval of a person. The host itself stays down: its alert keeps firing, and a person has to repair it.',
   },
 ]

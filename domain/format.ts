@@ -269,5 +269,5 @@ export function formatStanding(standing: Standing): string {
   ]
   const change =
     worse.length > 0 ? `Worse than before the plan: ${formatList(worse)}.` : 'No worse than before the plan.'
-  return `Should one more ${standing.domain} die: ${cases.join('; ')}. ${change}`
+  return `Should one more ${standing.domain} fail: ${cases.join('; ')}. ${change}`
 }

@@ -164,7 +164,7 @@ async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise
 /** A VM on its way counts on both hosts. */
 function requireRoom(lab: Lab, vm: string, host: string): void {
   const child = lab.children.get(host)
-  if (!child || processState(child.pid) !== 'running') throw new Refused(`${host} is dead`)
+  if (!child || processState(child.pid) !== 'running') throw new Refused(`${host} is down`)
   if (lab.draining.includes(host)) throw new Refused(`${host} is to be emptied and takes nothing`)
   const plan = lab.topology.vms.find(({ id }) => id === vm)!
   const limit = lab.topology.hosts.find(({ id }) => id === host)!
@@ -206,7 +206,7 @@ async function beats(lab: Lab, vm: string, host: string): Promise<boolean> {
 
 async function ask(lab: Lab, host: string, method: 'POST' | 'DELETE', vm: string, body?: object): Promise<void> {
   const port = lab.children.get(host)?.port
-  if (!port) throw new Refused(`${host} is dead`)
+  if (!port) throw new Refused(`${host} is down`)
   const response = await fetch(`http://127.0.0.1:${port}/vms/${vm}`, {
     method,
     body: body && JSON.stringify(body),

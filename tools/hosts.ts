@@ -22,6 +22,9 @@ const host = z.looseObject({
 })
 type Host = z.infer<typeof host>
 
+/** The state of a host as people read it; what is stored and sent says `dead`. */
+const wordOf = (state: unknown): string => (state === 'dead' ? 'down' : toText(state))
+
 /** Draining is degraded while something is left to move; a host that is empty is as its operator wants it. */
 function seenHost({ id, state, status, use }: Host): Discovered {
   return seen(discovered('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
@@ -39,7 +42,7 @@ export const getHost = defineTool({
   names: { id: 'host' },
   say({ id, state, status, vms }) {
     const running = vms.filter((vm) => vm.running).length
-    return `${id} is ${state}${status === state ? '' : ` (${status})`}: ${running} of ${formatCount(vms.length, 'VM')} ${running === 1 ? 'runs' : 'run'}`
+    return `${id} is ${wordOf(state)}${status === state ? '' : ` (${status})`}: ${running} of ${formatCount(vms.length, 'VM')} ${running === 1 ? 'runs' : 'run'}`
   },
   discovers: ({ vms, ...output }) => [
     seenHost(output),
@@ -66,7 +69,7 @@ export const listHosts = defineTool({
   names: {},
   say({ items }, { rack, region }) {
     const where = [rack && `rack ${rack}`, region && `region ${region}`].filter(Boolean).join(', ')
-    const other = items.filter(({ state }) => state !== 'live').map(({ id, state }) => `${id} is ${state}`)
+    const other = items.filter(({ state }) => state !== 'live').map(({ id, state }) => `${id} is ${wordOf(state)}`)
     return `${where && `${where}: `}${items.length - other.length} of ${formatCount(items.length, 'host')} live${other.length > 0 ? `; ${describeItems(other, 'other')}` : ''}`
   },
   discovers: ({ items }) => items.map(seenHost),

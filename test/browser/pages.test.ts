@@ -236,7 +236,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   await card.getByText('1 VM stays down', { exact: true }).waitFor()
   await card.getByText(/^db-2: no room for 32768 MiB/).waitFor()
   await card
-    .getByText(/^Should one more rack die: if it is rack-c or rack-d, no room for all its VMs was found/)
+    .getByText(/^Should one more rack fail: if it is rack-c or rack-d, no room for all its VMs was found/)
     .waitFor()
   const said = card.getByRole('status').filter({ hasText: /plan|Step/ })
   // It begins with what is, and says that it is a preview.

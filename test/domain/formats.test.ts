@@ -62,7 +62,7 @@ describe('formats', () => {
         outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
       const before = loss(['restarted', 'restarted', 'not_found'])
       expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'moved', 'not_found']) })).toBe(
-        'Should one more host die: all its VMs restart for 1 of 3 hosts; if it is h2, its VMs restart only after others have moved; ' +
+        'Should one more host fail: all its VMs restart for 1 of 3 hosts; if it is h2, its VMs restart only after others have moved; ' +
           'if it is h3, no room for all its VMs was found. Worse than before the plan: h2.',
       )
       expect(formatStanding({ domain: 'rack', before, after: before })).toContain('No worse than before the plan.')

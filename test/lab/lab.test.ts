@@ -236,7 +236,7 @@ describe('lab', () => {
 
     const start = async (key: string, vm: string, host: string) =>
       (await lab.write(key, `/v1/vms/${vm}/start`, { host })).answer
-    expect(await start('s0', 'vm-101', 'host-osl-1')).toMatchObject({ status: 'failed', detail: 'host-osl-1 is dead' })
+    expect(await start('s0', 'vm-101', 'host-osl-1')).toMatchObject({ status: 'failed', detail: 'host-osl-1 is down' })
     expect(await start('s1', 'vm-101', 'host-osl-4')).toMatchObject({ status: 'done' })
     expect(await start('s2', 'vm-101', 'host-osl-2')).toMatchObject({
       status: 'failed',

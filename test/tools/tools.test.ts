@@ -361,7 +361,7 @@ describe('say', () => {
     get_host: [
       { id: 'h' },
       { id: 'h', state: 'dead', status: 'critical', vms: [{ running: false }] },
-      'h is dead (critical): 0 of 1 VM run',
+      'h is down (critical): 0 of 1 VM run',
     ],
     list_hosts: [
       { rack: 'r1' },
@@ -371,7 +371,7 @@ describe('say', () => {
           { id: 'i', state: 'dead' },
         ],
       },
-      'Rack r1: 1 of 2 hosts live; 1 other: i is dead',
+      'Rack r1: 1 of 2 hosts live; 1 other: i is down',
     ],
     node_health: [
       { node: 'h' },
