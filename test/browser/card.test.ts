@@ -322,7 +322,9 @@ describe('card', () => {
       await screenshot(on.page, `card-attached-${width}-${scheme}`)
       await on.page.getByRole('button', { name: 'Show all 80 lines' }).click()
       await on.page.getByRole('button', { name: 'Show the first lines' }).waitFor()
-      expect((await text.innerText()).trim().split('\n')).toHaveLength(80)
+      await on.page.waitForFunction(
+        'document.querySelector(".attachment .exact").innerText.trim().split("\\n").length === 80',
+      )
     }
     expect(on.page.complaints).toEqual([])
     // Without JavaScript it is the same picture.
