@@ -37,7 +37,7 @@ import * as search from './0032-search.ts'
 import * as push from './0033-push.ts'
 import * as reports from './0034-reports.ts'
 import * as askedTogether from './0035-asked-together.ts'
-import * as modelProtocol from './0037-model-protocol.ts'
+import * as modelProtocol from './0036-model-protocol.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -179,7 +179,7 @@ const migrations: Record<string, Migration> = {
   '0033-push': push,
   '0034-reports': reports,
   '0035-asked-together': askedTogether,
-  '0037-model-protocol': modelProtocol,
+  '0036-model-protocol': modelProtocol,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }
