@@ -1,3 +1,4 @@
+import type { AlertLinks } from './alert.ts'
 import type { AlertResource } from './alert-resource.ts'
 import type { LiveAnswer } from './chat.ts'
 import type { Plan, Proof, Standing, Unplaced } from './placement.ts'
@@ -270,4 +271,22 @@ export function formatStanding(standing: Standing): string {
   const change =
     worse.length > 0 ? `Worse than before the plan: ${formatList(worse)}.` : 'No worse than before the plan.'
   return `Should one more ${standing.domain} fail: ${cases.join('; ')}. ${change}`
+}
+
+const linkWords = [
+  ['generator', 'Rule'],
+  ['dashboard', 'Dashboard'],
+  ['panel', 'Panel'],
+  ['silence', 'Silence'],
+  ['image', 'Image'],
+  ['runbook', 'Runbook'],
+  ['external', 'Sender'],
+] as const
+
+/** The links of an alert in the order in which people want them. Whatever was stored, only http(s) is a link. */
+export function listLinks(links: AlertLinks): { word: string; href: string }[] {
+  return linkWords.flatMap(([name, word]) => {
+    const href = links[name]
+    return typeof href === 'string' && /^https?:\/\//i.test(href) ? [{ word, href }] : []
+  })
 }

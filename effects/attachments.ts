@@ -1,11 +1,163 @@
+import { promisify } from 'node:util'
+import { crc32, deflate, inflate } from 'node:zlib'
 import type { Db } from '../db/connect.ts'
 import { storeBody, storeBytes } from '../db/events.ts'
-import { type Attachment, type Attachments, attachmentLimits, sentAttachment } from '../domain/attachment.ts'
-import { formatCount } from '../domain/format.ts'
+import { type Attachment, type Attachments, attachmentLimits, sentAttachment } from '../domain/approval.ts'
+import { formatCount, formatNumber } from '../domain/format.ts'
 import { formatSize } from '../domain/format-approval.ts'
 import { inertText } from '../domain/inert-text.ts'
 import { cleanse } from '../safety/redact.ts'
-import { rewritePng } from './png.ts'
+
+/**
+ * Pictures of strangers. A PNG is rows of samples, packed by zlib, between a header and an end (ISO/IEC 15948). Its header is judged before
+ * anything is unpacked, its rows are unpacked into exactly as much as the header says and packed again by this process. What is written out
+ * holds header, palette, transparency, rows and end: no text, no profile, no second picture, nothing behind the end.
+ */
+
+const signature = Buffer.from('89504e470d0a1a0a', 'hex')
+
+/** Channels of each colour type, and how many bits a sample of it may have. */
+const colourTypes: Record<number, { channels: number; depths: number[] }> = {
+  0: { channels: 1, depths: [1, 2, 4, 8, 16] },
+  2: { channels: 3, depths: [8, 16] },
+  3: { channels: 1, depths: [1, 2, 4, 8] },
+  4: { channels: 2, depths: [8, 16] },
+  6: { channels: 4, depths: [8, 16] },
+}
+const indexed = 3
+
+type Header = { width: number; height: number; depth: number; colour: number; bytes: Buffer }
+type Parts = { header: Header; palette: Buffer | null; transparency: Buffer | null; packed: Buffer }
+
+/** Why a picture is not taken, as the end of a sentence. */
+class Unfit extends Error {}
+const broken = () => new Unfit('it is no whole PNG')
+
+export type Rewritten = { bytes: Buffer; width: number; height: number } | { why: string }
+
+/** Writes a PNG out as this process would have made it. What is not taken has its reason. */
+export async function rewritePng(sent: Buffer): Promise<Rewritten> {
+  try {
+    const parts = readParts(sent)
+    const { header } = parts
+    const rows = await unpack(parts)
+    const bytes = await writePng({ ...parts, rows })
+    return { bytes, width: header.width, height: header.height }
+  } catch (error) {
+    if (error instanceof Unfit) return { why: error.message }
+    throw error
+  }
+}
+
+function readParts(sent: Buffer): Parts {
+  if (!sent.subarray(0, 8).equals(signature)) throw new Unfit('it is no PNG')
+  let [header, palette, transparency]: [Header | null, Buffer | null, Buffer | null] = [null, null, null]
+  const packed: Buffer[] = []
+  for (const { type, data } of readChunks(sent)) {
+    if (!header) {
+      if (type !== 'IHDR') throw broken()
+      header = readHeader(data)
+    } else if (type === 'IDAT') {
+      packed.push(data)
+    } else if (type === 'PLTE') {
+      if (palette || packed.length > 0) throw broken()
+      palette = data
+    } else if (type === 'tRNS') {
+      if (transparency || packed.length > 0) throw broken()
+      transparency = data
+    } else if (type === 'IEND') {
+      return fitToColours({ header, palette, transparency, packed: Buffer.concat(packed) })
+    } else if (type === 'acTL' || type === 'fcTL' || type === 'fdAT') {
+      throw new Unfit('it is animated')
+    } else if (isCritical(type)) {
+      throw new Unfit('it holds a part that the standard does not know')
+    }
+  }
+  throw broken()
+}
+
+/** A capital first letter: a picture cannot be drawn without this part. */
+const isCritical = (type: string): boolean => /^[A-Z]/.test(type)
+
+function* readChunks(sent: Buffer): Generator<{ type: string; data: Buffer }> {
+  for (let at = signature.length; at + 12 <= sent.length; ) {
+    const length = sent.readUInt32BE(at)
+    const end = at + 8 + length
+    if (end + 4 > sent.length) throw broken()
+    const type = sent.toString('latin1', at + 4, at + 8)
+    if (!/^[A-Za-z]{4}$/.test(type)) throw broken()
+    if (crc32(sent.subarray(at + 4, end)) !== sent.readUInt32BE(end)) throw new Unfit('a checksum in it is wrong')
+    yield { type, data: sent.subarray(at + 8, end) }
+    at = end + 4
+  }
+}
+
+function readHeader(data: Buffer): Header {
+  if (data.length !== 13) throw broken()
+  const [width, height] = [data.readUInt32BE(0), data.readUInt32BE(4)]
+  const [depth, colour, compression, filter, interlace] = [...data.subarray(8)] as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  if (width === 0 || height === 0 || compression !== 0 || filter !== 0) throw broken()
+  if (!colourTypes[colour]?.depths.includes(depth)) throw broken()
+  const { side } = attachmentLimits
+  if (width > side || height > side)
+    throw new Unfit(`${formatNumber(width)} x ${formatNumber(height)} px, at most ${formatNumber(side)}`)
+  if (interlace !== 0) throw new Unfit('it is interlaced')
+  return { width, height, depth, colour, bytes: data }
+}
+
+/** Palette and transparency have the sizes that their colour type gives them; where they only suggest, they are left out. */
+function fitToColours(parts: Parts): Parts {
+  const { header, palette, transparency } = parts
+  if (header.colour === indexed) {
+    const colours = (palette?.length ?? 0) / 3
+    const isFit = Number.isInteger(colours) && colours > 0 && colours <= 2 ** header.depth
+    if (!isFit || (transparency?.length ?? 0) > colours) throw broken()
+    return parts
+  }
+  const wanted = { 0: 2, 2: 6 }[header.colour]
+  if (transparency && transparency.length !== wanted) throw broken()
+  return { ...parts, palette: null }
+}
+
+const toInflated = promisify(inflate)
+const toDeflated = promisify(deflate) as (bytes: Buffer, options: object) => Promise<Buffer>
+
+/** The rows, each behind the number of its filter. Never more memory than the header promises. */
+async function unpack({ header: { width, height, depth, colour }, packed }: Parts): Promise<Buffer> {
+  const rowBytes = 1 + Math.ceil((width * depth * (colourTypes[colour]?.channels ?? 1)) / 8)
+  const size = rowBytes * height
+  const rows = await toInflated(packed, { maxOutputLength: size }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('it unpacks to more than its header says') : broken()
+  })
+  if (rows.length !== size) throw broken()
+  for (let at = 0; at < size; at += rowBytes) if ((rows[at] ?? 0) > 4) throw broken()
+  return rows
+}
+
+async function writePng({ header, palette, transparency, rows }: Omit<Parts, 'packed'> & { rows: Buffer }) {
+  return Buffer.concat([
+    signature,
+    chunk('IHDR', header.bytes),
+    ...(palette ? [chunk('PLTE', palette)] : []),
+    ...(transparency ? [chunk('tRNS', transparency)] : []),
+    chunk('IDAT', await toDeflated(rows, { level: 9 })),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
+}
+
+function chunk(type: string, data: Buffer): Buffer {
+  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)]
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), data])
+  length.writeUInt32BE(data.length)
+  checksum.writeUInt32BE(crc32(body))
+  return Buffer.concat([length, body, checksum])
+}
 
 /** A picture that packs worse here than it did there has this much room. */
 const mostStoredBytes = 1_000_000

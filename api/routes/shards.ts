@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Scope } from '../../db/connect.ts'
 import { nodesOfShard, shardById, shards, tenantById } from '../../db/site.ts'
-import { attachmentFields } from '../../domain/attachment.ts'
+import { attachmentFields } from '../../domain/approval.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { convergeDryRun, nodeState, shardState, tenantState } from '../../domain/platform.ts'
 import { takeAttachments } from '../../effects/attachments.ts'

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { Approval, ApprovalStatus, Decision, DenialCategory, Evidence } from '../../domain/approval.ts'
-import type { Attachment } from '../../domain/attachment.ts'
+import type { Approval, ApprovalStatus, Attachment, Decision, DenialCategory, Evidence } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { foldHypotheses, formatCause } from '../../domain/hypothesis.ts'
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'

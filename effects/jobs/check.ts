@@ -7,7 +7,7 @@ import {
   JobSystemError,
   type RemoteJobs,
 } from '../../clients/jobs.ts'
-import type { Attachments } from '../../domain/attachment.ts'
+import type { Attachments } from '../../domain/approval.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'
 import type { Observation, Preparation } from '../../domain/tool.ts'

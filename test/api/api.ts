@@ -24,7 +24,7 @@ export type TestApi = TestDatabase & {
 }
 
 /** The API over a database of its own, with a token per role and runs that only listen. */
-export function useApi(options: (db: Db) => Partial<ApiOptions> = () => ({})): TestApi {
+export function useApi(options: (db: Db) => Partial<ApiOptions> | Promise<Partial<ApiOptions>> = () => ({})): TestApi {
   const test = useDatabase() as TestApi
   const closing = new AbortController()
   test.told = []
@@ -39,7 +39,7 @@ export function useApi(options: (db: Db) => Partial<ApiOptions> = () => ({})): T
     isReachable: async () => true,
   }
   beforeAll(async () => {
-    test.api = createApi({ db: test.db, runs, closing: closing.signal, ...options(test.db) })
+    test.api = createApi({ db: test.db, runs, closing: closing.signal, ...(await options(test.db)) })
     test.tokens = await tokensOf(test.db)
   })
   afterAll(() => closing.abort())

@@ -23,8 +23,11 @@ describe('slack', () => {
   let slack: ScriptedSlack
   let worker: { stop(): Promise<void> }
 
-  beforeAll(async () => {
+  const api = useApi(async () => {
     slack = await startScriptedSlack()
+    return { slack: createSlackClient(slack.settings), publicUrl }
+  })
+  beforeAll(async () => {
     await useSlackChannel(api.db, slack.settings.channel)
     worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
       ...{ paceSeconds: 0, pollEveryMs: 50 },
@@ -36,7 +39,6 @@ describe('slack', () => {
       expect((await api.put(`/operators/${name}`, { body })).status).toBe(200)
     }
   })
-  const api = useApi(() => ({ slack: createSlackClient(slack.settings), publicUrl }))
 
   afterAll(async () => {
     await worker?.stop()
@@ -351,8 +353,12 @@ describe('slack owners', () => {
   let slack: ScriptedSlack
   let worker: { stop(): Promise<void> }
 
-  beforeAll(async () => {
+  const api = useApi(async () => {
     slack = await startScriptedSlack()
+    return { slack: createSlackClient(slack.settings), publicUrl }
+  })
+
+  beforeAll(async () => {
     await useSlackChannel(api.db, slack.settings.channel)
     worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
       ...{ paceSeconds: 0, pollEveryMs: 50 },
@@ -364,8 +370,6 @@ describe('slack owners', () => {
       expect((await api.put(`/operators/${name}`, { body })).status).toBe(200)
     }
   })
-  const api = useApi(() => ({ slack: createSlackClient(slack.settings), publicUrl }))
-
   afterAll(async () => {
     await worker?.stop()
     await slack?.stop()

@@ -293,7 +293,7 @@ describe('what becomes of a proposed call', () => {
     const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
     const decided = row(
       'approval_decided',
-      { decision: 'approve', status: 'approved', actionDigest: 'x' },
+      { approvalId: 'a', decision: 'approve', status: 'approved', actionDigest: 'x' },
       { atSeconds: 3 * 86_400 },
     )
     const soonAfter = Date.parse('2026-11-21T02:00:00Z') + (3 * 86_400 + 120) * 1000

@@ -12,11 +12,10 @@ import { Failed, Heading, Loading } from '../page-frame.tsx'
 import { StaysDownInDryRun } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
+import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
 import { ConsequencesOrEnd, Decide } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
 import { useDecision } from './query.ts'
-import { CallRunSteps, NextCalls, useRunNews } from './run.tsx'
-import { Together, useCard } from './together.tsx'
 
 export function ApprovalPage({ id }: { id: string }) {
   const approval = useQuery({

@@ -15,9 +15,9 @@ import { go, Link } from '../router.tsx'
 import { missing, useSession } from '../sign-in.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { Approve } from './approve.tsx'
+import type { Card } from './calls.tsx'
 import { Edit } from './edit.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
-import type { Card } from './together.tsx'
 
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
 export function DecisionBar({

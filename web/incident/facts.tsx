@@ -1,6 +1,5 @@
-import { listLinks } from '../../domain/alert-links.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { formatResourceSearch, formatSpan } from '../../domain/format.ts'
+import { formatResourceSearch, formatSpan, listLinks } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'

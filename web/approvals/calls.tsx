@@ -1,0 +1,229 @@
+import { useState } from 'react'
+import type { Approval, ApprovalDetail, CallRun, NextCall } from '../../domain/approval.ts'
+import type { EventKind } from '../../domain/event.ts'
+import { capitalize, formatSpan } from '../../domain/format.ts'
+import { formatNextCall, formatProof, formatRunOutcome } from '../../domain/format-approval.ts'
+import { parseCallId } from '../../domain/step-key.ts'
+import { queryClient } from '../api.ts'
+import { useLive } from '../live.tsx'
+import { Exact, Inert } from '../markdown.tsx'
+import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
+import { Link } from '../router.tsx'
+import { useNow } from '../time.ts'
+
+const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
+  ...(['tool_started', 'step_started', 'step_finished', 'tool_output', 'tool_finished', 'verification'] as const),
+])
+
+/** Has the card asked again as the steps of its call become rows of the incident. */
+export function useRunNews(approvalId: string, incidentId: string | undefined): void {
+  useLive((event) => {
+    if (event.incidentId === incidentId && runKinds.has(event.kind))
+      void queryClient.invalidateQueries({ queryKey: ['approval', approvalId] })
+  })
+}
+
+const stepSigns = {
+  waiting: { shape: 'ring', tone: 'quiet' },
+  running: { shape: 'arrow', tone: 'info' },
+  done: { shape: 'check', tone: 'good' },
+  failed: { shape: 'cross', tone: 'critical' },
+  skipped: { shape: 'bar', tone: 'warning' },
+} as const satisfies Record<CallRun['steps'][number]['state'], object>
+
+/** What the approved call does, step by step while it runs, and how it ended. */
+export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: string }) {
+  const { steps, output, verification, said, startedAt, endedAt, rows } = run
+  const now = useNow()
+  const took = (endedAt === null ? now : Date.parse(endedAt)) - Date.parse(startedAt)
+  const isGood = run.outcome === 'done' && verification?.outcome === 'held'
+  const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
+  return (
+    <section className={`said run stack tight ${isGood ? 'good' : isBad ? 'wrong' : ''}`} aria-labelledby="run-title">
+      <h2 id="run-title">{endedAt === null ? 'What it does' : 'What it did'}</h2>
+      <p className="wraps">
+        <span role="status">
+          <strong>{formatRunOutcome(run)}</strong> <Inert text={capitalize(said)} />
+        </span>{' '}
+        <span className="soft small">
+          {endedAt === null ? 'since' : 'in'} {formatSpan(took)}{' '}
+          {rows.map((seq) => (
+            <Link key={seq} href={`/incidents/${incidentId}#e-${seq}`}>
+              #{seq}{' '}
+            </Link>
+          ))}
+        </span>
+      </p>
+      {steps.length > 0 && <RunSteps steps={steps} />}
+      {output.length > 0 && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
+        <section className="exact" aria-label="The last lines that it printed" tabIndex={0}>
+          <pre dir="ltr">
+            <Inert text={output.join('\n')} />
+          </pre>
+        </section>
+      )}
+      {verification && (
+        <p className="wraps">
+          Looked at afterwards: <Inert text={verification.text} />
+        </p>
+      )}
+    </section>
+  )
+}
+
+function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
+  return (
+    <ol className="steps">
+      {steps.map(({ step, text, state, detail }) => (
+        <li key={step} className="wraps" aria-current={state === 'running' ? 'step' : undefined}>
+          <span className={`tone-${stepSigns[state].tone}`}>
+            <Sign shape={stepSigns[state].shape} /> {state}
+          </span>{' '}
+          <Inert text={text} />{' '}
+          {state === 'failed' && (
+            <span className="soft small">
+              <Inert text={detail} />
+            </span>
+          )}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** What else the same answer of the agent proposes and nobody is asked about yet: each is judged when its turn comes. */
+export function NextCalls({ next }: { next: NextCall[] }) {
+  if (next.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>What the same answer asks next</h2>
+      <ul className="claims">
+        {next.map((call) => (
+          <li key={call.callId} className="wraps">
+            <Inert text={capitalize(formatNextCall(call))} />
+          </li>
+        ))}
+      </ul>
+      <p className="soft small">
+        This approval is about none of these. Each is judged, and asked about, when its turn comes.
+      </p>
+    </section>
+  )
+}
+
+/** The calls of one answer that share a card, and for which of them the decision is. */
+export type Card = {
+  /** Those that can be decided now, this approval among them, in the order in which they would run. */
+  open: Approval[]
+  /** Those of `open` that are ticked. */
+  chosen: Approval[]
+  tick(id: string, isTicked: boolean): void
+}
+
+/** At first only the approval that was opened is ticked: nobody agrees to a call by pressing a button for another. */
+export function useCard(approval: ApprovalDetail): Card {
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set([approval.id]))
+  const now = useNow()
+  const isOpen = ({ status, expiresAt }: Approval) => status === 'pending' && Date.parse(expiresAt) > now
+  const open = [approval, ...approval.together].filter(isOpen).sort(byCall)
+  return {
+    open,
+    chosen: open.filter(({ id }) => ticked.has(id)),
+    tick(id, isTicked) {
+      const next = new Set(ticked)
+      if (isTicked) next.add(id)
+      else next.delete(id)
+      setTicked(next)
+    },
+  }
+}
+
+function byCall(a: Approval, b: Approval): number {
+  return (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0)
+}
+
+/** What the same answer asks together, each with its own tick. Nothing where it asks one thing. */
+export function Together({ approval, card, isLocked }: { approval: ApprovalDetail; card: Card; isLocked: boolean }) {
+  if (approval.together.length === 0) return null
+  const all = [approval, ...approval.together].sort(byCall)
+  return (
+    <section className="stack tight" aria-labelledby="together-title">
+      <h2 id="together-title">This answer asks for {all.length} things</h2>
+      {card.open.length > 1 && (
+        <p className="soft">
+          Your decision is for what is ticked; the rest goes on waiting. They run in this order, and each is checked
+          again right before it runs. Where one fails, the next is asked again.
+        </p>
+      )}
+      <ol className="together">
+        {all.map((each) => (
+          <TogetherRow
+            key={each.id}
+            each={each}
+            isThis={each.id === approval.id}
+            isOpen={card.open.includes(each)}
+            isTicked={card.chosen.includes(each)}
+            isLocked={isLocked}
+            onTick={(isTicked) => card.tick(each.id, isTicked)}
+          />
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+type RowProps = {
+  each: Approval
+  isThis: boolean
+  isOpen: boolean
+  isTicked: boolean
+  isLocked: boolean
+  onTick(isTicked: boolean): void
+}
+
+/** A critical call is ticked on its own card alone, where the name of its target is typed. */
+function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowProps) {
+  const what = <Inert text={capitalize(each.dryRun.summary)} />
+  const isElsewhere = each.risk === 'critical' && !isThis
+  return (
+    <li className="stack tight">
+      {isOpen && !isElsewhere ? (
+        <label className="choice">
+          <input
+            type="checkbox"
+            checked={isTicked}
+            disabled={isLocked}
+            onChange={(event) => onTick(event.target.checked)}
+          />
+          <strong className="wraps">{what}</strong>
+        </label>
+      ) : (
+        <strong className="wraps">{what}</strong>
+      )}
+      <p className="row small">
+        <RiskMark risk={each.risk} />
+        <span className={each.reversible ? 'soft' : 'tone-critical strong'}>
+          {each.reversible ? 'reversible' : 'cannot be undone'}
+        </span>
+        {!isOpen && <ApprovalMark status={each.status} />}
+        {isThis ? (
+          <span className="soft">shown below</span>
+        ) : (
+          <Link href={`/approvals/${each.id}`}>
+            {isOpen && isElsewhere ? 'Decide it on its own card' : 'Its own card'}
+          </Link>
+        )}
+      </p>
+      {!isThis && (
+        <details className="small">
+          <summary>Exact arguments, and what will prove it</summary>
+          <Exact value={each.arguments} label={`Exact arguments of ${each.id}`} />
+          <p className="wraps">
+            <Inert text={formatProof(each.dryRun.proof)} />
+          </p>
+        </details>
+      )}
+    </li>
+  )
+}
