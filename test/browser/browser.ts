@@ -41,7 +41,8 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
   })
   page.on('console', (message) => {
     // Who is not signed in yet is told so by a 401, which Chromium reports.
-    if (message.type() === 'error' && !/status of 401/.test(message.text())) page.complaints.push(message.text())
+    if (message.type() === 'error' && !/status of 401/.test(message.text()))
+      page.complaints.push(`${message.text()} ${message.location().url}`)
   })
   return page
 }
