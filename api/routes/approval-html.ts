@@ -226,7 +226,7 @@ function messageHtml(message: string | null): Html | '' {
 }
 
 function page(title: string, body: Html): Html {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title} · Nightshift</title>
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><link rel="icon" href="/icon.svg" type="image/svg+xml"><title>${title} · Nightshift</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>${raw(style)}</style></head><body><main>
 ${body}</main></body></html>`
 }
