@@ -206,6 +206,8 @@ describe('notifications', () => {
       devtools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => workers.push(...registrations))
       await devtools.send('ServiceWorker.enable')
       await eventually('the worker', () => workers.length > 0)
+      // One that is not active yet loses the message.
+      await page.evaluate('navigator.serviceWorker.ready.then(() => true)')
       await devtools.send('ServiceWorker.deliverPushMessage', {
         origin: on.spine.url,
         registrationId: workers[0]?.registrationId ?? '',
