@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AttemptSpent, BriefSources, SimilarIncident } from '../domain/brief.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
-import { parseCallId } from '../domain/step-key.ts'
+import { byCall } from '../domain/step-key.ts'
 import { alertsOf } from './alerts.ts'
 import { fromRow } from './append.ts'
 import { listApprovals } from './approvals/find.ts'
@@ -68,8 +68,7 @@ export async function briefSources(scope: Scope, incident: Incident): Promise<Br
     countFollowers(scope, incident),
   ])
   // Of several on one card the one whose call comes first.
-  const byCall = questions.toSorted((a, b) => (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0))
-  const [asked = null, ...more] = byCall
+  const [asked = null, ...more] = questions.toSorted(byCall)
   return { incident, events, spent, alerts, asked, alsoAsked: more.length, followers }
 }
 

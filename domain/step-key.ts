@@ -48,6 +48,11 @@ export function parseCallId(id: string): { turn: number; call: number } | null {
   return turn === undefined ? null : { turn: Number(turn), call: Number(call) }
 }
 
+/** Sorts what belongs to calls of one answer by the places of the calls. */
+export function byCall(a: { callId: string }, b: { callId: string }): number {
+  return (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0)
+}
+
 /** Names at Temporal. They are stored in rows and histories, and people type them: none may change. */
 
 /** Where workflows and most activities are polled for; requests to a model have a queue beside it (`llmTaskQueue`). */

@@ -3,9 +3,9 @@ import { decide } from '../../db/approvals/decide.ts'
 import { causeOf, listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { scopeOf, systemScope } from '../../db/connect.ts'
-import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
+import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { type Principal, permissionsOf } from '../../domain/operator.ts'
-import { parseCallId } from '../../domain/step-key.ts'
+import { byCall } from '../../domain/step-key.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
 import { limitDecisions, requireOwnOrigin, signedIn } from '../http/authenticate.ts'
 import { requireMediaType } from '../http/body.ts'
@@ -95,10 +95,9 @@ async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Pr
   const onCard = own?.askedWith
     ? await listApprovals(scope, { askedWith: own.askedWith }, { before: null, limit: 100 })
     : []
-  const place = (each: Approval) => parseCallId(each.callId)?.call ?? 0
   const ticked = onCard.filter((each) => each.id !== id && each.risk !== 'critical' && also.includes(each.id))
   if (ticked.length !== new Set(also).size) return null
-  return ticked.sort((a, b) => place(b) - place(a)).map((each) => each.id)
+  return ticked.sort((a, b) => byCall(b, a)).map((each) => each.id)
 }
 
 async function decideOne(deps: ApiDeps, c: Context, id: string, principal: Principal, verdict: Verdict): Promise<Said> {

@@ -23,7 +23,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatList } from '../../domain/format.ts'
 import { foldHypotheses } from '../../domain/hypothesis.ts'
 import { nameResource } from '../../domain/registry.ts'
-import { parseCallId } from '../../domain/step-key.ts'
+import { byCall } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
@@ -236,10 +236,9 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
 async function listTogether(scope: Scope, { askedWith, callId }: Approval): Promise<Approval[]> {
   if (askedWith === null) return []
   const newestFirst = await listApprovals(scope, { askedWith }, { before: null, limit: 100 })
-  const byCall = new Map(newestFirst.toReversed().map((each) => [each.callId, each]))
-  byCall.delete(callId)
-  const place = (each: Approval) => parseCallId(each.callId)?.call ?? 0
-  return [...byCall.values()].sort((a, b) => place(a) - place(b))
+  const newest = new Map(newestFirst.toReversed().map((each) => [each.callId, each]))
+  newest.delete(callId)
+  return [...newest.values()].sort(byCall)
 }
 
 /** The writes behind this one in the agent's answer that nobody is asked about yet, and what the judge would say of them now. */

@@ -133,8 +133,10 @@ export async function firstScreen(page: Page) {
   }
 }
 
-/** An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead hosts. Answers its id. */
-/** With `hosts`, of a site of so many: those beyond the first five have long names, are in another region, and take nothing. */
+/**
+ * An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead hosts. Answers its id.
+ * With `hosts` the site has so many: those beyond the first five have long names, are in another region, and take nothing.
+ */
 export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
   const file = parse(readFileSync('examples/placement.yaml', 'utf8')) as { hosts: { name: string; state?: string }[] }
   const dead = ['host-1', 'host-2']

@@ -3,7 +3,7 @@ import type { Approval, ApprovalDetail, CallRun, NextCall } from '../../domain/a
 import type { EventKind } from '../../domain/event.ts'
 import { capitalize, formatSpan } from '../../domain/format.ts'
 import { formatNextCall, formatProof, formatRunOutcome } from '../../domain/format-approval.ts'
-import { parseCallId } from '../../domain/step-key.ts'
+import { byCall } from '../../domain/step-key.ts'
 import { queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { Exact, Inert } from '../markdown.tsx'
@@ -137,10 +137,6 @@ export function useCard(approval: ApprovalDetail): Card {
       setTicked(next)
     },
   }
-}
-
-function byCall(a: Approval, b: Approval): number {
-  return (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0)
 }
 
 /** What the same answer asks together, each with its own tick. Nothing where it asks one thing. */
