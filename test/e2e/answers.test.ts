@@ -160,10 +160,12 @@ describe('answers', () => {
     const logs = await Promise.all(ids.map((id) => spine.events(id)))
     const reasons = logs.flat().flatMap((event) => (event.kind === 'escalated' ? [event.metadata.code] : []))
     expect(reasons).toContain('MONEY_BUDGET')
-    const notes = logs.flat().flatMap((event) => (event.kind === 'noted' ? [event.metadata.code] : []))
-    expect(notes.filter((code) => code.startsWith('budget_'))).toEqual(
-      ['budget_day_80', 'budget_day_100'].slice(-notes.length),
-    )
+    const inTime = logs.flat().toSorted((one, other) => one.at.localeCompare(other.at))
+    const notes = inTime.flatMap((event) => (event.kind === 'noted' ? [event.metadata.code] : []))
+    const warnings = notes.filter((code) => code.startsWith('budget_'))
+    // One answer may cross both limits: then only the higher one is noted.
+    expect(warnings).toEqual(['budget_day_80', 'budget_day_100'].slice(-warnings.length))
+    expect(warnings).toContain('budget_day_100')
 
     await set('agent.budget_day', '1000000')
     await spine.until('the rest to be investigated', async () =>
