@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type EffectiveSetting, effectiveSetting } from '../domain/setting.ts'
-import type { Db, Scope, Trx } from './connect.ts'
+import type { EnvironmentVariable } from '../domain/setting-row.ts'
+import { type Db, onceNow, type Scope, type Trx } from './connect.ts'
 
 /** Defaults that come from the environment, by the name of the variable. */
 export type EnvironmentDefaults = Record<string, string | undefined>
@@ -73,4 +74,21 @@ export async function configRevisions({ db }: Scope, key: string, page: { before
     .limit(page.limit)
   if (page.before !== null) query = query.where('version', '<', page.before)
   return await query.execute()
+}
+
+/** Keeps what this worker was started with, so that people see it beside the API's; of several workers the one that started last is shown. */
+export async function noteWorkerEnvironment(db: Db, variables: readonly EnvironmentVariable[]): Promise<void> {
+  const row = { variables: JSON.stringify(variables) }
+  await db
+    .insertInto('workerEnvironment')
+    .values(row)
+    .onConflict((conflict) => conflict.column('singleton').doUpdateSet({ ...row, startedAt: onceNow }))
+    .execute()
+}
+
+/** Null: no worker has started since this is kept. */
+export async function workerEnvironment({
+  db,
+}: Scope): Promise<{ variables: EnvironmentVariable[]; startedAt: string } | null> {
+  return (await db.selectFrom('workerEnvironment').select(['variables', 'startedAt']).executeTakeFirst()) ?? null
 }

@@ -34,7 +34,7 @@ export const settingDescription = z.object({
 })
 export type SettingDescription = z.infer<typeof settingDescription>
 
-/** A variable of the environment of the API process. `value`: null for a secret, whatever it holds, and where there is none. */
+/** A variable of the environment of a process. `value`: null for a secret, whatever it holds, and where there is none. */
 export const environmentVariable = z.object({
   name: z.string(),
   group: z.string(),
@@ -44,6 +44,12 @@ export const environmentVariable = z.object({
   value: z.string().nullable(),
 })
 export type EnvironmentVariable = z.infer<typeof environmentVariable>
+
+/** A variable of the API process, with what the worker was started with; null: no worker has started, or an older release did. */
+export const shownVariable = environmentVariable.extend({
+  worker: environmentVariable.pick({ state: true, value: true }).nullable(),
+})
+export type ShownVariable = z.infer<typeof shownVariable>
 
 /** What a receiver did with a test message. `said`: the beginning of its answer. */
 export const webhookTest = z.object({

@@ -38,6 +38,7 @@ import * as push from './0033-push.ts'
 import * as reports from './0034-reports.ts'
 import * as askedTogether from './0035-asked-together.ts'
 import * as modelProtocol from './0036-model-protocol.ts'
+import * as workerEnvironment from './0037-worker-environment.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -180,6 +181,7 @@ const migrations: Record<string, Migration> = {
   '0034-reports': reports,
   '0035-asked-together': askedTogether,
   '0036-model-protocol': modelProtocol,
+  '0037-worker-environment': workerEnvironment,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

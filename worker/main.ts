@@ -4,9 +4,11 @@ import pino from 'pino'
 import { createCoreClient } from '../clients/core.ts'
 import { baseUrlOf, serverName } from '../clients/model.ts'
 import { TemporalError } from '../clients/temporal.ts'
+import { listEnvironment } from '../config/environment.ts'
 import { modelsOf, orExit, readConfigOrExit, slackSettings } from '../config.ts'
 import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/metrics.ts'
+import { noteWorkerEnvironment } from '../db/settings.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { toMetricLabel } from '../safety/safety-metrics.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
@@ -51,6 +53,9 @@ const stopGivingBack = giveBackWhenIdle(log)
 
 const provider = toMetricLabel(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
 await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))
+await noteWorkerEnvironment(db, listEnvironment(process.env)).catch((error) =>
+  log.warn({ err: error }, 'what the worker was started with was not noted'),
+)
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
 if (config.AGENT_ENABLED && config.LLM_BASE_URL) {
   const key = { server: serverName(baseUrlOf(config.LLM_BASE_URL)), model: config.LLM_MODEL }

@@ -1,17 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
 import { recordAudit } from '../../db/audit.ts'
-import { type ConfigRow, configRevisions, configRow, configRows, putConfig, readSettings } from '../../db/settings.ts'
+import {
+  type ConfigRow,
+  configRevisions,
+  configRow,
+  configRows,
+  putConfig,
+  readSettings,
+  workerEnvironment,
+} from '../../db/settings.ts'
 import type { Notification, WebhookTemplate } from '../../domain/escalation.ts'
 import { capitalize } from '../../domain/format.ts'
 import { incidentType } from '../../domain/incident.ts'
 import { parseSetting, type Setting, settingOf, settings, webhookNames } from '../../domain/setting.ts'
 import {
-  environmentVariable,
   type StoredSetting,
   settingDescription,
   settingInForce,
   settingRevision,
+  shownVariable,
   storedSetting,
   webhookTest,
 } from '../../domain/setting-row.ts'
@@ -138,10 +146,10 @@ function declareEnvironment(router: Router, deps: ApiDeps): void {
     path: '/config/environment',
     permission: 'write_config',
     tag,
-    summary: 'The environment that this API process was started with',
+    summary: 'The environment that this API process and the worker were started with',
     description:
-      'A secret is shown as set or not set. Addresses are shown without credentials. The environment of the worker is not included.',
-    answer: pageOf(environmentVariable),
+      'A secret is shown as set or not set. Addresses are shown without credentials. Of several workers the one that started last is shown.',
+    answer: pageOf(shownVariable).extend({ workerStartedAt: z.string().nullable() }),
     example: {
       items: [
         {
@@ -151,11 +159,20 @@ function declareEnvironment(router: Router, deps: ApiDeps): void {
           secret: false,
           state: 'default',
           value: '10',
+          worker: { state: 'set', value: '20' },
         },
       ],
       nextCursor: null,
+      workerStartedAt: '2026-11-24T02:10:00.000000Z',
     },
-    run: async () => ({ items: cleanse([...deps.variables]), nextCursor: null }),
+    async run({ scope }) {
+      const worker = await workerEnvironment(scope)
+      const items = deps.variables.map((each) => {
+        const other = worker?.variables.find(({ name }) => name === each.name)
+        return { ...each, worker: other ? { state: other.state, value: other.value } : null }
+      })
+      return { items: cleanse(items), nextCursor: null, workerStartedAt: worker?.startedAt ?? null }
+    },
   })
 }
 

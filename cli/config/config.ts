@@ -150,26 +150,38 @@ function addTestCommand(parent: Command): void {
     })
 }
 
-const variables = z.looseObject({ items: z.array(environmentVariable.extend({ state: z.string() }).loose()) })
+const given = z.looseObject({ state: z.string(), value: z.string().nullable() })
+// An API of an older release says nothing of the worker.
+const variable = environmentVariable.extend({ state: z.string(), worker: given.nullish() }).loose()
+const variables = z.looseObject({ items: z.array(variable), workerStartedAt: z.string().nullish() })
 
 function addEnvironmentCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('environment')
-      .description('what the API process was started with; of secrets only whether they are set'),
+      .description('what the API process and the worker were started with; of secrets only whether they are set'),
   )
     .addHelpText('after', '\nExample:\n  nightshift config environment')
     .action(async (options: ConnectionOptions) => {
       const { api } = connect(options)
-      const { items } = variables.parse(await api.get('/api/v1/config/environment'))
+      const { items, workerStartedAt } = variables.parse(await api.get('/api/v1/config/environment'))
       if (options.json) return printJson(items)
-      const rows = items.map(({ group, name, state, value }) => [
-        inert(group),
-        inert(name),
+      const row = (names: [string, string], { state, value }: { state: string; value: string | null }) => [
+        ...names.map((name) => inert(name)),
         inert(state.replaceAll('_', ' ')),
         inert(value ?? ''),
-      ])
+      ]
+      const rows = items.flatMap(({ group, name, state, value, worker }) => {
+        const own = row([group, name], { state, value })
+        const isOther = worker && (worker.state !== state || worker.value !== value)
+        return isOther ? [own, row(['', '  at the worker'], worker)] : [own]
+      })
       print(formatTable(['PART', 'VARIABLE', 'IS', 'VALUE'], rows, 3))
+      printNote(
+        workerStartedAt
+          ? `The worker started ${formatMoment(workerStartedAt)}; where it was given something else, it has a line.`
+          : 'No worker has started yet: these are of the API process.',
+      )
     })
 }
 

@@ -1,5 +1,6 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
+import type { EnvironmentVariable } from '../../domain/setting-row.ts'
 import type { ModelProtocol } from '../../domain/status.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
@@ -111,6 +112,12 @@ export type ConfigTables = {
     actor: string | null
     reason: string | null
     at: Time
+  }
+  /** What the worker that started last was started with: one row. */
+  workerEnvironment: {
+    singleton: Generated<boolean>
+    variables: Json<EnvironmentVariable[]>
+    startedAt: Generated<string>
   }
 }
 

@@ -9,8 +9,10 @@ import { listAudit, recordAudit } from '../../db/audit.ts'
 import { systemScope } from '../../db/connect.ts'
 import { openIncident } from '../../db/incidents.ts'
 import { noteProvider } from '../../db/metrics.ts'
+import { noteWorkerEnvironment } from '../../db/settings.ts'
 import { ingestAlert } from '../../db/take-body.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
+import type { ShownVariable } from '../../domain/setting-row.ts'
 import { healthApp } from '../../worker/workers.ts'
 import { startLocalServer } from '../clients/local-server.ts'
 import { allAtOnce, anAlert, claimedIncident, openedIncident } from '../support/database.ts'
@@ -87,6 +89,32 @@ describe('status', () => {
       expect(JSON.stringify(answer.body)).not.toContain('hunter2')
       for (const role of ['viewer', 'operator', 'approver', 'agent'] as const)
         expect([role, (await api.get('/config/environment', { as: api.tokens[role] })).status]).toEqual([role, 403])
+    })
+
+    test('what the worker that started last was started with is shown beside it, without its secrets', async () => {
+      const before = (await api.get('/config/environment')).body
+      expect(before).toMatchObject({
+        workerStartedAt: null,
+        items: expect.arrayContaining([expect.objectContaining({ worker: null })]),
+      })
+      await noteWorkerEnvironment(api.db, listEnvironment({ LLM_MAX_TURNS: '9' }))
+      const given = {
+        LLM_MAX_TURNS: '20',
+        LLM_API_KEY: 'hunter3',
+        LLM_BASE_URL: 'http://me:hunter3@model/v1?key=hunter3',
+      }
+      await noteWorkerEnvironment(api.db, listEnvironment(given))
+      const { body } = await api.get('/config/environment')
+      const items = body.items as unknown as ShownVariable[]
+      const of = (name: string) => items.find((each) => each.name === name)
+      expect(body.workerStartedAt).toMatch(/^2\d{3}-/)
+      expect(of('LLM_MAX_TURNS')).toMatchObject({ value: '7', worker: { state: 'set', value: '20' } })
+      expect(of('LLM_API_KEY')).toMatchObject({ state: 'not_set', worker: { state: 'set', value: null } })
+      expect(of('LLM_BASE_URL')?.worker?.value).toBe('http://model/v1?…')
+      const { rows } = await sql<{ text: string }>`select variables::text as text from worker_environment`.execute(
+        api.db,
+      )
+      expect(rows.map(({ text }) => text.includes('hunter'))).toEqual([false])
     })
 
     test('a test message goes to the stored address with its secret, and the answer is what the receiver said', async () => {

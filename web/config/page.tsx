@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
-import type { EnvironmentVariable, StoredSetting } from '../../domain/setting-row.ts'
+import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../markdown.tsx'
@@ -13,12 +13,13 @@ import { Edit, History } from './edit.tsx'
 import { type Setting, useSettings } from './query.ts'
 import { TestModel, TestWebhook } from './tests.tsx'
 
-/** What the API process was started with. It is read-only: a change takes a restart. */
+/** What the processes were started with. It is read-only: a change takes a restart. */
 function Environment({ refused }: { refused: string | null }) {
   const environment = useQuery({
     queryKey: ['environment'],
     enabled: refused === null,
-    queryFn: ({ signal }) => ask<Page<EnvironmentVariable>>('/config/environment', { signal }),
+    queryFn: ({ signal }) =>
+      ask<Page<ShownVariable> & { workerStartedAt: string | null }>('/config/environment', { signal }),
   })
   const items = environment.data?.items ?? []
   const groups = [...new Set(items.map(({ group }) => group))]
@@ -26,8 +27,12 @@ function Environment({ refused }: { refused: string | null }) {
     <section className="stack tight" aria-labelledby="environment">
       <h2 id="environment">Environment</h2>
       <p className="soft small">
-        What this API process was started with. A change takes a restart. The worker has an environment of its own. Of a
-        secret it is shown only whether it is set.
+        What the API process and the worker were started with. A change takes a restart. Of a secret it is shown only
+        whether it is set.
+        {environment.data &&
+          (environment.data.workerStartedAt
+            ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}; where it was given something else, both are shown.`
+            : ' No worker has started yet.')}
       </p>
       {refused ? (
         <p>It is shown to those who may change settings.</p>
@@ -37,12 +42,13 @@ function Environment({ refused }: { refused: string | null }) {
       {groups.map((group) => {
         const own = items.filter((each) => each.group === group)
         const count = own.filter(({ state }) => state === 'set').length
+        const others = own.filter(isOtherAtWorker).length
         return (
           <details key={group} className="sheet group">
             <summary>
               <strong>{group}</strong>{' '}
               <span className="soft small">
-                {count} of {own.length} set
+                {count} of {own.length} set{others > 0 && `, ${others} other at the worker`}
               </span>
             </summary>
             <Table caption={`Environment: ${group}`} items={own} columns={columns} toKey={({ name }) => name} />
@@ -53,7 +59,11 @@ function Environment({ refused }: { refused: string | null }) {
   )
 }
 
-const columns: Column<EnvironmentVariable>[] = [
+/** Was the worker given something else? Of a secret only whether it is set can be compared. */
+const isOtherAtWorker = ({ state, value, worker }: ShownVariable): boolean =>
+  worker !== null && (worker.state !== state || worker.value !== value)
+
+const columns: Column<ShownVariable>[] = [
   {
     head: 'Variable',
     className: 'wraps',
@@ -69,21 +79,39 @@ const columns: Column<EnvironmentVariable>[] = [
   {
     head: 'In force',
     className: 'wraps',
-    cell: ({ value, state }) =>
-      value !== null ? (
-        <span className="mono">
-          <Inert text={value} />
-        </span>
-      ) : state === 'set' ? (
-        <strong>set</strong>
-      ) : (
-        <span className="soft">not set</span>
-      ),
+    cell: (variable) => (
+      <>
+        <Given {...variable} />
+        {variable.worker && isOtherAtWorker(variable) && (
+          <div>
+            <span className="soft small">worker</span> <Given {...variable.worker} />
+          </div>
+        )}
+      </>
+    ),
   },
-  { head: 'From', className: 'nowrap', cell: ({ state }) => froms[state] },
+  {
+    head: 'From',
+    className: 'nowrap',
+    cell: (variable) => (
+      <>
+        {froms[variable.state]}
+        {variable.worker && isOtherAtWorker(variable) && <div>{froms[variable.worker.state]}</div>}
+      </>
+    ),
+  },
 ]
 
-const froms: Record<EnvironmentVariable['state'], string> = { set: 'environment', default: 'default', not_set: '–' }
+function Given({ value, state }: Pick<ShownVariable, 'value' | 'state'>) {
+  if (value === null) return state === 'set' ? <strong>set</strong> : <span className="soft">not set</span>
+  return (
+    <span className="mono">
+      <Inert text={value} />
+    </span>
+  )
+}
+
+const froms: Record<ShownVariable['state'], string> = { set: 'environment', default: 'default', not_set: '–' }
 
 /** Every setting as it is in force, where that comes from, and how to change it. */
 export function ConfigPage({ title }: { title: string }) {
