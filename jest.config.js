@@ -34,13 +34,12 @@ const base = {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testSequencer: '<rootDir>/test/support/longest-first.js',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.js'],
-  // Recording is a command of its own, not a test: see test/replay/record.test.ts and test/upgrade/record.test.ts.
+  // Recording is a command of its own, not a test: see test/upgrade/record.test.ts.
   testPathIgnorePatterns: [
     '/node_modules/',
     '<rootDir>/test/browser/',
     '<rootDir>/test/contract/',
     '<rootDir>/test/long/',
-    ...(process.env.RECORD_HISTORIES === '1' ? [] : ['/replay/record.test.ts$']),
     ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.nightshift-lab', '<rootDir>/.cache'],

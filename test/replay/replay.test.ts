@@ -1,16 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { Worker } from '@temporalio/worker'
 import { DeterminismViolationError } from '@temporalio/workflow'
 import { workflowBundle } from '../../worker/bundle.ts'
-import { installRuntime } from '../support/temporal.ts'
+import { useDatabase } from '../support/database.ts'
+import { installRuntime, useTemporal } from '../support/temporal.ts'
 import { scenarios } from './scenarios.ts'
 
 /**
  * Runs that began under older code must go on under this one: every stored history is replayed on today's workflows. When a
  * test here fails, a change altered the order of what a workflow does, and runs that wait for a person would be stuck after
- * a deploy. Record new ones by `RECORD_HISTORIES=1 npm test -- test/replay`: see `record.test.ts`.
+ * a deploy. Record new ones by `RECORD_HISTORIES=1 npm test -- test/replay`.
  */
 const dir = join(import.meta.dirname, 'histories')
 const names = readdirSync(dir).map((file) => file.replace(/\.json$/, ''))
@@ -61,3 +64,27 @@ describe('a change of the order of what a workflow does is noticed', () => {
     await expect(replay(history)).rejects.toThrow(DeterminismViolationError)
   })
 })
+
+/**
+ * Records the histories that are replayed above:
+ *
+ *     RECORD_HISTORIES=1 npm test -- test/replay && npm run format
+ *
+ * A recorded history is what production holds at this moment. Where it must break (a release that drains its runs first), the commit that
+ * breaks it records it again; otherwise a new one is added under a new name and the old one stays.
+ */
+if (process.env.RECORD_HISTORIES === '1')
+  describe('the histories of today', () => {
+    const database = useDatabase()
+    const temporal = useTemporal({ cached: 0 })
+
+    test.each(scenarios)('$name', async ({ name, activities, play }) => {
+      await temporal.working(activities(database), async (taskQueue) => {
+        const run = await play(temporal.client, taskQueue, database)
+        const json = historyToJSON(await run.fetchHistory()).replaceAll(`${process.pid}@${hostname()}`, 'worker')
+        expect(json).not.toContain(`@${hostname()}`)
+        const file = join(dir, `${name}.json`)
+        writeFileSync(file, `${JSON.stringify(JSON.parse(json), null, 2)}\n`)
+      })
+    })
+  })
