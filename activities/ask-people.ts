@@ -29,9 +29,8 @@ export async function knownAnswer(
   trx: Trx,
   place: RuledPlace,
   events: readonly IncidentEvent[],
-  last: IncidentEvent<'call_judged'> | undefined,
+  last: IncidentEvent<'call_judged'>,
 ): Promise<Asked | { kind: 'next' } | null> {
-  if (!last) return null
   if (last.metadata.verdict === 'refuse') return { kind: 'next' }
   const asked = await latestOfCall(trx, place, last.metadata.callId)
   const isOpen = asked?.status === 'pending' || asked?.status === 'approved'

@@ -7,9 +7,9 @@ import { agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } f
 import type { Incident } from '../domain/incident.ts'
 import { editedByPerson } from '../domain/refusal.ts'
 import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
-import { restsOnBodies } from '../safety/ending.ts'
 import { fold, type State } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
+import { restsOnBodies } from '../safety/ruling.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { bodiesOfEnding } from './reason.ts'
 

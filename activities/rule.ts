@@ -1,4 +1,4 @@
-import { append, StaleRunError } from '../db/append.ts'
+import { actionOf, append, StaleRunError } from '../db/append.ts'
 import { consumeApproval } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
 import { takeLeases } from '../db/effects.ts'
@@ -6,7 +6,7 @@ import { eventsOf } from '../db/events.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents.ts'
 import { takeUse } from '../db/policy.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
-import { actionOf, agentActor, type IncidentEvent } from '../domain/event.ts'
+import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
 import type { State } from '../safety/fold.ts'
@@ -58,7 +58,8 @@ export async function rule(
   const started = events.find((event) => event.stepKey === startKey)
   if (started?.kind === 'tool_started') return { kind: 'run', started, again: true }
   const earlier = rulingsOf(events, place.attempt, callId(place.turn, place.call))
-  const known = await knownAnswer(trx, place, events, earlier.at(-1))
+  const last = earlier.at(-1)
+  const known = last ? await knownAnswer(trx, place, events, last) : null
   if (known) return known
 
   const settings = await readSettings(trx, deps.environment)

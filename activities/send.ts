@@ -2,14 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { activityInfo } from '@temporalio/activity'
 import { z } from 'zod'
 import { HttpError } from '../clients/http.ts'
-import { append } from '../db/append.ts'
+import { actionOf, append } from '../db/append.ts'
 import { approvalState } from '../db/approvals/find.ts'
 import { type Db, databaseTime, type Trx } from '../db/connect.ts'
 import { inlineLimitBytes, storeBody } from '../db/events.ts'
 import { noteWait, type WaitedFor } from '../db/heartbeats.ts'
 import { otherNames } from '../db/registry.ts'
-import { blockedEnvelope, failedEnvelope, toEnvelope } from '../domain/envelope.ts'
-import { actionOf, agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
+import { blockedEnvelope, failedEnvelope } from '../domain/envelope.ts'
+import { agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
+import type { ErrorClass } from '../domain/refusal.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { sayResult } from '../domain/say.ts'
 import { type CallPlace, stepKey } from '../domain/step-key.ts'
@@ -223,4 +224,33 @@ function checked(tool: Tool, started: Started, { envelope }: Sent) {
     envelope: failedEnvelope('BAD_ANSWER', `${tool.name} answered in a shape it should not have`),
     discovered: [],
   }
+}
+
+/**
+ * What a call came to, in the one envelope that every tool answers and the model reads: `code` is one of
+ * nine words, the finer one is `details.rule`.
+ */
+export function toEnvelope(answer: CoreAnswer): Envelope {
+  if (answer.ok) return { ok: true, data: answer.data, meta: {} }
+  const { status, problem } = answer
+  return {
+    ok: false,
+    ...(problem.result !== undefined && { data: problem.result }),
+    error: {
+      code: classOf(status),
+      message: problem.detail || problem.title,
+      blocked: status === 401 || status === 403 || status === 412,
+      failed: true,
+      retryable: status >= 500 || status === 409 || status === 429,
+      details: { rule: problem.code ?? `HTTP_${status}`, status, auto_recoverable: false },
+    },
+    meta: {},
+  }
+}
+
+function classOf(status: number): ErrorClass {
+  if (status === 404 || status === 410) return 'NOT_FOUND'
+  if (status === 400 || status === 422) return 'INVALID_INPUT'
+  if (status === 401 || status === 403) return 'ACTION_NOT_ALLOWED'
+  return 'EXECUTION_FAILED'
 }

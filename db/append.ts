@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import { digestOf } from '../domain/digest.ts'
-import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../domain/event.ts'
+import type { VerificationOutcome } from '../domain/envelope.ts'
+import type { EventAction, EventKind, IncidentEvent, NewEvent } from '../domain/event.ts'
+import type { Effect } from '../domain/tool.ts'
 import { cleanse } from '../safety/redact.ts'
 import type { Trx } from './connect.ts'
 import { tellDestinations } from './destinations.ts'
@@ -172,4 +174,55 @@ export function fromRow(row: IncidentEventRow): IncidentEvent {
     prevHash: row.prevHash,
     hash: row.hash,
   } as unknown as IncidentEvent
+}
+
+/** The one table from what happened to the seed's word for it. Writes have their own column. */
+const actionOfKind: Record<EventKind, EventAction> = {
+  alert_received: 'commented',
+  looked: 'investigated',
+  noted: 'commented',
+  claimed: 'investigated',
+  context_assembled: 'investigated',
+  model_answered: 'commented',
+  model_failed: 'commented',
+  correction_sent: 'commented',
+  call_judged: 'investigated',
+  tool_started: 'investigated',
+  tool_output: 'commented',
+  tool_finished: 'investigated',
+  step_started: 'attempted_fix',
+  step_finished: 'attempted_fix',
+  verification: 'investigated',
+  approval_requested: 'investigated',
+  approval_decided: 'commented',
+  approval_expired: 'commented',
+  approval_withdrawn: 'commented',
+  grant_used: 'investigated',
+  hint_confirmed: 'investigated',
+  hint_diverged: 'investigated',
+  budget_ended: 'commented',
+  security_event: 'commented',
+  resolved: 'resolved',
+  escalated: 'escalated',
+  cancelled: 'cancelled',
+  capability_gap: 'capability_gap',
+  commented: 'commented',
+  notified: 'commented',
+}
+
+export function actionOf(
+  kind: EventKind,
+  options: { effect?: Effect; verified?: VerificationOutcome } = {},
+): EventAction {
+  if (options.effect === 'write' && (kind === 'tool_started' || kind === 'tool_finished')) return 'attempted_fix'
+  if (kind === 'verification' && options.verified !== undefined) return actionOfOutcome[options.verified]
+  return actionOfKind[kind]
+}
+
+/** What was never proved neither succeeded nor failed. */
+const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
+  held: 'fix_succeeded',
+  not_held: 'fix_failed',
+  open: 'attempted_fix',
+  unproven: 'attempted_fix',
 }

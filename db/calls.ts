@@ -3,9 +3,9 @@ import { newId } from '../domain/digest.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { type PlacementProblem, type Proposal, placementProblem, planStep } from '../domain/placement.ts'
 import { type CallPlace, siblingKey, stepKey } from '../domain/step-key.ts'
-import { editOf } from './approvals/find.ts'
+
 import type { Db, Trx } from './connect.ts'
-import { wasJudged } from './effects.ts'
+
 import { eventByStepKey } from './events.ts'
 
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
@@ -162,4 +162,39 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
       affinityGroup: vm.affinityGroup,
     })),
   }
+}
+
+/** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
+export async function editOf(
+  db: Db | Trx,
+  call: { incidentId: string; attempt: number; callId: string },
+): Promise<{ arguments: Record<string, unknown>; operatorId: string; name: string } | null> {
+  const row = await db
+    .selectFrom('approval')
+    .innerJoin('operator', 'operator.id', 'approval.editedBy')
+    .select(['edited', 'editedBy', 'operator.name'])
+    .where('incidentId', '=', call.incidentId)
+    .where('attempt', '=', call.attempt)
+    .where('callId', '=', call.callId)
+    .where('edited', 'is not', null)
+    .orderBy('approval.id', 'desc')
+    .executeTakeFirst()
+  return row?.edited && row.editedBy ? { arguments: row.edited, operatorId: row.editedBy, name: row.name } : null
+}
+
+/**
+ * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
+ * and digest for the incident's current attempt. The core API does no agent's write without it.
+ */
+export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')
+    .select('incidentEvent.id')
+    .where('stepKey', '=', stepKey)
+    .where('kind', '=', 'tool_started')
+    .where(sql<boolean>`metadata->>'actionDigest' = ${actionDigest}`)
+    .whereRef('incidentEvent.attempt', '=', 'incident.attempt')
+    .executeTakeFirst()
+  return row !== undefined
 }

@@ -5,18 +5,7 @@ import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow, VmBefore 
 import type { ResourceRef } from '../domain/registry.ts'
 import { cleanse } from '../safety/redact.ts'
 import { type Db, now, type Trx } from './connect.ts'
-import { leaseKeys } from './registry.ts'
-
-/** Of these targets, those that another incident is writing to now. */
-export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
-  if (targets.length === 0) return []
-  return await db
-    .selectFrom('targetLease')
-    .select(['target', 'incidentId'])
-    .where('target', 'in', await leaseKeys(db, targets))
-    .where('incidentId', '!=', incidentId)
-    .execute()
-}
+import { leaseKeys, leasesOfOthers } from './registry.ts'
 
 /**
  * Takes every target for one call, or none: false when another incident holds one. Taken again by the same incident it is
@@ -154,23 +143,6 @@ export async function effectByKey(
     .where('key', '=', key)
     .executeTakeFirst()
   return row ?? null
-}
-
-/**
- * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
- * and digest for the incident's current attempt. The core API does no agent's write without it.
- */
-export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('incidentEvent')
-    .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')
-    .select('incidentEvent.id')
-    .where('stepKey', '=', stepKey)
-    .where('kind', '=', 'tool_started')
-    .where(sql<boolean>`metadata->>'actionDigest' = ${actionDigest}`)
-    .whereRef('incidentEvent.attempt', '=', 'incident.attempt')
-    .executeTakeFirst()
-  return row !== undefined
 }
 
 /** The plan behind an effect, as `result` names it while it runs. Null for an effect that is one write. */

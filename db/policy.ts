@@ -6,13 +6,12 @@ import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
 import { append } from './append.ts'
-import { denialsOfTool, deniedDigests, usableApproval as usable } from './approvals/find.ts'
+import { usableApproval as usable } from './approvals/find.ts'
 import { type Db, databaseTime, inSeconds, now, type Scope, type Trx } from './connect.ts'
-import { leasesOfOthers } from './effects.ts'
 import { neighboursOf } from './inventory.ts'
 import { alertCounts } from './lifecycle/view.ts'
 import { refusalToDecide } from './operators.ts'
-import { leaseKeyByName } from './registry.ts'
+import { leaseKeyByName, leasesOfOthers } from './registry.ts'
 import type { SettingsReader } from './settings.ts'
 import type { ApprovalRow } from './tables.ts'
 
@@ -201,4 +200,37 @@ async function usableApproval(trx: Trx, incidentId: string, approvalId: string |
   if (approval?.incidentId !== incidentId) return null
   const { id, callId, actionDigest, stateFingerprint } = approval
   return { id, callId, actionDigest, stateFingerprint }
+}
+
+/** Digests that a person denied anywhere in the group of this incident; an expiry is not a denial. */
+export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<string[]> {
+  const denied = db.selectFrom('approval').select('actionDigest').where('approval.status', '=', 'denied')
+  const own = denied.where('incidentId', '=', incidentId)
+  const ofGroup = denied
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
+    .where('own.id', '=', incidentId)
+  // Two questions with an index each; asked as one, all that was ever denied would be read.
+  const rows = await own.union(ofGroup).execute()
+  return rows.map((row) => row.actionDigest)
+}
+
+/** What a person denied with this tool anywhere in the group of this incident: the same action may come back under another name. */
+export async function denialsOfTool(
+  db: Db | Trx,
+  incidentId: string,
+  tool: string,
+): Promise<{ arguments: Record<string, unknown>; targets: ResourceRef[] }[]> {
+  const denied = db
+    .selectFrom('approval')
+    .select(['approval.id', 'approval.args', 'approval.targets'])
+    .where('approval.status', '=', 'denied')
+    .where('approval.tool', '=', tool)
+  const own = denied.where('incidentId', '=', incidentId)
+  const ofGroup = denied
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
+    .where('own.id', '=', incidentId)
+  const rows = [...(await own.execute()), ...(await ofGroup.execute())]
+  return rows.map(({ args, targets }) => ({ arguments: args, targets: targets as ResourceRef[] }))
 }

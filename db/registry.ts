@@ -243,3 +243,14 @@ export async function registeredResource<K extends InventoryKind>(
     .executeTakeFirst()
   return row ? { kind, id, name: row.name } : null
 }
+
+/** Of these targets, those that another incident is writing to now. */
+export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
+  if (targets.length === 0) return []
+  return await db
+    .selectFrom('targetLease')
+    .select(['target', 'incidentId'])
+    .where('target', 'in', await leaseKeys(db, targets))
+    .where('incidentId', '!=', incidentId)
+    .execute()
+}

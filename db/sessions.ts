@@ -204,3 +204,18 @@ async function forgetOld(db: Db): Promise<void> {
       select subject from attempt where resets_at < nightshift_now() - interval '1 hour'
       limit 20 for update skip locked)`.execute(db)
 }
+
+/** The person or machine behind a bearer token; null when it is unknown, expired or revoked. */
+export async function principalOf(db: Db, token: string): Promise<Principal | null> {
+  const row = await goodTokens(db)
+    .select(principalColumns)
+    .select(sql<boolean>`coalesce(api_token.last_used_at < nightshift_now() - interval '1 minute', true)`.as('stale'))
+    .where('apiToken.sha256', '=', sha256(token))
+    .executeTakeFirst()
+  if (!row) return null
+  // Once a minute is precise enough to find a forgotten token, and a read stays a read.
+  if (row.stale) {
+    await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
+  }
+  return toPrincipal(row)
+}

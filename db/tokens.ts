@@ -1,29 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { sql } from 'kysely'
 import { newId, sha256 } from '../domain/digest.ts'
-import type { PersonRole, Principal, Role } from '../domain/operator.ts'
+import type { PersonRole, Role } from '../domain/operator.ts'
 import { recordAudit } from './audit.ts'
 import { type Db, inSeconds, now, type Scope } from './connect.ts'
-import { goodTokens, principalColumns, toPrincipal } from './sessions.ts'
+import { principalOf } from './sessions.ts'
 
 /** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */
 function newToken(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
-}
-
-/** The person or machine behind a bearer token; null when it is unknown, expired or revoked. */
-export async function principalOf(db: Db, token: string): Promise<Principal | null> {
-  const row = await goodTokens(db)
-    .select(principalColumns)
-    .select(sql<boolean>`coalesce(api_token.last_used_at < nightshift_now() - interval '1 minute', true)`.as('stale'))
-    .where('apiToken.sha256', '=', sha256(token))
-    .executeTakeFirst()
-  if (!row) return null
-  // Once a minute is precise enough to find a forgotten token, and a read stays a read.
-  if (row.stale) {
-    await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
-  }
-  return toPrincipal(row)
 }
 
 /** Makes a person, or answers the one of that name. */

@@ -1,35 +1,6 @@
 import { z } from 'zod'
 import { type ErrorClass, refusalOf } from './refusal.ts'
-import type { CoreAnswer, Envelope } from './tool.ts'
-
-/**
- * What a call came to, in the one envelope that every tool answers and the model reads: `code` is one of
- * nine words, the finer one is `details.rule`.
- */
-export function toEnvelope(answer: CoreAnswer): Envelope {
-  if (answer.ok) return { ok: true, data: answer.data, meta: {} }
-  const { status, problem } = answer
-  return {
-    ok: false,
-    ...(problem.result !== undefined && { data: problem.result }),
-    error: {
-      code: classOf(status),
-      message: problem.detail || problem.title,
-      blocked: status === 401 || status === 403 || status === 412,
-      failed: true,
-      retryable: status >= 500 || status === 409 || status === 429,
-      details: { rule: problem.code ?? `HTTP_${status}`, status, auto_recoverable: false },
-    },
-    meta: {},
-  }
-}
-
-function classOf(status: number): ErrorClass {
-  if (status === 404 || status === 410) return 'NOT_FOUND'
-  if (status === 400 || status === 422) return 'INVALID_INPUT'
-  if (status === 401 || status === 403) return 'ACTION_NOT_ALLOWED'
-  return 'EXECUTION_FAILED'
-}
+import type { Envelope } from './tool.ts'
 
 /** It was tried and did not work. `data`: what there was all the same. */
 export function failedEnvelope(rule: string, message: string, data?: unknown): Envelope {

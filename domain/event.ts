@@ -1,7 +1,5 @@
 import { z } from 'zod'
-import type { VerificationOutcome } from './envelope.ts'
 import type { EventMetadata } from './event-metadata.ts'
-import type { Effect } from './tool.ts'
 
 export type {
   BodyRef,
@@ -69,57 +67,6 @@ export type EventAction = z.infer<typeof eventAction>
 
 /** Actions a model may record through `add_incident_event`. */
 export const recordableAction = eventAction.exclude(['resolved', 'cancelled'])
-
-/** The one table from what happened to the seed's word for it. Writes have their own column. */
-const actionOfKind: Record<EventKind, EventAction> = {
-  alert_received: 'commented',
-  looked: 'investigated',
-  noted: 'commented',
-  claimed: 'investigated',
-  context_assembled: 'investigated',
-  model_answered: 'commented',
-  model_failed: 'commented',
-  correction_sent: 'commented',
-  call_judged: 'investigated',
-  tool_started: 'investigated',
-  tool_output: 'commented',
-  tool_finished: 'investigated',
-  step_started: 'attempted_fix',
-  step_finished: 'attempted_fix',
-  verification: 'investigated',
-  approval_requested: 'investigated',
-  approval_decided: 'commented',
-  approval_expired: 'commented',
-  approval_withdrawn: 'commented',
-  grant_used: 'investigated',
-  hint_confirmed: 'investigated',
-  hint_diverged: 'investigated',
-  budget_ended: 'commented',
-  security_event: 'commented',
-  resolved: 'resolved',
-  escalated: 'escalated',
-  cancelled: 'cancelled',
-  capability_gap: 'capability_gap',
-  commented: 'commented',
-  notified: 'commented',
-}
-
-export function actionOf(
-  kind: EventKind,
-  options: { effect?: Effect; verified?: VerificationOutcome } = {},
-): EventAction {
-  if (options.effect === 'write' && (kind === 'tool_started' || kind === 'tool_finished')) return 'attempted_fix'
-  if (kind === 'verification' && options.verified !== undefined) return actionOfOutcome[options.verified]
-  return actionOfKind[kind]
-}
-
-/** What was never proved neither succeeded nor failed. */
-const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
-  held: 'fix_succeeded',
-  not_held: 'fix_failed',
-  open: 'attempted_fix',
-  unproven: 'attempted_fix',
-}
 
 export const agentActor = 'agent:incident-investigator'
 export const systemActor = 'system:nightshift'

@@ -8,7 +8,7 @@ import type { Db } from '../db/connect.ts'
 import { beginPlatformEffect, endPlatformEffect, notePlatformTask, platformEffectByKey } from '../db/effects.ts'
 import { syncInventory } from '../db/inventory.ts'
 import { declareSite } from '../db/site.ts'
-import type { EffectAnswer } from '../domain/platform.ts'
+import type { EffectAnswer, Health } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
 /** The platform that the configuration names: a server that speaks our protocol, a Proxmox VE cluster, or null. */
@@ -173,4 +173,11 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
       }
     },
   }
+}
+
+/** A resource with the health it has now, or `unknown`. What it was an hour ago is no answer to how it is. */
+export function withHealth<T extends { status: Health }>(resource: T, { stale }: { stale: boolean }) {
+  if (!stale) return resource
+  const unknown = { ...resource, status: 'unknown' as const, stale: true as const }
+  return 'reason' in resource ? { ...unknown, reason: 'the platform cannot be reached' } : unknown
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { type PlacementProblem, placementIntent, placementLimits } from '../domain/placement.ts'
 import { checkProblem, type Flaw, InvalidProblemError } from './certificate.ts'
@@ -7,21 +8,26 @@ const flawsTold = 10
 
 /** The text of a document. Throws InvalidProblemError for bytes that are not UTF-8: replaced by a sign they could name another VM. */
 export function decodeUtf8(bytes: Uint8Array): string {
-  if (isUtf8(bytes)) return new TextDecoder().decode(bytes)
+  if (!isUtf8(bytes)) throw new InvalidProblemError([findUtf8Flaw(bytes)])
+  return new TextDecoder().decode(bytes)
+}
+
+/** The line and the byte where a document that is not UTF-8 stops to be it, both from 1. */
+export function findUtf8Flaw(bytes: Uint8Array): Flaw {
   // The longest part that is sound, where a character may be cut at the end.
   let [sound, broken] = [0, bytes.length]
   while (broken - sound > 1) {
     const middle = (sound + broken) >> 1
-    if (isUtf8(bytes.subarray(0, middle), true)) sound = middle
+    if (beginsAsUtf8(bytes.subarray(0, middle))) sound = middle
     else broken = middle
   }
   const line = 1 + bytes.subarray(0, sound).reduce((count, byte) => count + (byte === 0x0a ? 1 : 0), 0)
-  throw new InvalidProblemError([{ path: `line ${line}`, message: `byte ${broken} is not UTF-8` }])
+  return { path: `line ${line}`, message: `byte ${broken} is not UTF-8` }
 }
 
-function isUtf8(bytes: Uint8Array, isPart = false): boolean {
+function beginsAsUtf8(part: Uint8Array): boolean {
   try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isPart })
+    new TextDecoder('utf-8', { fatal: true }).decode(part, { stream: true })
     return true
   } catch {
     return false

@@ -1,7 +1,6 @@
 import type { Claim, ClaimQuote } from '../domain/claim.ts'
 import { boundCertainty, type Certainty, type HypothesisState, rowsOf, type StoredClaim } from '../domain/hypothesis.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
-import type { Effect } from '../domain/tool.ts'
 import { placesOfAll } from './claims/check.ts'
 import { claimsRule } from './claims/ending.ts'
 import { type Bodies, evidenceOf } from './claims/rows.ts'
@@ -276,9 +275,4 @@ export function hypothesisRule(
   }
   const found = placesOfAll(quotes, evidenceOf(state, incidentId, bodies))
   return Array.isArray(found) ? null : refuse('HYPOTHESIS_NOT_SHOWN', found.why, found.remedy)
-}
-
-/** Are the stored bodies of results needed to judge this call? Endings and hypotheses are held against them. */
-export function restsOnBodies(effect: Effect | undefined, args: Record<string, unknown> | null): boolean {
-  return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)
 }

@@ -5,11 +5,11 @@ import { type ResourceRef, resourceKind, resourceRef } from '../domain/registry.
 import type { ToolFacts } from '../domain/tool.ts'
 import { bodiesToCheck } from './claims/rows.ts'
 import { type CommandVerdict, judgeCommand } from './command/judge.ts'
-import { restsOnBodies } from './ending.ts'
 import { fold, type State } from './fold.ts'
 import { type Call, judge, type Ruling } from './judge.ts'
 import { resolveArguments } from './resolve-arguments.ts'
 import { remember } from './resolved.ts'
+import { restsOnBodies } from './ruling.ts'
 
 /** A state to suppose, where there is no incident to take it from. */
 export const assumedState = z.strictObject({

@@ -247,3 +247,8 @@ function roundOf(digests: readonly string[]): number | null {
   }
   return null
 }
+
+/** Are the stored bodies of results needed to judge this call? Endings and hypotheses are held against them. */
+export function restsOnBodies(effect: Effect | undefined, args: Record<string, unknown> | null): boolean {
+  return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)
+}

@@ -1,6 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import { z } from '@hono/zod-openapi'
-import { InvalidProblemError } from '../../placement/certificate.ts'
-import { decodeUtf8 } from '../../placement/problem-file.ts'
+import { findUtf8Flaw } from '../../placement/problem-file.ts'
 import type { Context } from '../deps.ts'
 import { Problem } from './middleware.ts'
 
@@ -27,15 +27,12 @@ export async function jsonBody(c: Context): Promise<unknown> {
 }
 
 function parse(bytes: Uint8Array): unknown {
-  let text: string
-  try {
-    text = decodeUtf8(bytes)
-  } catch (error) {
-    const flaw = error instanceof InvalidProblemError ? error.flaws[0] : undefined
-    throw new Problem(400, 'BAD_REQUEST', `The body is not UTF-8: ${flaw?.path}, ${flaw?.message}.`)
+  if (!isUtf8(bytes)) {
+    const { path, message } = findUtf8Flaw(bytes)
+    throw new Problem(400, 'BAD_REQUEST', `The body is not UTF-8: ${path}, ${message}.`)
   }
   try {
-    return JSON.parse(text)
+    return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
     throw new Problem(400, 'BAD_REQUEST', 'The body is not JSON.')
   }

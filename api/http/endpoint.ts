@@ -137,6 +137,7 @@ export function endpoint<
     route as never,
     (async (c: Context) => {
       const principal = c.get('principal')
+      const header = c.req.header('idempotency-key')
       const answer = await spec.run({
         params: (spec.params ? valid(c, 'param') : undefined) as z.output<P>,
         query: (spec.query ? valid(c, 'query') : undefined) as z.output<Q>,
@@ -144,7 +145,7 @@ export function endpoint<
         principal,
         scope: scopeOf(deps.db, principal),
         actor: principal.role === 'agent' ? agentActor : `user:${principal.name}`,
-        key: idempotencyKey(c.req.header('idempotency-key')),
+        key: header === undefined ? null : idempotencyKey(header),
         judged: c.get('judged'),
         c,
       })

@@ -145,9 +145,8 @@ async function recordUnjudged(db: Db, named: unknown[], path: string, tool: stri
 /** What an `Idempotency-Key` may be: visible ASCII. */
 export const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** The caller's `Idempotency-Key`, or null. Refuses a key that could not be stored unchanged. */
-export function idempotencyKey(header: string | undefined): string | null {
-  if (header === undefined) return null
+/** The caller's `Idempotency-Key`. Refuses a key that could not be stored unchanged. */
+export function idempotencyKey(header: string): string {
   if (!keyShape.test(header)) {
     throw new Problem(422, 'BAD_IDEMPOTENCY_KEY', 'Idempotency-Key takes 1 to 255 visible ASCII characters.')
   }
@@ -160,8 +159,9 @@ export function idempotencyKey(header: string | undefined): string | null {
  */
 export function idempotent(db: Db): Middleware {
   return async (c, next) => {
-    const key = idempotencyKey(c.req.header('idempotency-key'))
-    if (key === null) return await next()
+    const header = c.req.header('idempotency-key')
+    if (header === undefined) return await next()
+    const key = idempotencyKey(header)
     // The query counts: `dry_run=true` changes what the request does.
     const route = `POST ${c.req.path}${new URL(c.req.url).search}`
     const place = { tokenId: c.get('principal').tokenId, route, key }

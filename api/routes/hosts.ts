@@ -12,13 +12,14 @@ import {
   vmsOnHost,
 } from '../../db/site.ts'
 import { type Health, health, hostState, nodeState, vmState } from '../../domain/platform.ts'
+import { withHealth } from '../../effects/platform.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound } from '../http/middleware.ts'
 import { deviceField, offeredExample, withDevice, withDevices } from './enrolment.ts'
 import { nodeExample } from './examples.ts'
-import { resourceParams, staleFlag, withHealth } from './resources.ts'
+import { resourceParams, staleFlag } from './resources.ts'
 
 const tag = 'platform'
 /** What its VMs take of it now. Null while the platform cannot be reached: which of them run is unknown then. */

@@ -12,10 +12,10 @@ import {
   forgetAttempts,
   mintSignInCode,
   openSession,
+  principalOf,
   principalOfSession,
   redeemSignInCode,
 } from '../../db/sessions.ts'
-import { principalOf } from '../../db/tokens.ts'
 import {
   type Identity,
   operatorNameOf,

@@ -62,39 +62,6 @@ export async function approvalState(db: Db | Trx, id: string) {
   return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
 }
 
-/** Digests that a person denied anywhere in the group of this incident; an expiry is not a denial. */
-export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<string[]> {
-  const denied = db.selectFrom('approval').select('actionDigest').where('approval.status', '=', 'denied')
-  const own = denied.where('incidentId', '=', incidentId)
-  const ofGroup = denied
-    .innerJoin('incident', 'incident.id', 'approval.incidentId')
-    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
-    .where('own.id', '=', incidentId)
-  // Two questions with an index each; asked as one, all that was ever denied would be read.
-  const rows = await own.union(ofGroup).execute()
-  return rows.map((row) => row.actionDigest)
-}
-
-/** What a person denied with this tool anywhere in the group of this incident: the same action may come back under another name. */
-export async function denialsOfTool(
-  db: Db | Trx,
-  incidentId: string,
-  tool: string,
-): Promise<{ arguments: Record<string, unknown>; targets: ResourceRef[] }[]> {
-  const denied = db
-    .selectFrom('approval')
-    .select(['approval.id', 'approval.args', 'approval.targets'])
-    .where('approval.status', '=', 'denied')
-    .where('approval.tool', '=', tool)
-  const own = denied.where('incidentId', '=', incidentId)
-  const ofGroup = denied
-    .innerJoin('incident', 'incident.id', 'approval.incidentId')
-    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
-    .where('own.id', '=', incidentId)
-  const rows = [...(await own.execute()), ...(await ofGroup.execute())]
-  return rows.map(({ args, targets }) => ({ arguments: args, targets: targets as ResourceRef[] }))
-}
-
 /** An approval that people gave who may still give it, and that may still be used, by the database's clock. */
 export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
   const row = await trx
@@ -224,24 +191,6 @@ export async function neighbours(
     .where('attempt', '=', attempt)
     .where('callId', '=', callId)
     .executeTakeFirstOrThrow()
-}
-
-/** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
-export async function editOf(
-  db: Db | Trx,
-  call: { incidentId: string; attempt: number; callId: string },
-): Promise<{ arguments: Record<string, unknown>; operatorId: string; name: string } | null> {
-  const row = await db
-    .selectFrom('approval')
-    .innerJoin('operator', 'operator.id', 'approval.editedBy')
-    .select(['edited', 'editedBy', 'operator.name'])
-    .where('incidentId', '=', call.incidentId)
-    .where('attempt', '=', call.attempt)
-    .where('callId', '=', call.callId)
-    .where('edited', 'is not', null)
-    .orderBy('approval.id', 'desc')
-    .executeTakeFirst()
-  return row?.edited && row.editedBy ? { arguments: row.edited, operatorId: row.editedBy, name: row.name } : null
 }
 
 /** Enough of an answer to see whether the row is worth opening. */

@@ -159,14 +159,14 @@ type CallToPrepare = { tool: string; arguments: Record<string, unknown>; inciden
  */
 async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepare> {
   const place = parseStepKey(stepKey)
-  const missing = refuseMissing(`proposed call ${stepKey}`)
-  if (place?.kind !== 'tool_started' || place.step !== null) throw missing
+  const missing = () => refuseMissing(`proposed call ${stepKey}`)
+  if (place?.kind !== 'tool_started' || place.step !== null) throw missing()
   const incident = await incidentById(db, place.incidentId)
-  if (incident?.attempt !== place.attempt) throw missing
+  if (incident?.attempt !== place.attempt) throw missing()
   const proposed = await proposedCall(db, place)
-  if (!proposed || proposed.call.secret) throw missing
+  if (!proposed || proposed.call.secret) throw missing()
   const args = proposed.edit?.arguments ?? proposed.call.arguments
-  if (args === null) throw missing
+  if (args === null) throw missing()
   return { tool: proposed.call.tool, arguments: args, incidentId: place.incidentId }
 }
 

@@ -1,42 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256 } from '../../domain/digest.ts'
 import { stripText } from '../../safety/redact.ts'
 import { CapabilityError, errnoOf } from './capability.ts'
-import { type OpenEntry, within } from './walk.ts'
-
-/**
- * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
- * reviewed.
- */
-export const wholeBytes = 16 * 1024 * 1024
-
-export type Text = { content: string; encoding: 'utf8' | 'base64' }
-
-/**
- * Bytes as JSON can carry them: as text where they are text, else in base64. A character that is
- * cut at the end is left off.
- */
-export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
-  for (let short = 0; short <= (cut ? 3 : 0) && short <= bytes.length; short++) {
-    const part = bytes.subarray(0, bytes.length - short)
-    const content = decoded(part)
-    if (content !== null) return { content, encoding: 'utf8', bytes: part.length }
-  }
-  return { content: bytes.toString('base64'), encoding: 'base64', bytes: bytes.length }
-}
-
-/** The text of valid UTF-8 without NUL; null for anything else. */
-export function decoded(bytes: Buffer): string | null {
-  if (bytes.includes(0)) return null
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return null
-  }
-}
+import { decoded, type OpenEntry, readPart, wholeBytes, within } from './walk.ts'
 
 export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   const bytes = Buffer.from(content, encoding)
@@ -44,19 +13,6 @@ export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   if (encoding === 'base64' && bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
     throw new CapabilityError('invalid_arguments', 'the content is not base64')
   return bytes
-}
-
-/** Reads up to `limit` bytes from a place of a file; fewer when it ends. */
-export async function readPart(file: FileHandle, offset: number, limit: number, signal: AbortSignal): Promise<Buffer> {
-  const bytes = Buffer.alloc(limit)
-  let length = 0
-  while (length < limit) {
-    signal.throwIfAborted()
-    const { bytesRead } = await file.read(bytes, length, Math.min(limit - length, 1024 * 1024), offset + length)
-    if (bytesRead === 0) break
-    length += bytesRead
-  }
-  return bytes.subarray(0, length)
 }
 
 /**
@@ -71,21 +27,6 @@ export async function readWhole(file: FileHandle, path: string, signal: AbortSig
   // One byte more than it was meant to be: it grew, and what was read is not all.
   if (bytes.length > size) throw new CapabilityError('conflict', `${path} grew while it was read`)
   return bytes
-}
-
-/** SHA-256 of a whole file in pieces; null for one that is too large to be worth it. */
-export async function digestOf(file: FileHandle, size: bigint, signal: AbortSignal): Promise<string | null> {
-  if (size > BigInt(wholeBytes)) return null
-  const hash = createHash('sha256')
-  const piece = Buffer.alloc(256 * 1024)
-  for (let at = 0; at <= wholeBytes; ) {
-    signal.throwIfAborted()
-    const { bytesRead } = await file.read(piece, 0, piece.length, at)
-    if (bytesRead === 0) break
-    hash.update(piece.subarray(0, bytesRead))
-    at += bytesRead
-  }
-  return hash.digest('hex')
 }
 
 /** An approval card shows no more characters of a diff than these. */

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
 import { CapabilityError, errnoOf } from './capability.ts'
@@ -138,3 +140,62 @@ export const modeOf = (stat: BigIntStats) =>
   `0${Number(stat.mode & 0o7777n)
     .toString(8)
     .padStart(3, '0')}`
+
+export type Text = { content: string; encoding: 'utf8' | 'base64' }
+
+/**
+ * Bytes as JSON can carry them: as text where they are text, else in base64. A character that is
+ * cut at the end is left off.
+ */
+export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
+  for (let short = 0; short <= (cut ? 3 : 0) && short <= bytes.length; short++) {
+    const part = bytes.subarray(0, bytes.length - short)
+    const content = decoded(part)
+    if (content !== null) return { content, encoding: 'utf8', bytes: part.length }
+  }
+  return { content: bytes.toString('base64'), encoding: 'base64', bytes: bytes.length }
+}
+
+/** The text of valid UTF-8 without NUL; null for anything else. */
+export function decoded(bytes: Buffer): string | null {
+  if (bytes.includes(0)) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+/** Reads up to `limit` bytes from a place of a file; fewer when it ends. */
+export async function readPart(file: FileHandle, offset: number, limit: number, signal: AbortSignal): Promise<Buffer> {
+  const bytes = Buffer.alloc(limit)
+  let length = 0
+  while (length < limit) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(bytes, length, Math.min(limit - length, 1024 * 1024), offset + length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return bytes.subarray(0, length)
+}
+
+/** SHA-256 of a whole file in pieces; null for one that is too large to be worth it. */
+export async function digestOf(file: FileHandle, size: bigint, signal: AbortSignal): Promise<string | null> {
+  if (size > BigInt(wholeBytes)) return null
+  const hash = createHash('sha256')
+  const piece = Buffer.alloc(256 * 1024)
+  for (let at = 0; at <= wholeBytes; ) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(piece, 0, piece.length, at)
+    if (bytesRead === 0) break
+    hash.update(piece.subarray(0, bytesRead))
+    at += bytesRead
+  }
+  return hash.digest('hex')
+}
+
+/**
+ * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
+ * reviewed.
+ */
+export const wholeBytes = 16 * 1024 * 1024

@@ -6,12 +6,12 @@ import {
   beginPlatformEffect,
   endPlatformEffect,
   finishEffect,
-  leasesOfOthers,
   notePlatformTask,
   platformEffectByKey,
   takeLeases,
 } from '../../db/effects.ts'
 import { findSilentHeartbeats } from '../../db/heartbeats.ts'
+import { leasesOfOthers } from '../../db/registry.ts'
 import { readSettings } from '../../db/settings.ts'
 import { ingestBody } from '../../db/take-body.ts'
 import type { Alert } from '../../domain/alert.ts'

@@ -1,5 +1,6 @@
+import { toEnvelope } from '../../activities/send.ts'
 import { actionByKeys } from '../../domain/approval.ts'
-import { blockedEnvelope, failedEnvelope, toEnvelope } from '../../domain/envelope.ts'
+import { blockedEnvelope, failedEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis } from '../../domain/event.ts'
 import { type Policy, plainPolicy, refusalOf } from '../../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'

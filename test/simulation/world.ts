@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { actionOf } from '../../db/append.ts'
 import { chooseResource, type KnownResource } from '../../domain/alert-resource.ts'
-import { actionOf, type EventKind, type IncidentEvent, type NewEvent } from '../../domain/event.ts'
+import type { EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
 import type { InventoryKind, Step } from '../../domain/kinds.ts'
 import {
   type Declared,

@@ -1,5 +1,6 @@
+import { actionOf } from '../../db/append.ts'
 import type { VerificationOutcome } from '../../domain/envelope.ts'
-import { actionOf, agentActor, type EventKind, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
+import { agentActor, type EventKind, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 
 /** Builds a log by hand, one row after the other, for the pure functions that fold it. */

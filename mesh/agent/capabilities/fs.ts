@@ -15,18 +15,22 @@ import {
 } from '../capability.ts'
 import { isSecret, missingProc, missingWritableRoot, requirePlace, weighRead, weighWrite } from '../manifest.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
+import { bytesOf, keepVersion, readWhole, replace, unifiedDiff } from '../replace.ts'
 import {
-  bytesOf,
+  assertDirectory,
+  at,
+  beside,
   digestOf,
-  keepVersion,
+  entry,
+  kindOf,
+  modeOf,
+  type OpenEntry,
+  openContent,
   readPart,
-  readWhole,
-  replace,
   textOf,
-  unifiedDiff,
   wholeBytes,
-} from '../replace.ts'
-import { assertDirectory, at, beside, entry, kindOf, modeOf, type OpenEntry, openContent, within } from '../walk.ts'
+  within,
+} from '../walk.ts'
 
 type WriteArgs = z.infer<typeof fsWriteArgs>
 

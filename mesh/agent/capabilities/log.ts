@@ -10,8 +10,7 @@ import {
 } from '../capability.ts'
 import { isSecret, requirePlace, weighRead } from '../manifest.ts'
 import { find, whyNotDone } from '../programs.ts'
-import { readPart } from '../replace.ts'
-import { at, openContent } from '../walk.ts'
+import { at, openContent, readPart } from '../walk.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
