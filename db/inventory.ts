@@ -54,9 +54,16 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
  * administrator told count: what is near may be written to unasked.
  */
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
+  // Paths from one resource begin with the same steps: each is asked once.
+  const asked = new Map<string, Promise<ResourceRef[]>>()
   return await nearOf(ref, {
     otherNames: async (one) => (await otherNames(db, [one])).get(resourceKey(one)) ?? [],
-    stepFrom: (from, step) => stepFrom(db, from, step),
+    stepFrom(from, step) {
+      const key = JSON.stringify([from, step])
+      const answer = asked.get(key) ?? stepFrom(db, from, step)
+      asked.set(key, answer)
+      return answer
+    },
   })
 }
 

@@ -149,6 +149,7 @@ export async function readPolicy(
 ): Promise<Policy> {
   const { resource } = incident
   const { name: tool } = call.facts
+  const denials = await readDenials(trx, incident.id)
   return {
     incidentId: incident.id,
     resource,
@@ -161,8 +162,8 @@ export async function readPolicy(
     offered: settings.value<string[] | null>('agent.tools', incident.type),
     grants: await usableGrants(trx, tool, incident.id),
     vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
-    denied: await deniedDigests(trx, incident.id),
-    ...(await deniedByKey(trx, incident.id, call)),
+    denied: denials.map(({ actionDigest }) => actionDigest),
+    ...(await deniedByKey(trx, denials, call)),
     busy: await leasesOfOthers(trx, incident.id, call.targets),
     approval: await usableApproval(trx, incident.id, call.approvalId),
     // Nothing but an ending is judged by its alerts.
@@ -171,19 +172,23 @@ export async function readPolicy(
   }
 }
 
-/** The denials of this tool by the key of each thing, with the keys of what this call would write to. */
+/**
+ * The denials of this tool by the key of each thing, with the keys of what this call would write to: the same action may come back
+ * under another name.
+ */
 async function deniedByKey(
   trx: Trx,
-  incidentId: string,
+  all: readonly Denial[],
   { facts, targets }: { facts: NamingFacts; targets: ResourceRef[] },
 ): Promise<Pick<Policy, 'deniedActions' | 'keys'>> {
-  const denials = await denialsOfTool(trx, incidentId, facts.name)
+  const denials = all.filter(({ tool }) => tool === facts.name)
   if (denials.length === 0) return {}
-  const all = Object.fromEntries(await leaseKeyByName(trx, [...targets, ...denials.flatMap((each) => each.targets)]))
+  const keys = await leaseKeyByName(trx, [...targets, ...denials.flatMap((each) => each.targets)])
+  const keyByName = Object.fromEntries(keys)
   const ofCall = new Set(targets.map(resourceKey))
   return {
-    deniedActions: denials.map((each) => actionByKeys(facts, each, keyReader(all))),
-    keys: Object.fromEntries(Object.entries(all).filter(([own, key]) => ofCall.has(own) && own !== key)),
+    deniedActions: denials.map((each) => actionByKeys(facts, each, keyReader(keyByName))),
+    keys: Object.fromEntries(Object.entries(keyByName).filter(([own, key]) => ofCall.has(own) && own !== key)),
   }
 }
 
@@ -202,35 +207,20 @@ async function usableApproval(trx: Trx, incidentId: string, approvalId: string |
   return { id, callId, actionDigest, stateFingerprint }
 }
 
-/** Digests that a person denied anywhere in the group of this incident; an expiry is not a denial. */
-export async function deniedDigests(db: Db | Trx, incidentId: string): Promise<string[]> {
-  const denied = db.selectFrom('approval').select('actionDigest').where('approval.status', '=', 'denied')
-  const own = denied.where('incidentId', '=', incidentId)
+type Denial = { tool: string; actionDigest: string; arguments: Record<string, unknown>; targets: ResourceRef[] }
+
+/** What people denied anywhere in the group of this incident; an expiry is not a denial. */
+export async function readDenials(db: Db | Trx, incidentId: string): Promise<Denial[]> {
+  const denied = db.selectFrom('approval').select('approval.id').where('approval.status', '=', 'denied')
   const ofGroup = denied
     .innerJoin('incident', 'incident.id', 'approval.incidentId')
     .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
     .where('own.id', '=', incidentId)
   // Two questions with an index each; asked as one, all that was ever denied would be read.
-  const rows = await own.union(ofGroup).execute()
-  return rows.map((row) => row.actionDigest)
-}
-
-/** What a person denied with this tool anywhere in the group of this incident: the same action may come back under another name. */
-export async function denialsOfTool(
-  db: Db | Trx,
-  incidentId: string,
-  tool: string,
-): Promise<{ arguments: Record<string, unknown>; targets: ResourceRef[] }[]> {
-  const denied = db
+  const rows = await db
     .selectFrom('approval')
-    .select(['approval.id', 'approval.args', 'approval.targets'])
-    .where('approval.status', '=', 'denied')
-    .where('approval.tool', '=', tool)
-  const own = denied.where('incidentId', '=', incidentId)
-  const ofGroup = denied
-    .innerJoin('incident', 'incident.id', 'approval.incidentId')
-    .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
-    .where('own.id', '=', incidentId)
-  const rows = [...(await own.execute()), ...(await ofGroup.execute())]
-  return rows.map(({ args, targets }) => ({ arguments: args, targets: targets as ResourceRef[] }))
+    .select(['tool', 'actionDigest', 'args', 'targets'])
+    .where('id', 'in', denied.where('incidentId', '=', incidentId).union(ofGroup))
+    .execute()
+  return rows.map(({ args, targets, ...rest }) => ({ ...rest, arguments: args, targets: targets as ResourceRef[] }))
 }

@@ -32,8 +32,8 @@ export async function costOfAnswer(db: Db | Trx, models: readonly string[], usag
 const capOf = (settings: SettingsReader, period: SpendPeriod) => settings.value<number | null>(`agent.budget_${period}`)
 
 /** What was spent, and the caps in force. */
-export async function spendNow(db: Db | Trx): Promise<Spend> {
-  const settings = await readSettings(db)
+export async function spendNow(db: Db | Trx, given?: SettingsReader): Promise<Spend> {
+  const settings = given ?? (await readSettings(db))
   const { rows } = await sql<{ day: number; month: number }>`
     select coalesce(sum(cost) filter (where day = (${onceNow} at time zone 'UTC')::date), 0)::float8 as day,
       coalesce(sum(cost), 0)::float8 as month
@@ -45,9 +45,11 @@ export async function spendNow(db: Db | Trx): Promise<Spend> {
   }
 }
 
-/** The cap that is used up, in words that name its setting; null while there is money. */
+/** The cap that is used up, in words that name its setting; null while there is money. Without a cap nothing is summed. */
 export async function spentCap(db: Db | Trx): Promise<{ period: SpendPeriod; text: string } | null> {
-  const spend = await spendNow(db)
+  const settings = await readSettings(db)
+  if (capOf(settings, 'day') === null && capOf(settings, 'month') === null) return null
+  const spend = await spendNow(db, settings)
   const period = (['month', 'day'] as const).find((each) => {
     const { dollars, cap } = spend[each]
     return cap !== null && dollars >= cap

@@ -7,7 +7,7 @@ import { consumeApproval, readDecision, withdrawPending } from '../../db/approva
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { systemScope, type Trx } from '../../db/connect.ts'
 import { eventsOf } from '../../db/events.ts'
-import { deniedDigests, takeUse, usableGrants } from '../../db/policy.ts'
+import { readDenials, takeUse, usableGrants } from '../../db/policy.ts'
 import { principalOf } from '../../db/sessions.ts'
 import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Decision } from '../../domain/approval.ts'
@@ -295,8 +295,8 @@ test('what a person denied is denied for the group of its incident, and for no o
   )
   await sql`update incident set group_id = null where id = ${stranger.incidentId}`.execute(database.owner)
   for (const { incidentId } of [denied, sibling])
-    expect(await deniedDigests(database.db, incidentId)).toEqual(['denied'])
-  expect(await deniedDigests(database.db, stranger.incidentId)).toEqual([])
+    expect(await readDenials(database.db, incidentId)).toMatchObject([{ actionDigest: 'denied' }])
+  expect(await readDenials(database.db, stranger.incidentId)).toEqual([])
 })
 
 test('an approval is used once, and not after its use-by', async () => {
