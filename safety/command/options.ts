@@ -249,8 +249,9 @@ function finish(reading: Reading, level: Compiled, input: string | null | undefi
   }
   const { first = [], rest, min = 0, unlessOption } = grammar.operands ?? noOperands
   const skipped = unlessOption?.some(isNamed) ? 1 : 0
-  for (const [index, word] of reading.operands.entries()) {
-    const placed = first[index + skipped]
+  let place = skipped
+  for (const word of reading.operands) {
+    const placed = first[place++]
     const kind = placed ?? rest
     if (!kind) return fail(reading, word, 'is one operand too many')
     reading.values.push({ kind, word, repeats: placed === undefined })
@@ -286,9 +287,11 @@ function matching(words: readonly Word[], patterns: readonly RegExp[]): Word | u
 }
 
 function fail(reading: Reading, word: Word | null, why: string): Reading {
-  return { ...reading, problem: { word, why, missing: false } }
+  reading.problem = { word, why, missing: false }
+  return reading
 }
 
 function lack(reading: Reading, why: string): Reading {
-  return { ...reading, problem: { word: null, why, missing: true } }
+  reading.problem = { word: null, why, missing: true }
+  return reading
 }

@@ -38,8 +38,10 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
   let ends = true
   let hopeless = false
   for (const pipeline of tree.pipelines) {
-    for (const [index, simple] of pipeline.entries()) {
-      const previous = pipeline[index - 1]
+    let last: Simple | undefined
+    for (const simple of pipeline) {
+      const previous = last
+      last = simple
       const here = mayLookAsRoot ? { ...context, asRoot: first?.simple === simple } : context
       const termination = judgeSimple(simple, previous, analysis, here)
       if (first?.simple === simple && analysis.rootRead) {
@@ -114,13 +116,18 @@ function judgeSimple(
   const input = simple.input ?? (previous ? printed(previous) : null)
   const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || context.piped
   const fed = previous !== undefined || simple.input !== null || simple.isFed || context.fed
-  const here: ExecutionContext = {
-    ...context,
-    input: previous ? input : (input ?? context.input),
-    piped,
-    fed,
-    feeds: previous ? classifyOutput(previous.words) : null,
-  }
+  const isAlone =
+    !previous && input === null && piped === context.piped && fed === context.fed && context.feeds === null
+  // Nearly every command: a copy of its context would cost as much as reading its options.
+  const here: ExecutionContext = isAlone
+    ? context
+    : {
+        ...context,
+        input: previous ? input : (input ?? context.input),
+        piped,
+        fed,
+        feeds: previous ? classifyOutput(previous.words) : null,
+      }
   for (const guess of simple.guesses) {
     if (analysis.guessesLeft <= 0) {
       analysis.findings.push({ code: 'SHAPE', reason: 'more readings of one text than anybody tries', token: null })

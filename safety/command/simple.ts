@@ -113,7 +113,7 @@ function judgeProgram(
     analysis.findings.push(finding)
     if (finding.code === 'UNBOUNDED') analysis.bound ??= 'unbounded_stream'
   }
-  for (const { environment } of reading.grammars) Object.assign(analysis.environment, environment)
+  for (const { environment } of reading.grammars) if (environment) Object.assign(analysis.environment, environment)
   if (!reading.problem) {
     const found = observe({ name, words, reading }, analysis, context.elsewhere)
     if (found) analysis.findings.push(found)

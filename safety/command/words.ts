@@ -106,7 +106,7 @@ function sampleOf(script: ParsedScript, quoted: boolean): string | null {
 /** A word, and whether it is known before it runs. `lookInside` gets each part that is not. */
 export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart) => void): Word {
   const parts = node.parts
-  const tilde = /^~[^/]/.test(node.text) && !/^~[a-z_][\w-]*(\/|$)/.test(node.text)
+  const tilde = node.text.startsWith('~') && /^~[^/]/.test(node.text) && !/^~[a-z_][\w-]*(\/|$)/.test(node.text)
   // `~+`, `~-` and `~3` are variables of the shell under another name.
   if (tilde) mark(tree, 'tilde', node.text)
   if (!parts) {

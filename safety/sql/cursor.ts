@@ -24,7 +24,13 @@ export type Scanner = {
   backslashEnds: boolean
 }
 
-export class Problem extends Error {}
+/** What a text holds that no read has. No Error: it is always caught, and a stack would cost more than reading the text. */
+export class Problem {
+  readonly message: string
+  constructor(message: string) {
+    this.message = message
+  }
+}
 
 /**
  * Splits a text into tokens, or throws a Problem that names what it did not know. Literals with a backslash and comments

@@ -179,8 +179,13 @@ function numberOf(node: Node): number | null {
   return text === undefined ? null : Number(text)
 }
 
-/** Thrown where a node is not on the list of a read; the message names it. */
-export class Refused extends Error {}
+/** Thrown where a node is not on the list of a read; the message names it. No Error: a stack would cost more than reading the text. */
+export class Refused {
+  readonly message: string
+  constructor(message: string) {
+    this.message = message
+  }
+}
 
 /** The names under which functions in FROM are known, with the columns each surely has. */
 export type FunctionColumns = ReadonlyMap<string, ReadonlySet<string>>
