@@ -107,6 +107,16 @@ function unsupported(detail: string): Problem {
   return new Problem(415, 'UNSUPPORTED_MEDIA_TYPE', detail)
 }
 
+/**
+ * What a person writes, without the blanks around it: at least `least` characters from the first visible one to the last. A pattern says so,
+ * since the document of a schema that trims would promise more than is taken.
+ */
+export function writtenText(least: 1 | 3, most: number) {
+  const form = least === 1 ? /\S/u : /\S[\s\S]+\S/u
+  const tooShort = least === 1 ? 'holds nothing but blanks' : 'has fewer than 3 characters'
+  return z.string().max(most).regex(form, tooShort).trim()
+}
+
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().min(1).max(100).optional(),

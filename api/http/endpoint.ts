@@ -49,6 +49,8 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   downloads?: Record<string, string>
   /** Its answer is one of `downloads`, and never JSON. */
   isFile?: boolean
+  /** It has an `ETag`, and answers 304 to a caller that has it already. */
+  hasTag?: boolean
   /** Statuses of refusals beyond those that every endpoint has. */
   problems?: number[]
   /** Writes that agents may do; without it an agent's write is refused whatever its permissions say. */
@@ -200,6 +202,7 @@ function buildResponses(spec: AnyEndpoint) {
         ...buildDownloads(spec.downloads),
       },
     },
+    ...(spec.hasTag && { 304: { description: 'The caller has it already: `If-None-Match` names its `ETag`.' } }),
     ...Object.fromEntries([...new Set(refusals)].sort().map((each) => [each, problemResponse(each)])),
   }
 }

@@ -19,12 +19,13 @@ export function attachmentRoutes(router: Router, deps: ApiDeps): void {
     tag: 'approvals',
     summary: 'A text or a picture that the dry run of an approval brought along',
     description:
-      'By the digest that the approval names in `dryRun.attachments`; one that this approval does not name is a 404. The bytes were written out by Nightshift and never change: `If-None-Match` with the `ETag` is answered 304.',
+      'By the digest that the approval names in `dryRun.attachments`; one that this approval does not name is a 404. The bytes were written out by Nightshift and never change.',
     params: z.object({
       id: z.string().max(100),
       digest: z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 digest in hexadecimal'),
     }),
     isFile: true,
+    hasTag: true,
     answer: z.string(),
     example: '',
     downloads: { 'text/plain': '-max_connections: 100\n+max_connections: 200\n', 'image/png': '…bytes…' },

@@ -158,7 +158,7 @@ function declareRevokeDevice(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Ends a device for good: it is asked nothing more, and fetches nothing more',
     params: deviceParams,
-    body: z.strictObject({ reason: z.string().trim().max(500).nullable().default(null) }),
+    body: z.strictObject({ reason: z.string().max(500).trim().nullable().default(null) }),
     bodyExample: { reason: 'stolen' },
     answer: z.object({ id: z.string(), revoked: z.boolean() }),
     example: { id: 'node-osl-1', revoked: true },

@@ -116,7 +116,7 @@ export const deviceBody = z.strictObject({
   enabled: z.boolean().default(true),
   terms: deviceTerms.extend({ capabilities: z.array(knownCapability).max(200) }),
   manifestDays: z.number().int().min(1).max(366).default(90),
-  reason: z.string().trim().max(500).nullable().default(null),
+  reason: z.string().max(500).trim().nullable().default(null),
 })
 export type DeviceBody = z.infer<typeof deviceBody>
 

@@ -10,7 +10,7 @@ import { type Expectation, expectation, expectationSubject } from '../../domain/
 import type { Incident } from '../../domain/incident.ts'
 import { typesOf } from '../../domain/operator.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
-import { moment, pageOf } from '../http/body.ts'
+import { moment, pageOf, writtenText } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/middleware.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
@@ -53,7 +53,7 @@ function declareExpect(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       subject: expectationSubject.default('alert'),
       until: moment,
-      reason: z.string().trim().min(3).max(2000),
+      reason: writtenText(3, 2000),
     }),
     bodyExample: { subject: 'alert', until: '2026-12-01T00:00:00Z', reason: example.reason },
     answer: expectation,

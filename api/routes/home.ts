@@ -91,7 +91,7 @@ function declareSearch(router: Router, deps: ApiDeps): void {
     summary: 'Incidents, resources and rows of the log that a text names',
     description:
       '`q` is searched in titles and resources as a part of a word, and in the log word by word, each as the beginning of one: `OOM check` finds "OOMKilled in checkout". An id of an incident or an approval finds its incident. `isPartial`: the log has too many such rows to look through them all in time; another word makes them fewer.',
-    query: z.object({ q: z.string().trim().min(1).max(200) }),
+    query: z.object({ q: z.string().max(200).trim().min(1) }),
     answer: searchAnswer,
     example: {
       incidents: [{ id, title, resource, status, severity, createdAt }],

@@ -18,7 +18,7 @@ import {
 } from '../../domain/incident.ts'
 import { plainWords } from '../../domain/say.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
-import { moment } from '../http/body.ts'
+import { moment, writtenText } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/middleware.ts'
 import { incidentExample } from './examples.ts'
@@ -125,7 +125,7 @@ function declareCancel(router: Router, deps: ApiDeps): void {
       'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once. The cancellation counts until `until`, a day by default; what fires then is investigated again.',
     params: incidentParams,
     body: z.strictObject({
-      reason: z.string().trim().min(3).max(2000),
+      reason: writtenText(3, 2000),
       /** From then on an alert that still fires is investigated. */
       until: moment.optional(),
     }),

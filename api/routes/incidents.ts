@@ -21,7 +21,7 @@ import {
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { moment, page, pageOf, pageQuery, wordsOf } from '../http/body.ts'
+import { moment, page, pageOf, pageQuery, wordsOf, writtenText } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound } from '../http/middleware.ts'
 import { eventExample, incidentExample } from './examples.ts'
@@ -151,7 +151,7 @@ function declareOpenIncident(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       type: incidentType,
       severity,
-      title: z.string().trim().min(3).max(300),
+      title: writtenText(3, 300),
       resource: resourceRef.nullable().default(null),
     }),
     bodyExample: { type: 'replication_lag', severity: 'warning', title: 'The replica feels slow', resource: null },
@@ -177,7 +177,7 @@ function declareAskAgent(router: Router, deps: ApiDeps): void {
     summary: 'Asks the agent a question',
     description: 'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it.',
     body: z.strictObject({
-      question: z.string().trim().min(3).max(2_000),
+      question: writtenText(3, 2_000),
       resource: resourceRef.nullable().default(null),
     }),
     bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },

@@ -111,7 +111,7 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
       /** Left out: unchanged. Null: no Slack member. */
       slackUserId: slackUserId.nullable().optional(),
       /** For the audit. */
-      reason: z.string().trim().max(500).nullable().default(null),
+      reason: z.string().max(500).trim().nullable().default(null),
     }),
     bodyExample: {
       role: 'approver',

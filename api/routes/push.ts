@@ -4,6 +4,7 @@ import { recordAudit } from '../../db/audit.ts'
 import { ownDevices, pushKeys, subscribe, unsubscribe } from '../../db/destinations.ts'
 import { isPushService, newSubscription, type PushDevice, pushDevice } from '../../domain/push.ts'
 import type { ApiDeps } from '../deps.ts'
+import { writtenText } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/middleware.ts'
 
@@ -48,7 +49,7 @@ function declareSubscribe(router: Router, deps: ApiDeps): void {
     summary: 'Sends this browser a message when an approval waits that you may decide',
     description:
       'The body is what `PushManager.subscribe()` answers in a browser. Its address must be one of `PUSH_SERVICES` (those of the browsers unless set). Subscribing again changes nothing but the name.',
-    body: newSubscription.extend({ name: z.string().trim().min(1).max(80).default('a browser') }),
+    body: newSubscription.extend({ name: writtenText(1, 80).default('a browser') }),
     bodyExample: {
       endpoint: 'https://fcm.googleapis.com/fcm/send/…',
       keys: { p256dh: `B${'x'.repeat(86)}`, auth: 'x'.repeat(22) },
