@@ -9,7 +9,7 @@ import { takeAttachments } from '../../effects/attachments.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
 import { asked, wroteRows } from '../api/announced.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
-import { freePort } from '../support/directory.ts'
+import { eventually, freePort } from '../support/directory.ts'
 import { buildChart, buildPng } from '../support/png.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
 import { launch, planAsked, screenshot, signedIn, useBrowser } from './browser.ts'
@@ -322,9 +322,8 @@ describe('card', () => {
       await screenshot(on.page, `card-attached-${width}-${scheme}`)
       await on.page.getByRole('button', { name: 'Show all 80 lines' }).click()
       await on.page.getByRole('button', { name: 'Show the first lines' }).waitFor()
-      await on.page.waitForFunction(
-        'document.querySelector(".attachment .exact").innerText.trim().split("\\n").length === 80',
-      )
+      const lines = async () => (await text.innerText()).trim().split('\n').length
+      await eventually('all 80 lines', async () => (await lines()) === 80)
     }
     expect(on.page.complaints).toEqual([])
     // Without JavaScript it is the same picture.

@@ -7,7 +7,7 @@ import { append } from '../../db/append.ts'
 import { putConfig } from '../../db/settings.ts'
 import { enrolLab, ensureMeshKeys } from '../../start/web.ts'
 import { wroteRows } from '../api/announced.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from './browser.ts'
 
@@ -503,10 +503,11 @@ test('of a thousand rows a link finds its own, and the search of the page finds 
   await settled(page, `/incidents/${incidentId}#e-900`)
   const row = page.locator('#e-900')
   await row.and(page.locator('[aria-current=true]')).waitFor()
-  await page.waitForFunction(`(() => {
+  const isInSight = `(() => {
     const { top, bottom } = document.getElementById('e-900').getBoundingClientRect()
     return top > 0 && bottom < innerHeight
-  })()`)
+  })()`
+  await eventually('the row in sight', () => page.evaluate<boolean>(isInSight))
   expect(await page.evaluate(`find('Looked for the 33th time')`)).toBe(true)
   expect(page.complaints).toEqual([])
   await page.context().close()
