@@ -512,3 +512,27 @@ test('of a thousand rows a link finds its own, and the search of the page finds 
   expect(page.complaints).toEqual([])
   await page.context().close()
 })
+
+test.each([
+  ['light', 1440],
+  ['dark', 390],
+] as const)(
+  'what the worker was started with stands beside it where that differs (%s, %i px)',
+  async (scheme, width) => {
+    const page = await signedIn(browser, spine, 'admin', { colorScheme: scheme, viewport: { width, height: 844 } })
+    await settled(page, '/config')
+    await page.getByText(/^What the API process and the worker were started with.*The worker started 20/).waitFor()
+    const group = page.locator('details', { hasText: 'Agent and model' })
+    await group.locator('summary').click()
+    // The model is the worker's alone here; of its key it is shown only that it is set.
+    const row = (name: string) => group.getByRole('row').filter({ has: page.getByText(name, { exact: true }) })
+    await row('LLM_MODEL').getByText('worker runbook-rules').waitFor()
+    expect(await row('AGENT_API_KEY').innerText()).toMatch(/not set\s+worker set/)
+    expect(await row('LLM_MAX_TURNS').innerText()).not.toContain('worker')
+    await row('LLM_MODEL').scrollIntoViewIfNeeded()
+    await screenshot(page, `config-environment-${width}-${scheme}`)
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    expect(page.complaints).toEqual([])
+    await page.context().close()
+  },
+)

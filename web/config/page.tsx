@@ -42,13 +42,13 @@ function Environment({ refused }: { refused: string | null }) {
       {groups.map((group) => {
         const own = items.filter((each) => each.group === group)
         const count = own.filter(({ state }) => state === 'set').length
-        const others = own.filter(isOtherAtWorker).length
+        const others = own.filter(isDifferentAtWorker).length
         return (
           <details key={group} className="sheet group">
             <summary>
               <strong>{group}</strong>{' '}
               <span className="soft small">
-                {count} of {own.length} set{others > 0 && `, ${others} other at the worker`}
+                {count} of {own.length} set{others > 0 && `, ${others} different at the worker`}
               </span>
             </summary>
             <Table caption={`Environment: ${group}`} items={own} columns={columns} toKey={({ name }) => name} />
@@ -60,7 +60,7 @@ function Environment({ refused }: { refused: string | null }) {
 }
 
 /** Was the worker given something else? Of a secret only whether it is set can be compared. */
-const isOtherAtWorker = ({ state, value, worker }: ShownVariable): boolean =>
+const isDifferentAtWorker = ({ state, value, worker }: ShownVariable): boolean =>
   worker !== null && (worker.state !== state || worker.value !== value)
 
 const columns: Column<ShownVariable>[] = [
@@ -82,24 +82,16 @@ const columns: Column<ShownVariable>[] = [
     cell: (variable) => (
       <>
         <Given {...variable} />
-        {variable.worker && isOtherAtWorker(variable) && (
+        {variable.worker && isDifferentAtWorker(variable) && (
           <div>
-            <span className="soft small">worker</span> <Given {...variable.worker} />
+            <span className="soft small">{variable.worker.state === 'default' ? 'worker, default' : 'worker'}</span>{' '}
+            <Given {...variable.worker} />
           </div>
         )}
       </>
     ),
   },
-  {
-    head: 'From',
-    className: 'nowrap',
-    cell: (variable) => (
-      <>
-        {froms[variable.state]}
-        {variable.worker && isOtherAtWorker(variable) && <div>{froms[variable.worker.state]}</div>}
-      </>
-    ),
-  },
+  { head: 'From', className: 'nowrap', cell: ({ state }) => froms[state] },
 ]
 
 function Given({ value, state }: Pick<ShownVariable, 'value' | 'state'>) {
