@@ -50,7 +50,7 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   /** Its answer is one of `downloads`, and never JSON. */
   isFile?: boolean
   /** It has an `ETag`, and answers 304 to a caller that has it already. */
-  hasTag?: boolean
+  hasEtag?: boolean
   /** Statuses of refusals beyond those that every endpoint has. */
   problems?: number[]
   /** Writes that agents may do; without it an agent's write is refused whatever its permissions say. */
@@ -202,7 +202,7 @@ function buildResponses(spec: AnyEndpoint) {
         ...buildDownloads(spec.downloads),
       },
     },
-    ...(spec.hasTag && { 304: { description: 'The caller has it already: `If-None-Match` names its `ETag`.' } }),
+    ...(spec.hasEtag && { 304: { description: 'The caller has it already: `If-None-Match` names its `ETag`.' } }),
     ...Object.fromEntries([...new Set(refusals)].sort().map((each) => [each, problemResponse(each)])),
   }
 }

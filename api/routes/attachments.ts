@@ -25,7 +25,7 @@ export function attachmentRoutes(router: Router, deps: ApiDeps): void {
       digest: z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 digest in hexadecimal'),
     }),
     isFile: true,
-    hasTag: true,
+    hasEtag: true,
     answer: z.string(),
     example: '',
     downloads: { 'text/plain': '-max_connections: 100\n+max_connections: 200\n', 'image/png': '…bytes…' },
