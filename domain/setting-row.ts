@@ -45,7 +45,10 @@ export const environmentVariable = z.object({
 })
 export type EnvironmentVariable = z.infer<typeof environmentVariable>
 
-/** A variable of the API process, with what the worker was started with; null: no worker has started, or an older release did. */
+/**
+ * A variable of the API process. `worker`: what the worker was started with where that is different, of a secret as far as it is set; null
+ * where it is the same, or no worker has said.
+ */
 export const shownVariable = environmentVariable.extend({
   worker: environmentVariable.pick({ state: true, value: true }).nullable(),
 })

@@ -169,7 +169,8 @@ function declareEnvironment(router: Router, deps: ApiDeps): void {
       const worker = await workerEnvironment(scope)
       const items = deps.variables.map((each) => {
         const other = worker?.variables.find(({ name }) => name === each.name)
-        return { ...each, worker: other ? { state: other.state, value: other.value } : null }
+        const isSame = !other || (other.state === each.state && other.value === each.value)
+        return { ...each, worker: isSame ? null : { state: other.state, value: other.value } }
       })
       return { items: cleanse(items), nextCursor: null, workerStartedAt: worker?.startedAt ?? null }
     },

@@ -173,8 +173,7 @@ function addEnvironmentCommand(parent: Command): void {
       ]
       const rows = items.flatMap(({ group, name, state, value, worker }) => {
         const own = row([group, name], { state, value })
-        const isOther = worker && (worker.state !== state || worker.value !== value)
-        return isOther ? [own, row(['', '  at the worker'], worker)] : [own]
+        return worker ? [own, row(['', '  at the worker'], worker)] : [own]
       })
       print(formatTable(['PART', 'VARIABLE', 'IS', 'VALUE'], rows, 3))
       printNote(

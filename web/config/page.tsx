@@ -42,7 +42,7 @@ function Environment({ refused }: { refused: string | null }) {
       {groups.map((group) => {
         const own = items.filter((each) => each.group === group)
         const count = own.filter(({ state }) => state === 'set').length
-        const others = own.filter(isDifferentAtWorker).length
+        const others = own.filter(({ worker }) => worker !== null).length
         return (
           <details key={group} className="sheet group">
             <summary>
@@ -58,10 +58,6 @@ function Environment({ refused }: { refused: string | null }) {
     </section>
   )
 }
-
-/** Was the worker given something else? Of a secret only whether it is set can be compared. */
-const isDifferentAtWorker = ({ state, value, worker }: ShownVariable): boolean =>
-  worker !== null && (worker.state !== state || worker.value !== value)
 
 const columns: Column<ShownVariable>[] = [
   {
@@ -82,7 +78,7 @@ const columns: Column<ShownVariable>[] = [
     cell: (variable) => (
       <>
         <Given {...variable} />
-        {variable.worker && isDifferentAtWorker(variable) && (
+        {variable.worker && (
           <div>
             <span className="soft small">{variable.worker.state === 'default' ? 'worker, default' : 'worker'}</span>{' '}
             <Given {...variable.worker} />
