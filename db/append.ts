@@ -176,7 +176,7 @@ export function fromRow(row: IncidentEventRow): IncidentEvent {
   } as unknown as IncidentEvent
 }
 
-/** The one table from what happened to the seed's word for it. Writes have their own column. */
+/** The action that each kind of row stands for; of a write and a verification `actionOf` knows more. */
 const actionOfKind: Record<EventKind, EventAction> = {
   alert_received: 'commented',
   looked: 'investigated',

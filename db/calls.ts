@@ -3,9 +3,7 @@ import { newId } from '../domain/digest.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { type PlacementProblem, type Proposal, placementProblem, planStep } from '../domain/placement.ts'
 import { type CallPlace, siblingKey, stepKey } from '../domain/step-key.ts'
-
 import type { Db, Trx } from './connect.ts'
-
 import { eventByStepKey } from './events.ts'
 
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>

@@ -34,7 +34,7 @@ export const settingDescription = z.object({
 })
 export type SettingDescription = z.infer<typeof settingDescription>
 
-/** A variable of the environment of a process. `value`: null for a secret, whatever it holds, and where there is none. */
+/** One environment variable of a process. `value` is null for a secret and where nothing is given. */
 export const environmentVariable = z.object({
   name: z.string(),
   group: z.string(),

@@ -179,7 +179,7 @@ function addEnvironmentCommand(parent: Command): void {
       printNote(
         workerStartedAt
           ? `The worker started ${formatMoment(workerStartedAt)}; where it was given something else, it has a line.`
-          : 'No worker has started yet: these are of the API process.',
+          : 'No worker of this release has started yet: these are of the API process.',
       )
     })
 }

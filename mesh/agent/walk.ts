@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
 import { CapabilityError, errnoOf } from './capability.ts'
@@ -179,6 +178,12 @@ export async function readPart(file: FileHandle, offset: number, limit: number, 
   return bytes.subarray(0, length)
 }
 
+/**
+ * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
+ * reviewed.
+ */
+export const wholeBytes = 16 * 1024 * 1024
+
 /** SHA-256 of a whole file in pieces; null for one that is too large to be worth it. */
 export async function digestOf(file: FileHandle, size: bigint, signal: AbortSignal): Promise<string | null> {
   if (size > BigInt(wholeBytes)) return null
@@ -193,9 +198,3 @@ export async function digestOf(file: FileHandle, size: bigint, signal: AbortSign
   }
   return hash.digest('hex')
 }
-
-/**
- * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
- * reviewed.
- */
-export const wholeBytes = 16 * 1024 * 1024

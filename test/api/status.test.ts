@@ -93,10 +93,8 @@ describe('status', () => {
 
     test('what the worker that started last was started with is shown beside it, without its secrets', async () => {
       const before = (await api.get('/config/environment')).body
-      expect(before).toMatchObject({
-        workerStartedAt: null,
-        items: expect.arrayContaining([expect.objectContaining({ worker: null })]),
-      })
+      const workers = (before.items as unknown as ShownVariable[]).map(({ worker }) => worker)
+      expect([before.workerStartedAt, new Set(workers)]).toEqual([null, new Set([null])])
       await noteWorkerEnvironment(api.db, listEnvironment({ LLM_MAX_TURNS: '9' }))
       const given = {
         LLM_MAX_TURNS: '20',

@@ -32,7 +32,7 @@ function Environment({ refused }: { refused: string | null }) {
         {environment.data &&
           (environment.data.workerStartedAt
             ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}; where it was given something else, both are shown.`
-            : ' No worker has started yet.')}
+            : ' No worker of this release has started yet.')}
       </p>
       {refused ? (
         <p>It is shown to those who may change settings.</p>
