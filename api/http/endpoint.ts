@@ -221,7 +221,7 @@ async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefine
 
 /** The document of every operation, as it is served. */
 export function openApiDocument(app: OpenAPIHono<Env>): object {
-  const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.1.0' } })
+  const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.2.0' } })
   return boundIntegers(document) as object
 }
 

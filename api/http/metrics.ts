@@ -26,7 +26,7 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
     help: 'Always 1.',
     labelNames: ['version'],
     registers,
-  }).set({ version: '0.1.0' }, 1)
+  }).set({ version: '0.2.0' }, 1)
   safetyCounters(db, registers)
 }
 
