@@ -48,6 +48,8 @@ export type Spine = {
   namespace: string
   tokens: FirstRunTokens
   lab: ReturnType<typeof labClient>
+  /** Where the lab keeps what belongs to its nodes and agents. */
+  labDirectory: string
   runbookUrl: string
   workerUrl: string
   start(part: PartName, environment?: Record<string, string>): Promise<void>
@@ -173,6 +175,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     namespace,
     tokens,
     lab: labClient(`http://127.0.0.1:${ports.lab}`, labTokens.control),
+    labDirectory: join(directory.path, 'lab'),
     runbookUrl: `http://127.0.0.1:${ports.runbook}`,
     workerUrl: `http://127.0.0.1:${ports.worker}`,
 

@@ -18,6 +18,15 @@ export type Fixture = {
   rows: Record<string, Record<string, unknown>[]>
   /** Temporal histories by workflow id, in the JSON form of the SDK. */
   histories: Record<string, unknown>
+  /** Journals of agents by device: its files by name. v0.1.0 recorded none. */
+  journals?: Record<string, Record<string, string>>
+  /** Decision tokens that people of that version held, unused, for questions that waited. */
+  decisionTokens?: { approvalId: string; token: string }[]
+}
+
+/** The commits that were released, by version: a test may build one and hold this version against it. */
+export const releasedCommits: Record<string, string> = {
+  'v0.2.0': '78106252ef857b16b97ff0a466c04d43d29875d1',
 }
 
 const fixturesDirectory = join(import.meta.dirname, 'fixtures')

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -14,10 +14,11 @@ import { dumpRows, type Fixture, writeFixture } from './fixture.ts'
 /**
  * Records what this version leaves behind, for `upgrade.test.ts` of later versions:
  *
- *     RECORD_FIXTURE=v0.1.0 npm test -- test/upgrade/record
+ *     RECORD_FIXTURE=v0.2.0 npm test -- test/upgrade/record
  *
  * Run it on the commit that is released, before anything else changes. It plays the lab until its database holds closed,
- * running and waiting incidents of each kind, and stores rows and histories as they are at that moment.
+ * running and waiting incidents of each kind, and stores rows, histories, the agents' journals and unused decision tokens as they
+ * are at that moment.
  */
 const version = process.env.RECORD_FIXTURE ?? ''
 const keys = temporaryDirectory()
@@ -39,9 +40,20 @@ afterAll(async () => {
   keys.remove()
 })
 
-async function decide(approval: Approval, decision: Record<string, unknown>, as = spine.tokens.approver) {
-  const { body } = await spine.post(`/approvals/${approval.id}/token`, {}, { token: as })
-  return await spine.post(`/approvals/${approval.id}/decision`, { token: body.token, ...decision }, { token: as })
+/** What the API answered; throws a refusal, so that a recording that went wrong ends where it did. */
+async function post(path: string, body: unknown, as = spine.tokens.admin): Promise<Record<string, unknown>> {
+  const answer = await spine.post(path, body, { token: as })
+  if (answer.status >= 300)
+    throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}\n${spine.printed().slice(-3000)}`)
+  return answer.body
+}
+
+type Decision = { decision: 'approve' | 'deny'; reason?: string; grant?: { uses: number; hours: number } }
+
+async function decide({ id }: Approval, decision: Decision): Promise<void> {
+  const as = spine.tokens.approver
+  const { token } = await post(`/approvals/${id}/token`, { decision: decision.decision }, as)
+  await post(`/approvals/${id}/decision`, { token, ...decision }, as)
 }
 
 async function asked(tool: string): Promise<Approval> {
@@ -60,6 +72,16 @@ const configure = (key: string, value: string | null) =>
     ? sql`delete from platform_config where key = ${key}`.execute(spine.db)
     : sql`insert into platform_config (key, value) values (${key}, ${value})`.execute(spine.db)
 
+/** Denies whatever the run of an incident asks, until it gives up: a denied plan may be followed by another. */
+async function denyUntilClosed(type: string, reason: string): Promise<void> {
+  const { id } = await spine.incident(type)
+  await spine.until(`the end of ${type}`, async () => {
+    const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
+    for (const each of items) if (each.incidentId === id) await decide(each, { decision: 'deny', reason })
+    return (await spine.get<{ status: string }>(`/incidents/${id}`)).status === 'escalated'
+  })
+}
+
 async function playClosed(): Promise<void> {
   await spine.lab.break('service_down', 'web-osl-1')
   await spine.incident('service_down', 'resolved', 120_000)
@@ -72,24 +94,31 @@ async function playClosed(): Promise<void> {
   await spine.incident('runaway_process', 'resolved', 120_000)
   await spine.lab.heal()
 
-  await spine.lab.break('drain', 'host-ams-1')
-  await decide(await asked('execute_migration'), { decision: 'deny', reason: 'a backup runs there until six' })
-  await spine.incident('host_draining', 'escalated', 120_000)
+  await spine.lab.break('bad_deploy', 'web-ams-1')
+  await decide(await asked('fs_write'), { decision: 'approve', grant: { uses: 2, hours: 8 } })
+  await decide(await asked('git_commit'), { decision: 'approve' })
+  await spine.incident('bad_deploy', 'resolved', 120_000)
   await spine.lab.heal()
 
-  const { body } = await spine.post('/agent', { question: 'Is the shard web-osl-1 well?' })
+  await spine.lab.break('drain', 'host-ams-1')
+  await denyUntilClosed('host_draining', 'a backup runs there until six')
+  await spine.lab.heal()
+
+  const question = await post('/agent', { question: 'Is the shard web-osl-1 well?' })
   await spine.until('the answer', async () => {
-    const incident = await spine.get<{ status: string }>(`/incidents/${body.incidentId ?? body.id}`)
+    const incident = await spine.get<{ status: string }>(`/incidents/${question.incidentId ?? question.id}`)
     return ['resolved', 'escalated'].includes(incident.status)
   })
-  const byHand = await spine.post('/incidents', {
+  const byHand = await post('/incidents', {
     ...{ title: 'The backup of db-ams-1 is late', type: 'backup_late', severity: 'warning' },
   })
   await spine.until('its investigation', async () => {
-    const incident = await spine.get<{ status: string }>(`/incidents/${byHand.body.id}`)
+    const incident = await spine.get<{ status: string }>(`/incidents/${byHand.id}`)
     return ['resolved', 'escalated'].includes(incident.status)
   })
-  await spine.post(`/incidents/${byHand.body.id}/resolve`, { resolution: 'The backup was started by hand.' })
+  await post(`/incidents/${byHand.id}/resolve`, {
+    ...{ outcome: 'repaired', resolution: 'The backup was started by hand.' },
+  })
 }
 
 /** Alerts without a platform behind them: what ends before it is looked at, and what a person stops. */
@@ -129,6 +158,24 @@ async function playWaiting(): Promise<void> {
   })
 }
 
+/** What people and senders leave behind besides decisions: a source, a delivery that fails, an expectation, an owner. */
+async function playPeople(): Promise<void> {
+  const nobodyListens = 'http://127.0.0.1:9'
+  const source = { kind: 'prometheus', url: nobodyListens, credential: null, caFile: null, options: {} }
+  const put = await fetch(`${spine.url}/api/v1/sources/main`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${spine.tokens.admin}`, 'content-type': 'application/json' },
+    body: JSON.stringify(source),
+  })
+  if (!put.ok) throw new Error(await put.text())
+  await configure('webhook.critical', `${nobodyListens}/hook`)
+  const body = { title: 'The certificate of web-osl-1 ends soon', type: 'certificate', severity: 'warning' }
+  const { id } = await post('/incidents', body)
+  await spine.incident('certificate', 'resolved|escalated')
+  const until = new Date(Date.now() + 7 * 86_400_000).toISOString()
+  await post(`/incidents/${id}/expected`, { subject: 'type', until, reason: 'It is renewed on Monday.' })
+}
+
 async function playRunning(): Promise<void> {
   await fetch(`${spine.runbookUrl}/control/mood`, {
     method: 'POST',
@@ -136,7 +183,33 @@ async function playRunning(): Promise<void> {
     body: JSON.stringify({ mood: 'hang' }),
   })
   await spine.lab.break('replication_lag', 'db-osl-1')
-  await spine.incident('replication_lag', 'investigating', 120_000)
+  const { id } = await spine.incident('replication_lag', 'investigating', 120_000)
+  await post(`/incidents/${id}/messages`, { text: 'The replica was moved at noon.' })
+}
+
+/** The files of each agent's journal, by device. */
+function journals(): NonNullable<Fixture['journals']> {
+  const devices = readdirSync(join(spine.labDirectory, 'agents')).filter((name) => !name.includes('.'))
+  return Object.fromEntries(
+    devices.flatMap((device) => {
+      const state = join(spine.labDirectory, 'agents', device)
+      const files = readdirSync(state, { recursive: true, encoding: 'utf8' })
+      const kept = files.filter((file) => /^(journal\/\d+\.jsonl|head\.json|nonces.*)$/.test(file))
+      return kept.length > 0
+        ? [[device, Object.fromEntries(kept.map((file) => [file, readFileSync(join(state, file), 'utf8')]))]]
+        : []
+    }),
+  )
+}
+
+async function decisionTokens(): Promise<NonNullable<Fixture['decisionTokens']>> {
+  const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
+  return await Promise.all(
+    items.map(async ({ id }) => {
+      const { token } = await post(`/approvals/${id}/token`, { decision: 'approve' }, spine.tokens.approver)
+      return { approvalId: id, token: String(token) }
+    }),
+  )
 }
 
 async function histories(): Promise<Record<string, unknown>> {
@@ -155,6 +228,7 @@ async function histories(): Promise<Record<string, unknown>> {
 test('what this version leaves behind', async () => {
   await playClosed()
   await playAlerts()
+  await playPeople()
   await playWaiting()
   await playRunning()
   await spine
@@ -165,7 +239,9 @@ test('what this version leaves behind', async () => {
     version,
     commit: execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).trim(),
     recordedAt: new Date().toISOString(),
+    decisionTokens: await decisionTokens(),
     ...(await dumpRows(spine.databaseUrl)),
+    journals: journals(),
     histories: await histories(),
   }
   mkdirSync(join(import.meta.dirname, 'fixtures', version), { recursive: true })

@@ -1,8 +1,10 @@
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Worker } from '@temporalio/worker'
 import { sql } from 'kysely'
 import { type Api, createApi } from '../../api/app.ts'
+import { findToken } from '../../db/approvals/tokens.ts'
 import { proposalById } from '../../db/calls.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import { eventsOf, verifyChain } from '../../db/events.ts'
@@ -12,6 +14,7 @@ import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
+import { openJournal } from '../../mesh/agent/journal.ts'
 import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
 import { planDigest, stateFingerprint } from '../../placement/plan.ts'
 import { fold } from '../../safety/fold.ts'
@@ -20,6 +23,7 @@ import { toolFacts } from '../../tools/registry.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
 import { emptyDatabase } from '../support/broker.ts'
 import { anAlert, moveClock } from '../support/database.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { installRuntime } from '../support/temporal.ts'
 import { fixtureVersions, readFixture, restoreRows } from './fixture.ts'
 
@@ -139,6 +143,9 @@ describe('upgrade', () => {
       return JSON.parse(text) as T
     }
 
+    /** From 0.2.0 on an escalated incident is with people: a repeat of its alert reminds them. */
+    const handedOver = (status: string) => status === 'escalated' && version !== 'v0.1.0'
+
     const recorded = fixture.rows.incident as { id: string; status: string; attempt: number }[]
 
     test('it holds incidents that are closed in every way, at work, and waiting for a person', () => {
@@ -191,6 +198,13 @@ describe('upgrade', () => {
       }
     })
 
+    test('a decision token that nobody had used is still of its question, and of its verdict alone', async () => {
+      for (const { approvalId, token } of fixture.decisionTokens ?? []) {
+        const stored = { approvalId, decision: 'approve', isSpent: false, isLate: false }
+        expect(await findToken(db, token)).toMatchObject(stored)
+      }
+    })
+
     test('every question that waited can be shown and decided', async () => {
       const { items } = await ask<{ items: Approval[] }>('/approvals?status=pending')
       expect(items.map(({ tool }) => tool).sort()).toEqual(['converge_shard', 'exec', 'execute_migration', 'fs_write'])
@@ -204,7 +218,26 @@ describe('upgrade', () => {
       }
     })
 
-    test('what that version closed and still fires is taken up again: its next alert is a new occurrence', async () => {
+    test('the journal of every device is one chain that this version goes on with, and knows every answer', () => {
+      for (const [device, files] of Object.entries(fixture.journals ?? {})) {
+        const state = temporaryDirectory()
+        mkdirSync(join(state.path, 'journal'))
+        for (const [name, text] of Object.entries(files)) writeFileSync(join(state.path, name), text)
+        const entries = Object.entries(files).flatMap(([name, text]) =>
+          name.startsWith('journal/') ? text.trim().split('\n') : [],
+        )
+        const journal = openJournal(state.path)
+        expect([device, journal.lost(), journal.entries()]).toEqual([device, null, entries.length])
+        for (const line of entries) {
+          const { kind, key } = JSON.parse(line) as { kind: string; key?: string }
+          if (kind === 'done' && key) expect(journal.index.ofKey(key)).toMatchObject({ state: 'done' })
+        }
+        journal.close()
+        state.remove()
+      }
+    })
+
+    test('what that version closed and still fires is taken up again, or repeated to the person who has it', async () => {
       const { rows } = await sql<{ source: string; fingerprint: string; startsAt: string; id: string; status: string }>`
       select source, fingerprint, starts_at as "startsAt", incident.id, incident.status
       from alert join incident on incident.id = alert.incident_id
@@ -213,7 +246,7 @@ describe('upgrade', () => {
       for (const { source, fingerprint, startsAt, id, status } of rows) {
         const again = await ingestAlert(db, anAlert({ source, fingerprint, startsAt }))
         expect([status, again.outcome, again.incidentId === id]).toEqual(
-          status === 'cancelled' ? ['cancelled', 'repeated', true] : [status, 'reopened', true],
+          status === 'cancelled' || handedOver(status) ? [status, 'repeated', true] : [status, 'reopened', true],
         )
       }
     })
