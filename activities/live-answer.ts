@@ -1,5 +1,5 @@
 import type { Db } from '../db/connect.ts'
-import { tellLive } from '../db/live.ts'
+import { tellLive } from '../db/log/live.ts'
 import type { LiveAnswer, Writing } from '../domain/chat.ts'
 import type { Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'

@@ -3,26 +3,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { heartbeat } from '@temporalio/activity'
 import { readServedModel } from '../clients/chat/window.ts'
 import { baseUrlOf, type ModelClient, type ShapeMemory, serverName } from '../clients/model.ts'
-import { append } from '../db/append.ts'
 import type { Db } from '../db/connect.ts'
-import { incidentById } from '../db/incidents.ts'
+import { incidentById } from '../db/incidents/incidents.ts'
+import { append } from '../db/log/append.ts'
 import {
   claimReading,
-  heldSeconds,
   keepAbilities,
   keepRefusedWindow,
   keepServed,
   keepShape,
-  keepSlot,
   leaveAlone,
-  leaveSlot,
   type ModelProfile,
   modelProfile,
   modelsAway,
-  type Slot,
-  type SlotHolder,
-  takeSlot,
-} from '../db/model-servers.ts'
+} from '../db/models/profiles.ts'
+import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/models/slots.ts'
 import { plainShape } from '../domain/chat.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { Run, Turn } from '../domain/step-key.ts'

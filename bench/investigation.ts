@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { eventsOf } from '../db/events.ts'
+import { eventsOf } from '../db/log/events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'

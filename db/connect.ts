@@ -1,6 +1,5 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
-import type { Principal } from '../domain/operator.ts'
 import type { Database } from './tables.ts'
 
 /** A statement that takes longer than this makes its client ask whether the server is alive. */
@@ -186,45 +185,7 @@ export async function ping(db: Db): Promise<void> {
   await sql`select 1`.execute(db)
 }
 
-/** The database's clock, the only one that decides anything: UTC with microseconds. A test schema can move it. */
-export async function databaseTime(db: Db | Trx): Promise<string> {
-  const { now } = await db.selectNoFrom(({ fn }) => fn<string>('nightshift_now').as('now')).executeTakeFirstOrThrow()
-  return now
-}
-
-/**
- * The same clock, read once for a whole statement. Only so does a comparison with it use an index: the function is volatile and
- * would be called for every row. For reads alone; what decides under a lock reads the clock after the lock.
- */
-export const onceNow = sql<string>`(select nightshift_now())`
-
-/** The same clock as a value of a row. In a comparison PostgreSQL calls it for every row: there use `onceNow`. */
-export const now = sql<string>`nightshift_now()`
-
-/** A time ahead by the database's clock, to be written into a row. */
-export const inSeconds = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${seconds})`
-
 /** A text as `like` reads it letter by letter: its wildcards and its escape stand for themselves. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, (character) => `\\${character}`)
-}
-
-/**
- * The database as one reader sees it: the first argument of every query that reads for somebody outside (a person, or the
- * agent with its token). A query takes its rows through `scope.db`, so that what a reader may see is decided here and in no route.
- * Today every reader sees every row; a filter by team belongs into these queries and nowhere else.
- */
-export type Scope = {
-  readonly db: Db | Trx
-  readonly reader: Pick<Principal, 'role' | 'operatorId' | 'name'> | 'system'
-}
-
-/** What the caller behind a request may read. */
-export function scopeOf(db: Db | Trx, reader: Principal): Scope {
-  return { db, reader }
-}
-
-/** Everything: for code that reads for nobody outside, such as the watchdog, or the process itself. */
-export function systemScope(db: Db | Trx): Scope {
-  return { db, reader: 'system' }
 }

@@ -1,141 +1,19 @@
-import { actionByKeys, keyReader, type NamingFacts, type StandingGrant } from '../domain/approval.ts'
-import { newId } from '../domain/digest.ts'
+import { actionByKeys, keyReader, type NamingFacts } from '../domain/approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
 import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
-import { append } from './append.ts'
 import { usableApproval as usable } from './approvals/find.ts'
-import { type Db, databaseTime, inSeconds, now, type Scope, type Trx } from './connect.ts'
-import { neighboursOf } from './inventory.ts'
-import { alertCounts } from './lifecycle/view.ts'
-import { refusalToDecide } from './operators.ts'
-import { leaseKeyByName, leasesOfOthers } from './registry.ts'
+import { usableGrants } from './approvals/grants.ts'
+import { databaseTime } from './clock.ts'
+import type { Db, Trx } from './connect.ts'
+import { leaseKeyByName, leasesOfOthers } from './inventory/registry.ts'
+import { neighboursOf } from './inventory/resources.ts'
+import { alertCounts } from './lifecycle/read-lifecycle.ts'
 import type { SettingsReader } from './settings.ts'
-import type { ApprovalRow } from './tables.ts'
 
 /** What the judge weighs besides the log: settings in force and standing grants. */
-
-/** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
-export async function grant(
-  trx: Trx,
-  approval: ApprovalRow,
-  operatorId: string,
-  { uses, hours }: { uses: number; hours: number },
-): Promise<string> {
-  const id = newId('grt')
-  await trx
-    .insertInto('standingGrant')
-    .values({
-      id,
-      approvalId: approval.id,
-      tool: approval.tool,
-      actionDigest: approval.actionDigest,
-      stateFingerprint: approval.stateFingerprint,
-      targets: JSON.stringify(approval.targets),
-      uses,
-      usesLeft: uses,
-      grantedBy: operatorId,
-      expiresAt: inSeconds(Math.round(hours * 3600)),
-    })
-    .execute()
-  return id
-}
-
-/**
- * Grants of a tool that may still be used in this incident: the judge says whether one is for this very action. A grant is as good as
- * its giver is now: one of a person who may not approve the action in this incident is left out.
- */
-export async function usableGrants(trx: Trx, tool: string, incidentId: string): Promise<Policy['grants']> {
-  const grants = await trx
-    .selectFrom('standingGrant')
-    .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
-    .select(['standingGrant.id', 'standingGrant.actionDigest', 'standingGrant.stateFingerprint', 'grantedBy', 'risk'])
-    .where('standingGrant.tool', '=', tool)
-    .where('usesLeft', '>', 0)
-    .where('revokedAt', 'is', null)
-    .where('standingGrant.expiresAt', '>', now)
-    .orderBy('standingGrant.expiresAt')
-    .execute()
-  const usable: { id: string; actionDigest: string; stateFingerprint: string }[] = []
-  for (const { id, actionDigest, stateFingerprint, grantedBy, risk } of grants) {
-    if (await refusalToDecide(trx, grantedBy, { incidentId, risk })) continue
-    usable.push({ id, actionDigest, stateFingerprint })
-  }
-  return usable
-}
-
-/** Takes one use, in the transaction that writes `tool_started`. False when a rival took the last, it ended, or its giver may not give it any more. */
-export async function takeUse(
-  trx: Trx,
-  run: { incidentId: string; attempt: number; turn: number },
-  grantId: string,
-  stepKey: string,
-): Promise<boolean> {
-  const given = await trx
-    .selectFrom('standingGrant')
-    .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
-    .select(['grantedBy', 'risk'])
-    .where('standingGrant.id', '=', grantId)
-    .executeTakeFirst()
-  if (!given || (await refusalToDecide(trx, given.grantedBy, { incidentId: run.incidentId, risk: given.risk })))
-    return false
-  const taken = await trx
-    .updateTable('standingGrant')
-    .set((update) => ({ usesLeft: update('usesLeft', '-', 1) }))
-    .where('id', '=', grantId)
-    .where('usesLeft', '>', 0)
-    .where('revokedAt', 'is', null)
-    .where('expiresAt', '>', now)
-    .returning(['approvalId', 'usesLeft'])
-    .executeTakeFirst()
-  if (!taken) return false
-  await append(trx, run.incidentId, run.attempt, {
-    kind: 'grant_used',
-    actor: 'system:nightshift',
-    turn: run.turn,
-    stepKey,
-    detail: `Runs on the standing grant ${grantId}: ${taken.usesLeft} uses left`,
-    metadata: { approvalId: taken.approvalId, grantId, usesLeft: taken.usesLeft },
-  })
-  return true
-}
-
-export async function listGrants({ db }: Scope): Promise<StandingGrant[]> {
-  const rows = await db
-    .selectFrom('standingGrant')
-    .innerJoin('operator', 'operator.id', 'standingGrant.grantedBy')
-    .selectAll('standingGrant')
-    .select('operator.name as by')
-    .orderBy('grantedAt', 'desc')
-    .limit(200)
-    .execute()
-  return rows.map((row) => ({
-    id: row.id,
-    approvalId: row.approvalId,
-    tool: row.tool,
-    targets: row.targets as ResourceRef[],
-    uses: row.uses,
-    usesLeft: row.usesLeft,
-    grantedBy: row.by,
-    grantedAt: row.grantedAt as string,
-    expiresAt: row.expiresAt as string,
-    revokedAt: row.revokedAt,
-  }))
-}
-
-/** Ends a grant at once. False when there is none, or it ended before. */
-export async function revokeGrant(db: Db, id: string): Promise<boolean> {
-  const revoked = await db
-    .updateTable('standingGrant')
-    .set({ revokedAt: now })
-    .where('id', '=', id)
-    .where('revokedAt', 'is', null)
-    .returning('id')
-    .executeTakeFirst()
-  return revoked !== undefined
-}
 
 /**
  * Everything the judge weighs besides the log, read in the transaction that will write its ruling. Throws when a store cannot

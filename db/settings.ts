@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import { type EffectiveSetting, effectiveSetting } from '../domain/setting.ts'
 import type { EnvironmentVariable } from '../domain/setting-row.ts'
-import { type Db, onceNow, type Scope, type Trx } from './connect.ts'
+import { onceNow } from './clock.ts'
+import type { Db, Trx } from './connect.ts'
+import type { Scope } from './scope.ts'
 
 /** Defaults that come from the environment, by the name of the variable. */
 export type EnvironmentDefaults = Record<string, string | undefined>

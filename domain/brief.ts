@@ -92,7 +92,7 @@ export type ServedBrief = z.infer<typeof servedBrief>
 /** What the answers of a model took, of one attempt. */
 export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
 
-/** What a brief is folded from. `events` may leave out rows that it does not read, and the data of results (`db/brief.ts`). */
+/** What a brief is folded from. `events` may leave out rows that it does not read, and the data of results (`db/incidents/brief.ts`). */
 export type BriefSources = {
   incident: Incident
   events: readonly IncidentEvent[]

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { crc32, deflate, inflate } from 'node:zlib'
 import type { Db } from '../db/connect.ts'
-import { storeBody, storeBytes } from '../db/events.ts'
+import { storeBody, storeBytes } from '../db/log/bodies.ts'
 import { type Attachment, type Attachments, attachmentLimits, sentAttachment } from '../domain/approval.ts'
 import { formatCount, formatNumber } from '../domain/format.ts'
 import { formatSize } from '../domain/format-approval.ts'

@@ -1,6 +1,6 @@
 import type { PlatformClient } from '../clients/platform.ts'
-import { storeProposal } from '../db/calls.ts'
-import { cancelAsked, notePlanOfEffect } from '../db/effects.ts'
+import { storeProposal } from '../db/inventory/proposals.ts'
+import { cancelAsked, notePlanOfEffect } from '../db/writes/effects.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import {
   describeDrift,

@@ -1,6 +1,6 @@
-import { append } from '../db/append.ts'
-import { placementState } from '../db/calls.ts'
 import type { Db } from '../db/connect.ts'
+import { placementState } from '../db/inventory/proposals.ts'
+import { append } from '../db/log/append.ts'
 import type { IncidentEvent, NewEvent } from '../domain/event.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { siblingKey } from '../domain/step-key.ts'

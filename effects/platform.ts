@@ -5,9 +5,14 @@ import { createPlatformClient, type PlatformClient, PlatformError } from '../cli
 import { createProxmoxClient } from '../clients/proxmox/client.ts'
 import { type Config, proxmoxSettings } from '../config.ts'
 import type { Db } from '../db/connect.ts'
-import { beginPlatformEffect, endPlatformEffect, notePlatformTask, platformEffectByKey } from '../db/effects.ts'
-import { syncInventory } from '../db/inventory.ts'
-import { declareSite } from '../db/site.ts'
+import { declareSite } from '../db/inventory/site.ts'
+import { syncInventory } from '../db/inventory/sync-inventory.ts'
+import {
+  beginPlatformEffect,
+  endPlatformEffect,
+  notePlatformTask,
+  platformEffectByKey,
+} from '../db/writes/platform-effects.ts'
 import type { EffectAnswer, Health } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 

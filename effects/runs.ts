@@ -2,26 +2,19 @@ import { type Client, ScheduleNotFoundError, ScheduleOverlapPolicy, WorkflowNotF
 import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
 import type { Counter } from 'prom-client'
-import { StaleRunError } from '../db/append.ts'
-import { dropOldChanges } from '../db/changes.ts'
-import { closeIncident } from '../db/closing.ts'
-import { sendDigests } from '../db/digest.ts'
-import { withAdvisoryLock } from '../db/effects.ts'
-import { findSilentHeartbeats } from '../db/heartbeats.ts'
-import { dropOldAnswers } from '../db/idempotency.ts'
-import { NotAllowedError } from '../db/incidents.ts'
-import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/carry-out.ts'
-import { findStale } from '../db/mass-end.ts'
-import {
-  carriedIncidents,
-  missedRun,
-  type Overdue,
-  overdueIncidents,
-  releaseLostRun,
-  releaseStranded,
-  sawRun,
-} from '../db/overdue.ts'
-import { findLapsedOwners } from '../db/owners.ts'
+import { withAdvisoryLock } from '../db/advisory-lock.ts'
+import { findSilentHeartbeats } from '../db/alerts/heartbeats.ts'
+import { findStale } from '../db/alerts/mass-resolve.ts'
+import { dropOldAnswers } from '../db/idempotency-keys.ts'
+import { closeIncident } from '../db/incidents/close-incident.ts'
+import { NotAllowedError } from '../db/incidents/incidents.ts'
+import { carriedIncidents, missedRun, releaseLostRun, sawRun } from '../db/incidents/lost-runs.ts'
+import { type Overdue, overdueIncidents, releaseStranded } from '../db/incidents/overdue.ts'
+import { findLapsedOwners } from '../db/incidents/owners.ts'
+import { dropOldChanges } from '../db/inventory/changes.ts'
+import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/apply-lifecycle.ts'
+import { StaleRunError } from '../db/log/append.ts'
+import { sendDigests } from '../db/outbox/digests.ts'
 import { systemActor } from '../domain/event.ts'
 import { defaultTaskQueue, investigationId, queueScheduleId } from '../domain/step-key.ts'
 import { cleanse } from '../safety/redact.ts'

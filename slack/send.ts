@@ -1,19 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { causeOf, findingsOf } from '../db/approvals/find.ts'
-import { type Db, systemScope, type Trx } from '../db/connect.ts'
-import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../db/deliveries.ts'
+import { causeOf, findingsOf } from '../db/approvals/evidence.ts'
+import type { Db, Trx } from '../db/connect.ts'
+import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../db/outbox/deliveries.ts'
 import {
   type LeasedChannel,
   leaseSlackChannel,
   releaseSlackChannel,
-  type SlackView,
-  saveCard,
-  saveThread,
-  slackCard,
-  slackView,
   useSlackChannel,
-} from '../db/slack-channel.ts'
+} from '../db/outbox/slack-channel.ts'
+import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../db/outbox/slack-threads.ts'
+import { systemScope } from '../db/scope.ts'
 import { getLinkPath, notification } from '../domain/escalation.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'

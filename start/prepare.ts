@@ -1,6 +1,6 @@
 import { readConfigOrExit } from '../config.ts'
+import { ensureGivenTokens } from '../db/access/tokens.ts'
 import { connect } from '../db/connect.ts'
-import { ensureGivenTokens } from '../db/tokens.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 
 /** Prepares the database of a production once per deployment: migrations, then the tokens that its environment names. */

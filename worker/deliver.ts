@@ -9,8 +9,8 @@ import {
   finishDelivery,
   leaseDeliveries,
   maximumAttempts,
-} from '../db/deliveries.ts'
-import { forgetDevice, noteSent, pushKeys, pushPrefix, subscriptionById } from '../db/destinations.ts'
+} from '../db/outbox/deliveries.ts'
+import { forgetDevice, noteSent, pushKeys, pushPrefix, subscriptionById } from '../db/outbox/push-subscriptions.ts'
 import { readSettings } from '../db/settings.ts'
 import {
   type DeliveryOutcome,

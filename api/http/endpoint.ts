@@ -1,6 +1,6 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import { type Scope, scopeOf } from '../../db/connect.ts'
+import { type Scope, scopeOf } from '../../db/scope.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { type Permission, type Principal, perIncident } from '../../domain/operator.ts'
 import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'

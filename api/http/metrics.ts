@@ -1,14 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../../db/connect.ts'
-import {
-  type Count,
-  countersNow,
-  foldCounters,
-  namedOf,
-  openIncidentCounts,
-  pendingApprovalCounts,
-} from '../../db/metrics.ts'
-import { slotsNow } from '../../db/model-servers.ts'
+import { openIncidentCounts, pendingApprovalCounts } from '../../db/current-counts.ts'
+import { type Count, countersNow, foldCounters, namedOf } from '../../db/event-counters.ts'
+import { slotsNow } from '../../db/models/slots.ts'
 import {
   safetyCounters as counters,
   countSafetyEvents,

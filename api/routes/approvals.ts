@@ -1,11 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import { extendApproval } from '../../db/approvals/ask.ts'
 import { decide } from '../../db/approvals/decide.ts'
-import { evidenceOf, listApprovals, neighbours } from '../../db/approvals/find.ts'
+import { evidenceOf } from '../../db/approvals/evidence.ts'
+import { listApprovals, neighbours } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
-import { type Scope, systemScope } from '../../db/connect.ts'
-import { eventsOf } from '../../db/events.ts'
-import { incidentById } from '../../db/incidents.ts'
+import { incidentById } from '../../db/incidents/incidents.ts'
+import { eventsOf } from '../../db/log/events.ts'
+import { type Scope, systemScope } from '../../db/scope.ts'
 import {
   type Approval,
   type ApprovalDetail,

@@ -1,8 +1,15 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import { beganAt, changesNear, hasChanges, listChanges, type TakenChange, takeChanges } from '../../db/changes.ts'
-import { databaseTime } from '../../db/connect.ts'
-import { showResource } from '../../db/registry-view.ts'
+import { databaseTime } from '../../db/clock.ts'
+import {
+  beganAt,
+  changesNear,
+  hasChanges,
+  listChanges,
+  type TakenChange,
+  takeChanges,
+} from '../../db/inventory/changes.ts'
+import { showResource } from '../../db/inventory/show-resource.ts'
 import { readSettings } from '../../db/settings.ts'
 import { changeSources, nearChange, type StoredChange, storedChange, summarizeChange } from '../../domain/change.ts'
 import { inventoryKind, parseResourceKey, resourceKey } from '../../domain/registry.ts'

@@ -1,7 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { recordAudit } from '../../db/audit.ts'
 import type { Trx } from '../../db/connect.ts'
-import { callsOf } from '../../db/device-calls.ts'
 import {
   addDevice,
   type DeviceRow,
@@ -9,11 +7,13 @@ import {
   deviceOf,
   executableNamed,
   listDevices,
-  mintEnrolment,
   revokeDevice,
   setDevice,
-} from '../../db/devices.ts'
-import { addNodeOfDevice } from '../../db/site.ts'
+} from '../../db/inventory/devices.ts'
+import { mintEnrolment } from '../../db/inventory/enrolments.ts'
+import { addNodeOfDevice } from '../../db/inventory/site.ts'
+import { recordAudit } from '../../db/log/audit.ts'
+import { callsOf } from '../../db/writes/device-calls.ts'
 import { deviceCall, listedDevice } from '../../domain/device.ts'
 import { askHealth, renewManifest, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
 import { toolsOf, unknownTools } from '../../mesh/registry.ts'

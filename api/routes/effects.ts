@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Effect } from '../../db/effects.ts'
+import type { Effect } from '../../db/writes/effects.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { type VmAction, vmActions, vmTools } from '../../domain/platform.ts'
 import { resourceRef } from '../../domain/registry.ts'

@@ -1,15 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
 import { kindOfAddress } from '../../clients/address.ts'
-import { recordAudit } from '../../db/audit.ts'
-import {
-  type DeviceRow,
-  deviceById,
-  deviceByRefresh,
-  devicesOf,
-  markEnrolled,
-  redeemEnrolment,
-} from '../../db/devices.ts'
+import { type DeviceRow, deviceById, deviceByRefresh, devicesOf } from '../../db/inventory/devices.ts'
+import { markEnrolled, redeemEnrolment } from '../../db/inventory/enrolments.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import { type Device, deviceTerms, type Executable, executable, guests } from '../../domain/device.ts'
 import { deviceId, meshMode } from '../../domain/mesh.ts'
 import { isManifestStale, renewManifest, requireMesh, whyUnusable } from '../../effects/devices/executor.ts'

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi'
-import { alertsOf } from '../../db/alerts.ts'
+import { alertsOf } from '../../db/alerts/alerts.ts'
 import {
   type ExpectationSubject,
   endExpectation,
   listExpectations,
   markIncidentExpected,
-} from '../../db/expectations.ts'
+} from '../../db/alerts/expectations.ts'
 import { type Expectation, expectation, expectationSubject } from '../../domain/alert.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { typesOf } from '../../domain/operator.ts'

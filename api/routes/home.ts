@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { readHome, searchAll } from '../../db/home.ts'
+import { readHome } from '../../db/incidents/home-page.ts'
+import { searchAll } from '../../db/incidents/search.ts'
 import { home, searchAnswer } from '../../domain/incident-detail.ts'
 import type { ApiDeps } from '../deps.ts'
 import { moment } from '../http/body.ts'

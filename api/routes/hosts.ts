@@ -10,7 +10,7 @@ import {
   vmCountOnHost,
   vms,
   vmsOnHost,
-} from '../../db/site.ts'
+} from '../../db/inventory/platform-rows.ts'
 import { type Health, health, hostState, nodeState, vmState } from '../../domain/platform.ts'
 import { withHealth } from '../../effects/platform.ts'
 import type { ApiDeps } from '../deps.ts'

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { recordAudit } from '../../db/audit.ts'
-import { ImportFaultsError, importSiteFile, knownKeys, readSiteFile } from '../../db/inventory.ts'
-import { listResources, showResource, surroundingsOf } from '../../db/registry-view.ts'
-import { HasDeviceError } from '../../db/site.ts'
+import { ImportFaultsError, importSiteFile, knownKeys, readSiteFile } from '../../db/inventory/import-site.ts'
+import { listResources, showResource, surroundingsOf } from '../../db/inventory/show-resource.ts'
+import { HasDeviceError } from '../../db/inventory/site.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import { idPattern } from '../../domain/kinds.ts'
 import {
   inventoryKind,

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { readFirstTurn } from '../../activities/first-turn.ts'
-import { bodyText, eventsOf } from '../../db/events.ts'
+import { bodyText } from '../../db/log/bodies.ts'
+import { eventsOf } from '../../db/log/events.ts'
 import { readSettings } from '../../db/settings.ts'
 import type { ChatTool } from '../../domain/chat.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'

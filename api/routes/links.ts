@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import type { Scope } from '../../db/connect.ts'
-import { hosts, links } from '../../db/site.ts'
+import { hosts, links } from '../../db/inventory/platform-rows.ts'
+import type { Scope } from '../../db/scope.ts'
 import {
   type LinkState,
   type LinkStatus,

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/connect.ts'
-import { allIncidents, listenLive } from '../../db/live.ts'
+import { allIncidents, listenLive } from '../../db/log/live.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 
 /** After this long without a word its worker is gone. */

@@ -1,5 +1,4 @@
 import { z } from '@hono/zod-openapi'
-import { recordAudit } from '../../db/audit.ts'
 import {
   listOperators,
   type OperatorRow,
@@ -7,7 +6,8 @@ import {
   operatorByName,
   operatorBySlackUser,
   putOperator,
-} from '../../db/operators.ts'
+} from '../../db/access/operators.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import {
   type Authority,
   authorityOfPerson,

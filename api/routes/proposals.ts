@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { placementState, proposalById, storeProposal } from '../../db/calls.ts'
+import { placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { type PlacementProblem, placementIntent, proposal, proposalWithProblem } from '../../domain/placement.ts'
 import { executePlan } from '../../effects/execute-plan.ts'

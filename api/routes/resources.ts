@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import type { Scope } from '../../db/connect.ts'
-import { findResources } from '../../db/inventory.ts'
-import { activeAlerts } from '../../db/registry-view.ts'
-import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/site.ts'
+import { activeAlerts } from '../../db/alerts/active-alerts.ts'
+import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/inventory/platform-rows.ts'
+import { findResources } from '../../db/inventory/resources.ts'
+import type { Scope } from '../../db/scope.ts'
 import {
   type ResourceKind,
   type ResourceRef,

@@ -4,18 +4,12 @@ import type { Hono } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { type Oidc, OidcError } from '../../clients/oidc.ts'
-import { recordAudit } from '../../db/audit.ts'
-import { signInAs, signOutEverywhere } from '../../db/operators.ts'
-import {
-  countAttempt,
-  endSession,
-  forgetAttempts,
-  mintSignInCode,
-  openSession,
-  principalOf,
-  principalOfSession,
-  redeemSignInCode,
-} from '../../db/sessions.ts'
+import { signInAs, signOutEverywhere } from '../../db/access/operators.ts'
+import { principalOf } from '../../db/access/principals.ts'
+import { countAttempt, forgetAttempts } from '../../db/access/rate-limits.ts'
+import { endSession, openSession, principalOfSession } from '../../db/access/sessions.ts'
+import { mintSignInCode, redeemSignInCode } from '../../db/access/sign-in-codes.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import {
   type Identity,
   operatorNameOf,

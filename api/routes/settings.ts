@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
-import { recordAudit } from '../../db/audit.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import {
   type ConfigRow,
   configRevisions,

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import type { Scope } from '../../db/connect.ts'
-import { nodesOfShard, shardById, shards, tenantById } from '../../db/site.ts'
+import { nodesOfShard, shardById, shards, tenantById } from '../../db/inventory/platform-rows.ts'
+import type { Scope } from '../../db/scope.ts'
 import { attachmentFields } from '../../domain/approval.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { convergeDryRun, nodeState, shardState, tenantState } from '../../domain/platform.ts'

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { bodyOfIncident } from '../../db/events.ts'
-import { incidentById } from '../../db/incidents.ts'
-import { findAlertResources } from '../../db/inventory.ts'
-import { listSources, putSource, removeSource, sourceByName, storeReading } from '../../db/sources.ts'
+import { incidentById } from '../../db/incidents/incidents.ts'
+import { findAlertResources } from '../../db/inventory/resources.ts'
+import { listSources, putSource, removeSource, sourceByName, storeReading } from '../../db/inventory/sources.ts'
+import { bodyOfIncident } from '../../db/log/bodies.ts'
 import {
   type ListedSource,
   listedSource,

@@ -1,8 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import { recordAudit } from '../../db/audit.ts'
-import { type Db, scopeOf } from '../../db/connect.ts'
-import { type OperatorRow, operatorById, operatorByName } from '../../db/operators.ts'
-import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../../db/tokens.ts'
+import { type OperatorRow, operatorById, operatorByName } from '../../db/access/operators.ts'
+import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../../db/access/tokens.ts'
+import type { Db } from '../../db/connect.ts'
+import { recordAudit } from '../../db/log/audit.ts'
+import { scopeOf } from '../../db/scope.ts'
 import {
   type ApiToken,
   type Authority,

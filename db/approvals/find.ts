@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import type { Approval, ApprovalStatus, Attachment, Decision, DenialCategory, Evidence } from '../../domain/approval.ts'
+import type { Approval, ApprovalStatus, Attachment, Decision, DenialCategory } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
-import { foldHypotheses, formatCause } from '../../domain/hypothesis.ts'
-import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { type Db, now, type Scope, type Trx } from '../connect.ts'
-import { eventsOf } from '../events.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { countVotes } from './settle.ts'
 
@@ -191,94 +191,4 @@ export async function neighbours(
     .where('attempt', '=', attempt)
     .where('callId', '=', callId)
     .executeTakeFirstOrThrow()
-}
-
-/** Enough of an answer to see whether the row is worth opening. */
-const shownLetters = 200
-
-type Look = {
-  seq: number
-  tool: string
-  found: string
-  isSaid: boolean
-  named: ResourceRef[] | null
-  told: ResourceRef[] | null
-}
-
-/**
- * The rows an approval rests on, oldest first: the newest alert; for each target, and for what the incident is about, the
- * newest look that named it and the newest that told of it; the model's turn that proposed the call. Read from the log each
- * time, so every approval has them.
- */
-export async function evidenceOf(
-  { db }: Scope,
-  { id, incidentId, attempt, callId, targets }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId' | 'targets'>,
-): Promise<Evidence[]> {
-  const { resourceKind, resourceId } = await db
-    .selectFrom('incident')
-    .select(['resourceKind', 'resourceId'])
-    .where('id', '=', incidentId)
-    .executeTakeFirstOrThrow()
-  // The dead host is not a target but must be shown as evidence.
-  const things = resourceId === null ? targets : [...targets, { kind: resourceKind, id: resourceId }]
-  const before = sql`incident_id = ${incidentId} and seq < coalesce((
-    select min(seq) from incident_event
-    where incident_id = ${incidentId} and kind = 'approval_requested' and metadata->>'approvalId' = ${id}), 2147483647)`
-  const among = (field: 'targets' | 'discovered') => sql`(
-    select jsonb_agg(thing) from jsonb_array_elements(${JSON.stringify(things)}::jsonb) as thing
-    where metadata->${sql.lit(field)} @> jsonb_build_array(thing))`
-  const looks = sql<Look>`
-    select seq, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
-      metadata ? 'said' as "isSaid",
-      left(coalesce(metadata->>'said', metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters + 1}) as found
-    from incident_event
-    where ${before} and attempt = ${attempt} and kind = 'tool_finished'
-      and metadata->>'effect' in ('read', 'resolve') and metadata->'result'->>'ok' = 'true'
-    order by seq`.execute(db)
-  const ends = sql<{ seq: number; kind: 'alert_received' | 'model_answered'; detail: string }>`
-    select distinct on (kind) seq, kind, left(detail, ${shownLetters + 1}) as detail from incident_event
-    where ${before} and (kind = 'alert_received' or (kind = 'model_answered' and attempt = ${attempt}
-      and metadata->'calls' @> ${JSON.stringify([{ id: callId }])}::jsonb))
-    order by kind, seq desc`.execute(db)
-  const found: Evidence[] = (await ends).rows.map(({ seq, kind, detail }) =>
-    kind === 'alert_received'
-      ? { seq, what: 'alert', tool: null, about: [], found: brief(detail), isSaid: false }
-      : { seq, what: 'proposed', tool: null, about: [], found: '', isSaid: false },
-  )
-  return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
-}
-
-/** The newest findings that an approval rests on, in the sentences of their tools, oldest first. */
-export async function findingsOf(
-  scope: Scope,
-  approval: Parameters<typeof evidenceOf>[1],
-  most: number,
-): Promise<string[]> {
-  const said = (await evidenceOf(scope, approval)).filter(({ what, isSaid }) => what === 'look' && isSaid)
-  return said.slice(-most).map(({ found }) => found)
-}
-
-/** Of all looks those that no later one replaces for something they told about. */
-function newest(looks: Look[]): Evidence[] {
-  const last = new Map<string, Look>()
-  for (const look of looks) {
-    for (const target of look.told ?? []) last.set(`told ${resourceKey(target)}`, look)
-    for (const target of look.named ?? []) last.set(`named ${resourceKey(target)}`, look)
-  }
-  return [...new Set(last.values())].map(({ seq, tool, found, isSaid, named, told }) => {
-    const about = new Map([...(named ?? []), ...(told ?? [])].map((thing) => [resourceKey(thing), thing]))
-    return { seq, what: 'look', tool, about: [...about.values()], found: brief(found), isSaid }
-  })
-}
-
-function brief(text: string): string {
-  return text.length > shownLetters ? `${text.slice(0, shownLetters - 1)}…` : text
-}
-
-/** The line about what the run of an approval takes for the cause now; null where it has said none. */
-export async function causeOf(
-  { db }: Scope,
-  { incidentId, attempt }: { incidentId: string; attempt: number },
-): Promise<string | null> {
-  return formatCause(foldHypotheses(await eventsOf(db, incidentId, { attempt }), attempt))
 }

@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import type { ApprovalStatus } from '../../domain/approval.ts'
 import { systemActor } from '../../domain/event.ts'
-import { append } from '../append.ts'
-import { type Db, now, type Trx } from '../connect.ts'
-import { refusalToDecide } from '../operators.ts'
+import { refusalToDecide } from '../access/operators.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { append } from '../log/append.ts'
 import type { ApprovalRow } from '../tables.ts'
 
 /** Expires one that is late, by the database's clock and in one statement: false when it was settled before. */

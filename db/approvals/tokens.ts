@@ -3,9 +3,10 @@ import { sql } from 'kysely'
 import type { ApprovalStatus, Decision } from '../../domain/approval.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts'
-import { recordSecurityEvent } from '../audit.ts'
-import { type Db, now, type Trx } from '../connect.ts'
-import { refusalToDecide, typeOfApproval } from '../operators.ts'
+import { refusalToDecide, typeOfApproval } from '../access/operators.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { recordSecurityEvent } from '../log/audit.ts'
 
 type MintOutcome =
   | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }

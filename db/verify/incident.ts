@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { runningStatuses } from '../../domain/incident.ts'
 import type { Db, Trx } from '../connect.ts'
-import { eventsOf, verifyChain } from '../events.ts'
+import { verifyChain } from '../log/chain.ts'
+import { eventsOf } from '../log/events.ts'
 import type { IncidentRow } from '../tables.ts'
 
 export type FoldedIncident = {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpError } from '../../clients/http.ts'
-import { closeCall, openCall } from '../../db/device-calls.ts'
-import type { DeviceRow } from '../../db/devices.ts'
+import type { DeviceRow } from '../../db/inventory/devices.ts'
+import { closeCall, openCall } from '../../db/writes/device-calls.ts'
 import type { Capability, CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import {
   callDevice,

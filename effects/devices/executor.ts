@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { HttpError } from '../../clients/http.ts'
 import { deviceUrlVariable, type MeshSettings } from '../../config.ts'
 import type { Db, Trx } from '../../db/connect.ts'
-import { meshKeys, noteMeshKeys } from '../../db/device-calls.ts'
 import {
   type DeviceRow,
   deviceById,
@@ -11,7 +10,8 @@ import {
   noteHealth,
   setManifest,
   usableDevices,
-} from '../../db/devices.ts'
+} from '../../db/inventory/devices.ts'
+import { meshKeys, noteMeshKeys } from '../../db/inventory/mesh-keys.ts'
 import type { Executable, Guests } from '../../domain/device.ts'
 import type { Capability, Manifest, MeshHealth } from '../../domain/mesh.ts'
 import { type DeviceAddress, InvalidDeviceResponseError, readHealth } from '../../mesh/client.ts'

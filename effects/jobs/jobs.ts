@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
-import { runsOfJob } from '../../db/effects.ts'
-import { registeredResource } from '../../db/registry.ts'
+import { registeredResource } from '../../db/inventory/registry.ts'
+import { runsOfJob } from '../../db/writes/effects.ts'
 import { digestOf } from '../../domain/digest.ts'
 import {
   type DeclaredJob,

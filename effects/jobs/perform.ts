@@ -1,4 +1,5 @@
-import { cancelAsked, noteJobOfEffect, withAdvisoryLock } from '../../db/effects.ts'
+import { withAdvisoryLock } from '../../db/advisory-lock.ts'
+import { cancelAsked, noteJobOfEffect } from '../../db/writes/effects.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/job.ts'
 import { resourceKey } from '../../domain/registry.ts'

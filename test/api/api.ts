@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from '@jest/globals'
 import { type Api, type ApiOptions, createApi } from '../../api/app.ts'
+import { createToken, ensureOperator } from '../../db/access/tokens.ts'
 import type { Db } from '../../db/connect.ts'
-import { createToken, ensureOperator } from '../../db/tokens.ts'
 import type { Role } from '../../domain/operator.ts'
 import type { Inventory } from '../../domain/platform.ts'
 import type { RunSignal, Runs } from '../../effects/runs.ts'

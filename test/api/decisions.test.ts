@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { eventsOf } from '../../db/events.ts'
-import { createToken, ensureOperator } from '../../db/tokens.ts'
+import { createToken, ensureOperator } from '../../db/access/tokens.ts'
+import { eventsOf } from '../../db/log/events.ts'
 import { type Permission, permissions, type Role } from '../../domain/operator.ts'
 import { claimedIncident, moveClock, openedIncident } from '../support/database.ts'
 import { asked } from './announced.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { deviceById } from '../../db/devices.ts'
+import { deviceById } from '../../db/inventory/devices.ts'
 import { type Manifest, manifest as manifestSchema } from '../../domain/mesh.ts'
 import { noteKeys } from '../../effects/devices/executor.ts'
 import { callDevice } from '../../mesh/client.ts'

@@ -5,8 +5,8 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { createApi } from '../../api/app.ts'
 import { connect } from '../../db/connect.ts'
-import { eventsOf } from '../../db/events.ts'
-import { claimIncident, incidentById } from '../../db/incidents.ts'
+import { claimIncident, incidentById } from '../../db/incidents/incidents.ts'
+import { eventsOf } from '../../db/log/events.ts'
 import { useApi } from './api.ts'
 
 const api = useApi()

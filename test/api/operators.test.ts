@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { principalOf } from '../../db/sessions.ts'
+import { principalOf } from '../../db/access/principals.ts'
 import type { Role } from '../../domain/operator.ts'
 import { claimedIncident, moveClock } from '../support/database.ts'
 import { asked } from './announced.ts'

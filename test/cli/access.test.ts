@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, statSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { recordAudit } from '../../db/audit.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import { runCli, tokenFile, useServedApi } from './run-cli.ts'
 
 const api = useServedApi()

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { buildProgram, runCommand } from '../../cli/program.ts'
-import { append } from '../../db/append.ts'
+import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../api/announced.ts'
 import { claimedIncident } from '../support/database.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Client, Connection } from '@temporalio/client'
-import { closeIncident } from '../../db/closing.ts'
+import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { agentActor } from '../../domain/event.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { searchAttributeFaults } from '../../worker/schedule.ts'

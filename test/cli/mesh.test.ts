@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { syncInventory } from '../../db/inventory.ts'
+import { syncInventory } from '../../db/inventory/sync-inventory.ts'
 import { callDevice } from '../../mesh/client.ts'
 import { issueRequest } from '../../mesh/sign.ts'
 import { scriptedPlatform } from '../api/scripted-platform.ts'

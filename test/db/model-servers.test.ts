@@ -1,27 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { queueActivities } from '../../activities/queue.ts'
-import { systemScope } from '../../db/connect.ts'
-import { queuePlaceOf } from '../../db/metrics.ts'
+import { overdueIncidents } from '../../db/incidents/overdue.ts'
+import { queuePlaceOf } from '../../db/incidents/queue-place.ts'
 import {
   claimReading,
   keepAbilities,
   keepRefusedWindow,
   keepServed,
   keepShape,
-  keepSlot,
   leaveAlone,
-  leaveSlot,
   modelProfile,
   modelsAway,
   type Served,
-  slotsNow,
-  takeSlot,
-  thinkingOf,
-} from '../../db/model-servers.ts'
-import { overdueIncidents } from '../../db/overdue.ts'
+} from '../../db/models/profiles.ts'
+import { keepSlot, leaveSlot, slotsNow, takeSlot, thinkingOf } from '../../db/models/slots.ts'
+import { costOfAnswer, moneyOf, recordSpend, spendNow, spentCap } from '../../db/models/spend.ts'
+import { systemScope } from '../../db/scope.ts'
 import { putConfig } from '../../db/settings.ts'
-import { costOfAnswer, moneyOf, recordSpend, spendNow, spentCap } from '../../db/usage.ts'
 import { plainShape, type RequestShape } from '../../domain/chat.ts'
 import type { Severity } from '../../domain/incident.ts'
 import { costOf, parsePrices, priceOf, shippedPrices } from '../../domain/price.ts'

@@ -1,19 +1,18 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { closeIncident } from '../../db/closing.ts'
+import { findSilentHeartbeats } from '../../db/alerts/heartbeats.ts'
+import { ingestBody } from '../../db/alerts/ingest-body.ts'
+import { closeIncident } from '../../db/incidents/close-incident.ts'
+import { leasesOfOthers } from '../../db/inventory/registry.ts'
+import { readSettings } from '../../db/settings.ts'
+import { acceptEffect, finishEffect } from '../../db/writes/effects.ts'
+import { takeLeases } from '../../db/writes/leases.ts'
 import {
-  acceptEffect,
   beginPlatformEffect,
   endPlatformEffect,
-  finishEffect,
   notePlatformTask,
   platformEffectByKey,
-  takeLeases,
-} from '../../db/effects.ts'
-import { findSilentHeartbeats } from '../../db/heartbeats.ts'
-import { leasesOfOthers } from '../../db/registry.ts'
-import { readSettings } from '../../db/settings.ts'
-import { ingestBody } from '../../db/take-body.ts'
+} from '../../db/writes/platform-effects.ts'
 import type { Alert } from '../../domain/alert.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { anAlert, claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'

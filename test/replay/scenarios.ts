@@ -1,5 +1,5 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { stampQueue } from '../../db/queue.ts'
+import { stampQueue } from '../../db/incidents/queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { approve, cancelInvestigation, decided, deny } from '../../workflows/outcome.ts'
 import { openedIncident, type TestDatabase } from '../support/database.ts'

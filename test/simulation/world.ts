@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { actionOf } from '../../db/append.ts'
+import { actionOf } from '../../db/log/append.ts'
 import { chooseResource, type KnownResource } from '../../domain/alert-resource.ts'
 import type { EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
 import type { InventoryKind, Step } from '../../domain/kinds.ts'
@@ -203,7 +203,7 @@ export function problem(status: number, code: string): CoreAnswer {
   return { ok: false, status, problem: { title: code, detail: code, code } }
 }
 
-/** `db/registry.ts` over the simulated world: who said what, with the real rules for what counts. */
+/** `db/inventory/registry.ts` over the simulated world: who said what, with the real rules for what counts. */
 
 export type Said = DeclaredRelation & { source: RegistrySource }
 
@@ -448,7 +448,7 @@ export async function boundary(world: World): Promise<void> {
   if (world.random.chance(world.faults)) throw new Lost('lost at a boundary')
 }
 
-/** As `db/append.ts` promises it: fenced, dense, once by its step key, cleansed before it is stored. */
+/** As `db/log/append.ts` promises it: fenced, dense, once by its step key, cleansed before it is stored. */
 export function append<K extends EventKind>(
   world: World,
   incident: SimIncident,

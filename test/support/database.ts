@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from '@jest/globals'
 import { sql } from 'kysely'
+import { ingestAlert } from '../../db/alerts/ingest-body.ts'
 import { connect, type Db } from '../../db/connect.ts'
-import { claimIncident } from '../../db/incidents.ts'
-import { ingestAlert } from '../../db/take-body.ts'
+import { claimIncident } from '../../db/incidents/incidents.ts'
 import type { Alert } from '../../domain/alert.ts'
 import { freshDatabase } from './broker.ts'
 

@@ -1,4 +1,4 @@
-import { actionOf } from '../../db/append.ts'
+import { actionOf } from '../../db/log/append.ts'
 import type { VerificationOutcome } from '../../domain/envelope.ts'
 import { agentActor, type EventKind, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'

@@ -1,9 +1,9 @@
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { groupActivities, type QueueActivities } from '../../activities/queue.ts'
-import { type Closing, closeIncident } from '../../db/closing.ts'
 import type { Db } from '../../db/connect.ts'
-import { claimIncident, setWaiting } from '../../db/incidents.ts'
-import { hintLeader } from '../../db/queue.ts'
+import { type Closing, closeIncident } from '../../db/incidents/close-incident.ts'
+import { claimIncident, setWaiting } from '../../db/incidents/incidents.ts'
+import { hintLeader } from '../../db/incidents/queue.ts'
 import type { InvestigationInput } from '../../workflows/investigate.ts'
 import type {
   Act,

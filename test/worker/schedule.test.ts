@@ -8,7 +8,7 @@ import { Client, type Connection, ScheduleOverlapPolicy } from '@temporalio/clie
 import { contextActivities } from '../../activities/context.ts'
 import { groupActivities, queueActivities } from '../../activities/queue.ts'
 import { createApi } from '../../api/app.ts'
-import { incidentById } from '../../db/incidents.ts'
+import { incidentById } from '../../db/incidents/incidents.ts'
 import { queueScheduleId as scheduleId } from '../../domain/step-key.ts'
 import { temporalRuns } from '../../effects/runs.ts'
 import { readPrompts } from '../../prompts/render.ts'

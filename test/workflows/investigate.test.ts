@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
 import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/activity.ts'
-import { StaleRunError } from '../../db/append.ts'
+import { StaleRunError } from '../../db/log/append.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import {
   alertResolved,

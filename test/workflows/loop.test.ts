@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
 import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/activity.ts'
-import { stampQueue } from '../../db/queue.ts'
+import { stampQueue } from '../../db/incidents/queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { type Limits, type Ports, runLoop } from '../../workflows/loop.ts'
 import {

@@ -1,0 +1,230 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import { newId, sha256 } from '../../domain/digest.ts'
+import {
+  type Decider,
+  type Identity,
+  isFreeName,
+  mayDecide,
+  operatorNameOf,
+  type PersonRole,
+} from '../../domain/operator.ts'
+import type { Risk } from '../../domain/tool.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+export type OperatorRow = {
+  id: string
+  name: string
+  role: PersonRole
+  maxRisk: Risk
+  incidentTypes: string[] | null
+  createdAt: string
+  disabledAt: string | null
+  /** Who vouches for this person and gives their role; null for people who were made here. */
+  issuer: string | null
+  /** When a token or a browser of theirs was last used, to some minutes. */
+  lastSeenAt: string | null
+  /** Who they are at Slack: a button that is pressed there is pressed by them. */
+  slackUserId: string | null
+}
+
+function operators(db: Db) {
+  return db
+    .selectFrom('operator')
+    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer', 'slackUserId'])
+    .select((where) =>
+      where
+        .selectFrom('apiToken')
+        .whereRef('apiToken.operatorId', '=', 'operator.id')
+        .select(({ fn }) => fn.max('lastUsedAt').as('lastSeenAt'))
+        .as('lastSeenAt'),
+    )
+}
+
+export async function operatorById(db: Db, id: string): Promise<OperatorRow | null> {
+  return (await operators(db).where('id', '=', id).executeTakeFirst()) ?? null
+}
+
+export async function operatorByName({ db }: Scope, name: string): Promise<OperatorRow | null> {
+  return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
+}
+
+/** The person with this Slack member id, as an admin set it; may be disabled. */
+export async function operatorBySlackUser(db: Db, slackUserId: string): Promise<OperatorRow | null> {
+  return (await operators(db).where('slackUserId', '=', slackUserId).executeTakeFirst()) ?? null
+}
+
+export async function listOperators(
+  { db }: Scope,
+  page: { after: string | null; limit: number },
+): Promise<OperatorRow[]> {
+  let query = operators(db).orderBy('name').limit(page.limit)
+  if (page.after) query = query.where('name', '>', page.after)
+  return await query.execute()
+}
+
+type OperatorChange = {
+  name: string
+  role: PersonRole
+  maxRisk: Risk
+  incidentTypes: readonly string[] | null
+  disabled: boolean
+  /** Left out: as it was. */
+  slackUserId?: string | null
+}
+
+/** Makes a person, or changes the one of that name; answers what was before (null: nobody) and what is now. */
+export async function putOperator(
+  trx: Trx,
+  { name, role, maxRisk, incidentTypes, disabled, slackUserId }: OperatorChange,
+): Promise<{ before: OperatorRow | null; now: OperatorRow }> {
+  const before = (await operators(trx).where('name', '=', name).forUpdate().executeTakeFirst()) ?? null
+  const types = incidentTypes && JSON.stringify(incidentTypes)
+  const disabledAt = disabled ? sql<string>`coalesce(operator.disabled_at, nightshift_now())` : null
+  const { id } = await trx
+    .insertInto('operator')
+    .values({
+      id: newId('opr'),
+
+      name,
+      role,
+      maxRisk,
+      incidentTypes: types,
+      slackUserId: slackUserId ?? null,
+      disabledAt: disabled ? now : null,
+    })
+    .onConflict((conflict) =>
+      conflict.column('name').doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt, slackUserId }),
+    )
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { before, now: (await operatorById(trx, id)) as OperatorRow }
+}
+
+/**
+ * Why this person may not decide this approval; null when they may. Read at every door where authority is handed out or used:
+ * what somebody may can change between the two.
+ */
+export async function refusalToDecide(
+  db: Db,
+  operatorId: string,
+  approval: { incidentId: string; risk: string },
+): Promise<string | null> {
+  const operator = await operatorById(db, operatorId)
+  const incidentType = await typeOfIncident(db, approval.incidentId)
+  if (!operator || incidentType === null) return 'there is no such person or incident'
+  return mayDecide(deciderOf(operator), { risk: approval.risk, incidentType })
+}
+
+function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorRow): Decider {
+  return { name, role, maxRisk, incidentTypes, disabled: disabledAt !== null }
+}
+
+/** As long as a session lives at most: then the provider is asked again. */
+const days = 7
+
+export type SignedIn = { outcome: 'signed_in'; tokenId: string; name: string } | { outcome: 'disabled'; name: string }
+
+/**
+ * Knows somebody by issuer and subject, with the role that the groups give today, and answers the token that a session may
+ * stand for.
+ */
+export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): Promise<SignedIn> {
+  const { id, name, disabledAt } = await ensureIdentity(trx, identity, role)
+  if (disabledAt !== null) return { outcome: 'disabled', name }
+  const ends = sql<string>`nightshift_now() + make_interval(days => ${days})`
+  const kept = await trx
+    .updateTable('apiToken')
+    .set({ role, expiresAt: ends, lastUsedAt: now })
+    .where('operatorId', '=', id)
+    .where('kind', '=', 'sign_in')
+    .where('revokedAt', 'is', null)
+    .where('expiresAt', '>', now)
+    .returning('id')
+    .executeTakeFirst()
+  if (kept) return { outcome: 'signed_in', tokenId: kept.id, name }
+  const made = await trx
+    .insertInto('apiToken')
+    .values({
+      id: newId('tok'),
+      name: 'sign-in',
+      prefix: 'sign-in',
+      kind: 'sign_in',
+      sha256: sha256(randomBytes(32)),
+      role,
+      operatorId: id,
+      scopes: '[]',
+      expiresAt: ends,
+      lastUsedAt: now,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { outcome: 'signed_in', tokenId: made.id, name }
+}
+
+type Known = { id: string; name: string; disabledAt: string | null }
+
+/** A name that somebody else has is never shared: the newcomer's gets a mark of who they are. */
+async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): Promise<Known> {
+  const { issuer, subject } = identity
+  const known = () =>
+    trx
+      .updateTable('operator')
+      .set({ role })
+      .where('issuer', '=', issuer)
+      .where('subject', '=', subject)
+      .returning(['id', 'name', 'disabledAt'])
+      .executeTakeFirst()
+  const before = await known()
+  if (before) return before
+  const mark = sha256(`${issuer} ${subject}`).slice(0, 8)
+  const wanted = operatorNameOf(identity.name)
+  for (const name of [...(isFreeName(wanted) ? [wanted] : []), `${wanted}-${mark}`]) {
+    const made = await trx
+      .insertInto('operator')
+      .values({ id: newId('opr'), name, role, issuer, subject })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning(['id', 'name', 'disabledAt'])
+      .executeTakeFirst()
+    // Two browsers of one person at once: the other one was faster.
+    const either = made ?? (await known())
+    if (either) return either
+  }
+  throw new Error(`no name is free for a person of ${issuer}`)
+}
+
+/** Whom the provider gives no role any more is signed out everywhere. Answers the name, where somebody was known. */
+export async function signOutEverywhere(db: Db, { issuer, subject }: Identity): Promise<string | null> {
+  const known = await db
+    .selectFrom('operator')
+    .select(['id', 'name'])
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst()
+  if (!known) return null
+  await db
+    .updateTable('apiToken')
+    .set({ revokedAt: now })
+    .where('operatorId', '=', known.id)
+    .where('kind', '=', 'sign_in')
+    .where('revokedAt', 'is', null)
+    .execute()
+  return known.name
+}
+
+export async function typeOfIncident(db: Db, id: string): Promise<string | null> {
+  const row = await db.selectFrom('incident').select('type').where('id', '=', id).executeTakeFirst()
+  return row?.type ?? null
+}
+
+export async function typeOfApproval(db: Db, id: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('approval')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select('incident.type')
+    .where('approval.id', '=', id)
+    .executeTakeFirst()
+  return row?.type ?? null
+}

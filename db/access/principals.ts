@@ -1,0 +1,67 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+import { sha256 } from '../../domain/digest.ts'
+import { isPersonRole, type PersonRole, type Principal, type Role, weakerRole } from '../../domain/operator.ts'
+import { now } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import type { Database } from '../tables.ts'
+
+type Tokens = SelectQueryBuilder<Database & { person: Database['operator'] }, 'apiToken' | 'person', object>
+
+/**
+ * Tokens that count now, with the people behind them: neither revoked nor expired, by the database's
+ * clock, and of nobody who was disabled.
+ */
+export function goodTokens(db: Db): Tokens {
+  return db
+    .selectFrom('apiToken')
+    .leftJoin('operator as person', 'person.id', 'apiToken.operatorId')
+    .where('apiToken.revokedAt', 'is', null)
+    .where('person.disabledAt', 'is', null)
+    .where((where) =>
+      where.or([where('apiToken.expiresAt', 'is', null), where('apiToken.expiresAt', '>', now)]),
+    ) as unknown as Tokens
+}
+
+/** What makes a principal, wherever its token is shown: as a bearer, or by the cookie that stands for it. */
+export const principalColumns = [
+  'apiToken.id',
+  'apiToken.name',
+  'apiToken.role',
+  'apiToken.scopes',
+  'apiToken.operatorId',
+  'person.name as personName',
+  'person.role as personRole',
+] as const
+
+/**
+ * A token never makes its person more than the person is: who was made a viewer is one with every token of before. Rows say
+ * the person's name, so that a token cannot be called after somebody else.
+ */
+export function toPrincipal(row: {
+  id: string
+  name: string
+  role: Role
+  scopes: string[]
+  operatorId: string | null
+  personName: string | null
+  personRole: PersonRole | null
+}): Principal {
+  const { id, role, operatorId, scopes } = row
+  const now = row.personRole && isPersonRole(role) ? weakerRole(role, row.personRole) : role
+  return { tokenId: id, role: now, operatorId, name: row.personName ?? row.name, scopes }
+}
+
+/** The person or machine behind a bearer token; null when it is unknown, expired or revoked. */
+export async function principalOf(db: Db, token: string): Promise<Principal | null> {
+  const row = await goodTokens(db)
+    .select(principalColumns)
+    .select(sql<boolean>`coalesce(api_token.last_used_at < nightshift_now() - interval '1 minute', true)`.as('stale'))
+    .where('apiToken.sha256', '=', sha256(token))
+    .executeTakeFirst()
+  if (!row) return null
+  // Once a minute is precise enough to find a forgotten token, and a read stays a read.
+  if (row.stale) {
+    await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
+  }
+  return toPrincipal(row)
+}

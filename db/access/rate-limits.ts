@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+import type { Db } from '../connect.ts'
+
+export type Limit = { attempts: number; seconds: number }
+
+/** `first`: this try is the one that went over, so that it is logged once and not a thousand times. */
+export type Counted = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
+
+/**
+ * Counts one try by the database's clock, so that two API processes count as one. Over the limit nothing is written any
+ * more: a flood costs a read.
+ */
+export async function countAttempt(db: Db, subject: string, limit: Limit): Promise<Counted> {
+  const before = await db
+    .selectFrom('attempt')
+    .select(secondsLeft.as('seconds'))
+    .where('subject', '=', subject)
+    .where('count', '>', limit.attempts)
+    .where('resetsAt', '>', sql<string>`nightshift_now()`)
+    .executeTakeFirst()
+  if (before) return { over: true, first: false, retryAfterSeconds: Math.max(1, before.seconds) }
+  const ends = sql<string>`nightshift_now() + make_interval(secs => ${limit.seconds})`
+  const now = await db
+    .insertInto('attempt')
+    .values({ subject, count: 1, resetsAt: ends })
+    .onConflict((conflict) =>
+      conflict.column('subject').doUpdateSet({
+        count: sql<number>`case when attempt.resets_at <= nightshift_now() then 1 else attempt.count + 1 end`,
+        resetsAt: sql<string>`case when attempt.resets_at <= nightshift_now() then ${ends} else attempt.resets_at end`,
+      }),
+    )
+    .returning(['count', secondsLeft.as('seconds')])
+    .executeTakeFirstOrThrow()
+  if (now.count === 1) await forgetOld(db)
+  if (now.count <= limit.attempts) return { over: false }
+  return { over: true, first: now.count === limit.attempts + 1, retryAfterSeconds: Math.max(1, now.seconds) }
+}
+
+/** Forgets what was counted for a subject: its next attempt is the first again. */
+export async function forgetAttempts(db: Db, subject: string): Promise<void> {
+  await db.deleteFrom('attempt').where('subject', '=', subject).execute()
+}
+
+const secondsLeft = sql<number>`ceil(extract(epoch from attempt.resets_at - nightshift_now()))::int`
+
+/** Deletes a few at a time with each call: a sender that changes addresses must not fill the table. */
+async function forgetOld(db: Db): Promise<void> {
+  await sql`
+    delete from attempt where subject in (
+      select subject from attempt where resets_at < nightshift_now() - interval '1 hour'
+      limit 20 for update skip locked)`.execute(db)
+}

@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import { sha256 } from '../../domain/digest.ts'
+import type { Principal } from '../../domain/operator.ts'
+import { now } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
+
+/** A browser nobody used for this long is signed out. */
+const idleHours = 12
+/** However lively it is: a stolen cookie must not live for ever. */
+const longestDays = 7
+
+const idle = sql<string>`least(
+  nightshift_now() + make_interval(hours => ${idleHours}),
+  session.created_at + make_interval(days => ${longestDays}))`
+
+/** Tokens that a browser may stand for: those of people, while they are good. A machine's never is. */
+export function personsTokens(db: Db) {
+  return goodTokens(db).where('apiToken.operatorId', 'is not', null)
+}
+
+/** Opens a session for a person's token and answers its id in plain, once; null for a machine's. */
+export async function openSession(db: Db, tokenId: string): Promise<string | null> {
+  const plain = randomBytes(32).toString('base64url')
+  const opened = await db
+    .insertInto('session')
+    .columns(['sha256', 'tokenId', 'expiresAt'])
+    .expression(
+      personsTokens(db)
+        .where('apiToken.id', '=', tokenId)
+        .select([
+          sql<string>`${sha256(plain)}`.as('sha256'),
+          'apiToken.id',
+          sql`nightshift_now() + make_interval(hours => ${idleHours})`.as('expiresAt'),
+        ]),
+    )
+    .returning('tokenId')
+    .executeTakeFirst()
+  if (!opened) return null
+  await used(db, tokenId)
+  return plain
+}
+
+/** A browser uses the token that it stands for: who looks for forgotten tokens must not find this one. */
+async function used(db: Db, tokenId: string): Promise<void> {
+  await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', tokenId).execute()
+}
+
+/** Who is signed in: the principal of the session's token, for as long as that token is good. */
+export async function principalOfSession(db: Db, plain: string): Promise<Principal | null> {
+  const row = await personsTokens(db)
+    .innerJoin('session', 'session.tokenId', 'apiToken.id')
+    .select(principalColumns)
+    .select(
+      sql<boolean>`session.expires_at < nightshift_now() + make_interval(hours => ${idleHours}, mins => -5)`.as(
+        'slides',
+      ),
+    )
+    .where('session.sha256', '=', sha256(plain))
+    .where('session.expiresAt', '>', now)
+    .executeTakeFirst()
+  if (!row) return null
+  // Every five minutes is precise enough for twelve hours, and a read stays a read.
+  if (row.slides) {
+    await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
+    await used(db, row.id)
+  }
+  return toPrincipal(row)
+}
+
+export async function endSession(db: Db, plain: string): Promise<void> {
+  await db
+    .deleteFrom('session')
+    .where((where) => where.or([where('sha256', '=', sha256(plain)), where('expiresAt', '<', now)]))
+    .execute()
+}

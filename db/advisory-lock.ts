@@ -1,0 +1,16 @@
+import { sql } from 'kysely'
+import type { Db } from './connect.ts'
+
+/** Runs one piece of work in at most one process at a time; answers null at once where another is at it. */
+export async function withAdvisoryLock<T>(db: Db, name: string, work: () => Promise<T>): Promise<T | null> {
+  return await db.connection().execute(async (connection) => {
+    const { rows } = await sql<{ taken: boolean }>`
+      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as taken`.execute(connection)
+    if (!rows[0]?.taken) return null
+    try {
+      return await work()
+    } finally {
+      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(connection)
+    }
+  })
+}

@@ -1,0 +1,64 @@
+import { sql } from 'kysely'
+import { parseResourceKey } from '../../domain/registry.ts'
+import { onceNow } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import type { AlertRow } from '../tables.ts'
+
+/** Labels by which an alert names a thing, apart from its port. */
+const namingLabels = [
+  ...['shard', 'node', 'tenant', 'host', 'vm', 'vm_name', 'instance', 'exported_instance', 'nodename', 'hostname'],
+  ...['fqdn', 'target', 'cluster', 'region', 'datname'],
+]
+
+/** A thing as alerts may speak of it: the keys of all its names, and the names themselves in lower case. */
+export type NamedThing = { keys: string[]; names: string[] }
+
+/**
+ * All that the registry calls this thing, by the key that sources with authority give its names. `text`: `kind:id`, or an id of any kind. What
+ * the registry does not know is known by that text alone.
+ */
+export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThing> {
+  const ref = parseResourceKey(text)
+  const { rows } = await sql<{ key: string; names: string[] }>`
+    select other.kind || ':' || other.id as key, other.names
+    from resource own join resource other on other.canonical = own.canonical
+    where ${ref ? sql`own.kind = ${ref.kind} and own.id = ${ref.id}` : sql`own.id = ${text}`}`.execute(db)
+  const own = (ref?.id ?? text).toLowerCase()
+  return {
+    keys: [...new Set([...rows.map(({ key }) => key), ...(ref ? [text] : [])])],
+    names: [...new Set([own, ...rows.flatMap(({ names }) => names)])],
+  }
+}
+
+/** Is this alert about the thing: its incident is, or a label names it, with or without a port? */
+export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
+  exists (
+    select from jsonb_each_text(alert.labels) as label(name, value)
+    where label.name = any(${namingLabels}::text[])
+      and (lower(label.value) = any(${names}::text[]) or lower(regexp_replace(label.value, ':[0-9]+$', '')) = any(${names}::text[])))
+  or alert.incident_id in (
+    select id from incident where resource_kind || ':' || resource_id = any(${keys}::text[])))`
+
+/** How long an ended alert still counts as active. */
+const retentionSeconds = 300
+
+/** Alerts firing now, or ended within 300 s, about a thing under any of its names. */
+export async function activeAlerts({ db }: Scope, resource: string): Promise<AlertRow[]> {
+  return await db
+    .selectFrom('alert')
+    .selectAll()
+    .where((where) =>
+      where.or([
+        where('status', '=', 'firing'),
+        where.and([
+          where('status', '=', 'resolved'),
+          where('endsAt', '>', sql<string>`${onceNow} - make_interval(secs => ${retentionSeconds})`),
+        ]),
+      ]),
+    )
+    .where(isAbout(await namesOfThing(db, resource)))
+    .orderBy('startsAt', 'desc')
+    .limit(50)
+    .execute()
+}

@@ -1,0 +1,304 @@
+import { sql } from 'kysely'
+import { type InvestigateFilter, keptReasonOf } from '../../domain/admission.ts'
+import type { Alert, IngestOutcome, ResourceRule } from '../../domain/alert.ts'
+import type { AlertResource } from '../../domain/alert-resource.ts'
+import { newId } from '../../domain/digest.ts'
+import type { NewEvent } from '../../domain/event.ts'
+import { incidentTypeOf } from '../../domain/incident.ts'
+import { databaseTime, now } from '../clock.ts'
+import { type Db, escapeLike, type Trx } from '../connect.ts'
+import { announceCritical, insertIncidents } from '../incidents/incidents.ts'
+import { keptEvent } from '../incidents/queue.ts'
+import { findAlertResources } from '../inventory/resources.ts'
+import { type LifecycleEffect, noEffect } from '../lifecycle/apply-lifecycle.ts'
+import { append, firstRows, insertRows } from '../log/append.ts'
+import { hasDestination } from '../outbox/deliveries.ts'
+import type { Scope } from '../scope.ts'
+import { readSettings } from '../settings.ts'
+import type { AlertRow } from '../tables.ts'
+import { isAbout, namesOfThing } from './active-alerts.ts'
+
+export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertRow[]> {
+  return await db
+    .selectFrom('alert')
+    .selectAll()
+    .where('incidentId', '=', incidentId)
+    .orderBy('startsAt')
+    .limit(50)
+    .execute()
+}
+
+/** Alerts as they were taken in, newest first. */
+export async function listAlerts(
+  { db }: Scope,
+  filter: { status?: AlertRow['status']; source?: string; q?: string; resource?: string },
+  page: { before: string | null; limit: number },
+): Promise<AlertRow[]> {
+  let query = db.selectFrom('alert').selectAll().orderBy('id', 'desc').limit(page.limit)
+  if (filter.status) query = query.where('status', '=', filter.status)
+  if (filter.source) query = query.where('source', '=', filter.source)
+  if (filter.q) {
+    const pattern = `%${escapeLike(filter.q)}%`
+    query = query.where((where) =>
+      where.or([
+        where('name', 'ilike', pattern),
+        where('fingerprint', 'ilike', pattern),
+        where(sql<string>`raw->>'title'`, 'ilike', pattern),
+      ]),
+    )
+  }
+  if (filter.resource) query = query.where(isAbout(await namesOfThing(db, filter.resource)))
+  if (page.before) query = query.where('id', '<', page.before)
+  return await query.execute()
+}
+
+/** How the resource of an incident was looked for, where its name meant several things; null where it did not. */
+export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<AlertResource, 'resource'> | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select(sql<Omit<AlertResource, 'resource'> | null>`metadata->'about'`.as('about'))
+    .where('incidentId', '=', incidentId)
+    .where('kind', '=', 'alert_received')
+    .where(sql<boolean>`jsonb_array_length(coalesce(metadata->'about'->'candidates', '[]')) > 0`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.about ?? null
+}
+
+/**
+ * Opens an incident for each of these alerts, a statement a table. The caller holds the locks of their fingerprints, and knows that
+ * each is seen for the first time and that nobody expects it: so there is no earlier incident, attempt or look to weigh.
+ */
+export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> {
+  const settings = await readSettings(trx)
+  const found = await findAlertResources(
+    trx,
+    alerts.map(({ labels }) => labels),
+    settings.value<ResourceRule[]>('alert.resource_labels'),
+  )
+  const at = await databaseTime(trx)
+  const opened = alerts.map((alert, index) => {
+    const id = newId('inc')
+    const type = incidentTypeOf(alert.labels, alert.name)
+    const filter = settings.value<InvestigateFilter>('agent.investigate', type)
+    const keptReason = keptReasonOf(filter, alert)
+    const about = found[index] ?? null
+    const events: NewEvent[] = [alertEvent(alert, 'opened', 1, about)]
+    if (keptReason !== null) events.push(keptEvent(keptReason))
+    const { severity, severitySource, title } = alert
+    const incident = { type, severity, severitySource, title, requestedBy: null, resource: about?.resource ?? null }
+    return { id, alert, keptReason, incident, rows: firstRows(id, at, events) }
+  })
+  await insertIncidents(
+    trx,
+    opened.map(({ id, incident, keptReason, rows }) => ({
+      id,
+      keptReason,
+      ...incident,
+      log: { nextSeq: rows.length + 1, headHash: rows.at(-1)!.hash, at },
+    })),
+  )
+  await storeAlerts(
+    trx,
+    opened.map(({ id, alert }) => ({ alert, incidentId: id })),
+  )
+  await insertRows(
+    trx,
+    opened.flatMap(({ rows }) => rows),
+  )
+  if (await hasDestination(trx, 'critical'))
+    for (const { id } of opened.filter(isCritical)) await announceCritical(trx, id)
+  return opened.map(({ alert, id }) => done(alert, id, 'opened', { wakesQueue: true, tellRun: null }))
+}
+
+const isCritical = ({ alert }: { alert: Alert }): boolean => alert.severity === 'critical'
+
+/** The occurrence of an alert that fires, or may fire. At most one for each sender and fingerprint. */
+export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
+  const row = await trx
+    .selectFrom('alert')
+    .selectAll()
+    .where('source', '=', alert.source)
+    .where('fingerprint', '=', alert.fingerprint)
+    .where('status', 'in', ['firing', 'unknown'])
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** The newest occurrence that ended. `early`: its end came before its beginning, and carries the same start. */
+export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
+  return await trx
+    .selectFrom('alert')
+    .select(['id', 'incidentId'])
+    .select(
+      sql<boolean>`incident_id is null and start_given and starts_at = ${alert.startsAt}::timestamptz`.as('early'),
+    )
+    .where('source', '=', alert.source)
+    .where('fingerprint', '=', alert.fingerprint)
+    .where('status', '=', 'resolved')
+    .orderBy('lastSeenAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Counts a sight of an occurrence that is over, and nothing else. */
+export async function countSight(trx: Trx, alertId: string): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set((update) => ({ count: update('count', '+', 1), lastSeenAt: now }))
+    .where('id', '=', alertId)
+    .execute()
+}
+
+/** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
+export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set((update) => ({
+      status: 'firing' as const,
+      unknownSince: null,
+      unknownWhy: null,
+      endReceivedAt: null,
+      count: update('count', '+', 1),
+      lastSeenAt: now,
+      ...(isSameStart(alert, current)
+        ? { startSeen: update('startSeen', '+', 1) }
+        : { startsAt: alert.startsAt, startSeen: 1, startReceivedAt: now }),
+    }))
+    .where('id', '=', current.id)
+    .execute()
+}
+
+/** The same for many at once: one statement. */
+export async function touchAll(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
+  const seen = sights.map(({ alert, current }) => ({
+    id: current.id,
+    start: isSameStart(alert, current) ? null : alert.startsAt,
+  }))
+  await sql`
+    update alert set
+      status = 'firing', unknown_since = null, unknown_why = null, end_received_at = null,
+      count = count + 1, last_seen_at = nightshift_now(),
+      start_seen = case when seen.start is null then start_seen + 1 else 1 end,
+      starts_at = coalesce(seen.start, starts_at),
+      start_received_at = case when seen.start is null then start_received_at else nightshift_now() end
+    from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as seen (id text, start timestamptz)
+    where alert.id = seen.id`.execute(trx)
+}
+
+const isSameStart = (alert: Alert, current: AlertRow): boolean =>
+  alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
+
+/** An occurrence is over although no end came: a new one began after it was last seen. */
+export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
+  await trx
+    .updateTable('alert')
+    .set({ status: 'resolved', endsAt: current.lastSeenAt, endReceivedAt: current.lastSeenAt })
+    .where('id', '=', current.id)
+    .execute()
+}
+
+/** A row for an occurrence that begins, or for an end whose beginning never came (`incidentId` null). */
+export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | null): Promise<void> {
+  await storeAlerts(trx, [{ alert, incidentId }])
+}
+
+export async function storeAlerts(
+  trx: Trx,
+  occurrences: readonly { alert: Alert; incidentId: string | null }[],
+): Promise<void> {
+  const rows = occurrences.map(({ alert, incidentId }) => ({
+    id: newId('alr'),
+    source: alert.source,
+    fingerprint: alert.fingerprint,
+    status: alert.status,
+    name: alert.name,
+    labels: JSON.stringify(alert.labels),
+    annotations: JSON.stringify(alert.annotations),
+    links: JSON.stringify(alert.links),
+    groupKey: alert.groupKey,
+    startsAt: alert.startsAt,
+    startGiven: alert.startGiven !== false,
+    endsAt: alert.endsAt,
+    endReceivedAt: alert.status === 'resolved' ? now : null,
+    incidentId,
+    raw: JSON.stringify(alert),
+  }))
+  await trx.insertInto('alert').values(rows).execute()
+}
+
+/** The row of an alert in the log of its incident: what it was, and what it did there. */
+export async function appendAlert(
+  trx: Trx,
+  incidentId: string,
+  alert: Alert,
+  outcome: IngestOutcome,
+  about: AlertResource | null = null,
+): Promise<void> {
+  const { count } = await trx
+    .selectFrom('alert')
+    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
+    .where('incidentId', '=', incidentId)
+    .executeTakeFirstOrThrow()
+  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count), about))
+}
+
+/** `count`: bodies that this incident's alerts came in, this one included. `about`: how its resource was looked for, where it opened one. */
+export function alertEvent(
+  alert: Alert,
+  outcome: IngestOutcome,
+  count: number,
+  about: AlertResource | null = null,
+): NewEvent<'alert_received'> {
+  const notes: string[] = []
+  if (alert.severitySource === 'default') {
+    notes.push(
+      `severity ${alert.severity} by default: the source said ${alert.severityWord === null ? 'nothing' : JSON.stringify(alert.severityWord)}`,
+    )
+  }
+  if (alert.truncatedAlerts > 0) notes.push(`the sender cut ${alert.truncatedAlerts} more alerts of this group`)
+  if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
+  notes.push(...(alert.timeNotes ?? []))
+  if (about && about.candidates.length > 0) notes.push(`its resource is ambiguous: ${about.candidates.join(' or ')}`)
+  const what = alert.status === 'firing' ? 'Alert received' : 'Alert ended'
+  return {
+    kind: 'alert_received',
+    actor: `source:${alert.source}`,
+    detail: [`${what}: ${alert.title}`, ...notes].join('; '),
+    metadata: {
+      fingerprint: alert.fingerprint,
+      source: alert.source,
+      status: alert.status,
+      count,
+      labels: alert.labels,
+      severityWord: alert.severityWord,
+      severitySource: alert.severitySource,
+      truncatedAlerts: alert.truncatedAlerts,
+      cappedFields: alert.cappedFields,
+      outcome,
+      ...(about && { about: { by: about.by, tried: about.tried, candidates: about.candidates } }),
+    },
+  }
+}
+
+export type Ingested = {
+  fingerprint: string
+  incidentId: string | null
+  outcome: IngestOutcome | 'refused'
+  /** Why it was refused. */
+  reason?: string
+  /** The queue has something new. */
+  wakesQueue: boolean
+  /** All alerts of this incident are over while a run works on it: that run is to be told. */
+  tellRun: { incidentId: string; attempt: number } | null
+}
+
+export function done(
+  alert: Alert,
+  incidentId: string | null,
+  outcome: IngestOutcome,
+  effect: LifecycleEffect = noEffect,
+): Ingested {
+  return { fingerprint: alert.fingerprint, incidentId, outcome, ...effect }
+}

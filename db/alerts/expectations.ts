@@ -1,0 +1,244 @@
+import { sql } from 'kysely'
+import type { Alert } from '../../domain/alert.ts'
+import { newId } from '../../domain/digest.ts'
+import { systemActor } from '../../domain/event.ts'
+import { incidentActions, incidentTypeOf, runningStatuses } from '../../domain/incident.ts'
+import { inSeconds, now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { closeIncident } from '../incidents/close-incident.ts'
+import { announceCritical, lockIncident } from '../incidents/incidents.ts'
+import { append, IncidentNotFoundError } from '../log/append.ts'
+import { enqueueNotification } from '../outbox/deliveries.ts'
+import type { Scope } from '../scope.ts'
+import type { ExpectationRow } from '../tables.ts'
+
+/** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */
+export type ExpectationSubject =
+  | { subject: 'alert'; source: string; fingerprint: string }
+  | { subject: 'resource'; resourceKind: string; resourceId: string }
+  | { subject: 'type'; type: string }
+
+/** Stores a mark with what was read when it was made. Answers its row. */
+async function markExpected(
+  trx: Trx,
+  mark: ExpectationSubject & {
+    until: string
+    reason: string
+    state: Record<string, unknown>
+    createdBy: string
+  },
+): Promise<ExpectationRow> {
+  return await trx
+    .insertInto('expectation')
+    .values({
+      ...mark,
+      id: newId('exp'),
+      state: JSON.stringify(mark.state),
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+type Mark = ExpectationSubject & { until: string; reason: string; state: Record<string, unknown> }
+
+/**
+ * Marks an incident of a person's choice as expected and ends it so. A run at work is closed over by its status; `run` names
+ * the one to tell.
+ */
+export async function markIncidentExpected(
+  trx: Trx,
+  incidentId: string,
+  mark: Mark,
+  by: { operatorId: string; actor: string; name: string },
+): Promise<{ expectation: ExpectationRow; run: { incidentId: string; attempt: number } | null }> {
+  const row = await lockIncident(trx, incidentId)
+  if (!row) throw new IncidentNotFoundError(incidentId)
+  const expectation = await markExpected(trx, { ...mark, createdBy: by.operatorId })
+  const text = `${by.name} expects this until ${expectation.until}: ${mark.reason}`
+  await append(trx, incidentId, null, {
+    kind: 'noted',
+    actor: by.actor,
+    detail: text,
+    metadata: { code: 'expected_marked', text },
+  })
+  const isRunning = (runningStatuses as string[]).includes(row.status)
+  if ((incidentActions.resolve as string[]).includes(row.status)) {
+    const resolution = `Expected (${expectation.id}): ${mark.reason}`
+    const closing = {
+      status: 'resolved' as const,
+      outcome: 'expected' as const,
+      resolution,
+      claims: [],
+      confidence: null,
+    }
+    await closeIncident(trx, incidentId, null, closing, { actor: by.actor, stepKey: null })
+  } else {
+    await trx
+      .updateTable('incident')
+      .set({ outcome: 'expected' })
+      .where('id', '=', incidentId)
+      .where('status', '=', 'resolved')
+      .execute()
+  }
+  await trx
+    .updateTable('incident')
+    .set({ expectationId: expectation.id, checkAt: now })
+    .where('id', '=', incidentId)
+    .execute()
+  return { expectation, run: isRunning ? { incidentId, attempt: row.attempt } : null }
+}
+
+/** Marks in force first, then the newest. */
+export async function listExpectations(
+  { db }: Scope,
+  limit: number,
+): Promise<(ExpectationRow & { inForce: boolean; createdByName: string })[]> {
+  return await db
+    .selectFrom('expectation')
+    .innerJoin('operator', 'operator.id', 'expectation.createdBy')
+    .selectAll('expectation')
+    .select('operator.name as createdByName')
+    .select(sql<boolean>`(ended_at is null and until > (select nightshift_now()))`.as('inForce'))
+    .orderBy('inForce', 'desc')
+    .orderBy('expectation.createdAt', 'desc')
+    .limit(limit)
+    .execute()
+}
+
+/** Takes a mark back: what fires from now on goes the normal way. Null when it is not in force. */
+export async function endExpectation(db: Db, id: string, operatorId: string): Promise<ExpectationRow | null> {
+  return await db.transaction().execute(async (trx) => {
+    const ended = await trx
+      .updateTable('expectation')
+      .set({ endedAt: now, endedBy: operatorId })
+      .where('id', '=', id)
+      .where('endedAt', 'is', null)
+      .where('until', '>', now)
+      .returningAll()
+      .executeTakeFirst()
+    if (!ended) return null
+    await trx
+      .updateTable('incident')
+      .set({ checkAt: now })
+      .where('expectationId', '=', id)
+      .where('status', '=', 'resolved')
+      .execute()
+    return ended
+  })
+}
+
+/** The newest mark in force that covers an alert of this incident. The narrowest subject wins. */
+/** Tells of an alert whether a mark in force may be about it. Without any mark, which is how it mostly is, one statement. */
+export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => boolean> {
+  const marks = await trx
+    .selectFrom('expectation')
+    .select(['source', 'fingerprint', 'resourceId', 'type'])
+    .where('endedAt', 'is', null)
+    .where('until', '>', now)
+    .execute()
+  if (marks.length === 0) return () => false
+  return (alert) =>
+    marks.some(
+      ({ source, fingerprint, resourceId, type }) =>
+        (source === alert.source && fingerprint === alert.fingerprint) ||
+        type === incidentTypeOf(alert.labels, alert.name) ||
+        (resourceId !== null && Object.values(alert.labels).includes(resourceId)),
+    )
+}
+
+async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promise<ExpectationRow | null> {
+  const incident = await lockIncident(trx, incidentId)
+  if (!incident) return null
+  const row = await trx
+    .selectFrom('expectation')
+    .selectAll()
+    .where('endedAt', 'is', null)
+    .where('until', '>', now)
+    .where((where) =>
+      where.or([
+        where.and([where('source', '=', alert.source), where('fingerprint', '=', alert.fingerprint)]),
+        where.and([where('resourceKind', '=', incident.resourceKind), where('resourceId', '=', incident.resourceId)]),
+        where('type', '=', incident.type),
+      ]),
+    )
+    .orderBy(sql`case subject when 'alert' then 0 when 'resource' then 1 else 2 end`)
+    .orderBy('createdAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Without an answer for so long, what is expected goes the normal way. */
+const lookWithinSeconds = 120
+
+/**
+ * Holds an incident that a mark in force covers back from the queue until code has looked whether it is what was expected.
+ * Answers whether one does.
+ */
+export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Alert): Promise<boolean> {
+  const expectation = await expectationFor(trx, incidentId, alert)
+  if (!expectation) return false
+  await trx
+    .updateTable('incident')
+    .set({
+      expectationId: expectation.id,
+      lookWanted: 'expected',
+      lookWantedAt: now,
+      checkAt: inSeconds(lookWithinSeconds),
+    })
+    .where('id', '=', incidentId)
+    .execute()
+  return true
+}
+
+/**
+ * Ends an incident as expected where the look shows what the mark stored; else it goes the normal way, and people hear of it
+ * as of any other. The caller holds the incident's lock. Answers whether the queue has something new.
+ */
+export async function settleExpected(
+  trx: Trx,
+  incidentId: string,
+  look: { differs: string | null; seen: string },
+): Promise<boolean> {
+  const row = await lockIncident(trx, incidentId)
+  if (row?.status !== 'open' || row.expectationId === null || row.lookWanted !== 'expected') return false
+  if (look.differs === null) {
+    const { expectationId } = row
+    await closeIncident(
+      trx,
+      incidentId,
+      null,
+      {
+        status: 'resolved',
+        outcome: 'expected',
+        resolution: `Expected (${expectationId}): ${look.seen}`,
+        claims: [],
+        confidence: null,
+      },
+      { actor: systemActor, stepKey: null },
+    )
+    await trx.updateTable('incident').set({ expectationId }).where('id', '=', incidentId).execute()
+    return false
+  }
+  await trx
+    .updateTable('incident')
+    .set({ expectationId: null, lookWanted: null, lookWantedAt: null, checkAt: null })
+    .where('id', '=', incidentId)
+    .execute()
+  const text = `Marked as expected, but it looks different: ${look.differs}`
+  await append(trx, incidentId, null, {
+    kind: 'noted',
+    actor: systemActor,
+    detail: text,
+    metadata: { code: 'not_as_expected', text },
+  })
+  if (row.reopened > 0) await tellUnexpected(trx, incidentId, text)
+  else await announceCritical(trx, incidentId)
+  return true
+}
+
+/** It came back, and nobody was notified while it might have been what is expected. */
+async function tellUnexpected(trx: Trx, incidentId: string, text: string): Promise<void> {
+  const row = await lockIncident(trx, incidentId)
+  if (row) await enqueueNotification(trx, row, 'reopened', text)
+}

@@ -1,0 +1,110 @@
+import { sql } from 'kysely'
+import { type Alert, allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../../domain/alert.ts'
+import { databaseTime, now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { readSettings } from '../settings.ts'
+import { done, type Ingested } from './alerts.ts'
+import { takeAlert } from './ingest-alert.ts'
+
+/** Which alerts are heartbeats, by their names. */
+export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {
+  return new Set((await readSettings(trx)).value<string[]>('alert.heartbeats'))
+}
+
+/**
+ * Counts a heartbeat. One that ends, or is heard again after it had stopped, changes its incident. The caller holds the lock of its
+ * fingerprint, and has cleansed it.
+ */
+export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean): Promise<Ingested> {
+  const now = await databaseTime(trx)
+  // It may have opened an incident before it was known to be a heartbeat: that is over.
+  if (hasIncident) await takeAlert(trx, { ...alert, status: 'resolved', endsAt: now, startGiven: false })
+  if (alert.status === 'resolved') return await stopped(trx, alert)
+  const wasStopped = await count(trx, alert)
+  if (!wasStopped) return done(alert, null, 'heartbeat')
+  const { wakesQueue, tellRun, incidentId } = await tell(trx, wasStopped, 'resolved', now)
+  return done(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
+}
+
+/** Opens an incident for each heartbeat that has been silent for too long. Answers whether the queue has something new. */
+export async function findSilentHeartbeats(db: Db): Promise<boolean> {
+  const configured = (await readSettings(db)).value<number | null>('alert.heartbeat_silence')
+  const beats = await db
+    .selectFrom('heartbeat')
+    .selectAll()
+    .select(sql<number>`extract(epoch from nightshift_now() - last_seen_at)::float8`.as('silentSeconds'))
+    .where('stoppedAt', 'is', null)
+    .execute()
+  const silent = beats.filter((beat) => {
+    const allowed = allowedSilenceSeconds(beat, configured)
+    return allowed !== null && beat.silentSeconds > allowed
+  })
+  for (const { source, fingerprint, lastSeenAt } of silent) {
+    await db.transaction().execute(async (trx) => {
+      const beat = await lockBeat(trx, { source, fingerprint })
+      // It was heard meanwhile.
+      if (!beat || beat.stoppedAt !== null || beat.lastSeenAt !== lastSeenAt) return
+      await tell(trx, beat, 'firing', await databaseTime(trx))
+      await markStopped(trx, beat)
+    })
+  }
+  return silent.length > 0
+}
+
+/** The newest first: for the health page. */
+export async function listHeartbeats(db: Db): Promise<(Heartbeat & { stoppedAt: string | null })[]> {
+  return await db.selectFrom('heartbeat').selectAll().orderBy('lastSeenAt', 'desc').limit(50).execute()
+}
+
+/** Its sender says that it ended: what fires always has stopped. */
+async function stopped(trx: Trx, alert: Alert): Promise<Ingested> {
+  const beat = await lockBeat(trx, alert)
+  if (!beat || beat.stoppedAt !== null) return done(alert, null, 'heartbeat')
+  const { wakesQueue, tellRun, incidentId } = await tell(trx, beat, 'firing', await databaseTime(trx))
+  await markStopped(trx, beat)
+  return done(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
+}
+
+/** Stores a sight. Answers the heartbeat as it was where it had stopped, else null. */
+async function count(trx: Trx, { source, fingerprint, name, labels }: Alert): Promise<Heartbeat | null> {
+  const before = await lockBeat(trx, { source, fingerprint })
+  await trx
+    .insertInto('heartbeat')
+    .values({ source, fingerprint, name, labels: JSON.stringify(labels) })
+    .onConflict((conflict) =>
+      conflict.columns(['source', 'fingerprint']).doUpdateSet({
+        sights: sql`heartbeat.sights + 1`,
+        // The silence that was told is no gap to get used to.
+        longestGapSeconds: sql`case when heartbeat.stopped_at is not null then heartbeat.longest_gap_seconds
+          else greatest(heartbeat.longest_gap_seconds, extract(epoch from nightshift_now() - heartbeat.last_seen_at)) end`,
+        lastSeenAt: now,
+        labels: JSON.stringify(labels),
+        stoppedAt: null,
+      }),
+    )
+    .execute()
+  return before?.stoppedAt ? before : null
+}
+
+async function lockBeat(trx: Trx, { source, fingerprint }: Pick<Heartbeat, 'source' | 'fingerprint'>) {
+  return await trx
+    .selectFrom('heartbeat')
+    .selectAll()
+    .where('source', '=', source)
+    .where('fingerprint', '=', fingerprint)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+async function markStopped(trx: Trx, { source, fingerprint }: Heartbeat): Promise<void> {
+  await trx
+    .updateTable('heartbeat')
+    .set({ stoppedAt: now })
+    .where('source', '=', source)
+    .where('fingerprint', '=', fingerprint)
+    .execute()
+}
+
+async function tell(trx: Trx, beat: Heartbeat, status: Alert['status'], now: string): Promise<Ingested> {
+  return await takeAlert(trx, silenceAlert(beat, status, now))
+}

@@ -1,0 +1,267 @@
+import {
+  type Alert,
+  endsOccurrence,
+  isNewOccurrence,
+  type ResourceRule,
+  type SeenAlert,
+  type StoredOccurrence,
+} from '../../domain/alert.ts'
+import { incidentTypeOf } from '../../domain/incident.ts'
+import {
+  attemptsPerDay,
+  decideLifecycle,
+  type Happening,
+  type LifecycleDecision,
+  nextCheckMs,
+} from '../../domain/lifecycle.ts'
+import { databaseTime, now } from '../clock.ts'
+import type { Trx } from '../connect.ts'
+import { announceCritical, lockIncident, openIncident } from '../incidents/incidents.ts'
+import { keepIfNotInvestigated } from '../incidents/queue.ts'
+import { findAlertResources } from '../inventory/resources.ts'
+import {
+  carryOut,
+  escalateByTable,
+  reopenBecause,
+  scheduleCheck,
+  storeCheck,
+  tellReopened,
+} from '../lifecycle/apply-lifecycle.ts'
+import { attemptsToday } from '../lifecycle/attempts.ts'
+import { lifecycleRules, lifecycleView } from '../lifecycle/read-lifecycle.ts'
+import { append } from '../log/append.ts'
+import { enqueueNotification } from '../outbox/deliveries.ts'
+import { readSettings } from '../settings.ts'
+import type { AlertRow, IncidentRow } from '../tables.ts'
+import {
+  appendAlert,
+  countSight,
+  currentOccurrence,
+  done,
+  endUnseen,
+  type Ingested,
+  lastEndedOccurrence,
+  storeAlert,
+  touch,
+} from './alerts.ts'
+import { awaitExpectedLook } from './expectations.ts'
+import { noteMassEnd } from './mass-resolve.ts'
+
+/** Takes one alert in. The caller holds the lock of its fingerprint (`ingest-body.ts`) and has cleansed it. */
+export async function takeAlert(trx: Trx, alert: Alert): Promise<Ingested> {
+  return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
+}
+
+async function fire(trx: Trx, alert: Alert): Promise<Ingested> {
+  const current = await currentOccurrence(trx, alert)
+  if (current) {
+    const isNew = isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
+    return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
+  }
+  const last = await lastEndedOccurrence(trx, alert)
+  if (last?.early) {
+    // Its end overtook it: the trouble is over already, and is stored as such.
+    await countSight(trx, last.id)
+    return done(alert, last.incidentId, 'orphan')
+  }
+  if (last?.incidentId) return await occurrence(trx, alert, last.incidentId)
+  return await open(trx, alert, null)
+}
+
+async function seenAlert(trx: Trx, alert: Alert): Promise<SeenAlert> {
+  return seenAt(alert, await databaseTime(trx))
+}
+
+export function seenAt(alert: Alert, now: string): SeenAlert {
+  const startsAtMs = alert.startGiven !== false ? Date.parse(alert.startsAt) : null
+  return { startsAtMs, receivedAtMs: Date.parse(now) }
+}
+
+export function storedOccurrence(row: AlertRow): StoredOccurrence {
+  return {
+    startsAtMs: Date.parse(row.startsAt),
+    isStartGiven: row.startGiven,
+    startSeen: row.startSeen,
+    startReceivedAtMs: Date.parse(row.startReceivedAt),
+    lastSeenMs: Date.parse(row.lastSeenAt),
+  }
+}
+
+/** The same occurrence came in again. Most repeats change a counter and nothing else: they take no lock on the incident. */
+async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+  if (current.incidentId === null) {
+    await touch(trx, alert, current)
+    return done(alert, null, 'repeated')
+  }
+  if (current.status === 'firing' && (await onlyCounts(trx, [current.incidentId])).has(current.incidentId)) {
+    await touch(trx, alert, current)
+    return done(alert, current.incidentId, 'repeated')
+  }
+  const locked = await decide(trx, current.incidentId, 'repeat')
+  if (current.status === 'unknown') await appendAlert(trx, current.incidentId, alert, 'repeated')
+  return await follow(trx, alert, locked, current)
+}
+
+/** Of which of these incidents is a repeat only counted? Read from their rows alone: what that leaves out can only make it count more. */
+export async function onlyCounts(trx: Trx, incidentIds: readonly string[]): Promise<ReadonlySet<string>> {
+  if (incidentIds.length === 0) return new Set()
+  const rows = await trx
+    .selectFrom('incident')
+    .select(['id', 'status', 'closedBy', 'outcome', 'watchUntil'])
+    .where('id', 'in', incidentIds)
+    .execute()
+  return new Set(rows.filter(isOnlyCounted).map(({ id }) => id))
+}
+
+function isOnlyCounted(row: Pick<IncidentRow, 'status' | 'closedBy' | 'outcome' | 'watchUntil'>): boolean {
+  const { status, closedBy, outcome } = row
+  if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return true
+  if (status === 'escalated') return closedBy !== null
+  // What is cancelled or expected is so until a time, which only the table knows.
+  if (status === 'cancelled' || outcome === 'expected') return false
+  return closedBy === 'person' || (closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null)
+}
+
+/** The sender gave a new start without an end before it: the old occurrence is over, a new one begins. */
+async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+  if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
+  await endUnseen(trx, current)
+  return current.incidentId === null ? await open(trx, alert, null) : await occurrence(trx, alert, current.incidentId)
+}
+
+async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<Ingested> {
+  return await follow(trx, alert, await decide(trx, incidentId, 'occurrence'), null)
+}
+
+/** `nextCheckAtMs`: when the watchdog has to look, if nothing is done about it now. */
+type Decided = { row: IncidentRow; decision: LifecycleDecision; nextCheckAtMs: number | null }
+
+async function decide(trx: Trx, incidentId: string, happening: Happening): Promise<Decided> {
+  const row = await lockIncident(trx, incidentId)
+  if (!row) throw new Error(`an alert names ${incidentId}, which is gone`)
+  const settings = await readSettings(trx)
+  const view = await lifecycleView(trx, row, settings)
+  const rules = lifecycleRules(settings, row.type)
+  return { row, decision: decideLifecycle(view, happening, rules), nextCheckAtMs: nextCheckMs(view, rules) }
+}
+
+/**
+ * Carries out what a firing alert means. `current` is the stored occurrence that this one repeats; without one the alert
+ * gets a row for the occurrence that begins.
+ */
+async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRow | null): Promise<Ingested> {
+  const { row, decision } = decided
+  if (decision.do === 'open_linked') {
+    if (current) await endUnseen(trx, current)
+    return await open(trx, alert, row.id)
+  }
+  if (current) await touch(trx, alert, current)
+  else await storeAlert(trx, alert, row.id)
+
+  switch (decision.do) {
+    case 'flap':
+    case 'flap_tell_owner':
+      await appendAlert(trx, row.id, alert, 'flapped')
+      if (decision.do === 'flap_tell_owner') await tellOwner(trx, row.id)
+      await scheduleCheck(trx, row.id)
+      return done(alert, row.id, 'flapped')
+    case 'reopen':
+      await appendAlert(trx, row.id, alert, 'reopened')
+      await reopenBecause(trx, row, decision.why)
+      if (!(await awaitExpectedLook(trx, row.id, alert))) await tellReopened(trx, row.id, decision.why)
+      await scheduleCheck(trx, row.id)
+      return done(alert, row.id, 'reopened', { wakesQueue: true, tellRun: null })
+    case 'escalate':
+      await appendAlert(trx, row.id, alert, 'escalated')
+      await escalateByTable(trx, row, decision.code)
+      return done(alert, row.id, 'escalated')
+    default: {
+      const effect = await carryOut(trx, row, decision)
+      if (!current) await appendAlert(trx, row.id, alert, 'repeated')
+      await scheduleCheck(trx, row.id)
+      return done(alert, row.id, 'repeated', effect)
+    }
+  }
+}
+
+/** Opens an incident for an alert; one that follows an earlier incident names it, and shares its attempts of the day. */
+async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<Ingested> {
+  const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
+  const [about = null] = await findAlertResources(trx, [alert.labels], rules)
+  const incident = await openIncident(trx, {
+    type: incidentTypeOf(alert.labels, alert.name),
+    severity: alert.severity,
+    severitySource: alert.severitySource,
+    title: alert.title,
+    resource: about?.resource ?? null,
+    requestedBy: null,
+    previousId,
+  })
+  await storeAlert(trx, alert, incident.id)
+  await appendAlert(trx, incident.id, alert, 'opened', about)
+  if ((await attemptsToday(trx, incident.id)) >= attemptsPerDay) {
+    const row = await lockIncident(trx, incident.id)
+    if (row) await escalateByTable(trx, row, 'DOES_NOT_LAST')
+    return done(alert, incident.id, 'escalated')
+  }
+  const isExpected = await awaitExpectedLook(trx, incident.id, alert)
+  if (!isExpected) await announceCritical(trx, incident.id)
+  await keepIfNotInvestigated(trx, incident.id, alert.labels)
+  return done(alert, incident.id, 'opened', { wakesQueue: true, tellRun: null })
+}
+
+async function end(trx: Trx, alert: Alert): Promise<Ingested> {
+  const current = await currentOccurrence(trx, alert)
+  if (!current) {
+    const last = await lastEndedOccurrence(trx, alert)
+    if (!last) {
+      await storeAlert(trx, alert, null)
+      return done(alert, null, 'orphan')
+    }
+    await countSight(trx, last.id)
+    return done(alert, last.incidentId, last.incidentId ? 'resolved' : 'orphan')
+  }
+  const endsAtMs = alert.endsAt === null ? null : Date.parse(alert.endsAt)
+  if (!endsOccurrence({ ...(await seenAlert(trx, alert)), endsAtMs }, storedOccurrence(current))) {
+    return await recordLateEnd(trx, alert, current)
+  }
+  if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
+  await trx
+    .updateTable('alert')
+    .set({
+      status: 'resolved',
+      endsAt: alert.endsAt ?? now,
+      lastSeenAt: now,
+      endReceivedAt: now,
+      unknownSince: null,
+      unknownWhy: null,
+    })
+    .where('id', '=', current.id)
+    .execute()
+  if (current.incidentId === null) return done(alert, null, 'resolved')
+  await appendAlert(trx, current.incidentId, alert, 'resolved')
+  await noteMassEnd(trx, alert.source, current.incidentId)
+  const { row, decision, nextCheckAtMs } = await decide(trx, current.incidentId, 'end')
+  const effect = await carryOut(trx, row, decision)
+  if (decision.do === 'nothing') await storeCheck(trx, current.incidentId, nextCheckAtMs)
+  else await scheduleCheck(trx, current.incidentId)
+  return done(alert, current.incidentId, 'resolved', effect)
+}
+
+/** An end of an older occurrence, or one before its own start: recorded, and the alert fires on. */
+async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+  if (current.incidentId === null) return done(alert, null, 'late_end')
+  const text = `An end at ${alert.endsAt ?? 'an unknown time'} came for an alert that began at ${current.startsAt}: it belongs to an older occurrence, and the alert counts as firing`
+  await append(trx, current.incidentId, null, {
+    kind: 'noted',
+    actor: `source:${alert.source}`,
+    detail: text,
+    metadata: { code: 'late_end', text },
+  })
+  return done(alert, current.incidentId, 'late_end')
+}
+
+async function tellOwner(trx: Trx, incidentId: string): Promise<void> {
+  const row = await lockIncident(trx, incidentId)
+  if (row) await enqueueNotification(trx, row, 'owner', 'Its alert began again while you have it')
+}

@@ -1,0 +1,214 @@
+import { sql } from 'kysely'
+import { type Alert, isNewOccurrence } from '../../domain/alert.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { databaseTime } from '../clock.ts'
+import { type Db, isRefusedValue, type Trx } from '../connect.ts'
+import type { AlertRow } from '../tables.ts'
+import { done, type Ingested, openAll, touchAll } from './alerts.ts'
+import { expectationsInForce } from './expectations.ts'
+import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
+import { onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
+
+/**
+ * Alerts that one transaction takes. Each holds a lock, and PostgreSQL has room for some thousands of them: a body of Alertmanager
+ * holds fewer alerts than this.
+ */
+const alertsPerTransaction = 250
+/** Tries of a transaction that met another one in the wrong order. */
+const mostTries = 3
+
+/**
+ * Takes the alerts of a body in, in their order: each is stored, counted, joined to or opens its incident, as `domain/lifecycle.ts`
+ * says. What nobody has seen before, and what only counts, is written set by set; the rest one by one. One transaction holds up to
+ * 250 alerts, so that a body is stored as a whole or not at all; of a longer one the first part may be stored when the next fails:
+ * its sender sends it again, and what is stored is then a repeat.
+ *
+ * An alert whose values PostgreSQL refuses is `refused`, and the others are taken. Two bodies with the same alert come one after the
+ * other. Lock order: sender and fingerprint, incident, alert.
+ */
+export async function ingestBody(db: Db, received: readonly Alert[]): Promise<Ingested[]> {
+  const taken: Ingested[] = []
+  for (let from = 0; from < received.length; from += alertsPerTransaction) {
+    // A sender can write anything into an alert.
+    const alerts = received.slice(from, from + alertsPerTransaction).map((alert) => cleanse(alert))
+    taken.push(...(await takeTogether(db, alerts)))
+  }
+  return taken
+}
+
+/** One alert: `ingestBody` of it alone. Throws where it is refused. */
+export async function ingestAlert(db: Db, received: Alert): Promise<Ingested> {
+  const [taken] = await ingestBody(db, [received])
+  if (!taken || taken.outcome === 'refused') throw new Error(`the alert was refused: ${taken?.reason}`)
+  return taken
+}
+
+async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<Ingested[]> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await db.transaction().execute((trx) => takeAll(trx, alerts))
+    } catch (error) {
+      const isDeadlock = (error as { code?: unknown }).code === '40P01'
+      if (!isDeadlock || tries === mostTries) throw error
+    }
+  }
+}
+
+async function takeAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> {
+  await lockFingerprints(trx, alerts)
+  const plan = await planOf(trx, alerts)
+  const taken = new Map<number, Ingested>()
+  const alone = [...plan.alone]
+  const wholeSets = [
+    {
+      of: plan.fresh,
+      take: () =>
+        openAll(
+          trx,
+          plan.fresh.map(({ alert }) => alert),
+        ),
+    },
+    { of: plan.repeats, take: () => countAll(trx, plan.repeats) },
+  ]
+  for (const { of, take } of wholeSets) {
+    if (of.length === 0) continue
+    const outcome = await saved(trx, take)
+    if (outcome.ok) for (const [index, { at }] of of.entries()) taken.set(at, outcome.value[index]!)
+    // One of them cannot be stored: found out one by one.
+    else alone.push(...of.map(({ at, alert }) => ({ at, alert, incidentId: null, isHeartbeat: false })))
+  }
+  for (const { at, alert, isHeartbeat, incidentId } of alone.toSorted(byIncident)) {
+    const take = () => (isHeartbeat ? takeHeartbeat(trx, alert, incidentId !== null) : takeAlert(trx, alert))
+    const outcome = await saved(trx, take)
+    taken.set(at, outcome.ok ? outcome.value : refused(alert, outcome.reason))
+  }
+  return alerts.map((_, at) => taken.get(at)!)
+}
+
+async function countAll(trx: Trx, repeats: Plan['repeats']): Promise<Ingested[]> {
+  await touchAll(trx, repeats)
+  return repeats.map(({ alert, current }) => done(alert, current.incidentId, 'repeated'))
+}
+
+const refused = ({ fingerprint }: Alert, reason: string): Ingested => ({
+  fingerprint,
+  incidentId: null,
+  outcome: 'refused',
+  reason,
+  wakesQueue: false,
+  tellRun: null,
+})
+
+type Alone = { at: number; alert: Alert; incidentId: string | null; isHeartbeat: boolean }
+
+/** Incidents are locked in one order in all bodies; in their own order where one body says two things of an alert. */
+function byIncident(a: Alone, b: Alone): number {
+  return (a.incidentId ?? '').localeCompare(b.incidentId ?? '') || a.at - b.at
+}
+
+async function lockFingerprints(trx: Trx, alerts: readonly Alert[]): Promise<void> {
+  const keys = alerts.map(keyOf)
+  await sql`
+    select pg_advisory_xact_lock(lock) from (
+      select distinct hashtextextended(key, 0) as lock from unnest(${keys}::text[]) key order by lock
+    ) locks`.execute(trx)
+}
+
+const keyOf = ({ source, fingerprint }: Pick<Alert, 'source' | 'fingerprint'>): string => `${source}/${fingerprint}`
+
+type Plan = {
+  /** Never seen before, and nothing stands about them. */
+  fresh: { at: number; alert: Alert }[]
+  /** Only counted. */
+  repeats: { at: number; alert: Alert; current: AlertRow }[]
+  alone: Alone[]
+}
+
+async function planOf(trx: Trx, alerts: readonly Alert[]): Promise<Plan> {
+  const known = await knownRows(trx, alerts)
+  const counting = await onlyCounts(
+    trx,
+    [...known.values()].flatMap(({ current }) => current?.incidentId ?? []),
+  )
+  const expects = await expectationsInForce(trx)
+  const heartbeats = await heartbeatNames(trx)
+  const now = await databaseTime(trx)
+  const seen = new Set<string>()
+  const plan: Plan = { fresh: [], repeats: [], alone: [] }
+  for (const [at, alert] of alerts.entries()) {
+    const key = keyOf(alert)
+    const { current = null, last = null } = known.get(key) ?? {}
+    const isFirst = !seen.has(key)
+    seen.add(key)
+    const isFresh = alert.status === 'firing' && isFirst && !current && !last
+    if (heartbeats.has(alert.name))
+      plan.alone.push({ at, alert, incidentId: current?.incidentId ?? null, isHeartbeat: true })
+    else if (isFresh && !expects(alert)) plan.fresh.push({ at, alert })
+    else if (isFirst && current && isCounted(alert, current, counting, now)) plan.repeats.push({ at, alert, current })
+    else plan.alone.push({ at, alert, incidentId: current?.incidentId ?? last?.incidentId ?? null, isHeartbeat: false })
+  }
+  return plan
+}
+
+function isCounted(alert: Alert, current: AlertRow, counting: ReadonlySet<string>, now: string): boolean {
+  if (alert.status !== 'firing' || current.status !== 'firing') return false
+  if (isNewOccurrence(seenAt(alert, now), storedOccurrence(current))) return false
+  return current.incidentId === null || counting.has(current.incidentId)
+}
+
+type Known = { current: AlertRow | null; last: { incidentId: string | null } | null }
+
+/** The occurrence of each alert that goes on, and the newest one that ended. */
+async function knownRows(trx: Trx, alerts: readonly Alert[]): Promise<Map<string, Known>> {
+  const rows = await trx
+    .selectFrom('alert')
+    .selectAll()
+    .where((where) =>
+      where(
+        where.refTuple('source', 'fingerprint'),
+        'in',
+        alerts.map(({ source, fingerprint }) => where.tuple(source, fingerprint)),
+      ),
+    )
+    .where((where) =>
+      where.or([
+        where('status', 'in', ['firing', 'unknown']),
+        where('id', 'in', (all) =>
+          all
+            .selectFrom('alert as ended')
+            .select('ended.id')
+            .whereRef('ended.source', '=', 'alert.source')
+            .whereRef('ended.fingerprint', '=', 'alert.fingerprint')
+            .where('ended.status', '=', 'resolved')
+            .orderBy('ended.lastSeenAt', 'desc')
+            .limit(1),
+        ),
+      ]),
+    )
+    .execute()
+  const known = new Map<string, Known>()
+  for (const row of rows) {
+    const about = known.get(keyOf(row)) ?? { current: null, last: null }
+    if (row.status === 'resolved') about.last = row
+    else about.current = row
+    known.set(keyOf(row), about)
+  }
+  return known
+}
+
+type Saved<T> = { ok: true; value: T } | { ok: false; reason: string }
+
+/** Does something behind a savepoint: values that PostgreSQL refuses take back this and nothing else. */
+async function saved<T>(trx: Trx, work: () => Promise<T>): Promise<Saved<T>> {
+  await sql`savepoint taken`.execute(trx)
+  try {
+    const value = await work()
+    await sql`release savepoint taken`.execute(trx)
+    return { ok: true, value }
+  } catch (error) {
+    if (!isRefusedValue(error)) throw error
+    await sql`rollback to savepoint taken`.execute(trx)
+    await sql`release savepoint taken`.execute(trx)
+    return { ok: false, reason: (error as Error).message }
+  }
+}

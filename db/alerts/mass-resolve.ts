@@ -1,0 +1,114 @@
+import { type RawBuilder, sql } from 'kysely'
+import { isMassEnd, massEndLimit } from '../../domain/alert.ts'
+import { systemActor } from '../../domain/event.ts'
+import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
+import { sendsEnds } from '../lifecycle/read-lifecycle.ts'
+import { append } from '../log/append.ts'
+import { enqueueNotification } from '../outbox/deliveries.ts'
+import { readSettings, type SettingsReader, storedSettings } from '../settings.ts'
+
+/** A sender that was silent is believed again after this, once it was heard. */
+const believedAfterSeconds = 15 * 60
+
+/**
+ * Many ends of one sender at once say more about the sender than about its alerts: the ends of the last minute count as
+ * unknown, with one message. The caller has just stored the end of an alert of this incident, whose lock it holds.
+ */
+export async function noteMassEnd(trx: Trx, source: string, incidentId: string): Promise<void> {
+  const ends = await count(
+    trx,
+    sql`source = ${source} and end_received_at > (select nightshift_now()) - interval '1 minute'`,
+  )
+  if (ends <= massEndLimit) return
+  const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
+  if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
+  // One after the other, so that one of them tells people. Nobody waits here for a row that another waiter holds.
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
+  const isKnown = await isCrowdKnown(trx, source)
+  // Rows that another transaction holds are its own to mark: it counts the same crowd.
+  await sql`
+    update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'crowd'
+    where id in (
+      select ended.id from alert ended
+      where ended.source = ${source} and ended.status = 'resolved'
+        and ended.end_received_at > (select nightshift_now()) - interval '1 minute'
+        and not exists (
+          select 1 from alert again where again.source = ended.source and again.fingerprint = ended.fingerprint
+            and again.status in ('firing', 'unknown'))
+      for update skip locked)`.execute(trx)
+  if (!isKnown) await announceCrowd(trx, incidentId, source, ends)
+}
+
+async function count(trx: Trx, where: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*)::int as count from alert where ${where}`.execute(trx)
+  return rows[0]?.count ?? 0
+}
+
+async function isCrowdKnown(trx: Trx, source: string): Promise<boolean> {
+  const row = await trx
+    .selectFrom('alert')
+    .select('id')
+    .where('source', '=', source)
+    .where('unknownWhy', '=', 'crowd')
+    .where('unknownSince', '>', sql<string>`nightshift_now() - make_interval(secs => ${believedAfterSeconds})`)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+async function announceCrowd(trx: Trx, incidentId: string, source: string, ends: number): Promise<void> {
+  const text = `${ends} alerts of ${source} ended within a minute, more than half of what it had firing: they count as unknown until it is heard again`
+  await append(trx, incidentId, null, {
+    kind: 'noted',
+    actor: systemActor,
+    detail: text,
+    metadata: { code: 'crowd', text },
+  })
+  const row = await lockIncident(trx, incidentId)
+  if (row) await enqueueNotification(trx, row, 'notice', text)
+}
+
+/**
+ * Believes the ends of a crowd once its sender was heard again and a quarter of an hour has passed, and stops believing that
+ * an alert fires on whose sender never says when one ends and has not repeated it for `staleSeconds`. For one incident; the
+ * caller holds its lock.
+ */
+export async function settleUnknown(trx: Trx, incidentId: string, settings: SettingsReader): Promise<void> {
+  await sql`
+    update alert set status = 'resolved'
+    where incident_id = ${incidentId} and status = 'unknown' and unknown_why = 'crowd'
+      and unknown_since < nightshift_now() - make_interval(secs => ${believedAfterSeconds})
+      and exists (
+        select 1 from alert heard where heard.source = alert.source and heard.last_seen_at > alert.unknown_since)`.execute(
+    trx,
+  )
+  const sources = await trx
+    .selectFrom('alert')
+    .select('source')
+    .distinct()
+    .where('incidentId', '=', incidentId)
+    .execute()
+  const endless = sources.map(({ source }) => source).filter((source) => !sendsEnds(settings, source))
+  if (endless.length === 0) return
+  const staleAfterSeconds = settings.value<number>('alert.stale')
+  await sql`
+    update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'stale'
+    where incident_id = ${incidentId} and status = 'firing' and source = any(${endless})
+      and last_seen_at < nightshift_now() - make_interval(secs => ${staleAfterSeconds})`.execute(trx)
+}
+
+/** Makes the watchdog decide about incidents with an alert that its sender never ends and has not repeated for long. */
+export async function findStale(db: Db): Promise<void> {
+  const settings = await readSettings(db)
+  const senders = [...(await storedSettings(db)).keys()].flatMap((key) => /^alert\.ends\.(.+)$/.exec(key)?.[1] ?? [])
+  const endless = senders.filter((source) => !sendsEnds(settings, source))
+  if (endless.length === 0) return
+  await sql`
+    update incident set check_at = nightshift_now()
+    where check_at is null and id in (
+      select incident_id from alert
+      where status = 'firing' and source = any(${endless})
+        and last_seen_at < (select nightshift_now()) - make_interval(secs => ${settings.value<number>('alert.stale')})
+      limit 100)`.execute(db)
+}

@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import { now } from './clock.ts'
+import type { Db } from './connect.ts'
+
+type IdempotencyKey = { tokenId: string; route: string; key: string }
+export type Stored = { status: number; response: unknown }
+
+/**
+ * Takes a key for one request. `taken`: go ahead and call `storeAnswer`. `stored`: answered before, the same again. `busy`:
+ * the first one is still at work. `other_body`: the key was used for something else.
+ */
+export async function takeKey(
+  db: Db,
+  key: IdempotencyKey,
+  bodyDigest: string,
+): Promise<{ state: 'taken' } | { state: 'stored'; answer: Stored } | { state: 'busy' } | { state: 'other_body' }> {
+  const taken = await db
+    .insertInto('idempotency')
+    .values({ ...key, bodyDigest, status: null, response: null })
+    .onConflict((conflict) => conflict.columns(['tokenId', 'route', 'key']).doNothing())
+    .returning('key')
+    .executeTakeFirst()
+  if (taken) return { state: 'taken' }
+  const row = await db
+    .selectFrom('idempotency')
+    .select(['bodyDigest', 'status', 'response'])
+    // A process that died at work leaves its key unanswered: after a minute the next one may try.
+    .select(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`.as('abandoned'))
+    .where('tokenId', '=', key.tokenId)
+    .where('route', '=', key.route)
+    .where('key', '=', key.key)
+    .executeTakeFirst()
+  if (!row) return { state: 'busy' }
+  if (row.bodyDigest !== bodyDigest) return { state: 'other_body' }
+  if (row.status !== null) return { state: 'stored', answer: { status: row.status, response: row.response } }
+  if (!row.abandoned) return { state: 'busy' }
+  const again = await db
+    .updateTable('idempotency')
+    .set({ createdAt: now })
+    .where('tokenId', '=', key.tokenId)
+    .where('route', '=', key.route)
+    .where('key', '=', key.key)
+    .where('status', 'is', null)
+    .where(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`)
+    .returning('key')
+    .executeTakeFirst()
+  return again ? { state: 'taken' } : { state: 'busy' }
+}
+
+export async function storeAnswer(db: Db, key: IdempotencyKey, answer: Stored): Promise<void> {
+  await db
+    .updateTable('idempotency')
+    .set({ status: answer.status, response: JSON.stringify(answer.response ?? null) })
+    .where('tokenId', '=', key.tokenId)
+    .where('route', '=', key.route)
+    .where('key', '=', key.key)
+    .execute()
+}
+
+/** Gives a key back: the request failed in a way that a retry may fix, so the retry must be let in. */
+export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where('tokenId', '=', key.tokenId)
+    .where('route', '=', key.route)
+    .where('key', '=', key.key)
+    .where('status', 'is', null)
+    .execute()
+}
+
+/** Drops answers older than the 30 days they are promised for. */
+export async function dropOldAnswers(db: Db): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where('createdAt', '<', sql<string>`nightshift_now() - interval '30 days'`)
+    .execute()
+}

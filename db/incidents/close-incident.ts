@@ -1,0 +1,257 @@
+import { type EscalationReport, escalationReport, reportText } from '../../domain/escalation.ts'
+import { agentActor, type NewEvent, systemActor } from '../../domain/event.ts'
+import { type Certainty, formatLowered, type StoredClaim, type Unshown, withMarks } from '../../domain/hypothesis.ts'
+import {
+  type ClosedBy,
+  type EscalationCategory,
+  type Incident,
+  type IncidentStatus,
+  incidentActions,
+  type ResolveOutcome,
+  type Severity,
+} from '../../domain/incident.ts'
+import { cancelledSeconds } from '../../domain/lifecycle.ts'
+import { withdrawPending } from '../approvals/settle.ts'
+import type { Trx } from '../connect.ts'
+import { alertCounts } from '../lifecycle/read-lifecycle.ts'
+import { append } from '../log/append.ts'
+import { eventsOf } from '../log/events.ts'
+import { enqueueNotification } from '../outbox/deliveries.ts'
+import { readSettings } from '../settings.ts'
+import type { IncidentRow } from '../tables.ts'
+import { releaseLeases } from '../writes/leases.ts'
+import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
+import { takerOf } from './stop-requests.ts'
+
+export type Closing =
+  | {
+      status: 'resolved'
+      resolution: string
+      outcome: ResolveOutcome
+      claims: StoredClaim[]
+      unshown?: Unshown[]
+      confidence: string | null
+      certainty?: Certainty
+      claimed?: Certainty
+    }
+  | {
+      status: 'escalated'
+      reason: string
+      code: string
+      category?: EscalationCategory
+      unshown?: Unshown[]
+      certainty?: Certainty
+      /** What was said of it, where code lowered that. */
+      claimed?: Certainty
+      /** What a person does first; by the code where nobody said. */
+      nextStep?: string | null
+      /** The person who has it from now on. */
+      ownerId?: string
+    }
+  | { status: 'cancelled'; reason: string; untilSeconds?: number }
+
+export type ClosedAs = {
+  actor: string
+  stepKey: string | null
+  /** The watchdog fences the run it closes over. */
+  nextAttempt?: boolean
+  turn?: number | null
+}
+
+/** Its run ended by itself while a person asked for it: it is theirs. */
+export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
+  const text = `${name} has this incident`
+  await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
+}
+
+/** The agent's run, a person, or code alone: as the actor of the closing row says. */
+export function closedByActor(actor: string): ClosedBy {
+  if (actor === agentActor) return 'agent'
+  return actor === systemActor ? 'code' : 'person'
+}
+
+/** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
+export async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
+  const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
+  if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
+  // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
+  const given = { ownerId: null, ownedAt: null }
+  if (closing.status === 'cancelled') {
+    return { ...given, cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
+  }
+  if (closing.outcome !== 'repaired') return given
+  const settings = await readSettings(trx)
+  const firing = await trx
+    .selectFrom('alert')
+    .select('source')
+    .distinct()
+    .where('incidentId', '=', row.id)
+    .where('status', '=', 'firing')
+    .execute()
+  // Of a sender without ends only a repeat after this shows that the alert fires on.
+  const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
+  return { ...given, watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
+}
+
+/** Puts the notification of a closing into the outbox. */
+export async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
+  // Who took it knows.
+  if (closing.status === 'escalated' && !closing.ownerId) {
+    const isPage = closing.category !== 'mitigated'
+    await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
+  }
+  if (closing.status === 'resolved' && closing.outcome !== 'expected') {
+    await enqueueNotification(trx, closed, 'resolved', text, { page: false })
+  }
+}
+
+/** What a person who is handed the incident reads first, from its rows as they are now. */
+export async function reportOf(
+  trx: Trx,
+  incident: Incident,
+  closing: Extract<Closing, { status: 'escalated' }>,
+): Promise<EscalationReport> {
+  const first = await trx
+    .selectFrom('alert')
+    .select('startsAt')
+    .where('incidentId', '=', incident.id)
+    .orderBy('startsAt')
+    .limit(1)
+    .executeTakeFirst()
+  return escalationReport(incident, await eventsOf(trx, incident.id, { attempt: incident.attempt }), {
+    code: closing.code,
+    said: closing.reason,
+    nextStep: closing.nextStep ?? null,
+    certainty: closing.certainty ?? null,
+    since: first?.startsAt ?? null,
+  })
+}
+
+/** The row that ends the incident's log, for now. */
+export function closingEvent(
+  closing: Closing,
+  severity: Severity,
+  by: ClosedAs,
+  report: EscalationReport | null,
+): NewEvent {
+  const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
+  if (closing.status === 'resolved') {
+    const { resolution, outcome, claims, confidence, unshown = [] } = closing
+    const more = { ...sureness(closing), ...(unshown.length > 0 && { unshown }) }
+    const metadata = { resolution, outcome, claims, confidence, ...more }
+    return {
+      ...common,
+      kind: 'resolved',
+      detail: withLowered(withMarks(resolution, claims, unshown), closing),
+      metadata,
+    }
+  }
+  if (closing.status === 'escalated') {
+    const { reason, code, category, unshown = [] } = closing
+    const more = { ...(category && { category }), ...(report && { report }), ...(unshown.length > 0 && { unshown }) }
+    const metadata = { reason, code, severity, ...more, ...sureness(closing) }
+    return { ...common, kind: 'escalated', detail: withLowered(withMarks(reason, [], unshown), closing), metadata }
+  }
+  return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
+}
+
+type Sure = { certainty?: Certainty; claimed?: Certainty }
+
+function sureness({ certainty, claimed }: Sure): Sure {
+  return { ...(certainty && { certainty }), ...(claimed && { claimed }) }
+}
+
+/** A certainty that code lowered is said with the text, to every reader of it. */
+function withLowered(text: string, { certainty, claimed }: Sure): string {
+  return certainty && claimed ? `${text}\n\n${formatLowered(certainty, claimed)}` : text
+}
+
+/** What fires while the incident is about to be closed as if nothing did; null where nothing does. */
+export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
+  if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
+  const row = await lockIncident(trx, id)
+  if (!row) return null
+  const { firing, endless, total } = await alertCounts(trx, row, await readSettings(trx))
+  if (outcome === 'self_resolved' && total === 0) return 'it has no alert that could have ended'
+  const counted = outcome === 'no_fault' ? firing - endless : firing
+  return counted === 0 ? null : counted === 1 ? 'its alert fires' : `${counted} of its alerts fire`
+}
+
+/**
+ * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released), what its
+ * alerts are given from now on, and the notification, all or nothing. `attempt` fences as in `append()`; people and the
+ * watchdog pass null. Answers false when it was closed already.
+ */
+export async function closeIncident(
+  trx: Trx,
+  id: string,
+  attempt: number | null,
+  asked: Closing,
+  by: ClosedAs,
+): Promise<boolean> {
+  const row = await lockIncident(trx, id)
+  if (!row) return false
+  const taker = asked.status === 'escalated' && !asked.ownerId ? await takerOf(trx, id, row.attempt) : null
+  const closing = taker ? { ...asked, ownerId: taker.operatorId } : asked
+  const action = ({ resolved: 'resolve', escalated: 'escalate', cancelled: 'cancel' } as const)[closing.status]
+  if (!(incidentActions[action] as IncidentStatus[]).includes(row.status)) {
+    if (row.status === closing.status) return false
+    throw new NotAllowedError(id, action, row.status)
+  }
+  if (by.nextAttempt) {
+    await trx
+      .updateTable('incident')
+      .set({ attempt: row.attempt + 1 })
+      .where('id', '=', id)
+      .execute()
+  }
+  await withdrawPending(trx, id, `the incident was ${closing.status}`)
+  const report = closing.status === 'escalated' ? await reportOf(trx, toIncident(row), closing) : null
+  const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by, report))
+  await releaseLeases(trx, id)
+  const closed = await trx
+    .updateTable('incident')
+    .set({
+      status: closing.status,
+      assignedTo: null,
+      // As the row has it: cleansed.
+      resolution: event.detail,
+      closedAt: event.at,
+      updatedAt: event.at,
+      closedBy: closedByActor(by.actor),
+      outcome: closing.status === 'resolved' ? closing.outcome : null,
+      category: closing.status === 'escalated' ? (closing.category ?? null) : null,
+      lookWanted: null,
+      lookWantedAt: null,
+      keptReason: null,
+      // What its alerts mean now is for the watchdog to say.
+      checkAt: event.at,
+      ...(await afterwards(trx, row, closing, event.at)),
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
+  if (taker) await noteTaken(trx, id, taker)
+  return true
+}
+
+/** What only a closed incident has. */
+export const stillOpen = {
+  outcome: null,
+  category: null,
+  closedBy: null,
+  watchUntil: null,
+  repairConfirmedAt: null,
+  cancelledUntil: null,
+  remindedAt: null,
+  ownerId: null,
+  ownedAt: null,
+  keptReason: null,
+  expectationId: null,
+  lookWanted: null,
+  lookWantedAt: null,
+  checkAt: null,
+}
+
+export type Person = { operatorId: string; actor: string; name: string }

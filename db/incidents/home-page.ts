@@ -1,0 +1,206 @@
+import { sql } from 'kysely'
+import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
+import type { DoneLine, Home, Need, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
+import type { Risk } from '../../domain/tool.ts'
+import { onceNow } from '../clock.ts'
+import type { Scope } from '../scope.ts'
+import { incidentsById } from './incidents.ts'
+import { urgency } from './queue.ts'
+
+/**
+ * What a person sees first: what waits for them, what is at work, what is done (a storm of one
+ * type is one line); and the search for what they half remember, incidents and resources by their
+ * names, rows of the log by their words.
+ */
+
+/** More incidents than this of one kind are one line. */
+const shownEach = 3
+/** Lines of a part; what has no line is still counted. */
+const mostLines = 30
+
+type Group = { type: string; count: number; since: string; ids: string[]; all: number }
+
+/** `since`: RFC 3339, from when on something belongs to this night. */
+export async function readHome(scope: Scope, since: string): Promise<Home> {
+  const [tonight, asked, needing, working, ended] = await Promise.all([
+    sumUp(scope, since),
+    pendingQuestions(scope),
+    groupsInNeed(scope),
+    groupsAtWork(scope),
+    groupsDone(scope, since),
+  ])
+  const groups = [...needing, ...working, ...ended]
+  const ids = [...groups.flatMap((group) => group.ids), ...asked.map(({ incidentId }) => incidentId)]
+  const known = new Map((await incidentsById(scope, ids)).map((incident) => [incident.id, incident]))
+  const needs = needing.flatMap((group) =>
+    toLines(group, known).map((line) => ({ ...line, need: group.need, category: group.category, approval: null })),
+  )
+  const questions = asked.flatMap((question) => toQuestion(question, known))
+  const done = ended.flatMap((group) => toLines(group, known).map((line) => toDone(line, group)))
+  return {
+    since,
+    tonight,
+    needsYou: {
+      incidents: asked.length + (needing[0]?.all ?? 0),
+      lines: [...questions, ...needs].sort(byUrgency).slice(0, mostLines),
+    },
+    inProgress: {
+      incidents: working[0]?.all ?? 0,
+      lines: working.flatMap((group) => toWork(group, known)).slice(0, mostLines),
+    },
+    done: { incidents: ended[0]?.all ?? 0, lines: done.slice(0, mostLines) },
+  }
+}
+
+type Line = Pick<NeedLine, 'type' | 'severity' | 'count' | 'since' | 'incident'>
+
+/** A group that is small is a line for each of its incidents. */
+function toLines(group: Group, known: Map<string, Incident>): Line[] {
+  const isOneEach = group.count <= shownEach
+  const found = group.ids.flatMap((id) => known.get(id) ?? [])
+  return (isOneEach ? found : found.slice(0, 1)).map((incident) => ({
+    type: incident.type,
+    severity: incident.severity,
+    count: isOneEach ? 1 : group.count,
+    since: isOneEach ? (incident.closedAt ?? incident.createdAt) : group.since,
+    incident,
+  }))
+}
+
+/** How long the incident of a line took; of a line for many, what half of them took less than. */
+function toDone(line: Line, { outcome, seconds }: DoneGroup): DoneLine {
+  const { createdAt, closedAt } = line.incident
+  const isOne = line.count === 1 && closedAt !== null
+  return { ...line, outcome, seconds: isOne ? (Date.parse(closedAt) - Date.parse(createdAt)) / 1_000 : seconds }
+}
+
+function toWork({ type, count, since, ids, ...counts }: WorkGroup, known: Map<string, Incident>): WorkLine[] {
+  const incident = known.get(ids[0] ?? '')
+  if (!incident) return []
+  const { investigating, queued, owned } = counts
+  return [{ type, severity: incident.severity, count, since, incident, investigating, queued, owned }]
+}
+
+function toQuestion(question: Question, known: Map<string, Incident>): NeedLine[] {
+  const incident = known.get(question.incidentId)
+  if (!incident) return []
+  const { id, summary, risk, expiresAt, alsoAsked } = question
+  const approval = { id, summary, risk, expiresAt, alsoAsked }
+  const { type, severity } = incident
+  return [
+    { type, severity, count: 1, since: question.requestedAt, incident, need: 'approval', category: null, approval },
+  ]
+}
+
+const urgent = ['critical', 'warning', 'info']
+const needed: Need[] = ['approval', 'yours', 'escalated', 'kept']
+
+/** Questions first, for they expire; what nobody is asked about last; within each the most urgent, then the newest. */
+function byUrgency(a: NeedLine, b: NeedLine): number {
+  return (
+    needed.indexOf(a.need) - needed.indexOf(b.need) ||
+    urgent.indexOf(a.severity) - urgent.indexOf(b.severity) ||
+    b.since.localeCompare(a.since)
+  )
+}
+
+type Question = {
+  id: string
+  incidentId: string
+  summary: string
+  risk: Risk
+  requestedAt: string
+  expiresAt: string
+  alsoAsked: number
+}
+
+/** Of several on one card those whose turn has come: the card holds the others. */
+async function pendingQuestions({ db }: Scope): Promise<Question[]> {
+  const { rows } = await sql<Question>`
+    select id, incident_id as "incidentId", dry_run->>'summary' as summary, risk, requested_at as "requestedAt",
+      expires_at as "expiresAt", (
+        select count(*) from approval as other
+        where other.asked_with = approval.asked_with and other.status = 'pending' and other.id <> approval.id
+      )::int as "alsoAsked"
+    from approval where status = 'pending' and announced and expires_at > ${onceNow} order by expires_at`.execute(db)
+  return rows
+}
+
+/** It is shown by its question: its other lines leave it out. */
+const isAsked = sql<boolean>`exists (
+  select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending' and announced)`
+
+type NeedGroup = Group & { need: Exclude<Need, 'approval'>; category: EscalationCategory | null }
+
+async function groupsInNeed({ db, reader }: Scope): Promise<NeedGroup[]> {
+  const me = reader === 'system' ? null : reader.operatorId
+  const { rows } = await sql<NeedGroup>`
+    select case when owner_id is not null then 'yours' when status = 'escalated' then 'escalated' else 'kept' end as need,
+      type, category, count(*)::int as count, min(coalesce(closed_at, created_at)) as since,
+      (array_agg(id order by ${urgency}, id desc))[1:${sql.lit(shownEach)}] as ids, sum(count(*)) over ()::int as "all"
+    from incident
+    where ((owner_id = ${me} and status in ('open', 'investigating', 'awaiting_approval', 'escalated'))
+        or (owner_id is null and (status = 'escalated' or (status = 'open' and kept_reason is not null))))
+      and not ${isAsked}
+    group by 1, 2, 3 order by min(${urgency}), max(coalesce(closed_at, created_at)) desc limit 100`.execute(db)
+  return rows
+}
+
+type WorkGroup = Group & Pick<WorkLine, 'investigating' | 'queued' | 'owned'>
+
+/** What somebody or something is at: the first id is the leader's. */
+async function groupsAtWork({ db, reader }: Scope): Promise<WorkGroup[]> {
+  const me = reader === 'system' ? null : reader.operatorId
+  const { rows } = await sql<WorkGroup>`
+    select type, count(*)::int as count, min(created_at) as since,
+      count(*) filter (where owner_id is null and status <> 'open')::int as investigating,
+      count(*) filter (where owner_id is null and status = 'open')::int as queued,
+      count(*) filter (where owner_id is not null)::int as owned,
+      (array_agg(id order by status = 'investigating' desc, role = 'leader' desc nulls last, ${urgency}, id))[1:1] as ids,
+      sum(count(*)) over ()::int as "all"
+    from incident
+    where ((status in ('open', 'investigating', 'awaiting_approval') and kept_reason is null) or (status = 'escalated' and owner_id is not null))
+      and owner_id is distinct from ${me ?? 'nobody'} and not ${isAsked}
+    group by type order by min(${urgency}), min(created_at) limit 100`.execute(db)
+  return rows
+}
+
+type DoneGroup = Group & { outcome: ResolveOutcome | null; seconds: number }
+
+async function groupsDone({ db }: Scope, since: string): Promise<DoneGroup[]> {
+  const { rows } = await sql<DoneGroup>`
+    select type, outcome, count(*)::int as count, max(closed_at) as since,
+      percentile_cont(0.5) within group (order by extract(epoch from closed_at - created_at))::float8 as seconds,
+      (array_agg(id order by closed_at desc))[1:${sql.lit(shownEach)}] as ids, sum(count(*)) over ()::int as "all"
+    from incident where status in ('resolved', 'cancelled') and closed_at > ${since}::timestamptz
+    group by type, outcome order by max(closed_at) desc limit 100`.execute(db)
+  return rows
+}
+
+async function sumUp({ db }: Scope, since: string): Promise<Home['tonight']> {
+  const [counts, repairs, spent] = await Promise.all([
+    sql<Omit<Home['tonight'], 'failedRepairs' | 'tokens' | 'dollars'>>`
+      select count(*)::int as incidents,
+        count(*) filter (where status = 'resolved')::int as resolved,
+        count(*) filter (where status = 'resolved' and closed_by in ('agent', 'code') and outcome <> 'expected'
+          and not exists (
+            select 1 from incident_event event where event.incident_id = incident.id and seq > 1 and at <= closed_at
+              and (kind = 'claimed' or actor like 'user:%') and actor like 'user:%'
+          ))::int as "resolvedAlone",
+        count(*) filter (where status = 'escalated')::int as escalated,
+        percentile_cont(0.5) within group (order by extract(epoch from closed_at - created_at))
+          filter (where status = 'resolved')::float8 as "medianSeconds"
+      from incident where created_at > ${since}::timestamptz`.execute(db),
+    sql<{ count: number }>`
+      select count(*)::int as count from incident_event
+      where kind = 'verification' and at > ${since}::timestamptz and metadata->>'outcome' = 'not_held'`.execute(db),
+    sql<{ tokens: number; dollars: number }>`
+      select coalesce(sum((metadata->'usage'->>'promptTokens')::float8 + (metadata->'usage'->>'completionTokens')::float8), 0)::float8
+          as tokens, coalesce(sum((metadata->'cost'->>'dollars')::float8), 0)::float8 as dollars
+      from incident_event where kind in ('model_answered', 'model_failed') and at > ${since}::timestamptz`.execute(db),
+  ])
+  const [count] = counts.rows
+  if (!count) throw new Error('PostgreSQL counted nothing')
+  const { tokens = 0, dollars = 0 } = spent.rows[0] ?? {}
+  return { ...count, failedRepairs: repairs.rows[0]?.count ?? 0, tokens, dollars }
+}

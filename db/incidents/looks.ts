@@ -1,0 +1,83 @@
+import { type EventMetadata, systemActor } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
+import { settleExpected } from '../alerts/expectations.ts'
+import { inSeconds, now } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import { scheduleCheck } from '../lifecycle/apply-lifecycle.ts'
+import { append } from '../log/append.ts'
+import type { ExpectationRow, IncidentRow } from '../tables.ts'
+import { lockIncident } from './incidents.ts'
+import { leaseSeconds } from './overdue.ts'
+
+/** A look at the world that somebody has to take, outside any transaction. */
+export type WantedLook = {
+  incidentId: string
+  attempt: number
+  purpose: NonNullable<IncidentRow['lookWanted']>
+  resource: ResourceRef | null
+  expectation: ExpectationRow | null
+}
+
+/** Takes up to `limit` wanted looks under a lease, the oldest first. */
+export async function leaseLooks(db: Db, limit: number): Promise<WantedLook[]> {
+  const wanted = db
+    .selectFrom('incident')
+    .select('id')
+    .where('lookWanted', 'is not', null)
+    .where('lookWantedAt', '<=', now)
+    .orderBy('lookWantedAt')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+  const rows = await db
+    .updateTable('incident')
+    .set({ lookWantedAt: inSeconds(leaseSeconds) })
+    .where('id', 'in', wanted)
+    .returning(['id', 'attempt', 'lookWanted', 'resourceKind', 'resourceId', 'expectationId'])
+    .execute()
+  return await Promise.all(
+    rows.map(async (row) => ({
+      incidentId: row.id,
+      attempt: row.attempt,
+      purpose: row.lookWanted as WantedLook['purpose'],
+      resource:
+        row.resourceKind && row.resourceId
+          ? { kind: row.resourceKind as ResourceRef['kind'], id: row.resourceId }
+          : null,
+      expectation: row.expectationId
+        ? ((await db.selectFrom('expectation').selectAll().where('id', '=', row.expectationId).executeTakeFirst()) ??
+          null)
+        : null,
+    })),
+  )
+}
+
+/**
+ * Writes a look down and lets the watchdog decide over it at once. `differs` compares it with what a mark stored. Answers
+ * whether the queue has something new; a look that nobody wants any more is dropped.
+ */
+export async function recordLook(
+  db: Db,
+  { incidentId, purpose }: WantedLook,
+  look: EventMetadata['looked'],
+  differs: string | null,
+): Promise<boolean> {
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row?.lookWanted !== purpose) return false
+    await append(trx, incidentId, null, {
+      kind: 'looked',
+      actor: systemActor,
+      detail: `Looked: ${look.observed}`,
+      metadata: look,
+    })
+    if (purpose === 'expected') return await settleExpected(trx, incidentId, { differs, seen: look.observed })
+    await trx
+      .updateTable('incident')
+      .set({ lookWanted: null, lookWantedAt: null })
+      .where('id', '=', incidentId)
+      .execute()
+    await scheduleCheck(trx, incidentId)
+    return false
+  })
+}

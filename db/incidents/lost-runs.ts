@@ -1,0 +1,105 @@
+import { sql } from 'kysely'
+import { systemActor } from '../../domain/event.ts'
+import { withdrawPending } from '../approvals/settle.ts'
+import { onceNow } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import { append } from '../log/append.ts'
+import { releaseLeases } from '../writes/leases.ts'
+import { closeIncident } from './close-incident.ts'
+import { lockIncident } from './incidents.ts'
+import { whyNotAgain } from './overdue.ts'
+
+/** `runId`: the run that made the claim; null in claims of version 0.1.0, which name none. */
+export type Carried = { incidentId: string; attempt: number; runId: string | null }
+
+/** A run that writes rows is not asked about: it lives. */
+const quietSeconds = 20
+
+/** Between two looks: what Temporal says in the same moment is one look. */
+const betweenLooksSeconds = 5
+
+/** A run that is lost this often is lost for a reason that another one would meet too. */
+export const lostAtMost = 3
+
+/**
+ * Incidents that a run should be carrying, those whose rows were silent for a while. First what was missed before, then what is at work;
+ * of the many that may wait for a person, others each time.
+ */
+export async function carriedIncidents(db: Db, limit: number): Promise<Carried[]> {
+  return await db
+    .selectFrom('incident')
+    .leftJoin('incidentEvent as claimed', (join) =>
+      join.on('claimed.stepKey', '=', sql<string>`incident.id || '.' || incident.attempt || ':0:claimed:0'`),
+    )
+    .leftJoin('runMissed as missed', 'missed.incidentId', 'incident.id')
+    .select(['incident.id as incidentId', 'incident.attempt'])
+    .select(sql<string | null>`claimed.metadata->>'runId'`.as('runId'))
+    .where('incident.status', 'in', ['investigating', 'awaiting_approval'])
+    .where('incident.lastEventAt', '<', sql<string>`${onceNow} - make_interval(secs => ${quietSeconds})`)
+    .orderBy(sql`missed.incident_id is null, incident.status = 'awaiting_approval', random()`)
+    .limit(limit)
+    .execute()
+}
+
+/** Its run lives: what an earlier look missed is forgotten. */
+export async function sawRun(db: Db, { incidentId }: Carried): Promise<void> {
+  await db.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
+}
+
+/** Notes that Temporal has no open run for it. True from the second look on that is some seconds after the first. */
+export async function missedRun(db: Db, { incidentId, attempt }: Carried): Promise<boolean> {
+  const { isSecond } = await db
+    .insertInto('runMissed')
+    .values({ incidentId, attempt })
+    .onConflict((conflict) =>
+      conflict.column('incidentId').doUpdateSet({
+        attempt,
+        missedAt: sql<string>`case when run_missed.attempt = ${attempt} then run_missed.missed_at else nightshift_now() end`,
+      }),
+    )
+    .returning(
+      sql<boolean>`missed_at < nightshift_now() - make_interval(secs => ${betweenLooksSeconds})`.as('isSecond'),
+    )
+    .executeTakeFirstOrThrow()
+  return isSecond
+}
+
+const because = 'Temporal knows no open run for it: it ended without its rows, or was lost in a restore'
+
+/**
+ * Takes an incident back from a run that is gone: the next attempt begins with the queue, knows of this one, and asks again what was
+ * asked. A write of which nobody knows what became of it is not begun again, and a run that is lost again and again is not started for
+ * ever: there a person takes over. The attempt is counted on, so that a run that lives all the same may write nothing more.
+ */
+export async function releaseLostRun(db: Db, { incidentId, attempt }: Carried): Promise<'open' | 'escalated' | null> {
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row?.attempt !== attempt || !['investigating', 'awaiting_approval'].includes(row.status)) return null
+    await trx.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
+    const why = await whyNotAgain(trx, incidentId, attempt)
+    if (why !== null) {
+      const closing = { status: 'escalated', code: 'WATCHDOG_SILENT', reason: `${because}. ${why}` } as const
+      await closeIncident(trx, incidentId, attempt + 1, closing, {
+        actor: systemActor,
+        stepKey: null,
+        nextAttempt: true,
+      })
+      return 'escalated'
+    }
+    await withdrawPending(trx, incidentId, 'its run is gone')
+    await releaseLeases(trx, incidentId)
+    await trx
+      .updateTable('incident')
+      .set({ status: 'open', attempt: attempt + 1, assignedTo: null, role: null, groupId: null, queuedAt: null })
+      .where('id', '=', incidentId)
+      .execute()
+    const text = `Its run is gone, and another takes it up: ${because}`
+    await append(trx, incidentId, null, {
+      kind: 'noted',
+      actor: systemActor,
+      detail: text,
+      metadata: { code: 'run_lost', text },
+    })
+    return 'open'
+  })
+}

@@ -1,0 +1,82 @@
+import type { KnownResource } from '../../domain/alert-resource.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { type IncidentStatus, runningStatuses } from '../../domain/incident.ts'
+import { mostUnread, readKindAndId, told, unreadOf, wordsIn } from '../../domain/message.ts'
+import type { Discovered } from '../../domain/tool.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { operatorById } from '../access/operators.ts'
+import type { Db, Trx } from '../connect.ts'
+import { findByNames } from '../inventory/registry.ts'
+import { append, IncidentNotFoundError } from '../log/append.ts'
+import { eventsOf } from '../log/events.ts'
+import type { Person } from './close-incident.ts'
+import { lockIncident } from './incidents.ts'
+
+export type Told =
+  | { outcome: 'told'; event: IncidentEvent<'commented'> }
+  | { outcome: 'not_investigated'; status: IncidentStatus }
+  | { outcome: 'not_allowed'; why: string }
+  | { outcome: 'too_many' }
+
+/**
+ * Writes a person's message to the run that works on an incident: a comment with a mark, and with what it names of the registry. The
+ * next turn reads it. It decides nothing: no rule of the judge reads its words. `stepKey` makes a repetition find its row.
+ */
+export async function tellAgent(
+  db: Db,
+  id: string,
+  by: Person,
+  text: string,
+  stepKey: string | null = null,
+): Promise<Told> {
+  // What is taken for a secret names nothing.
+  const named = await namedIn(db, String(cleanse(text)))
+  return await db.transaction().execute(async (trx): Promise<Told> => {
+    const row = await lockIncident(trx, id)
+    if (!row) throw new IncidentNotFoundError(id)
+    const refused = await refusalToTell(trx, by, row.type)
+    if (refused) return { outcome: 'not_allowed', why: refused }
+    if (!runningStatuses.includes(row.status)) return { outcome: 'not_investigated', status: row.status }
+    const unread = unreadOf(await eventsOf(trx, id, { attempt: row.attempt }))
+    if (unread.length >= mostUnread) return { outcome: 'too_many' }
+    const { event } = await append(trx, id, null, {
+      kind: 'commented',
+      actor: by.actor,
+      stepKey,
+      detail: text,
+      metadata: { text, confidence: null, action: told, named },
+    })
+    return { outcome: 'told', event }
+  })
+}
+
+/** People who look after some types of incident write to runs of those. */
+async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: string): Promise<string | null> {
+  const operator = await operatorById(trx, operatorId)
+  if (!operator || operator.disabledAt !== null) return `${name} is disabled`
+  const { incidentTypes } = operator
+  if (incidentTypes === null || incidentTypes.includes(type)) return null
+  return `${name} looks after incidents of type ${incidentTypes.join(', ')}, and this one is ${type}`
+}
+
+const mostNamed = 10
+
+/** What a text names: by `kind:id`, or by a name that only one thing of the registry has. What several things have names none. */
+async function namedIn(db: Db, text: string): Promise<Discovered[]> {
+  const words = wordsIn(text.toLowerCase())
+  const byId = words.flatMap((word) => readKindAndId(word) ?? [])
+  const known = await findByNames(db, [...words, ...byId.map(({ id }) => id)])
+  const found = [
+    ...byId.flatMap(({ kind, id }) => known.filter((each) => each.kind === kind && each.id.toLowerCase() === id)),
+    ...words.flatMap((word) => onlyOne(known.filter(({ names }) => names.includes(word)))),
+  ]
+  const unique = new Map(found.map((each) => [`${each.kind}:${each.id}`, each]))
+  return [...unique.values()]
+    .slice(0, mostNamed)
+    .map(({ kind, id, names }) => ({ kind, id, name: id, aliases: names.filter((name) => name !== id) }))
+}
+
+/** One thing may be listed under several kinds; two things with the same name are not told apart by it. */
+function onlyOne(found: readonly KnownResource[]): readonly KnownResource[] {
+  return new Set(found.map(({ canonical }) => canonical)).size === 1 ? found : []
+}

@@ -1,0 +1,58 @@
+import { sql } from 'kysely'
+import type { EventMetadata } from '../../domain/event.ts'
+import { told } from '../../domain/message.ts'
+import type { Db } from '../connect.ts'
+
+/** What people wrote about an incident and what they denied, over all its attempts, newest last. */
+export type PersonsNote = { at: string; by: string; kind: 'note' | 'denial'; text: string }
+
+const limit = 20
+
+const longest = 500
+
+export async function peopleSaid(db: Db, incidentId: string): Promise<PersonsNote[]> {
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .select(['at', 'actor', 'kind', 'metadata'])
+    .where('incidentId', '=', incidentId)
+    .where('kind', 'in', ['commented', 'approval_decided'])
+    .where('actor', 'like', 'user:%')
+    // A message that no turn has read yet is in the next turn, and so not here.
+    .where(
+      sql<boolean>`(coalesce(metadata->>'action', '') <> ${told} or exists (
+        select from incident_event answered where answered.incident_id = incident_event.incident_id
+          and answered.kind = 'model_answered' and answered.metadata->'read' @> to_jsonb(incident_event.seq)))`,
+    )
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.reverse().flatMap(({ at, actor, kind, metadata }): PersonsNote[] => {
+    if (kind === 'commented')
+      return [{ at, by: actor, kind: 'note' as const, text: cut(metadata as EventMetadata['commented']) }]
+    const { decision, reason } = metadata as EventMetadata['approval_decided']
+    return decision === 'deny'
+      ? [{ at, by: actor, kind: 'denial' as const, text: (reason ?? 'no reason given').slice(0, longest) }]
+      : []
+  })
+}
+
+function cut({ text }: EventMetadata['commented']): string {
+  return text.slice(0, longest).toWellFormed()
+}
+
+/** Why a closed incident was opened again: the newest note of it, or who asked. Null when no row says. */
+export async function whyReopened(db: Db, incidentId: string): Promise<string | null> {
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .select(['kind', 'detail', 'metadata'])
+    .where('incidentId', '=', incidentId)
+    .where('kind', 'in', ['noted', 'commented'])
+    .orderBy('seq', 'desc')
+    .limit(50)
+    .execute()
+  const found = rows.find(({ kind, metadata }) => {
+    const { code, action } = metadata as { code?: string; action?: string | null }
+    return kind === 'noted' ? code === 'reopened' : action === 'investigate_requested'
+  })
+  return found?.detail ?? null
+}

@@ -1,0 +1,122 @@
+import { sql } from 'kysely'
+import { systemActor } from '../../domain/event.ts'
+import type { Db, Trx } from '../connect.ts'
+import { append } from '../log/append.ts'
+import { eventsOf } from '../log/events.ts'
+import { lockIncident } from './incidents.ts'
+import { lostAtMost } from './lost-runs.ts'
+
+/** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
+const answerable = sql<boolean>`(
+  (approval.status = 'pending' and approval.expires_at > nightshift_now() - interval '2 minutes')
+  or (approval.status <> 'pending' and approval.decided_at > nightshift_now() - interval '5 minutes'))`
+
+export type Overdue = { incidentId: string; attempt: number; why: 'silent' | 'unexpired' }
+
+/**
+ * Running incidents that no run seems to carry: investigating without a row for twice their time budget, or waiting for a
+ * person two minutes past the expiry.
+ */
+export async function overdueIncidents(db: Db): Promise<Overdue[]> {
+  const silent = await db
+    .selectFrom('incident')
+    .select(['id', 'attempt'])
+    .where('status', '=', 'investigating')
+    .where(sql<boolean>`last_event_at < nightshift_now() - make_interval(secs => 2 * time_budget_seconds)`)
+    // A run in the line for the model says nothing else, and lives.
+    .where(
+      sql<boolean>`not exists (select from model_slot where incident_id = incident.id and until > nightshift_now())`,
+    )
+    .limit(100)
+    .execute()
+  const unexpired = await db
+    .selectFrom('incident')
+    .select(['id', 'attempt'])
+    .where('status', '=', 'awaiting_approval')
+    // Each kind by its own key: one condition over both would go through all approvals for each that waits.
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('approval').select('id').whereRef('incidentId', '=', 'incident.id').where(answerable))),
+    )
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('incidentEvent as joined')
+            .innerJoin('approval', (join) => join.on('approval.id', '=', sql<string>`joined.metadata->>'approvalId'`))
+            .select('approval.id')
+            .whereRef('joined.incidentId', '=', 'incident.id')
+            .whereRef('joined.attempt', '=', 'incident.attempt')
+            .where('joined.kind', '=', 'call_judged')
+            .where(answerable),
+        ),
+      ),
+    )
+    .limit(100)
+    .execute()
+  return [
+    ...silent.map((row) => ({ incidentId: row.id, attempt: row.attempt, why: 'silent' as const })),
+    ...unexpired.map((row) => ({ incidentId: row.id, attempt: row.attempt, why: 'unexpired' as const })),
+  ]
+}
+
+/** Lets members of a dead group go: queued for this long and claimed by nobody, they are stamped again by the next tick. */
+export async function releaseStranded(db: Db, afterSeconds: number): Promise<number> {
+  const released = await db
+    .updateTable('incident')
+    .set({ groupId: null, queuedAt: null })
+    .where('status', '=', 'open')
+    .where('groupId', 'is not', null)
+    .where('queuedAt', '<', sql<string>`nightshift_now() - make_interval(secs => ${afterSeconds})`)
+    .where((where) =>
+      where.not(
+        where.exists(
+          where
+            .selectFrom('incident as other')
+            .select('other.id')
+            .whereRef('other.groupId', '=', 'incident.groupId')
+            .where('other.status', 'in', ['investigating', 'awaiting_approval']),
+        ),
+      ),
+    )
+    .returning('id')
+    .execute()
+  return released.length
+}
+
+/** Why no further run is to take it up; null where one may. */
+export async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promise<string | null> {
+  const events = await eventsOf(trx, incidentId)
+  const ended = new Set(
+    events.flatMap((event) =>
+      event.kind === 'tool_finished' && event.attempt === attempt && event.metadata.outcome !== 'indeterminate'
+        ? [event.metadata.callId]
+        : [],
+    ),
+  )
+  const unknown = events.find(
+    (event) =>
+      event.kind === 'tool_started' &&
+      event.attempt === attempt &&
+      event.metadata.effect === 'write' &&
+      !ended.has(event.metadata.callId),
+  )
+  if (unknown?.kind === 'tool_started')
+    return `What became of ${unknown.metadata.tool} is not known: look at its target before anything is done again`
+  const lost = events.filter((event) => event.kind === 'noted' && event.metadata.code === 'run_lost').length
+  return lost >= lostAtMost ? `Its run was lost ${lost + 1} times` : null
+}
+
+/** Counts an attempt that the rows know nothing of as made, where the incident still waits for it. False where it does not. */
+export async function useUpAttempt(db: Db, incidentId: string, attempt: number): Promise<boolean> {
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (row?.status !== 'open' || row.assignedTo !== null || row.attempt !== attempt - 1) return false
+    await trx.updateTable('incident').set({ attempt }).where('id', '=', incidentId).execute()
+    const text = `Attempt ${attempt} is skipped: Temporal knows a run of it that is not in this log`
+    const metadata = { code: 'attempt_skipped' as const, text }
+    await append(trx, incidentId, null, { kind: 'noted', actor: systemActor, detail: text, metadata })
+    return true
+  })
+}
+
+/** A look whose taker died is wanted again after this. */
+export const leaseSeconds = 30

@@ -1,0 +1,90 @@
+import { sql } from 'kysely'
+import { admittedTypes, waitsForLeader } from '../../domain/admission.ts'
+import type { QueuePlace, QueueReason, Severity } from '../../domain/incident.ts'
+import type { Db } from '../connect.ts'
+import { spentCap } from '../models/spend.ts'
+import type { Scope } from '../scope.ts'
+import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../settings.ts'
+import { groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
+
+type Waiting = { type: string; severity: Severity; groupId: string | null }
+
+type Reason = { why: QueueReason; text: string; over: 'type' | 'all' }
+
+/** Where an incident stands that waits to be investigated, by the rules of the queue itself; null when it does not wait. */
+export async function queuePlaceOf(
+  { db }: Scope,
+  incidentId: string,
+  environment: EnvironmentDefaults = {},
+): Promise<QueuePlace | null> {
+  const own = await db
+    .selectFrom('incident')
+    .select(['type', 'severity', 'groupId'])
+    .where('id', '=', incidentId)
+    .where(isWaiting)
+    .executeTakeFirst()
+  if (!own) return null
+  const settings = await readSettings(db, environment)
+  const { why, text, over } = await reasonOf(db, own, settings)
+  const ahead = await countAhead(db, incidentId, over === 'type' ? own.type : null)
+  return { ahead, why, text: `Queued, ${ahead === 0 ? 'next' : `${ahead} ahead`}: ${text}.` }
+}
+
+async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise<Reason> {
+  if (settings.value<boolean>('agent.paused'))
+    return { why: 'paused', over: 'all', text: 'the agent is paused (agent.paused), nothing is taken up' }
+  const spent = await spentCap(db)
+  if (spent) return { why: 'budget', over: 'all', text: `${spent.text}, nothing is taken up` }
+  const ofGroup = await reasonInGroup(db, own, settings)
+  if (ofGroup) return ofGroup
+  const slots = settings.value<number>('agent.max_concurrent')
+  const leading = await leadingTypes(db)
+  const admitted = admittedTypes(await waitingTypes(db), leading, slots)
+  if (own.groupId !== null || admitted.includes(own.type))
+    return { why: 'soon', over: 'type', text: 'the queue takes it up at its next tick' }
+  const taken = leading.length < slots ? `the free slot of ${slots} is kept for critical incidents` : allTaken(slots)
+  return { why: 'slots', over: 'all', text: `${taken} (agent.max_concurrent)` }
+}
+
+function allTaken(slots: number): string {
+  return slots === 1 ? 'another type of incident has the only slot' : `other types of incidents have all ${slots} slots`
+}
+
+/** What holds a follower up: its leader, or as many of its type at work as may be. */
+async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Promise<Reason | null> {
+  const state = await groupState(db, own.type)
+  const leader = state?.leader
+  if (!state || !leader) return null
+  const over = 'type'
+  if (waitsForLeader(own.severity, leader.severity)) {
+    if (leader.status === 'investigating')
+      return { why: 'leader', over, text: `its leader ${leader.incidentId} is investigated first` }
+    const leftSeconds = settings.value<number>('agent.leader_wait') - leader.waitingSeconds
+    if (leader.status === 'awaiting_approval' && leftSeconds > 0) {
+      const text = `its leader ${leader.incidentId} awaits approval; this one goes on without it in ${Math.ceil(leftSeconds)} s at the latest`
+      return { why: 'leader', over, text }
+    }
+  }
+  const limit = settings.value<number>('agent.concurrency', own.type)
+  if (state.investigating >= limit)
+    return {
+      why: 'followers',
+      over,
+      text: `${state.investigating} of its type are investigated at once (agent.concurrency)`,
+    }
+  const everywhere = settings.value<number>('agent.max_followers')
+  if (state.followersEverywhere >= everywhere)
+    return { why: 'followers', over, text: `${everywhere} followers are investigated at once (agent.max_followers)` }
+  return null
+}
+
+/** Those that the queue takes before it: more urgent, or as urgent and older. */
+async function countAhead(db: Db, incidentId: string, type: string | null): Promise<number> {
+  const { rows } = await sql<{ ahead: number }>`
+    select count(*)::int as ahead from incident
+    where ${isWaiting} ${type === null ? sql`` : sql`and type = ${type}`}
+      and (${urgency}, created_at, id) < (select ${urgency}, created_at, id from incident where id = ${incidentId})`.execute(
+    db,
+  )
+  return rows[0]?.ahead ?? 0
+}

@@ -1,0 +1,206 @@
+import { sql } from 'kysely'
+import {
+  admittedTypes,
+  type InvestigateFilter,
+  keptReasonOf,
+  type LeadingType,
+  type WaitingType,
+} from '../../domain/admission.ts'
+import { newId } from '../../domain/digest.ts'
+import { type NewEvent, systemActor } from '../../domain/event.ts'
+import type { IncidentStatus, Severity } from '../../domain/incident.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { append } from '../log/append.ts'
+import { readSettings } from '../settings.ts'
+import { lockIncident } from './incidents.ts'
+
+/** What is urgent comes first. */
+export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
+
+/** How many incidents one tick stamps, over all types. */
+const stampLimit = 20
+/** A type that was stamped this recently occupies its slot although nothing of it has been claimed yet. */
+const settlingSeconds = 45
+
+/**
+ * One turn of the queue: stamps a group on up to 20 unassigned open incidents and answers the types whose groups are to be
+ * woken. A type that is at work goes on; a free slot goes to the type with the most urgent, then oldest incident
+ * (`domain/admission.ts`); incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a
+ * person occupies nothing.
+ */
+export async function stampQueue(db: Db, slots: number): Promise<string[]> {
+  return await db.transaction().execute(async (trx) => {
+    // The lock of the queue: a triggered tick beside the scheduled one must not give the same slot away twice.
+    await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
+    const types = admittedTypes(await waitingTypes(trx), await leadingTypes(trx), slots)
+    if (types.length === 0) return []
+
+    const { rows } = await sql<{ id: string; type: string }>`
+      select id, type from (
+        select id, type, severity, created_at, row_number() over (
+          partition by type order by ${urgency}, created_at
+        ) as place
+        from incident
+        where ${isWaiting} and group_id is null and type = any(${types})
+      ) ranked
+      order by place, ${urgency}, created_at
+      limit ${stampLimit}`.execute(trx)
+    for (const type of types) {
+      const ids = rows.filter((row) => row.type === type).map((row) => row.id)
+      if (ids.length === 0) continue
+      await trx
+        .updateTable('incident')
+        .set({
+          groupId: (await currentGroup(trx, type)) ?? newId('grp'),
+          queuedAt: now,
+        })
+        .where('id', 'in', ids)
+        .where('status', '=', 'open')
+        .execute()
+    }
+    return types
+  })
+}
+
+/** An incident that the queue is to have investigated. */
+export const isWaiting = sql<boolean>`(
+  status = 'open' and assigned_to is null and kept_reason is null and look_wanted is distinct from 'expected')`
+
+/** Claimed and at work, or stamped and about to be. */
+const isAtWork = (incident: 'incident' | 'busy') => sql<boolean>`(${sql.ref(`${incident}.status`)} = 'investigating'
+  or (${sql.ref(`${incident}.status`)} = 'open'
+    and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds})))`
+
+/** Types with something to investigate, the one with the most urgent, then oldest incident first. */
+export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
+  const { rows } = await sql<WaitingType>`
+    select type, bool_or(severity = 'critical') as is_critical, exists (
+      select 1 from incident busy where busy.type = incident.type and ${isAtWork('busy')}
+    ) as is_at_work
+    from incident where ${isWaiting}
+    group by type order by min(${urgency}), min(created_at)`.execute(trx)
+  return rows
+}
+
+/** Types whose leader is at work, and types that were stamped just now and have none yet. */
+export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
+  const { rows } = await sql<LeadingType>`
+    select type, bool_or(severity = 'critical') as is_critical from incident
+    where ${isAtWork('incident')} and (
+      (role = 'leader' and status = 'investigating')
+      or (status = 'open' and not exists (
+        select 1 from incident leader
+        where leader.group_id = incident.group_id and leader.role = 'leader' and leader.status <> 'open')))
+    group by type`.execute(trx)
+  return rows
+}
+
+/**
+ * Leaves an incident to people where `agent.investigate` does not ask for it: it stays open, says why, and a person can still
+ * have it investigated. The caller has just opened it, or opened it again.
+ */
+export async function keepIfNotInvestigated(
+  trx: Trx,
+  incidentId: string,
+  labels: Record<string, string>,
+): Promise<void> {
+  const row = await lockIncident(trx, incidentId)
+  if (row?.status !== 'open') return
+  const settings = await readSettings(trx)
+  const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
+  const reason = keptReasonOf(filter, { severity: row.severity, labels })
+  if (reason === null) return
+  await trx.updateTable('incident').set({ keptReason: reason }).where('id', '=', incidentId).execute()
+  await append(trx, incidentId, null, keptEvent(reason))
+}
+
+export function keptEvent(reason: string): NewEvent<'noted'> {
+  const text = `Not investigated: ${reason}`
+  return { kind: 'noted', actor: systemActor, detail: text, metadata: { code: 'kept', text } }
+}
+
+/** The group that late arrivals of a type join: one that still has something running or queued. */
+async function currentGroup(db: Db | Trx, type: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incident')
+    .select('groupId')
+    .where('type', '=', type)
+    .where('groupId', 'is not', null)
+    .where('status', 'in', ['open', 'investigating', 'awaiting_approval'])
+    .orderBy('queuedAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.groupId ?? null
+}
+
+export type GroupMember = { incidentId: string; attempt: number; severity: Severity }
+
+export type Leader = { incidentId: string; severity: Severity; status: IncidentStatus; waitingSeconds: number }
+
+type GroupState = {
+  groupId: string
+  /** Open and unassigned, the most urgent and oldest first. */
+  members: GroupMember[]
+  investigating: number
+  leader: Leader | null
+  /** Followers at work in all groups. */
+  followersEverywhere: number
+}
+
+/**
+ * What a group has to do, read again each time: its members that nobody works on, how many are worked on, and how its leader
+ * stands. Null when nothing of this type is queued.
+ */
+export async function groupState(db: Db, type: string): Promise<GroupState | null> {
+  const groupId = await currentGroup(db, type)
+  if (!groupId) return null
+  const rows = await db
+    .selectFrom('incident')
+    .select(['id', 'attempt', 'status', 'role', 'severity'])
+    .select(sql<number>`extract(epoch from nightshift_now() - updated_at)::float8`.as('sinceSeconds'))
+    .where('groupId', '=', groupId)
+    .orderBy(urgency)
+    .orderBy('createdAt')
+    .execute()
+  const leader = rows.find((row) => row.role === 'leader')
+  return {
+    groupId,
+    members: rows
+      .filter((row) => row.status === 'open')
+      .map((row) => ({ incidentId: row.id, attempt: row.attempt + 1, severity: row.severity })),
+    investigating: rows.filter((row) => row.status === 'investigating').length,
+    leader: leader
+      ? {
+          incidentId: leader.id,
+          severity: leader.severity,
+          status: leader.status,
+          waitingSeconds: leader.status === 'awaiting_approval' ? leader.sinceSeconds : 0,
+        }
+      : null,
+    followersEverywhere: await followersAtWork(db),
+  }
+}
+
+async function followersAtWork(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('incident')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', '=', 'investigating')
+    .where('role', '=', 'follower')
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** The leader whose resolution a follower may start from: resolved in this group, by a repair that held. */
+export async function hintLeader(db: Db, groupId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incident')
+    .select('id')
+    .where('groupId', '=', groupId)
+    .where('role', '=', 'leader')
+    .where('status', '=', 'resolved')
+    .where('outcome', '=', 'repaired')
+    .executeTakeFirst()
+  return row?.id ?? null
+}

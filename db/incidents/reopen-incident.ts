@@ -1,0 +1,30 @@
+import { type IncidentStatus, incidentActions } from '../../domain/incident.ts'
+import { now } from '../clock.ts'
+import type { Trx } from '../connect.ts'
+import { stillOpen } from './close-incident.ts'
+import { lockIncident, NotAllowedError } from './incidents.ts'
+
+/** Opens a closed incident again for its next attempt; the queue takes it up like a new one. */
+export async function reopenIncident(trx: Trx, id: string): Promise<void> {
+  const row = await lockIncident(trx, id)
+  if (!row) return
+  if (!(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
+    throw new NotAllowedError(id, 'investigate', row.status)
+  }
+  await trx
+    .updateTable('incident')
+    .set({
+      status: 'open',
+      assignedTo: null,
+      role: null,
+      groupId: null,
+      queuedAt: null,
+      resolution: null,
+      closedAt: null,
+      reopened: row.reopened + 1,
+      ...stillOpen,
+      updatedAt: now,
+    })
+    .where('id', '=', id)
+    .execute()
+}

@@ -1,0 +1,184 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { EscalationCategory, Severity } from '../../domain/incident.ts'
+import type { Report, ReportLine, Spread } from '../../domain/status.ts'
+import type { Db } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+/** Days of UTC as `2026-11-21`, both included. */
+export type ReportRange = { since: string; until: string }
+
+export type ReportFilter = { type?: string | null; severity?: Severity | null }
+type Question = ReportRange & { type: string | null; severity: Severity | null }
+/** Of which line a row is: of a type, of a week, or of all where both are null. */
+type Place = { type: string | null; week: string | null }
+type Seconds = [p50: number, p90: number] | null
+type Counted = Place &
+  Omit<ReportLine, 'escalations' | 'dollars' | 'approvals' | `${string}Seconds`> & {
+    acknowledge: Seconds
+    resolve: Seconds
+  }
+type Escalated = Place & { category: EscalationCategory; count: number }
+type Asked = Place & { approvals: number; wait: Seconds }
+type Spent = Place & { dollars: number }
+
+const mostTypes = 100
+const dayMs = 86_400_000
+
+/**
+ * What became of the incidents that began in a range of days: in all, by type (the hundred with the most incidents) and by week. Seconds
+ * are null where nothing of the kind has happened. The cost is that of the answers that came in the range, whenever their incident began; it is
+ * kept by type, so that of one severity is not known: null.
+ */
+export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
+  const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
+  const [counted, escalated, asked, spent] = await Promise.all([
+    countedOf(db, question),
+    escalatedOf(db, question),
+    askedOf(db, question),
+    question.severity === null ? spentOf(db, question) : [],
+  ])
+  const at = (place: Place): ReportLine => {
+    const isHere = (row: Place) => row.type === place.type && row.week === place.week
+    const { acknowledge = null, resolve = null, ...counts } = counted.find(isHere) ?? {}
+    const { approvals = 0, wait = null } = asked.find(isHere) ?? {}
+    return {
+      ...nothing,
+      ...without(counts),
+      acknowledgeSeconds: spread(acknowledge),
+      resolveSeconds: spread(resolve),
+      escalations: escalated.filter(isHere).map(({ category, count }) => ({ category, count })),
+      approvals,
+      approvalSeconds: spread(wait),
+      dollars: question.severity === null ? (spent.find(isHere)?.dollars ?? 0) : null,
+    }
+  }
+  const types = [...new Set([...counted, ...spent].flatMap((row) => row.type ?? []))]
+  return {
+    ...range,
+    total: at({ type: null, week: null }),
+    byType: types
+      .map((each) => ({ type: each, ...at({ type: each, week: null }) }))
+      .sort((a, b) => b.incidents - a.incidents || (a.type < b.type ? -1 : 1))
+      .slice(0, mostTypes),
+    byWeek: weeksOf(range).map((week) => ({ week, ...at({ type: null, week }) })),
+  }
+}
+
+const nothing = {
+  incidents: 0,
+  closed: 0,
+  resolved: 0,
+  autoResolved: 0,
+  escalated: 0,
+  repairs: 0,
+  repairsNotLasting: 0,
+  unshownClaims: 0,
+}
+
+function without({ type: _, week: __, ...counts }: Partial<Counted>): Partial<typeof nothing> {
+  return counts
+}
+
+function spread(seconds: Seconds): Spread {
+  return seconds === null || seconds[0] === null ? null : { p50: seconds[0], p90: seconds[1] }
+}
+
+/** The Mondays of a range, from the week of its first day on. */
+function weeksOf({ since, until }: ReportRange): string[] {
+  const first = Date.parse(since)
+  const monday = first - ((new Date(first).getUTCDay() + 6) % 7) * dayMs
+  const weeks = Math.max(0, Math.floor((Date.parse(until) - monday) / (7 * dayMs)) + 1)
+  return Array.from({ length: weeks }, (_, at) => new Date(monday + at * 7 * dayMs).toISOString().slice(0, 10))
+}
+
+/** The incidents of a range, each with the Monday of the week in which it began. */
+function begun({ since, until, type, severity }: Question): RawBuilder<unknown> {
+  return sql`
+    select id, type, date_trunc('week', created_at at time zone 'UTC')::date as week, status, outcome, category, closed_by, created_at,
+      closed_at, resource_kind, resource_id
+    from incident
+    where created_at >= ${since}::date::timestamp at time zone 'UTC'
+      and created_at < (${until}::date + 1)::timestamp at time zone 'UTC'
+      ${type === null ? sql`` : sql`and type = ${type}`}
+      ${severity === null ? sql`` : sql`and severity = ${severity}`}`
+}
+
+/** What a row of the log says about what no row shows: a refusal by the judge or of an answer in words, or an ending that was marked. */
+const isUnshown = sql.raw(`(
+  kind = 'call_judged' and metadata->>'code' in ('CLAIM_NOT_SHOWN', 'PHANTOM_CLAIM')
+  or kind = 'correction_sent' and metadata->>'code' in ('claim_not_shown', 'phantom_claim')
+  or kind in ('resolved', 'escalated') and (metadata ? 'unshown' or metadata @? '$.claims[*] ? (@.shown == false)'))`)
+const isRepair = sql.raw(`kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor not like 'user:%'`)
+const isHand = sql.raw(`kind = 'claimed' or actor like 'user:%'`)
+
+/**
+ * The first row of a run or of a person acknowledges an incident. A person had a hand in it where any row of a person stands before its end,
+ * but for the first row, which opens it. A repair is an ending as repaired that a person did not write, for which code wants a write that
+ * held; it did not last where the incident went on, or its resource had another incident of the type within a day.
+ */
+async function countedOf(db: Db, question: Question): Promise<Counted[]> {
+  const { rows } = await sql<Counted>`
+    with begun as materialized (${begun(question)}),
+    hands as materialized (
+      select incident_id, min(at) as first_at, min(at) filter (where actor like 'user:%') as person_at
+      from incident_event where (${isHand}) and seq > 1 and incident_id in (select id from begun) group by 1),
+    repaired as materialized (
+      select incident_id, count(*) as repairs from incident_event
+      where ${isRepair} and incident_id in (select id from begun) group by 1),
+    unshown as materialized (
+      select incident_id, count(*) as unshown from incident_event
+      where ${isUnshown} and incident_id in (select id from begun) group by 1),
+    facts as (
+      select begun.type, week, status, repairs, unshown,
+        closed_by in ('agent', 'code') and status = 'resolved' and outcome <> 'expected'
+          and coalesce(person_at > closed_at, true) as is_auto,
+        extract(epoch from first_at - created_at)::float8 as acknowledge,
+        case when status = 'resolved' then extract(epoch from closed_at - created_at)::float8 end as resolve,
+        repairs - case when status = 'resolved' and outcome = 'repaired' and again.id is null then 1 else 0 end as not_lasting
+      from begun
+      left join hands on hands.incident_id = begun.id
+      left join repaired on repaired.incident_id = begun.id
+      left join unshown on unshown.incident_id = begun.id
+      left join lateral (
+        select other.id from incident as other
+        where repairs > 0 and other.type = begun.type and other.resource_kind = begun.resource_kind
+          and other.resource_id = begun.resource_id and other.created_at > begun.closed_at
+          and other.created_at < begun.closed_at + interval '1 day' limit 1) as again on true)
+    select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as incidents,
+      (count(*) filter (where status in ('resolved', 'escalated', 'cancelled')))::int as closed,
+      (count(*) filter (where status = 'resolved'))::int as resolved,
+      (count(*) filter (where is_auto))::int as "autoResolved",
+      (count(*) filter (where status = 'escalated'))::int as escalated,
+      percentile_cont(array[0.5, 0.9]) within group (order by acknowledge) as acknowledge,
+      percentile_cont(array[0.5, 0.9]) within group (order by resolve) as resolve,
+      coalesce(sum(repairs), 0)::int as repairs, coalesce(sum(not_lasting), 0)::int as "repairsNotLasting",
+      coalesce(sum(unshown), 0)::int as "unshownClaims"
+    from facts group by grouping sets ((), (type), (week))`.execute(db)
+  return rows
+}
+
+async function escalatedOf(db: Db, question: Question): Promise<Escalated[]> {
+  const { rows } = await sql<Escalated>`
+    select type, to_char(week, 'YYYY-MM-DD') as week, coalesce(category, 'unknown') as category, count(*)::int as count
+    from (${begun(question)}) as begun where status = 'escalated'
+    group by grouping sets ((3), (type, 3), (week, 3)) order by count desc, 3`.execute(db)
+  return rows
+}
+
+async function askedOf(db: Db, question: Question): Promise<Asked[]> {
+  const { rows } = await sql<Asked>`
+    select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as approvals,
+      percentile_cont(array[0.5, 0.9]) within group (order by extract(epoch from decided_at - requested_at)::float8) as wait
+    from (${begun(question)}) as begun join approval on approval.incident_id = begun.id
+    group by grouping sets ((), (type), (week))`.execute(db)
+  return rows
+}
+
+async function spentOf(db: Db, { since, until, type }: Question): Promise<Spent[]> {
+  const { rows } = await sql<Spent>`
+    select type, to_char(week, 'YYYY-MM-DD') as week, sum(cost)::float8 as dollars
+    from (select type, cost, date_trunc('week', day::timestamp)::date as week from model_spend
+      where day between ${since}::date and ${until}::date ${type === null ? sql`` : sql`and type = ${type}`}) as spent
+    group by grouping sets ((), (type), (week))`.execute(db)
+  return rows
+}

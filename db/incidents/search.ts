@@ -1,0 +1,91 @@
+import { sql } from 'kysely'
+import type { SearchAnswer } from '../../domain/incident-detail.ts'
+import type { InventoryKind } from '../../domain/kinds.ts'
+import { escapeLike } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import { listIncidents } from './incidents.ts'
+
+const mostIncidents = 8
+
+const mostResources = 6
+
+const mostRows = 8
+
+/** Rows that have the words are ranked by time; of a word that stands everywhere the newest of so many are looked at. */
+const rankedRows = 5_000
+
+/** What people wait for while they type. */
+const logWithinMs = 800
+
+const searchedKinds = sql.raw(
+  [
+    ...['alert_received', 'looked', 'noted', 'model_answered', 'tool_finished', 'verification', 'approval_requested'],
+    ...['approval_decided', 'resolved', 'escalated', 'cancelled', 'commented', 'capability_gap', 'security_event'],
+  ]
+    .map((kind) => `'${kind}'`)
+    .join(', '),
+)
+
+/** Every part at once. A text of one or two letters is looked for in names alone: in a log it is everywhere. */
+export async function searchAll(scope: Scope, text: string): Promise<SearchAnswer> {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}._:/-]+/gu) ?? []
+  const [incidents, resources, log] = await Promise.all([
+    listIncidents(scope, { q: text }, { before: null, limit: mostIncidents }),
+    findResources(scope, text),
+    text.length < 3 || words.length === 0 ? { rows: [], isPartial: false } : findRows(scope, words),
+  ])
+  return {
+    incidents: incidents.map(({ id, title, resource, status, severity, createdAt }) => ({
+      id,
+      title,
+      resource,
+      status,
+      severity,
+      createdAt,
+    })),
+    resources,
+    log: log.rows,
+    isPartial: log.isPartial,
+  }
+}
+
+async function findResources({ db }: Scope, text: string): Promise<SearchAnswer['resources']> {
+  const pattern = `%${escapeLike(text.toLowerCase())}%`
+  const { rows } = await sql<{ kind: InventoryKind; id: string }>`
+    select kind, id from resource
+    where id ilike ${pattern} or name ilike ${pattern} or names @> array[${text.toLowerCase()}::text]
+    order by length(id), id limit ${mostResources}`.execute(db)
+  return rows
+}
+
+type Found = { rows: SearchAnswer['log']; isPartial: boolean }
+
+/** Rows whose text has every word, or a word that begins so; the newest first. */
+async function findRows({ db }: Scope, words: readonly string[]): Promise<Found> {
+  const query = words.map((word) => `'${word.replaceAll("'", '')}':*`).join(' & ')
+  const text = sql`to_tsvector('simple', left(detail, 2000))`
+  try {
+    const { rows } = await db.transaction().execute(async (trx) => {
+      await sql`select set_config('statement_timeout', ${String(logWithinMs)}, true)`.execute(trx)
+      return await sql<SearchAnswer['log'][number] & { found: number }>`
+          with matching as (
+            select id, incident_id, seq, detail, at from incident_event
+            where kind in (${searchedKinds}) and ${text} @@ to_tsquery('simple', ${query}) limit ${rankedRows}
+          )
+          select incident_id as "incidentId", incident.title, seq, left(detail, 300) as detail, at,
+            count(*) over ()::int as found
+          from matching join incident on incident.id = incident_id order by matching.id desc limit ${mostRows}`.execute(
+        trx,
+      )
+    })
+    const [first] = rows
+    return {
+      rows: rows.map(({ incidentId, title, seq, detail, at }) => ({ incidentId, title, seq, detail, at })),
+      isPartial: (first?.found ?? 0) >= rankedRows,
+    }
+  } catch (error) {
+    // 57014 is PostgreSQL's query_canceled: the time was up.
+    if ((error as { code?: string }).code === '57014') return { rows: [], isPartial: true }
+    throw error
+  }
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto'
+import type { Device, DeviceTerms, Executable, Guests } from '../../domain/device.ts'
+import { sha256 } from '../../domain/digest.ts'
+import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+/** A device with the manifest that it was given last. */
+export type DeviceRow = Device & { manifest: Manifest | null }
+
+export type DeviceSettings = {
+  url: string
+  urlEnv: string | null
+  mode: MeshMode
+  guests: Guests | null
+  timeoutSeconds: number
+  toolsAllowed: string[]
+  enabled: boolean
+  terms: DeviceTerms
+  manifestDays: number
+}
+
+function stored({ toolsAllowed, terms, ...rest }: DeviceSettings) {
+  return { ...rest, toolsAllowed: JSON.stringify(toolsAllowed), terms: JSON.stringify(terms) }
+}
+
+/** Makes a device known. It is asked nothing before it has enrolled. */
+export async function addDevice(
+  trx: Trx,
+  { id, resource, ...settings }: DeviceSettings & { id: string; resource: Executable },
+): Promise<void> {
+  await trx
+    .insertInto('device')
+    .values({ id, resourceKind: resource.kind, resourceId: resource.id, ...stored(settings) })
+    .execute()
+}
+
+export async function setDevice(trx: Trx, id: string, settings: DeviceSettings): Promise<void> {
+  await trx.updateTable('device').set(stored(settings)).where('id', '=', id).execute()
+}
+
+export async function listDevices({ db }: Scope): Promise<DeviceRow[]> {
+  const rows = await db.selectFrom('device').selectAll().orderBy('id').execute()
+  return rows.map(toDevice)
+}
+
+/** Those that could be asked something now, as far as rows tell. */
+export async function usableDevices(db: Db): Promise<DeviceRow[]> {
+  const rows = await db
+    .selectFrom('device')
+    .selectAll()
+    .where('enabled', '=', true)
+    .where('revokedAt', 'is', null)
+    .where('enrolledAt', 'is not', null)
+    .where('manifestExpiresAt', '>', now)
+    .orderBy('id')
+    .execute()
+  return rows.map(toDevice)
+}
+
+export async function deviceById(db: Db | Trx, id: string): Promise<DeviceRow | null> {
+  const row = await db.selectFrom('device').selectAll().where('id', '=', id).executeTakeFirst()
+  return row ? toDevice(row) : null
+}
+
+/** The device that stands for a resource: not revoked, whether it can be asked or not. */
+export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<DeviceRow | null> {
+  const row = await db
+    .selectFrom('device')
+    .selectAll()
+    .where('resourceKind', '=', kind)
+    .where('resourceId', '=', id)
+    .where('revokedAt', 'is', null)
+    .executeTakeFirst()
+  return row ? toDevice(row) : null
+}
+
+/** The devices that stand for resources of a kind: not revoked, whether they can be asked or not. */
+export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: string[]): Promise<DeviceRow[]> {
+  if (ids.length === 0) return []
+  const rows = await db
+    .selectFrom('device')
+    .selectAll()
+    .where('resourceKind', '=', kind)
+    .where('resourceId', 'in', ids)
+    .where('revokedAt', 'is', null)
+    .execute()
+  return rows.map(toDevice)
+}
+
+/** What of the inventory something can be executed for under this id; a VM with the host it is on. */
+export async function executableNamed(
+  db: Db | Trx,
+  id: string,
+): Promise<(Executable & { host: string | null }) | null> {
+  for (const kind of ['node', 'host'] as const) {
+    if (await db.selectFrom(kind).select('id').where('id', '=', id).executeTakeFirst()) return { kind, id, host: null }
+  }
+  const vm = await db.selectFrom('vm').select('host').where('id', '=', id).executeTakeFirst()
+  return vm ? { kind: 'vm', id, host: vm.host } : null
+}
+
+export async function setManifest(trx: Trx, manifest: Manifest): Promise<void> {
+  await trx
+    .updateTable('device')
+    .set({ manifest: JSON.stringify(manifest), manifestExpiresAt: manifest.expires_at })
+    .where('id', '=', manifest.device)
+    .execute()
+}
+
+/** What the device said of itself, or why it said nothing. */
+export async function noteHealth(
+  db: Db,
+  id: string,
+  heard: { health: MeshHealth } | { problem: string },
+): Promise<void> {
+  const told =
+    'health' in heard
+      ? { health: JSON.stringify(cleanse(heard.health)), healthProblem: null }
+      : { healthProblem: cleanse(heard.problem).slice(0, 500) }
+  await db
+    .updateTable('device')
+    .set({ ...told, healthAt: now })
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Ends a device for good, with every token that could bring it back. False when it had ended. */
+export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
+  const revoked = await trx
+    .updateTable('device')
+    .set({ revokedAt: now, refreshSha256: null })
+    .where('id', '=', id)
+    .where('revokedAt', 'is', null)
+    .returning('id')
+    .executeTakeFirst()
+  await trx
+    .updateTable('deviceEnrolment')
+    .set({ usedAt: now })
+    .where('deviceId', '=', id)
+    .where('usedAt', 'is', null)
+    .execute()
+  return revoked !== undefined
+}
+
+/** Enrolment is done by hand, at once: a token that lies about is worth nothing. */
+export const enrolmentSeconds = 900
+
+/** Who holds this refresh secret; a revoked device holds none. */
+export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<DeviceRow | null> {
+  const row = await db
+    .selectFrom('device')
+    .selectAll()
+    .where('refreshSha256', '=', sha256(refresh))
+    .where('revokedAt', 'is', null)
+    .executeTakeFirst()
+  return row ? toDevice(row) : null
+}
+
+/** Recognisable where it leaks, and redacted there. */
+export function secret(): string {
+  return `nst_${randomBytes(32).toString('base64url')}`
+}
+
+type Stored = Omit<Device, 'resource' | 'manifestId'> & {
+  resourceKind: Executable['kind']
+  resourceId: string
+  manifest: Manifest | null
+  refreshSha256: string | null
+}
+
+function toDevice(row: unknown): DeviceRow {
+  const { resourceKind: kind, resourceId: id, refreshSha256: _, ...rest } = row as Stored
+  return { ...rest, resource: { kind, id }, manifestId: rest.manifest?.id ?? null }
+}

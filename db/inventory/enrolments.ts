@@ -1,0 +1,54 @@
+import { sha256 } from '../../domain/digest.ts'
+import { inSeconds, now } from '../clock.ts'
+import type { Trx } from '../connect.ts'
+import { enrolmentSeconds, secret } from './devices.ts'
+
+/** Mints the one token that enrols this device, in plain, once; those minted before are void. */
+export async function mintEnrolment(
+  trx: Trx,
+  deviceId: string,
+  by: string,
+): Promise<{ token: string; expiresAt: string }> {
+  await trx
+    .updateTable('deviceEnrolment')
+    .set({ usedAt: now })
+    .where('deviceId', '=', deviceId)
+    .where('usedAt', 'is', null)
+    .execute()
+  const token = secret()
+  const { expiresAt } = await trx
+    .insertInto('deviceEnrolment')
+    .values({
+      sha256: sha256(token),
+      deviceId,
+      createdBy: by,
+      expiresAt: inSeconds(enrolmentSeconds),
+    })
+    .returning('expiresAt')
+    .executeTakeFirstOrThrow()
+  return { token, expiresAt }
+}
+
+/** Uses an enrolment token up: the device's id for exactly one caller, in time. */
+export async function redeemEnrolment(trx: Trx, token: string): Promise<string | null> {
+  const row = await trx
+    .updateTable('deviceEnrolment')
+    .set({ usedAt: now })
+    .where('sha256', '=', sha256(token))
+    .where('usedAt', 'is', null)
+    .where('expiresAt', '>', now)
+    .returning('deviceId')
+    .executeTakeFirst()
+  return row?.deviceId ?? null
+}
+
+/** The device is in: answers the secret by which it fetches its next manifest. One given before ends. */
+export async function markEnrolled(trx: Trx, id: string): Promise<string> {
+  const refresh = secret()
+  await trx
+    .updateTable('device')
+    .set({ enrolledAt: now, refreshSha256: sha256(refresh) })
+    .where('id', '=', id)
+    .execute()
+  return refresh
+}

@@ -1,0 +1,119 @@
+import { sql } from 'kysely'
+import { type Declared, fileToDeclared, importSource, resourceKey } from '../../domain/registry.ts'
+import { findDeclarationFaults, type SiteChange, type SiteFile } from '../../domain/site.ts'
+import type { Db, Trx } from '../connect.ts'
+import { declareResources } from './registry.ts'
+import { readSite, writeSite } from './site.ts'
+
+/** A file that says what cannot be: every fault of it, in sentences. */
+export class ImportFaultsError extends Error {
+  override name = 'ImportFaultsError' as const
+  readonly faults: string[]
+  constructor(faults: string[]) {
+    super(faults[0] ?? '')
+    this.faults = faults
+  }
+}
+
+/** The inventory as a file that can be imported: what people imported, and without a platform hosts, nodes and groups. */
+export async function readSiteFile(db: Db | Trx, { hasPlatform }: { hasPlatform: boolean }): Promise<SiteFile> {
+  const { resources, relations } = await readImported(db)
+  return {
+    ...(hasPlatform ? { groups: [], nodes: [], hosts: [] } : await readSite(db)),
+    resources: resources.map(({ name, aliases = [], attributes = {}, kind, id }) => ({
+      kind,
+      id,
+      ...(name !== id && { name }),
+      ...(aliases.length > 0 && { aliases: [...aliases] }),
+      ...(Object.keys(attributes).length > 0 && { attributes }),
+    })),
+    relations: relations.map(({ from, kind, to }) => ({ from: resourceKey(from), kind, to: resourceKey(to) })),
+  }
+}
+
+/**
+ * Adds and changes what the file holds; with `prune`, removes what it does not. All of it or nothing: throws ImportFaultsError with
+ * everything that is wrong.
+ */
+export async function importSiteFile(
+  trx: Trx,
+  file: SiteFile,
+  { prune, hasPlatform }: { prune: boolean; hasPlatform: boolean },
+): Promise<SiteChange> {
+  const { groups, nodes, hosts } = file
+  const change: SiteChange = !hasPlatform
+    ? await writeSite(trx, { groups, nodes, hosts }, { prune })
+    : { added: [], changed: [], removed: [], kept: [] }
+  const before = await readImported(trx)
+  const declared = prune ? fileToDeclared(file) : mergeSites(before, fileToDeclared(file))
+  const faults = findDeclarationFaults(declared, await knownKeys(trx, { prune: true }))
+  if (faults.length > 0) throw new ImportFaultsError(faults)
+  await declareResources(trx, importSource, declared)
+  return addChanges(change, before, declared)
+}
+
+async function readImported(db: Db | Trx): Promise<Declared> {
+  const resources = await db
+    .selectFrom('resourceSource')
+    .select(['kind', 'id', 'name', 'aliases', 'attributes'])
+    .where('source', '=', importSource.name)
+    .orderBy('kind')
+    .orderBy('id')
+    .execute()
+  const relations = await db
+    .selectFrom('relation')
+    .selectAll()
+    .where('source', '=', importSource.name)
+    .orderBy('fromKind')
+    .orderBy('fromId')
+    .orderBy('kind')
+    .orderBy('toKind')
+    .orderBy('toId')
+    .execute()
+  return {
+    resources,
+    relations: relations.map(({ fromKind, fromId, kind, toKind, toId }) => ({
+      from: { kind: fromKind, id: fromId },
+      kind,
+      to: { kind: toKind, id: toId },
+    })),
+  }
+}
+
+const relationKey = ({ from, kind, to }: Declared['relations'][number]): string =>
+  `${resourceKey(from)} ${kind} ${resourceKey(to)}`
+
+function mergeSites(before: Declared, wanted: Declared): Declared {
+  const resources = new Map([...before.resources, ...wanted.resources].map((each) => [resourceKey(each), each]))
+  const relations = new Map([...before.relations, ...wanted.relations].map((each) => [relationKey(each), each]))
+  return { resources: [...resources.values()], relations: [...relations.values()] }
+}
+
+/** What the other sources list: a relation may lead there. With `prune` what was imported before leaves, and counts no more. */
+export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Promise<Set<string>> {
+  const { rows } = await sql<{ key: string }>`
+    select distinct kind || ':' || id as key from resource_source
+    where not ${prune} or source <> ${importSource.name}`.execute(db)
+  return new Set(rows.map(({ key }) => key))
+}
+
+function addChanges(change: SiteChange, before: Declared, after: Declared): SiteChange {
+  const flat = ({ resources, relations }: Declared) =>
+    new Map([
+      ...resources.map(
+        ({ kind, id, name = id, aliases = [], attributes = {} }) =>
+          [`${kind}:${id}`, JSON.stringify([name, aliases, attributes])] as const,
+      ),
+      ...relations.map((each) => [relationKey(each), ''] as const),
+    ])
+  const [old, wanted] = [flat(before), flat(after)]
+  return {
+    added: [...change.added, ...[...wanted.keys()].filter((key) => !old.has(key))],
+    changed: [
+      ...change.changed,
+      ...[...wanted].flatMap(([key, text]) => (old.has(key) && old.get(key) !== text ? [key] : [])),
+    ],
+    removed: [...change.removed, ...[...old.keys()].filter((key) => !wanted.has(key))],
+    kept: change.kept,
+  }
+}

@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { MeshKeyRow } from '../writes/device-calls.ts'
+
+/**
+ * Writes down with which key requests are signed from now on, and which one comes next. Any other ends now, one that was named as the
+ * next and never came too: manifests that are made from here on say so.
+ */
+export async function noteMeshKeys(
+  trx: Trx,
+  signing: { id: string; publicKey: string },
+  next: { id: string; publicKey: string } | null,
+): Promise<void> {
+  const kept = next ? [signing, next] : [signing]
+  const ids = kept.map((key) => key.id)
+  for (const key of kept) {
+    await trx
+      .insertInto('meshKey')
+      .values(key)
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ notAfter: null }))
+      .execute()
+  }
+  await trx
+    .updateTable('meshKey')
+    .set({ notAfter: now })
+    .where('notAfter', 'is', null)
+    .where('id', 'not in', ids)
+    .execute()
+  await trx
+    .updateTable('meshKey')
+    .set({ signingSince: now })
+    .where('id', '=', signing.id)
+    .where('signingSince', 'is', null)
+    .execute()
+}
+
+/** Keys that a manifest names: those in use, and those that ended in the last 30 days, with their end. */
+export async function meshKeys(db: Db | Trx): Promise<MeshKeyRow[]> {
+  return await db
+    .selectFrom('meshKey')
+    .select(['id', 'publicKey', 'notAfter'])
+    .where((where) =>
+      where.or([
+        where('notAfter', 'is', null),
+        where('notAfter', '>', sql<string>`nightshift_now() - interval '30 days'`),
+      ]),
+    )
+    .orderBy('knownSince', 'desc')
+    .limit(10)
+    .execute()
+}

@@ -1,0 +1,80 @@
+import { newId } from '../../domain/digest.ts'
+import { type PlacementProblem, type Proposal, placementProblem, planStep } from '../../domain/placement.ts'
+import type { Db, Trx } from '../connect.ts'
+
+export async function storeProposal(
+  db: Db,
+  { isTimeUp: _, ...proposal }: Omit<Proposal, 'id' | 'createdAt'>,
+  problem: PlacementProblem,
+): Promise<Proposal> {
+  const row = await db
+    .insertInto('proposal')
+    .values({
+      ...proposal,
+      id: newId('prp'),
+      hostIds: JSON.stringify(proposal.hostIds),
+      steps: JSON.stringify(proposal.steps),
+      proof: JSON.stringify(proposal.proof),
+      unplaced: JSON.stringify(proposal.unplaced),
+      obstacle: proposal.obstacle && JSON.stringify(proposal.obstacle),
+      standing: proposal.standing && JSON.stringify(proposal.standing),
+      problem: JSON.stringify(problem),
+    })
+    .returning(['id', 'createdAt'])
+    .executeTakeFirstOrThrow()
+  return { ...proposal, ...row }
+}
+
+/** A step of an older release has no needs: then it waits for every step before it, in the order in which they were approved. */
+const storedStep = planStep.extend({ needs: planStep.shape.needs.optional(), wave: planStep.shape.wave.optional() })
+
+/** A stored plan, of any release; null where no plan has this id. */
+export async function proposalById(
+  db: Db | Trx,
+  id: string,
+): Promise<{ proposal: Proposal; problem: PlacementProblem } | null> {
+  const row = await db.selectFrom('proposal').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!row) return null
+  const { problem, steps, ...rest } = row
+  const stored = storedStep.array().parse(steps)
+  return {
+    proposal: {
+      ...rest,
+      steps: stored.map((step, index) => ({
+        ...step,
+        needs: step.needs ?? stored.slice(0, index).map((each) => each.step),
+        wave: step.wave ?? index + 1,
+      })),
+    } as Proposal,
+    // Parsed, for what was stored by an older release knows fewer rules.
+    problem: placementProblem.parse(problem),
+  }
+}
+
+/** Hosts and VMs of the inventory as a placement problem sees them. */
+export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'hosts' | 'vms'>> {
+  const hosts = await db.selectFrom('host').selectAll().orderBy('id').execute()
+  const vms = await db.selectFrom('vm').selectAll().orderBy('id').execute()
+  return {
+    hosts: hosts.map((host) => ({
+      name: host.id,
+      ramMib: host.ramMib,
+      cpuMc: host.cpuMc,
+      rack: host.rack,
+      region: host.region,
+      state: host.state as 'live' | 'draining' | 'dead',
+    })),
+    vms: vms.map((vm) => ({
+      vm: vm.id,
+      ramMib: vm.ramMib,
+      cpuMc: vm.cpuMc,
+      haGroup: vm.haGroup,
+      host: vm.host,
+      running: vm.running,
+      priority: vm.priority,
+      pinnedTo: vm.pinnedTo,
+      forbiddenHosts: vm.forbiddenHosts,
+      affinityGroup: vm.affinityGroup,
+    })),
+  }
+}

@@ -1,0 +1,257 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { KnownResource } from '../../domain/alert-resource.ts'
+import { sha256 } from '../../domain/digest.ts'
+import type { InventoryKind } from '../../domain/kinds.ts'
+import {
+  type Declared,
+  keysOfGroups,
+  type RegistrySource,
+  type ResourceRef,
+  refuseWithoutAuthority,
+  resourceKey,
+  toMatchedNames,
+} from '../../domain/registry.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { databaseTime, now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+
+/** Rows of a source whose list did not change are marked as seen this often at most. */
+const touchAfterSeconds = 3_600
+
+/**
+ * Makes the registry hold what one source knows, as a whole: what the source no longer lists leaves, unless another source lists it.
+ * Rows that do not differ are not written; a list that is the same as before costs one look. Answers whether anything changed.
+ */
+export async function declareResources(trx: Trx, source: RegistrySource, received: Declared): Promise<boolean> {
+  refuseWithoutAuthority(source, received)
+  // Of what was received: to cleanse a long list takes seconds, and most lists are those of a minute ago.
+  const digest = sha256(JSON.stringify(received))
+  await sql`select pg_advisory_xact_lock(hashtextextended('registry', 0))`.execute(trx)
+  const before = await trx
+    .selectFrom('registrySource')
+    .select(['digest', 'relationsDigest', 'seenAt'])
+    .where('source', '=', source.name)
+    .executeTakeFirst()
+  if (before?.digest === digest) {
+    await touch(trx, source.name, before.seenAt)
+    return false
+  }
+  const declared = cleanse(received)
+  const relationsDigest = sha256(JSON.stringify(received.relations))
+  const said = { hasAuthority: source.hasAuthority, digest, relationsDigest }
+  await trx
+    .insertInto('registrySource')
+    .values({ source: source.name, ...said })
+    .onConflict((on) => on.column('source').doUpdateSet({ ...said, seenAt: now }))
+    .execute()
+  const changed = await mergeResources(trx, source.name, declared.resources)
+  await foldResources(trx, changed)
+  // Attributes change all the time, relations seldom.
+  const isRelatedAsBefore = before?.relationsDigest === relationsDigest
+  const isRenamed = !isRelatedAsBefore && (await mergeRelations(trx, source.name, declared.relations))
+  if (isRenamed || changed.length > 0) await unify(trx)
+  return true
+}
+
+async function touch(trx: Trx, source: string, seenAt: string): Promise<void> {
+  const age = Date.parse(await databaseTime(trx)) - Date.parse(seenAt)
+  if (age < touchAfterSeconds * 1000) return
+  await trx.updateTable('registrySource').set({ seenAt: now }).where('source', '=', source).execute()
+  await trx.updateTable('resourceSource').set({ seenAt: now }).where('source', '=', source).execute()
+}
+
+type Key = { kind: InventoryKind; id: string }
+
+/** Answers what was written or removed. */
+async function mergeResources(trx: Trx, source: string, resources: Declared['resources']): Promise<Key[]> {
+  const rows = resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => ({
+    kind,
+    id,
+    name,
+    aliases,
+    attributes,
+    names: toMatchedNames({ id, name, aliases }),
+  }))
+  const { rows: written } = await sql<Key>`
+    insert into resource_source (kind, id, source, name, aliases, names, attributes)
+    select kind, id, ${source}, name, aliases, names, attributes
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as declared (kind text, id text, name text, aliases text[], names text[], attributes jsonb)
+    on conflict (source, kind, id) do update
+      set name = excluded.name, aliases = excluded.aliases, names = excluded.names, attributes = excluded.attributes,
+          seen_at = nightshift_now()
+      where (resource_source.name, resource_source.aliases, resource_source.names, resource_source.attributes)
+        is distinct from (excluded.name, excluded.aliases, excluded.names, excluded.attributes)
+    returning kind, id`.execute(trx)
+  const { rows: removed } = await sql<Key>`
+    delete from resource_source
+    where source = ${source} and not exists (
+      select from jsonb_to_recordset(${JSON.stringify(resources.map(({ kind, id }) => ({ kind, id })))}::jsonb)
+        as declared (kind text, id text)
+      where declared.kind = resource_source.kind and declared.id = resource_source.id)
+    returning kind, id`.execute(trx)
+  return [...written, ...removed]
+}
+
+/** Makes the rows of these resources what their sources say together; a resource that no source lists leaves. */
+async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
+  if (keys.length === 0) return
+  const changed = JSON.stringify(keys)
+  await sql`
+    insert into resource (kind, id, name, names, canonical, lease_key)
+    select said.kind, said.id,
+      (array_agg(said.name order by teller.has_authority desc, said.source))[1],
+      (select array_agg(distinct name) from unnest(string_to_array(string_agg(array_to_string(said.names, E'\n'), E'\n'), E'\n')) name),
+      said.kind || ':' || said.id, said.kind || ':' || said.id
+    from resource_source said
+      join registry_source teller using (source)
+      join jsonb_to_recordset(${changed}::jsonb) as changed (kind text, id text)
+        on changed.kind = said.kind and changed.id = said.id
+    group by said.kind, said.id
+    on conflict (kind, id) do update set name = excluded.name, names = excluded.names
+      where (resource.name, resource.names) is distinct from (excluded.name, excluded.names)`.execute(trx)
+  await sql`
+    delete from resource using jsonb_to_recordset(${changed}::jsonb) as changed (kind text, id text)
+    where resource.kind = changed.kind and resource.id = changed.id and not exists (
+      select from resource_source said where said.kind = resource.kind and said.id = resource.id)`.execute(trx)
+}
+
+/** Answers whether the names of one thing changed. */
+async function mergeRelations(trx: Trx, source: string, relations: Declared['relations']): Promise<boolean> {
+  const rows = relations.map(({ from, kind, to }) => ({
+    from_kind: from.kind,
+    from_id: from.id,
+    kind,
+    to_kind: to.kind,
+    to_id: to.id,
+  }))
+  const columns = sql`(from_kind text, from_id text, kind text, to_kind text, to_id text)`
+  const { rows: added } = await sql<{ kind: string }>`
+    insert into relation (from_kind, from_id, kind, to_kind, to_id, source)
+    select distinct from_kind, from_id, kind, to_kind, to_id, ${source}
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as declared ${columns}
+    on conflict do nothing
+    returning kind`.execute(trx)
+  const { rows: removed } = await sql<{ kind: string }>`
+    delete from relation
+    where source = ${source} and not exists (
+      select from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as declared ${columns}
+      where (declared.from_kind, declared.from_id, declared.kind, declared.to_kind, declared.to_id)
+        = (relation.from_kind, relation.from_id, relation.kind, relation.to_kind, relation.to_id))
+    returning kind`.execute(trx)
+  return [...added, ...removed].some(({ kind }) => kind === 'same_as')
+}
+
+/**
+ * Gives all names of one thing one key. `canonical` follows what sources with authority say; `lease_key` what any says, since a key
+ * that two names share can only take a lease more, and never allow anything.
+ */
+async function unify(trx: Trx): Promise<void> {
+  const { rows } = await sql<{ left: string; right: string; hasAuthority: boolean }>`
+    select from_kind || ':' || from_id as left, to_kind || ':' || to_id as right, has_authority as "hasAuthority"
+    from relation join registry_source using (source) where kind = 'same_as'`.execute(trx)
+  const canonical = keysOfGroups(rows.filter(({ hasAuthority }) => hasAuthority))
+  const leases = keysOfGroups(rows)
+  const keys = [...leases.keys()].map((key) => ({
+    key,
+    canonical: canonical.get(key) ?? key,
+    lease: leases.get(key) ?? key,
+  }))
+  await sql`
+    update resource set canonical = coalesce(grouped.canonical, own.key), lease_key = coalesce(grouped.lease, own.key)
+    from (select kind, id, kind || ':' || id as key from resource) own
+      left join jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as grouped (key text, canonical text, lease text)
+        on grouped.key = own.key
+    where resource.kind = own.kind and resource.id = own.id
+      and (resource.canonical, resource.lease_key)
+        is distinct from (coalesce(grouped.canonical, own.key), coalesce(grouped.lease, own.key))`.execute(trx)
+}
+
+/** `offset 0` keeps it a look-up for each row: how many rows go by a name is misjudged, and all relations would be read. */
+const upwards = (row: RawBuilder<unknown>) => sql`(
+  select to_kind, to_id from relation
+  where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
+
+/** What goes by any of these names, with everything up to three steps above it. */
+export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
+  if (names.length === 0) return []
+  const { rows } = await sql<KnownResource>`
+    with recursive found as (
+      select kind, id, names, canonical from resource where names && ${[...new Set(names)]}::text[]
+    ), above as (
+      select found.kind as start_kind, found.id as start_id, relation.to_kind as kind, relation.to_id as id, 1 as steps
+      from found cross join lateral ${upwards(sql`found`)} relation
+      union
+      select above.start_kind, above.start_id, relation.to_kind, relation.to_id, above.steps + 1
+      from above cross join lateral ${upwards(sql`above`)} relation
+      where above.steps < 3
+    )
+    select found.kind, found.id, found.names, found.canonical, coalesce((
+      select jsonb_agg(jsonb_build_object('kind', parent.kind, 'id', parent.id, 'names', parent.names))
+      from above join resource parent on parent.kind = above.kind and parent.id = above.id
+      where above.start_kind = found.kind and above.start_id = found.id), '[]'::jsonb) as above
+    from found order by found.kind, found.id`.execute(db)
+  return rows
+}
+
+/** The keys by which leases know these targets: one for all names of a thing. */
+export async function leaseKeys(db: Db | Trx, targets: readonly ResourceRef[]): Promise<string[]> {
+  return [...new Set((await leaseKeyByName(db, targets)).values())].sort()
+}
+
+/** The one key of each of these, by its own key: what a lease is taken by and a denial goes by. What the registry does not know keeps its own. */
+export async function leaseKeyByName(
+  db: Db | Trx,
+  targets: readonly ResourceRef[],
+): Promise<ReadonlyMap<string, string>> {
+  const own = [...new Set(targets.map(resourceKey))]
+  if (own.length === 0) return new Map()
+  const { rows } = await sql<{ key: string; leaseKey: string }>`
+    select kind || ':' || id as key, lease_key as "leaseKey" from resource
+    join jsonb_to_recordset(${JSON.stringify(targets.map(({ kind, id }) => ({ kind, id })))}::jsonb)
+      as target (kind text, id text) using (kind, id)`.execute(db)
+  const known = new Map(rows.map(({ key, leaseKey }) => [key, leaseKey]))
+  return new Map(own.map((key) => [key, known.get(key) ?? key]))
+}
+
+/** The other names of these things, as sources with authority tell them. */
+export async function otherNames(db: Db | Trx, refs: readonly ResourceRef[]): Promise<Map<string, ResourceRef[]>> {
+  const others = new Map<string, ResourceRef[]>()
+  if (refs.length === 0) return others
+  const { rows } = await sql<{ key: string; kind: InventoryKind; id: string }>`
+    select own.kind || ':' || own.id as key, other.kind, other.id
+    from jsonb_to_recordset(${JSON.stringify(refs.map(({ kind, id }) => ({ kind, id })))}::jsonb) as wanted (kind text, id text)
+      join resource own using (kind, id)
+      join resource other on other.canonical = own.canonical and (other.kind, other.id) <> (own.kind, own.id)
+    order by other.kind, other.id`.execute(db)
+  for (const { key, kind, id } of rows) others.set(key, [...(others.get(key) ?? []), { kind, id }])
+  return others
+}
+
+/** A resource that some source lists; null for any other. */
+export async function registeredResource<K extends InventoryKind>(
+  db: Db | Trx,
+  { kind, id }: { kind: K; id: string },
+): Promise<{ kind: K; id: string; name: string } | null> {
+  const row = await db
+    .selectFrom('resource')
+    .select('name')
+    .where('kind', '=', kind)
+    .where('id', '=', id)
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom('resourceSource').select('source').where('kind', '=', kind).where('id', '=', id)),
+    )
+    .executeTakeFirst()
+  return row ? { kind, id, name: row.name } : null
+}
+
+/** Of these targets, those that another incident is writing to now. */
+export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
+  if (targets.length === 0) return []
+  return await db
+    .selectFrom('targetLease')
+    .select(['target', 'incidentId'])
+    .where('target', 'in', await leaseKeys(db, targets))
+    .where('incidentId', '!=', incidentId)
+    .execute()
+}

@@ -1,0 +1,101 @@
+import { sql } from 'kysely'
+import type { ResourceRule } from '../../domain/alert.ts'
+import { type AlertResource, chooseResource, namesToLookUp } from '../../domain/alert-resource.ts'
+import type { InventoryKind, Step } from '../../domain/kinds.ts'
+import { nearOf, type ResourceKind, type ResourceRef, resourceKey } from '../../domain/registry.ts'
+import type { Discovered } from '../../domain/tool.ts'
+import { type Db, escapeLike, type Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import { findByNames, otherNames } from './registry.ts'
+
+/** What each alert is about, as far as the registry knows it: a label alone makes nothing a target. One look-up for all. */
+export async function findAlertResources(
+  db: Db | Trx,
+  alerts: readonly Record<string, string>[],
+  rules: readonly ResourceRule[],
+): Promise<AlertResource[]> {
+  const known = await findByNames(db, [...new Set(alerts.flatMap((labels) => namesToLookUp(labels, rules)))])
+  return alerts.map((labels) => chooseResource(labels, rules, known))
+}
+
+const typed = ['region', 'shard', 'node', 'tenant', 'host', 'vm'] as const
+/** The platform's own tables hold its state; of other kinds the registry is all there is. */
+const isTyped = (kind: string): kind is (typeof typed)[number] => (typed as readonly string[]).includes(kind)
+
+export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Record<string, unknown> | null> {
+  if (ref.kind === 'incident' || ref.kind === 'proposal') return null
+  if (isTyped(ref.kind)) {
+    const row = await db.selectFrom(ref.kind).selectAll().where('id', '=', ref.id).executeTakeFirst()
+    return row ?? null
+  }
+  const row = await db
+    .selectFrom('resource')
+    .select(['kind', 'id', 'name', 'names'])
+    .where('kind', '=', ref.kind)
+    .where('id', '=', ref.id)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/**
+ * What belongs together with a resource, by its kind's descriptor, and its other names. Only relations that the platform or an
+ * administrator told count: what is near may be written to unasked.
+ */
+export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
+  // Paths from one resource begin with the same steps: each is asked once.
+  const asked = new Map<string, Promise<ResourceRef[]>>()
+  return await nearOf(ref, {
+    otherNames: async (one) => (await otherNames(db, [one])).get(resourceKey(one)) ?? [],
+    stepFrom(from, step) {
+      const key = JSON.stringify([from, step])
+      const answer = asked.get(key) ?? stepFrom(db, from, step)
+      asked.set(key, answer)
+      return answer
+    },
+  })
+}
+
+async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Step): Promise<ResourceRef[]> {
+  const [near, far] = step.go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
+  const ids = from.map(({ id }) => id)
+  const { rows } = await sql<ResourceRef>`
+    select distinct ${sql.ref(`relation.${far}_kind`)} as kind, ${sql.ref(`relation.${far}_id`)} as id
+    from relation join registry_source using (source)
+    where has_authority and relation.kind = ${step.along} and ${sql.ref(`relation.${near}_kind`)} = ${from[0]?.kind}
+      and ${sql.ref(`relation.${near}_id`)} = any(${ids}) and ${sql.ref(`relation.${far}_kind`)} = ${step.to}
+    order by 2`.execute(db)
+  return rows
+}
+
+/** Resources whose id, name or alias holds the text, exact matches first. */
+export async function findResources(
+  { db }: Scope,
+  search: { kind: ResourceKind | null; text: string; limit: number },
+): Promise<Discovered[]> {
+  const text = search.text.toLowerCase()
+  const pattern = `%${escapeLike(text)}%`
+  const rows = await db
+    .selectFrom('resource')
+    .select(['kind', 'id', 'name'])
+    .where(sql<boolean>`(id ilike ${pattern} or name ilike ${pattern} or ${text} = any(names))`)
+    .$if(search.kind !== null, (query) => query.where('kind', '=', search.kind as InventoryKind))
+    .orderBy(sql`(id = ${search.text} or name = ${search.text})`, 'desc')
+    .orderBy('kind')
+    .orderBy('id')
+    .limit(search.limit)
+    .execute()
+  return rows.map((row) => ({ ...row, aliases: [] }))
+}
+
+/** How many there are of each kind, of shards that hold databases, and of racks: what the prompt says of a site. */
+export async function readSiteFacts({
+  db,
+}: Scope): Promise<{ counts: Partial<Record<InventoryKind, number>>; databaseShards: number; racks: number }> {
+  const { rows } = await sql<{ kind: InventoryKind; count: number }>`
+    select kind, count(distinct id)::int as count from resource_source group by kind`.execute(db)
+  const { rows: more } = await sql<{ databaseShards: number; racks: number }>`
+    select (select count(*) from shard where role = 'database')::int as "databaseShards",
+      (select count(distinct rack) from host)::int as racks`.execute(db)
+  const counts = Object.fromEntries(rows.map(({ kind, count }) => [kind, count]))
+  return { counts, databaseShards: more[0]?.databaseShards ?? 0, racks: more[0]?.racks ?? 0 }
+}

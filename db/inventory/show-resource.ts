@@ -1,0 +1,160 @@
+import { sql } from 'kysely'
+import { type InventoryKind, needingKinds } from '../../domain/kinds.ts'
+import type {
+  ListedRelation,
+  ListedResource,
+  ResourceRef,
+  ResourceSurroundings,
+  ShownResource,
+} from '../../domain/registry.ts'
+import { type Db, escapeLike, type Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+/** What the registry shows people: resources with who says so, and what they hang together with. */
+
+const staleAfter = sql`interval '1 day'`
+
+type Filter = {
+  kind: InventoryKind | null
+  q: string | null
+  isStale: boolean | null
+  /** Only what needs this one; only what this one needs. */
+  needs?: ResourceRef | null
+  neededBy?: ResourceRef | null
+}
+
+/** By kind and id, from the place after `after` on. */
+export async function listResources(
+  { db }: Scope,
+  filter: Filter,
+  page: { after: string | null; limit: number },
+): Promise<ListedResource[]> {
+  const text = filter.q?.toLowerCase() ?? null
+  const pattern = text === null ? null : `%${escapeLike(text)}%`
+  const staleSince = sql`(select nightshift_now()) - ${staleAfter}`
+  const { rows } = await sql<ListedResource>`
+    select resource.kind, resource.id, resource.name, resource.canonical,
+      array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
+        as aliases,
+      said.sources, said."seenAt", said."seenAt" < ${staleSince} as "isStale"
+    from resource cross join lateral (
+      select array_agg(source order by source) as sources, max(seen_at) as "seenAt"
+      from resource_source where resource_source.kind = resource.kind and resource_source.id = resource.id
+    ) said
+    where said."seenAt" is not null
+      and (${filter.kind}::text is null or resource.kind = ${filter.kind})
+      and (${pattern}::text is null or resource.id ilike ${pattern} or resource.name ilike ${pattern}
+        or resource.names @> array[${text}::text])
+      and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
+      and (${filter.isStale}::boolean is null or (said."seenAt" < ${staleSince}) = ${filter.isStale})
+      and ${filter.needs ? isRelated('from', filter.needs) : sql`true`}
+      and ${filter.neededBy ? isRelated('to', filter.neededBy) : sql`true`}
+    order by (resource.kind || ':' || resource.id) collate "C" limit ${page.limit}`.execute(db)
+  return rows
+}
+
+/** Stands the resource of the row at this end of a relation that needs, with the other one at the other end? */
+function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
+  const other = end === 'from' ? sql`(to_kind, to_id)` : sql`(from_kind, from_id)`
+  return sql<boolean>`(resource.kind, resource.id) in (
+    select ${end === 'from' ? sql`from_kind, from_id` : sql`to_kind, to_id`} from relation
+    where ${other} = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]))`
+}
+
+/** One resource: who says what of it, its relations, what fires on it, its incidents. Null: no source lists it. */
+export async function showResource(
+  { db }: Scope,
+  { kind, id }: ResourceRef,
+): Promise<Omit<ShownResource, 'state'> | null> {
+  const { rows } = await sql<Omit<ShownResource, 'relations' | 'alerts' | 'incidents' | 'sameAs' | 'state'>>`
+    select resource.kind, resource.id, resource.name, resource.canonical, resource.first_seen_at as "firstSeenAt",
+      array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
+        as aliases,
+      array_agg(said.source order by said.source) as sources, max(said.seen_at) as "seenAt",
+      max(said.seen_at) < nightshift_now() - ${staleAfter} as "isStale",
+      jsonb_agg(jsonb_build_object('source', said.source, 'name', said.name, 'attributes', said.attributes,
+        'seenAt', to_char(said.seen_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) order by said.source) as said
+    from resource join resource_source said on said.kind = resource.kind and said.id = resource.id
+    where resource.kind = ${kind} and resource.id = ${id}
+    group by resource.kind, resource.id`.execute(db)
+  const [found] = rows
+  if (!found) return null
+  const { rows: same } = await sql<{ key: string }>`
+    select kind || ':' || id as key from resource
+    where canonical = ${found.canonical} and (kind, id) <> (${kind}, ${id}) order by 1`.execute(db)
+  return {
+    ...found,
+    sameAs: same.map(({ key }) => key),
+    relations: await relationsOf(db, { kind, id }),
+    ...(await whatHappened(db, { kind, id })),
+  }
+}
+
+const mostRelations = 200
+
+/** Relations of a resource in both directions, with who told them. */
+export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Promise<ListedRelation[]> {
+  const { rows } = await sql<ListedRelation>`
+    select from_kind || ':' || from_id as from, relation.kind, to_kind || ':' || to_id as to, source, has_authority as "hasAuthority"
+    from relation join registry_source using (source)
+    where (from_kind, from_id) = (${kind}, ${id}) or (to_kind, to_id) = (${kind}, ${id})
+    order by relation.kind, 1, 3, source limit ${mostRelations}`.execute(db)
+  return rows
+}
+
+const mostNear = 12
+
+/** What it needs and what needs it, at most a dozen each, those on which something fires first, with how many there are. */
+export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
+  const { rows } = await sql<{
+    side: 'needs' | 'neededBy'
+    key: string
+    relation: (typeof needingKinds)[number]
+    firing: number
+    total: number
+  }>`
+    with near as (
+      select 'needs' as side, to_kind as kind, to_id as id, min(relation.kind) as relation from relation
+      where (from_kind, from_id) = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]) group by 2, 3
+      union all
+      select 'neededBy', from_kind, from_id, min(relation.kind) from relation
+      where (to_kind, to_id) = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]) group by 2, 3
+    ), firing as (
+      select resource_kind as kind, resource_id as id, count(*)::int as count
+      from alert join incident on incident.id = alert.incident_id where alert.status = 'firing' group by 1, 2
+    ), ranked as (
+      select side, near.kind || ':' || near.id as key, relation, coalesce(firing.count, 0) as firing,
+        count(*) over (partition by side)::int as total,
+        row_number() over (partition by side order by coalesce(firing.count, 0) desc, near.kind, near.id) as place
+      from near left join firing on firing.kind = near.kind and firing.id = near.id
+    )
+    select side, key, relation, firing, total from ranked where place <= ${mostNear} order by side, place`.execute(db)
+  const of = (wanted: string) => {
+    const own = rows.filter(({ side }) => side === wanted)
+    const items = own.map(({ key, relation, firing }) => ({ key, relation, firing }))
+    return { items, total: own[0]?.total ?? 0 }
+  }
+  return { needs: of('needs'), neededBy: of('neededBy') }
+}
+
+async function whatHappened(db: Db, { kind, id }: ResourceRef): Promise<Pick<ShownResource, 'alerts' | 'incidents'>> {
+  const incidents = await db
+    .selectFrom('incident')
+    .select(['id', 'title', 'status', 'createdAt'])
+    .where('resourceKind', '=', kind)
+    .where('resourceId', '=', id)
+    .orderBy('createdAt', 'desc')
+    .limit(20)
+    .execute()
+  const alerts = await db
+    .selectFrom('alert')
+    .innerJoin('incident', 'incident.id', 'alert.incidentId')
+    .select(['alert.name', 'alert.status', 'alert.startsAt', 'alert.incidentId'])
+    .where('incident.resourceKind', '=', kind)
+    .where('incident.resourceId', '=', id)
+    .where('alert.status', 'in', ['firing', 'unknown'])
+    .orderBy('alert.startsAt', 'desc')
+    .limit(20)
+    .execute()
+  return { incidents, alerts }
+}

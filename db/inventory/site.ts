@@ -1,0 +1,139 @@
+import { sql } from 'kysely'
+import { siteSource, siteToDeclared } from '../../domain/registry.ts'
+import type { Site, SiteChange } from '../../domain/site.ts'
+import type { Db, Trx } from '../connect.ts'
+import { declareResources } from './registry.ts'
+
+/** The inventory as people and devices keep it, where no platform says what there is. */
+
+/** What is stored, as a file that can be imported. */
+export async function readSite(db: Db | Trx): Promise<Site> {
+  const [groups, nodes, hosts] = await Promise.all([
+    db.selectFrom('shard').select(['id', 'region', 'role']).orderBy('id').execute(),
+    db.selectFrom('node').select(['id', 'shard', 'hostname', 'ip']).orderBy('id').execute(),
+    db.selectFrom('host').select(['id', 'region', 'rack', 'ramMib', 'cpuMc']).orderBy('id').execute(),
+  ])
+  return {
+    groups: groups.map(({ id, region, role }) => ({ id, region, role: role === 'database' ? role : 'web' })),
+    nodes: nodes.map(({ id, shard, hostname, ip }) => ({ id, group: shard, hostname, ip })),
+    hosts,
+  }
+}
+
+/** A node, group or host that has a device is not removed: its name, so that a person ends the device first. */
+export class HasDeviceError extends Error {
+  override name = 'HasDeviceError' as const
+}
+
+/**
+ * Adds and changes what the file holds; with `prune`, removes what it does not. Nobody looked at any of it, so its health stays what it
+ * was, or is unknown.
+ */
+export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: boolean }): Promise<SiteChange> {
+  await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
+  const before = await readSite(trx)
+  const groups = withGroupsOfNodes(wanted, before)
+  const regions = [...new Set([...groups, ...wanted.hosts].map(({ region }) => region))]
+  for (const id of regions)
+    await trx
+      .insertInto('region')
+      .values({ id })
+      .onConflict((on) => on.doNothing())
+      .execute()
+  for (const { id, region, role } of groups)
+    await trx
+      .insertInto('shard')
+      .values({ id, region, role, status: 'unknown', config: '{}' })
+      .onConflict((on) => on.column('id').doUpdateSet({ region, role }))
+      .execute()
+  const regionOf = new Map([...before.groups, ...groups].map(({ id, region }) => [id, region]))
+  for (const { id, group, hostname = id, ip } of wanted.nodes) {
+    const named = { shard: group, region: regionOf.get(group) as string, hostname, ip }
+    await trx
+      .insertInto('node')
+      .values({ id, ...named, role: 'web', status: 'unknown', diskByDirectory: '{}' })
+      .onConflict((on) => on.column('id').doUpdateSet(named))
+      .execute()
+  }
+  for (const { id, ...host } of wanted.hosts)
+    await trx
+      .insertInto('host')
+      .values({ id, ...host, state: 'live' })
+      .onConflict((on) => on.column('id').doUpdateSet(host))
+      .execute()
+  const removed = prune ? await removeOthers(trx, { ...wanted, groups }) : []
+  await declareSite(trx)
+  return changeOf(before, { ...wanted, groups }, removed)
+}
+
+/** Makes the registry hold the groups, nodes and hosts that are stored: after each change, and when an API starts on an older database. */
+export async function declareSite(trx: Trx): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
+  await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
+}
+
+/** A node names its group, which need not be written out. */
+function withGroupsOfNodes({ groups, nodes }: Site, before: Site): Site['groups'] {
+  const known = new Set([...groups, ...before.groups].map(({ id }) => id))
+  const named = new Set(nodes.map(({ group }) => group).filter((id) => !known.has(id)))
+  return [...groups, ...[...named].map((id) => ({ id, region: 'site', role: 'web' as const }))]
+}
+
+async function removeOthers(trx: Trx, { groups, nodes, hosts }: Site): Promise<string[]> {
+  const ids = (items: readonly { id: string }[]) => [...items.map(({ id }) => id), '']
+  const { rows } = await sql<{ id: string }>`
+    select id from node where id <> all(${ids(nodes)}) union all select id from host where id <> all(${ids(hosts)})`.execute(
+    trx,
+  )
+  const leaving = rows.map(({ id }) => id)
+  const devices = await trx
+    .selectFrom('device')
+    .select('resourceId')
+    .where('resourceId', 'in', [...leaving, ''])
+    .where('revokedAt', 'is', null)
+    .execute()
+  if (devices.length > 0) {
+    const named = devices.map(({ resourceId }) => resourceId).join(', ')
+    throw new HasDeviceError(
+      `${named}: not in the file, and has a device. Revoke the device first, or leave it in the file.`,
+    )
+  }
+  await trx.deleteFrom('node').where('id', 'not in', ids(nodes)).execute()
+  await trx.deleteFrom('link').execute()
+  await trx.deleteFrom('vm').where('host', 'not in', ids(hosts)).execute()
+  await trx.deleteFrom('host').where('id', 'not in', ids(hosts)).execute()
+  const kept = new Set([...groups.map(({ id }) => id), ...nodes.map(({ group }) => group)])
+  const gone = await trx
+    .deleteFrom('shard')
+    .where('id', 'not in', [...kept, ''])
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('tenant').select('id').whereRef('tenant.shard', '=', 'shard.id'))),
+    )
+    .returning('id')
+    .execute()
+  return [...leaving, ...gone.map(({ id }) => id)]
+}
+
+function changeOf(before: Site, after: Site, removed: readonly string[]): SiteChange {
+  const flat = ({ groups, nodes, hosts }: Site) =>
+    new Map([...groups, ...nodes, ...hosts].map((each) => [each.id, JSON.stringify(Object.entries(each).sort())]))
+  const [old, wanted] = [
+    flat(before),
+    flat({ ...after, nodes: after.nodes.map((node) => ({ ...node, hostname: node.hostname ?? node.id })) }),
+  ]
+  return {
+    added: [...wanted.keys()].filter((id) => !old.has(id)),
+    changed: [...wanted].flatMap(([id, text]) => (old.has(id) && old.get(id) !== text ? [id] : [])),
+    removed: [...removed],
+    kept: [...old.keys()].filter((id) => !wanted.has(id) && !removed.includes(id)),
+  }
+}
+
+/** A device of a site without a platform makes a node of its name, in the group `hosts`. */
+export async function addNodeOfDevice(trx: Trx, id: string, url: string): Promise<void> {
+  const { hostname } = new URL(url)
+  const node = { id, group: 'hosts', hostname: id, ip: hostname.replace(/^\[|\]$/g, '') }
+  await writeSite(trx, { groups: [], nodes: [node], hosts: [] }, { prune: false })
+}
+
+/** The inventory as the last synchronisation left it. */

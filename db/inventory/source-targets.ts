@@ -1,0 +1,65 @@
+import { sql } from 'kysely'
+import { machineKinds } from '../../domain/kinds.ts'
+import { parseResourceKey, type RegistrySource, type ResourceRef } from '../../domain/registry.ts'
+import {
+  type ListedTarget,
+  machineOfInstance,
+  type Source,
+  targetsSource,
+  targetsToDeclared,
+} from '../../domain/source.ts'
+import { cleanse } from '../../safety/redact.ts'
+import type { Db, Trx } from '../connect.ts'
+import { declareResources } from './registry.ts'
+
+/** Makes the registry hold the targets that one source lists, unless it was changed or removed meanwhile. Answers whether anything changed. */
+export async function declareTargets(db: Db, source: Source, listed: readonly ListedTarget[]): Promise<boolean> {
+  // Before ids are made of it, so that two that differ in a secret alone are one.
+  const targets = cleanse(listed)
+  return await db.transaction().execute(async (trx) => {
+    if (!(await isAsItWas(trx, source))) return false
+    const names = targets.flatMap(({ labels: { instance = '' } }) => machineOfInstance(instance) ?? [])
+    const machines = await findMachines(trx, [...new Set(names)])
+    return await declareResources(
+      trx,
+      targetsSource(source),
+      targetsToDeclared(targets, (name) => machines.get(name) ?? null),
+    )
+  })
+}
+
+/** Keeps the source as it is until the transaction ends. */
+async function isAsItWas(trx: Trx, { name, kind, url }: Source): Promise<boolean> {
+  const found = await trx
+    .selectFrom('source')
+    .select('name')
+    .where('name', '=', name)
+    .where('kind', '=', kind)
+    .where('url', '=', url)
+    .forShare()
+    .executeTakeFirst()
+  return found !== undefined
+}
+
+/** What the source listed leaves the registry. */
+export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<void> {
+  const known = await trx
+    .selectFrom('registrySource')
+    .select('source')
+    .where('source', '=', source.name)
+    .executeTakeFirst()
+  if (!known) return
+  await declareResources(trx, source, { resources: [], relations: [] })
+  await trx.deleteFrom('registrySource').where('source', '=', source.name).execute()
+}
+
+/** The one machine that each name means; a name of several things means none of them. */
+async function findMachines(trx: Trx, names: readonly string[]): Promise<Map<string, ResourceRef>> {
+  if (names.length === 0) return new Map()
+  const { rows } = await sql<{ name: string; key: string }>`
+    select wanted.name, min(canonical) as key
+    from (select canonical, unnest(names) as name from resource where kind = any(${[...machineKinds]}::text[])) machine
+      join unnest(${[...names]}::text[]) as wanted (name) using (name)
+    group by wanted.name having count(distinct canonical) = 1`.execute(trx)
+  return new Map(rows.map(({ name, key }) => [name, parseResourceKey(key) as ResourceRef]))
+}

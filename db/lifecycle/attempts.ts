@@ -1,0 +1,98 @@
+import { sql } from 'kysely'
+import type { EventMetadata } from '../../domain/event.ts'
+import type { Db, Trx } from '../connect.ts'
+import { incidentsOfSameAlerts } from './read-lifecycle.ts'
+
+/** Attempts of the last 24 hours at what raises the same alerts, over every incident those alerts belonged to. */
+export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from incident_event
+    where kind = 'claimed' and at > nightshift_now() - interval '1 day'
+      and incident_id in (select id from (${incidentsOfSameAlerts(incidentId)}) same)`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/** An earlier attempt at the same trouble: what was written, how that was verified, and why it ended. */
+export type EarlierAttempt = {
+  incidentId: string
+  attempt: number
+  beganAt: string
+  writes: { tool: string; arguments: Record<string, unknown>; verified: string | null }[]
+  ending: string | null
+  endedAt: string | null
+  text: string | null
+}
+
+const limit = 10
+
+/**
+ * The newest attempts at what raises the same alerts, over linked incidents, oldest first. `before` leaves out the attempt
+ * that asks.
+ */
+export async function earlierAttempts(
+  db: Db | Trx,
+  incidentId: string,
+  before: number | null = null,
+): Promise<EarlierAttempt[]> {
+  const { rows: began } = await sql<{ incidentId: string; attempt: number; at: string }>`
+    select incident_id as "incidentId", attempt, at from incident_event
+    where kind = 'claimed' and incident_id in (select id from (${incidentsOfSameAlerts(incidentId)}) same)
+      and (incident_id <> ${incidentId} or attempt < coalesce(${before}::int, 2147483647))
+    order by at desc limit ${limit}`.execute(db)
+  const stories: EarlierAttempt[] = []
+  for (const each of began.reverse()) stories.push(await readAttempt(db, each))
+  return stories
+}
+
+async function readAttempt(
+  db: Db | Trx,
+  began: { incidentId: string; attempt: number; at: string },
+): Promise<EarlierAttempt> {
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .select(['kind', 'detail', 'metadata', 'at'])
+    .where('incidentId', '=', began.incidentId)
+    .where('attempt', '=', began.attempt)
+    .where('kind', 'in', ['tool_started', 'verification', 'resolved', 'escalated', 'cancelled'])
+    .orderBy('seq')
+    .execute()
+  const started = rows.flatMap(({ kind, metadata }) => {
+    const call = metadata as EventMetadata['tool_started']
+    return kind === 'tool_started' && call.effect === 'write' ? [call] : []
+  })
+  const verified = new Map<string, string>()
+  for (const { kind, metadata } of rows) {
+    if (kind !== 'verification') continue
+    const { callId, outcome } = metadata as EventMetadata['verification']
+    verified.set(callId, outcome)
+  }
+  const ended = rows.findLast(({ kind }) => kind === 'resolved' || kind === 'escalated' || kind === 'cancelled')
+  return {
+    incidentId: began.incidentId,
+    attempt: began.attempt,
+    beganAt: began.at,
+    writes: started.map((call) => ({
+      tool: call.tool,
+      arguments: call.arguments,
+      verified: verified.get(call.callId) ?? null,
+    })),
+    ending: ended ? endingOf(ended.kind, ended.metadata as Record<string, unknown>) : null,
+    endedAt: ended?.at ?? null,
+    text: ended?.detail ?? null,
+  }
+}
+
+function endingOf(kind: string, metadata: Record<string, unknown>): string {
+  const word = metadata.outcome ?? metadata.category ?? metadata.code
+  return typeof word === 'string' ? `${kind}, ${word}` : kind
+}
+
+/** The same as sentences, a line each, for people. */
+export async function attemptStories(db: Db | Trx, incidentId: string): Promise<string[]> {
+  return (await earlierAttempts(db, incidentId)).map(({ incidentId: id, attempt, writes, ending, text }) => {
+    const done = writes.map(({ tool, verified }) => `${tool} (${(verified ?? 'not verified').replace('_', ' ')})`)
+    const wrote = done.length > 0 ? done.join(', ') : 'nothing was written'
+    const end = ending === null ? 'it has not ended' : `${ending.replaceAll('_', ' ')}: ${(text ?? '').slice(0, 300)}`
+    return `Attempt ${attempt} of ${id}: ${wrote}; ${end}`
+  })
+}

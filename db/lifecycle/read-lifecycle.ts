@@ -1,0 +1,125 @@
+import { sql } from 'kysely'
+import type { AlertCounts, LifecycleRules, LifecycleView, Look } from '../../domain/lifecycle.ts'
+import { databaseTime } from '../clock.ts'
+import type { Trx } from '../connect.ts'
+import type { SettingsReader } from '../settings.ts'
+import type { IncidentRow } from '../tables.ts'
+import { attemptsToday } from './attempts.ts'
+
+/** The times in force for incidents of one type. */
+export function lifecycleRules(settings: SettingsReader, type: string): LifecycleRules {
+  return {
+    settleSeconds: settings.value<number>('alert.settle', type),
+    settleMaxSeconds: settings.value<number>('alert.settle_max', type),
+    quietSeconds: settings.value<number>('alert.quiet'),
+  }
+}
+
+/** Does this sender say when an alert ends? Every dialect of ours does, unless configuration says otherwise. */
+export function sendsEnds(settings: SettingsReader, source: string): boolean {
+  return settings.value<boolean | null>('alert.ends', source) ?? true
+}
+
+/** Everything the table of `domain/lifecycle.ts` needs to decide about an incident whose lock the caller holds. */
+export async function lifecycleView(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<LifecycleView> {
+  const { lastEnd, ...alerts } = await alertCounts(trx, row, settings)
+  const looks = row.closedAt !== null || alerts.unknown > 0 ? await looksAt(trx, row) : []
+  const watchUntilMs = millis(row.watchUntil)
+  return {
+    nowMs: Date.parse(await databaseTime(trx)),
+    status: row.status,
+    outcome: row.outcome,
+    closedBy: row.closedBy,
+    closedAtMs: millis(row.closedAt),
+    isOwned: row.ownerId !== null,
+    alerts,
+    lastEndMs: millis(lastEnd),
+    lastAlertChangeMs: await lastAlertChange(trx, row.id),
+    watchUntilMs,
+    isRepairConfirmed: row.repairConfirmedAt !== null,
+    unreadableLooks: looks.filter((look) => isUnreadable(look) && look.atMs >= (watchUntilMs ?? 0)).length,
+    look: looks[0] ?? null,
+    isReminded: row.remindedAt !== null && row.closedAt !== null && row.remindedAt >= row.closedAt,
+    cancelledUntilMs: millis(row.cancelledUntil),
+    expectedUntilMs: row.expectationId === null ? null : await expectedUntil(trx, row.expectationId),
+    attemptsToday: row.closedAt === null ? 0 : await attemptsToday(trx, row.id),
+  }
+}
+
+function millis(time: string | null): number | null {
+  return time === null ? null : Date.parse(time)
+}
+
+function isUnreadable(look: Look): boolean {
+  return look.verification === 'open' || look.resource === 'unknown'
+}
+
+/**
+ * Alerts of an incident by what is known of them. Of a sender without ends only a repeat after the closing shows that an
+ * alert fires on.
+ */
+export async function alertCounts(
+  trx: Trx,
+  row: Pick<IncidentRow, 'id' | 'closedAt'>,
+  settings: SettingsReader,
+): Promise<AlertCounts & { endless: number; lastEnd: string | null }> {
+  const sources = await trx.selectFrom('alert').select('source').distinct().where('incidentId', '=', row.id).execute()
+  const endless = sources.map(({ source }) => source).filter((source) => !sendsEnds(settings, source))
+  const { rows } = await sql<AlertCounts & { endless: number; lastEnd: string | null }>`
+    select count(*)::int as total,
+      (count(*) filter (where status = 'firing' and (source <> all(${endless})
+        or ${row.closedAt}::timestamptz is null or last_seen_at > ${row.closedAt}::timestamptz)))::int as firing,
+      (count(*) filter (where status = 'firing' and source = any(${endless})))::int as endless,
+      (count(*) filter (where status = 'unknown'))::int as unknown,
+      max(case status when 'resolved' then coalesce(end_received_at, last_seen_at)
+        when 'unknown' then coalesce(unknown_since, last_seen_at) end) as "lastEnd"
+    from alert where incident_id = ${row.id}`.execute(trx)
+  return rows[0] ?? { total: 0, firing: 0, unknown: 0, endless: 0, lastEnd: null }
+}
+
+async function lastAlertChange(trx: Trx, incidentId: string): Promise<number | null> {
+  const row = await trx
+    .selectFrom('incidentEvent')
+    .select('at')
+    .where('incidentId', '=', incidentId)
+    .where('kind', '=', 'alert_received')
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return millis(row?.at ?? null)
+}
+
+/** What code saw during this attempt and after it, newest first. */
+async function looksAt(trx: Trx, row: IncidentRow): Promise<Look[]> {
+  const rows = await trx
+    .selectFrom('incidentEvent')
+    .select(['at', 'metadata'])
+    .where('incidentId', '=', row.id)
+    .where('attempt', '=', row.attempt)
+    .where('kind', '=', 'looked')
+    .orderBy('seq', 'desc')
+    .limit(20)
+    .execute()
+  return rows.map(({ at, metadata }) => {
+    const { verification, resource } = metadata as Pick<Look, 'verification' | 'resource'>
+    return { atMs: Date.parse(at), verification, resource }
+  })
+}
+
+async function expectedUntil(trx: Trx, expectationId: string): Promise<number | null> {
+  const row = await trx
+    .selectFrom('expectation')
+    .select(['until', 'endedAt'])
+    .where('id', '=', expectationId)
+    .executeTakeFirst()
+  return millis(row?.endedAt ?? row?.until ?? null)
+}
+
+/** Incidents that an alert with the same sender and fingerprint belonged to, this one among them. */
+export function incidentsOfSameAlerts(incidentId: string) {
+  return sql<{ id: string }>`
+    select other.incident_id as id from alert own
+    join alert other on other.source = own.source and other.fingerprint = own.fingerprint
+    where own.incident_id = ${incidentId} and other.incident_id is not null
+    union select ${incidentId}::text`
+}

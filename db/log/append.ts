@@ -1,0 +1,228 @@
+import { sql } from 'kysely'
+import { digestOf } from '../../domain/digest.ts'
+import type { VerificationOutcome } from '../../domain/envelope.ts'
+import type { EventAction, EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
+import type { Effect } from '../../domain/tool.ts'
+import { cleanse } from '../../safety/redact.ts'
+import type { Trx } from '../connect.ts'
+import { tellDestinations } from '../outbox/destinations.ts'
+import type { IncidentEventRow } from '../tables.ts'
+
+/** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
+export class StaleRunError extends Error {
+  override name = 'StaleRunError' as const
+  readonly code = 'STALE_RUN'
+  constructor(incidentId: string, attempt: number, current: number) {
+    super(`${incidentId} is at attempt ${current}: a row of attempt ${attempt} is refused`)
+  }
+}
+
+export class IncidentNotFoundError extends Error {
+  override name = 'IncidentNotFoundError' as const
+  constructor(incidentId: string) {
+    super(`there is no incident ${incidentId}`)
+  }
+}
+
+type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
+
+/**
+ * Adds one row to an incident's log: the only way a row gets there. Takes the next number under the incident's row lock, so
+ * that numbers are dense under concurrent writers, and chains the hash to the row before. With a step key that is already
+ * there, nothing is written and the stored row is answered (`inserted: false`): a retry finds what it did.
+ *
+ * `attempt` fences: a run that is no longer the incident's current one gets StaleRunError. People, ingest and the watchdog
+ * speak for no run and pass null; their rows carry the current attempt.
+ *
+ * Whatever an alert, a tool or a model said passes here: what could act on a terminal, hide text or open a door is taken out
+ * before it is stored, so that nothing that reads rows has to.
+ *
+ * Needs a transaction that does no network I/O. Lock order: incident, approval, append.
+ */
+export async function append<K extends EventKind>(
+  trx: Trx,
+  incidentId: string,
+  attempt: number | null,
+  event: NewEvent<K>,
+): Promise<Appended<K>> {
+  const head = await lockHead(trx, incidentId)
+  if (attempt !== null && attempt !== head.attempt) {
+    throw new StaleRunError(incidentId, attempt, head.attempt)
+  }
+  if (event.stepKey) {
+    const stored = await trx
+      .selectFrom('incidentEvent')
+      .selectAll()
+      .where('stepKey', '=', event.stepKey)
+      .executeTakeFirst()
+    if (stored) return { event: fromRow(stored) as IncidentEvent<K>, inserted: false }
+  }
+
+  const row = rowAfter(incidentId, head, event as NewEvent)
+  const [id] = await insertRows(trx, [row])
+  await trx
+    .updateTable('incident')
+    .set({ nextSeq: row.seq + 1, headHash: row.hash, lastEventAt: row.at, updatedAt: row.at })
+    .where('id', '=', incidentId)
+    .execute()
+  await tellDestinations(trx, incidentId, event as NewEvent)
+  return { event: { id, ...row } as unknown as IncidentEvent<K>, inserted: true }
+}
+
+type NewRow = Hashed & { metadata: Record<string, unknown>; hash: string }
+
+function rowAfter(incidentId: string, head: Head, event: NewEvent): NewRow {
+  const row = {
+    incidentId,
+    attempt: head.attempt,
+    seq: head.nextSeq,
+    stepKey: event.stepKey ?? null,
+    turn: event.turn ?? null,
+    kind: event.kind as string,
+    action: event.action ?? actionOf(event.kind),
+    actor: event.actor,
+    detail: cleanse(event.detail),
+    metadata: cleanse(event.metadata) as Record<string, unknown>,
+    at: head.now,
+    prevHash: head.headHash,
+  }
+  return { ...row, hash: hashEvent(row) }
+}
+
+/**
+ * The first rows of an incident that the caller opens in this very transaction, numbered and chained: nobody else can add to its log
+ * yet. The caller stores the incident with the number and the hash behind them, then these rows by `insertRows`.
+ */
+export function firstRows(incidentId: string, now: string, events: readonly NewEvent[]): NewRow[] {
+  const rows: NewRow[] = []
+  for (const event of events) {
+    const before = rows.at(-1)
+    rows.push(rowAfter(incidentId, { attempt: 0, nextSeq: rows.length + 1, headHash: before?.hash ?? '', now }, event))
+  }
+  return rows
+}
+
+/** Stores rows as they are, and answers their ids. For `append()` and for rows of `firstRows` alone. */
+export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<string[]> {
+  const stored = await trx
+    .insertInto('incidentEvent')
+    .values(
+      rows.map((row) => ({
+        ...row,
+        at: sql<string>`${row.at}::timestamptz`,
+        metadata: JSON.stringify(row.metadata),
+      })),
+    )
+    .returning('id')
+    .execute()
+  return stored.map(({ id }) => String(id))
+}
+
+type Head = { attempt: number; nextSeq: number; headHash: string; now: string }
+
+/** Locks the incident's row until the transaction ends. The time is read after the lock is held, never before. */
+async function lockHead(trx: Trx, incidentId: string): Promise<Head> {
+  const { rows } = await sql<Head>`
+    with locked as materialized (
+      select attempt, next_seq, head_hash from incident where id = ${incidentId} for update
+    )
+    select attempt, next_seq, head_hash, nightshift_now() as now from locked`.execute(trx)
+  const head = rows[0]
+  if (!head) throw new IncidentNotFoundError(incidentId)
+  return head
+}
+
+type Hashed = Omit<IncidentEvent, 'id' | 'hash' | 'metadata' | 'kind' | 'action'> & {
+  kind: string
+  action: string
+  metadata: unknown
+}
+
+/** SHA-256 over the RFC 8785 form of the row as exported (without its id, which only orders the stream). */
+export function hashEvent(row: Hashed): string {
+  return digestOf({
+    incidentId: row.incidentId,
+    attempt: row.attempt,
+    seq: row.seq,
+    stepKey: row.stepKey,
+    turn: row.turn,
+    kind: row.kind,
+    action: row.action,
+    actor: row.actor,
+    detail: row.detail,
+    metadata: row.metadata,
+    at: row.at,
+    prevHash: row.prevHash,
+  })
+}
+
+/** A stored row as the rest of the code knows it. The log is written by `append()` alone, so its shapes are trusted. */
+export function fromRow(row: IncidentEventRow): IncidentEvent {
+  return {
+    id: String(row.id),
+    incidentId: row.incidentId,
+    attempt: row.attempt,
+    seq: row.seq,
+    stepKey: row.stepKey,
+    turn: row.turn,
+    kind: row.kind,
+    action: row.action,
+    actor: row.actor,
+    detail: row.detail,
+    metadata: row.metadata,
+    at: row.at,
+    prevHash: row.prevHash,
+    hash: row.hash,
+  } as unknown as IncidentEvent
+}
+
+/** The action that each kind of row stands for; of a write and a verification `actionOf` knows more. */
+const actionOfKind: Record<EventKind, EventAction> = {
+  alert_received: 'commented',
+  looked: 'investigated',
+  noted: 'commented',
+  claimed: 'investigated',
+  context_assembled: 'investigated',
+  model_answered: 'commented',
+  model_failed: 'commented',
+  correction_sent: 'commented',
+  call_judged: 'investigated',
+  tool_started: 'investigated',
+  tool_output: 'commented',
+  tool_finished: 'investigated',
+  step_started: 'attempted_fix',
+  step_finished: 'attempted_fix',
+  verification: 'investigated',
+  approval_requested: 'investigated',
+  approval_decided: 'commented',
+  approval_expired: 'commented',
+  approval_withdrawn: 'commented',
+  grant_used: 'investigated',
+  hint_confirmed: 'investigated',
+  hint_diverged: 'investigated',
+  budget_ended: 'commented',
+  security_event: 'commented',
+  resolved: 'resolved',
+  escalated: 'escalated',
+  cancelled: 'cancelled',
+  capability_gap: 'capability_gap',
+  commented: 'commented',
+  notified: 'commented',
+}
+
+export function actionOf(
+  kind: EventKind,
+  options: { effect?: Effect; verified?: VerificationOutcome } = {},
+): EventAction {
+  if (options.effect === 'write' && (kind === 'tool_started' || kind === 'tool_finished')) return 'attempted_fix'
+  if (kind === 'verification' && options.verified !== undefined) return actionOfOutcome[options.verified]
+  return actionOfKind[kind]
+}
+
+/** What was never proved neither succeeded nor failed. */
+const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
+  held: 'fix_succeeded',
+  not_held: 'fix_failed',
+  open: 'attempted_fix',
+  unproven: 'attempted_fix',
+}

@@ -1,0 +1,208 @@
+import { sql } from 'kysely'
+import { sha256 } from '../../domain/digest.ts'
+import { systemActor } from '../../domain/event.ts'
+import type { AuditRow } from '../../domain/operator.ts'
+import { cleanse } from '../../safety/redact.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import { append } from './append.ts'
+
+type AuditEntry = {
+  /** A person's name, or what stands for one that is not known. */
+  who: string
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'postmortem'}.${string}`
+  subject: string
+  detail: string
+  address?: string | null
+}
+
+/** Writes down what has no row yet, in the transaction of what it tells about where there is one. */
+export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
+  const { who, what, subject, detail, address = null } = entry
+  await db
+    .insertInto('audit')
+    .values({ who: cleanse(who), what, subject: cleanse(subject), detail: cleanse(detail).slice(0, 2000), address })
+    .execute()
+}
+
+const own = sql`
+  select at, 1 as source, id, who, what, subject, detail, case when what like 'postmortem.%' then subject end as incident_id, address
+  from audit`
+
+/** Values are left out: who may read this may not read secrets. */
+const configuration = sql`
+  select at, 2 as source, id,
+    coalesce(regexp_replace(actor, '^user:', ''), 'sql') as who,
+    case when new_value is null then 'config.removed' else 'config.changed' end as what,
+    key as subject,
+    'Version ' || version || coalesce(': ' || reason, '') as detail,
+    null::text as incident_id, null::text as address
+  from platform_config_revision`
+
+/** Of the log what people did themselves, and what looked like an attack. */
+const incidents = sql`
+  select at, 3 as source, id,
+    case kind when 'security_event' then coalesce(metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
+    case kind
+      when 'security_event' then 'security.' || lower(coalesce(metadata->>'code', 'event'))
+      when 'approval_decided' then case metadata->>'decision' when 'approve' then 'approval.approved' else 'approval.denied' end
+      when 'approval_withdrawn' then 'approval.edited'
+      when 'commented' then case metadata->>'action'
+        when 'opened' then 'incident.opened'
+        when 'investigate_requested' then 'incident.investigated'
+        else 'incident.cancel_asked' end
+      else 'incident.' || kind end as what,
+    coalesce(metadata->>'approvalId', incident_id) as subject,
+    detail, incident_id, null::text as address
+  from incident_event
+  where (actor like 'user:%' or kind = 'security_event')
+    and (kind in ('security_event', 'approval_decided', 'approval_withdrawn', 'resolved', 'escalated', 'cancelled')
+      or kind = 'commented' and metadata->>'action' in ('opened', 'investigate_requested', 'cancel_requested'))`
+
+type AuditFilter = { who?: string; what?: string; since?: string }
+
+/** Who did what, newest first, out of every table that knows. `what` is a word or the part before its dot. */
+export async function listAudit(
+  { db }: Scope,
+  filter: AuditFilter,
+  page: { before: string | null; limit: number },
+): Promise<AuditRow[]> {
+  const wheres = [sql`true`]
+  if (filter.who) wheres.push(sql`who = ${filter.who}`)
+  if (filter.what) wheres.push(sql`(what = ${filter.what} or starts_with(what, ${`${filter.what}.`}))`)
+  if (filter.since) wheres.push(sql`at >= ${filter.since}::timestamptz`)
+  if (page.before) {
+    const [at, source, id] = page.before.split('~')
+    wheres.push(sql`at <= ${at}::timestamptz`)
+    wheres.push(sql`(at, source, id) < (${at}::timestamptz, ${Number(source)}::int, ${Number(id)}::bigint)`)
+  }
+  // Each table gives its newest by its own index, and only those few are merged.
+  const newest = [own, configuration, incidents].map(
+    (rows) => sql`(
+      select * from (${rows}) as one where ${sql.join(wheres, sql` and `)}
+      order by at desc, id desc limit ${page.limit})`,
+  )
+  const { rows } = await sql<Omit<AuditRow, 'id'> & { source: number; id: number }>`
+    select * from (${sql.join(newest, sql` union all `)}) as merged
+    order by at desc, source desc, id desc limit ${page.limit}`.execute(db)
+  return rows.map(({ source, id, ...row }) => ({ ...row, id: `${row.at}~${source}~${id}` }))
+}
+
+/** Of each table so many of the newest rows are looked through for choices. */
+const rowsForChoices = 5_000
+const mostChoices = 200
+
+/** Who did something of late, and what was done: the choices of a filter, each in the order of the alphabet. */
+export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what: string[] }> {
+  const newest = [own, configuration, incidents].map(
+    (rows) => sql`(select who, what from (${rows}) as one order by at desc, id desc limit ${rowsForChoices})`,
+  )
+  const { rows } = await sql<{ who: string[] | null; what: string[] | null }>`
+    with merged as (${sql.join(newest, sql` union all `)})
+    select (select array_agg(who order by who) from (select distinct who from merged order by who limit ${mostChoices}) as named) as who,
+      (select array_agg(what order by what) from (select distinct what from merged order by what limit ${mostChoices}) as done) as what`.execute(
+    db,
+  )
+  return { who: rows[0]?.who ?? [], what: rows[0]?.what ?? [] }
+}
+
+const securityRowsPerIncident = 100
+
+/** A forgery or a fenced run, on the incident it was aimed at. Capped, so that a flood of them cannot fill the log. */
+export async function recordSecurityEvent(
+  trx: Trx,
+  incidentId: string,
+  event: { code: string; door: string; subject: string; detail: string },
+): Promise<void> {
+  const { count } = await trx
+    .selectFrom('incidentEvent')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('incidentId', '=', incidentId)
+    .where('kind', '=', 'security_event')
+    .executeTakeFirstOrThrow()
+  if (count >= securityRowsPerIncident) return
+  await append(trx, incidentId, null, {
+    kind: 'security_event',
+    actor: systemActor,
+    detail: `${event.code} at the door ${event.door}`,
+    metadata: event,
+  })
+}
+
+const batch = 1000
+
+export type AuditChainReport = {
+  ok: boolean
+  rows: number
+  headHash: string
+  /** The first thing that does not fit, and at which number. */
+  problem: { seq: number; what: string } | null
+}
+
+type Chained = {
+  seq: number
+  at: string
+  who: string
+  what: string
+  subject: string
+  detail: string
+  address: string | null
+  prevHash: string
+  hash: string
+}
+
+/**
+ * Recomputes the audit's chain: numbers dense from 1, each hash right and chained to the one before, the head equal to the last.
+ * The owner of the database can rewrite a tail and chain it again: `expectedHead`, a hash that somebody noted elsewhere before,
+ * must still be in it.
+ */
+export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChainReport> {
+  // The head first: a row that comes after it is no missing one.
+  const head = await db.selectFrom('auditHead').select(['seq', 'hash']).executeTakeFirst()
+  if (!head) return { ok: false, rows: 0, headHash: '', problem: { seq: 0, what: 'the head of the audit is missing' } }
+  const { last, seen, problem } = await followChain(db, expectedHead)
+  const report = (found: AuditChainReport['problem']) => ({
+    ok: found === null,
+    rows: last.seq,
+    headHash: last.hash,
+    problem: found,
+  })
+  if (problem) return report(problem)
+  if (last.seq < head.seq)
+    return report({ seq: last.seq + 1, what: 'rows are missing at the end: the head names a newer one' })
+  if (!seen) return report({ seq: last.seq, what: `no row has the hash ${expectedHead} that was handed out` })
+  return report(null)
+}
+
+async function followChain(db: Db, expectedHead: string | undefined) {
+  let last = { seq: 0, hash: '' }
+  let seen = expectedHead === undefined
+  for (;;) {
+    const rows: Chained[] = await sql<Chained>`
+      select seq, at, who, what, subject, detail, address, prev_hash, hash from audit
+      where seq > ${last.seq} order by seq limit ${batch}`
+      .execute(db)
+      .then(({ rows }) => rows)
+    for (const row of rows) {
+      const what = flawOf(row, last)
+      if (what) return { last, seen, problem: { seq: last.seq + 1, what } }
+      last = { seq: row.seq, hash: row.hash }
+      seen ||= row.hash === expectedHead
+    }
+    if (rows.length < batch) return { last, seen, problem: null }
+  }
+}
+
+function flawOf(row: Chained, last: { seq: number; hash: string }): string | null {
+  if (row.seq !== last.seq + 1) return `row ${last.seq + 1} is missing`
+  if (row.prevHash !== last.hash) return 'it is not chained to the row before it'
+  if (hashAudit(row) !== row.hash) return 'its content is not what was hashed'
+  return null
+}
+
+/** SHA-256 over the fields, each with its length in bytes in front: what `audit_hash` of the database says when a row is added. */
+export function hashAudit(row: Omit<Chained, 'hash'>): string {
+  const { seq, at, who, what, subject, detail, address, prevHash } = row
+  const fields = [String(seq), at, who, what, subject, detail, address, prevHash]
+  return sha256(fields.map((field) => (field === null ? '-' : `${Buffer.byteLength(field)}:${field}`)).join(','))
+}

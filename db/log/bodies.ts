@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import { sha256 } from '../../domain/digest.ts'
+import type { BodyRef } from '../../domain/event.ts'
+import { cleanse } from '../../safety/redact.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+/** Bodies above this live in `result_body`; a row stays small enough that a whole incident folds in milliseconds. */
+export const inlineLimitBytes = 4096
+
+const headCharacters = 1200
+
+const tailCharacters = 600
+
+/** Stores text under its digest (once, however often it comes) and answers what a row keeps of it. */
+export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
+  const clean = cleanse(text)
+  const bytes = Buffer.from(clean, 'utf8')
+  const digest = await storeBytes(db, bytes)
+  const long = clean.length > headCharacters + tailCharacters
+  return {
+    digest,
+    bytes: bytes.length,
+    head: (long ? clean.slice(0, headCharacters) : clean).toWellFormed(),
+    tail: long ? clean.slice(-tailCharacters).toWellFormed() : '',
+  }
+}
+
+/** Stores bytes that this process made, such as a picture written out again, under their digest, which is answered. */
+export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
+  const digest = sha256(bytes)
+  await db
+    .insertInto('resultBody')
+    .values({ digest, bytes })
+    .onConflict((conflict) => conflict.column('digest').doNothing())
+    .execute()
+  return digest
+}
+
+/** The whole text of a body; throws when it is gone, because nothing may act on half of what was read. */
+export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
+  const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
+  if (!row) throw new Error(`result body ${digest} is missing`)
+  return row.bytes.toString('utf8')
+}
+
+/** The bodies that are still there; one that is gone is left out, and what rests on it counts as cut. */
+export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
+  if (digests.length === 0) return new Map()
+  const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
+  return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
+}
+
+/** A body that a row of this incident keeps the digest of; null where none does, or where it is gone. */
+export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('seq')
+    .where('incidentId', '=', incidentId)
+    .where((where) =>
+      where.or(
+        ['body', 'context', 'runbooks'].map(
+          (field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`,
+        ),
+      ),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  const isRead = row ?? (await readingOf(db, incidentId, digest))
+  return isRead ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
+}
+
+/** A whole answer of a source that this incident asked. */
+async function readingOf(db: Db, incidentId: string, digest: string) {
+  return await db
+    .selectFrom('sourceReading')
+    .select('digest')
+    .where('incidentId', '=', incidentId)
+    .where('digest', '=', digest)
+    .executeTakeFirst()
+}

@@ -1,0 +1,119 @@
+import { sql } from 'kysely'
+import type { IncidentEvent, ProposedCall } from '../../domain/event.ts'
+import { type CallPlace, siblingKey, stepKey } from '../../domain/step-key.ts'
+import type { Db, Trx } from '../connect.ts'
+import { eventByStepKey } from './events.ts'
+
+type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
+
+/** A call as the model proposed it, with a person's edit of it where there is one; null where no model proposed it. */
+export async function proposedCall(
+  db: Db | Trx,
+  place: CallPlace,
+): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
+  const { incidentId, attempt, turn } = place
+  const answered = await eventByStepKey(db, stepKey(place, turn, 'model_answered', 0), 'model_answered')
+  const call = answered?.metadata.calls[place.call]
+  return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
+}
+
+/** The `tool_started` row that announces this very action for the incident's current attempt; null when there is none. */
+export async function judgedRow(
+  db: Db | Trx,
+  stepKey: string,
+  actionDigest: string,
+): Promise<IncidentEvent<'tool_started'> | null> {
+  if (!(await wasJudged(db, stepKey, actionDigest))) return null
+  return await eventByStepKey(db, stepKey, 'tool_started')
+}
+
+/** Was this approval given for exactly this action of this incident, and used up by the run that announced it? */
+export async function wasConsumed(
+  db: Db | Trx,
+  approval: { id: string; incidentId: string; actionDigest: string },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('approval')
+    .select('id')
+    .where('id', '=', approval.id)
+    .where('incidentId', '=', approval.incidentId)
+    .where('actionDigest', '=', approval.actionDigest)
+    .where('status', '=', 'consumed')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/**
+ * What a person gave leave by for an announced action: an approval of exactly this, used up by the run, or a standing grant of
+ * exactly this, one use of which the run took. Null where there is neither.
+ */
+export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
+  const { approvalId: id, actionDigest } = row.metadata
+  const { incidentId } = row
+  if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
+  const used = await eventByStepKey(db, siblingKey(row.stepKey, 'grant_used'), 'grant_used')
+  if (!used || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
+  const granted = await db
+    .selectFrom('standingGrant')
+    .select('id')
+    .where('id', '=', used.metadata.grantId)
+    .where('actionDigest', '=', actionDigest)
+    .executeTakeFirst()
+  return granted?.id ?? null
+}
+
+/** What the ruling on an announced call found: the details of its last `call_judged` row. */
+export async function foundByRuling(
+  db: Db | Trx,
+  { incidentId, attempt, metadata }: IncidentEvent<'tool_started'>,
+): Promise<Record<string, unknown>> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .select('metadata')
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'call_judged')
+    .where(sql<boolean>`metadata ->> 'callId' = ${metadata.callId}`)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return ((row?.metadata as { details?: Record<string, unknown> } | undefined)?.details ?? {}) as Record<
+    string,
+    unknown
+  >
+}
+
+/** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
+export async function editOf(
+  db: Db | Trx,
+  call: { incidentId: string; attempt: number; callId: string },
+): Promise<{ arguments: Record<string, unknown>; operatorId: string; name: string } | null> {
+  const row = await db
+    .selectFrom('approval')
+    .innerJoin('operator', 'operator.id', 'approval.editedBy')
+    .select(['edited', 'editedBy', 'operator.name'])
+    .where('incidentId', '=', call.incidentId)
+    .where('attempt', '=', call.attempt)
+    .where('callId', '=', call.callId)
+    .where('edited', 'is not', null)
+    .orderBy('approval.id', 'desc')
+    .executeTakeFirst()
+  return row?.edited && row.editedBy ? { arguments: row.edited, operatorId: row.editedBy, name: row.name } : null
+}
+
+/**
+ * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
+ * and digest for the incident's current attempt. The core API does no agent's write without it.
+ */
+export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('incidentEvent')
+    .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')
+    .select('incidentEvent.id')
+    .where('stepKey', '=', stepKey)
+    .where('kind', '=', 'tool_started')
+    .where(sql<boolean>`metadata->>'actionDigest' = ${actionDigest}`)
+    .whereRef('incidentEvent.attempt', '=', 'incident.attempt')
+    .executeTakeFirst()
+  return row !== undefined
+}

@@ -1,0 +1,49 @@
+import type { Db, Trx } from '../connect.ts'
+import { hashEvent } from './append.ts'
+import { eventsOf } from './events.ts'
+
+type ChainReport = {
+  ok: boolean
+  events: number
+  headHash: string
+  /** The first thing that does not fit, and at which row. */
+  problem: { seq: number; what: string } | null
+}
+
+/**
+ * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one before, the incident's head
+ * equal to the last. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
+ */
+export async function verifyChain(
+  db: Db | Trx,
+  incidentId: string,
+  expectedHead?: string,
+): Promise<ChainReport | null> {
+  const head = await db
+    .selectFrom('incident')
+    .select(['headHash', 'nextSeq'])
+    .where('id', '=', incidentId)
+    .executeTakeFirst()
+  if (!head) return null
+  const rows = await eventsOf(db, incidentId)
+  let previous = ''
+  const report = (problem: ChainReport['problem']): ChainReport => ({
+    ok: problem === null,
+    events: rows.length,
+    headHash: head.headHash,
+    problem,
+  })
+  for (const [index, row] of rows.entries()) {
+    if (row.seq !== index + 1) return report({ seq: index + 1, what: `row ${index + 1} is missing` })
+    if (row.prevHash !== previous) return report({ seq: row.seq, what: 'it is not chained to the row before it' })
+    if (hashEvent(row) !== row.hash) return report({ seq: row.seq, what: 'its content is not what was hashed' })
+    previous = row.hash
+  }
+  if (head.headHash !== previous || head.nextSeq !== rows.length + 1) {
+    return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer one' })
+  }
+  if (expectedHead !== undefined && !rows.some((row) => row.hash === expectedHead)) {
+    return report({ seq: rows.length, what: `no row has the hash ${expectedHead} that was handed out` })
+  }
+  return report(null)
+}

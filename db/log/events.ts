@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import type { EventKind, IncidentEvent } from '../../domain/event.ts'
+import { type CallPlace, stepKey } from '../../domain/step-key.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import { fromRow } from './append.ts'
+
+/** Rows of an incident after a number, oldest first. */
+export async function eventsOf(
+  db: Db | Trx,
+  incidentId: string,
+  options: { afterSeq?: number; attempt?: number; limit?: number } = {},
+): Promise<IncidentEvent[]> {
+  let query = db
+    .selectFrom('incidentEvent')
+    .selectAll()
+    .where('incidentId', '=', incidentId)
+    .where('seq', '>', options.afterSeq ?? 0)
+    .orderBy('seq')
+  if (options.attempt !== undefined) query = query.where('attempt', '=', options.attempt)
+  if (options.limit !== undefined) query = query.limit(options.limit)
+  return (await query.execute()).map(fromRow)
+}
+
+/** The newest row of each incident, by incident. */
+export async function lastEventsOf({ db }: Scope, incidentIds: string[]): Promise<Map<string, IncidentEvent>> {
+  if (incidentIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')
+    .selectAll('incidentEvent')
+    .where('incident.id', 'in', incidentIds)
+    .whereRef('incidentEvent.seq', '=', sql`incident.next_seq - 1`)
+    .execute()
+  return new Map(rows.map((row) => [row.incidentId, fromRow(row)]))
+}
+
+/** Reads the row with this step key. Answers null if no row has it, or if its kind differs. */
+export async function eventByStepKey<K extends EventKind>(
+  db: Db | Trx,
+  stepKey: string | null,
+  kind: K,
+): Promise<IncidentEvent<K> | null> {
+  if (stepKey === null) return null
+  const row = await db
+    .selectFrom('incidentEvent')
+    .selectAll()
+    .where('stepKey', '=', stepKey)
+    .where('kind', '=', kind)
+    .executeTakeFirst()
+  return row ? (fromRow(row) as IncidentEvent<K>) : null
+}
+
+/** The row of one kind of a call. Rows of a whole turn, or of a run, are read by their key: a call's place holds more than they do. */
+export async function eventOfCall<K extends EventKind>(
+  db: Db | Trx,
+  place: CallPlace,
+  kind: K,
+): Promise<IncidentEvent<K> | null> {
+  return await eventByStepKey(db, stepKey(place, place.turn, kind, place.call), kind)
+}
+
+/** How many rows of one kind this attempt has. */
+export async function countEvents(
+  db: Db | Trx,
+  { incidentId, attempt }: { incidentId: string; attempt: number },
+  kind: EventKind,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom('incidentEvent')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', kind)
+    .executeTakeFirstOrThrow()
+  return count
+}

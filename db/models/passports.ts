@@ -1,0 +1,39 @@
+import { passport, type SentPassport, type StoredPassport } from '../../domain/passport.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { now } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import { recordAudit } from '../log/audit.ts'
+import { keepLearned, type ModelKey } from './profiles.ts'
+
+/** Keeps what was measured in place of an earlier result of the same model, what was learned of its server, and who measured it in the audit. */
+export async function keepPassport(db: Db, sent: SentPassport, who: string): Promise<StoredPassport> {
+  const { profile, ...clean } = cleanse(sent)
+  const { server, model, grade } = clean
+  const kept = { grade, measured: JSON.stringify(clean), measuredBy: cleanse(who), measuredAt: now }
+  return await db.transaction().execute(async (trx) => {
+    const { measuredAt } = await trx
+      .insertInto('modelPassport')
+      .values({ server, model, ...kept })
+      .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet(kept))
+      .returning('measuredAt')
+      .executeTakeFirstOrThrow()
+    if (profile) await keepLearned(trx, { server, model }, profile)
+    const detail = `Grade ${grade}, ${clean.points} of ${clean.outOf} points`
+    await recordAudit(trx, { who, what: 'model.checked', subject: `${model} at ${server}`.slice(0, 300), detail })
+    return { ...clean, measuredAt }
+  })
+}
+
+/** The last result of this model at this server; null where nobody has measured it. */
+export async function passportOf(db: Db, { server, model }: ModelKey): Promise<StoredPassport | null> {
+  const row = await db
+    .selectFrom('modelPassport')
+    .select(['measured', 'measuredAt'])
+    .where('server', '=', server)
+    .where('model', '=', model)
+    .executeTakeFirst()
+  if (!row) return null
+  // A row of another version that cannot be read counts as none: the check is repeated.
+  const read = passport.safeParse(row.measured).data
+  return read ? { ...read, measuredAt: row.measuredAt } : null
+}

@@ -1,0 +1,192 @@
+import { sql } from 'kysely'
+import {
+  abilitiesOf,
+  type LearnedProfile,
+  type ModelAbilities,
+  plainShape,
+  type RequestShape,
+  readShape,
+  type SeenAbilities,
+  type ServedModel,
+} from '../../domain/chat.ts'
+import { now, onceNow } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { ahead } from './slots.ts'
+
+/** A model at a server's address, without credentials. */
+export type ModelKey = { server: string; model: string }
+
+export type ModelProfile = {
+  shape: RequestShape
+  abilities: ModelAbilities
+  /** As the server says, or as a refusal said if that is less; null where neither did. */
+  windowTokens: number | null
+  windowSource: string | null
+  cutsSilently: boolean
+  /** The window may be another once the model is loaded. */
+  isProvisional: boolean
+  /** Whether the server has ever said who it is. */
+  isRead: boolean
+  /** Whether it is time to ask the server again. */
+  isDue: boolean
+}
+
+/** What was learned is learned again after this: a server may have been changed without a trace. One refused request a week. */
+const learnedDays = 7
+const readEverySeconds = 600
+/** Of a window that the server has not decided yet. */
+const provisionalSeconds = 15
+
+const fresh = sql<boolean>`shape_at > ${onceNow} - make_interval(days => ${sql.lit(learnedDays)})`
+const due = sql<boolean>`(model_profile.read_at is null or model_profile.read_at < ${onceNow} - make_interval(
+  secs => case when model_profile.is_provisional then ${sql.lit(provisionalSeconds)} else ${sql.lit(readEverySeconds)} end))`
+
+/** Everything known of a model, the same for every worker. */
+export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): Promise<ModelProfile> {
+  const row = await db
+    .selectFrom('modelProfile')
+    .select(['shape', 'identity', 'windowTokens', 'windowSource', 'refusedWindow', 'cutsSilently', 'isProvisional'])
+    .select('abilities')
+    .select([fresh.as('isFresh'), due.as('isDue')])
+    .where('server', '=', server)
+    .where('model', '=', model)
+    .executeTakeFirst()
+  if (!row) {
+    return {
+      shape: plainShape,
+      abilities: abilitiesOf({}, plainShape),
+      windowTokens: null,
+      windowSource: null,
+      cutsSilently: false,
+      isProvisional: false,
+      isRead: false,
+      isDue: true,
+    }
+  }
+  const { windowTokens, refusedWindow } = row
+  const isRefused = refusedWindow !== null && (windowTokens === null || refusedWindow <= windowTokens)
+  const shape = row.isFresh ? readShape(row.shape) : plainShape
+  return {
+    shape,
+    abilities: abilitiesOf(row.abilities, shape),
+    windowTokens: isRefused ? refusedWindow : windowTokens,
+    windowSource: isRefused ? 'a refusal' : row.windowSource,
+    cutsSilently: row.cutsSilently,
+    isProvisional: row.isProvisional,
+    isRead: row.identity !== null,
+    isDue: row.isDue,
+  }
+}
+
+/** Of all servers and models, the one that was asked about itself last: the one that is in use. Null where none ever was. */
+export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | null> {
+  const row = await db
+    .selectFrom('modelProfile')
+    .select(['server', 'model'])
+    .where('readAt', 'is not', null)
+    .orderBy('readAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row ? { ...row, ...(await modelProfile(db, row)) } : null
+}
+
+/** Keeps how the server wants its requests. */
+export async function keepShape(db: Db | Trx, key: ModelKey, shape: RequestShape): Promise<void> {
+  const kept = { shape: JSON.stringify(shape), shapeAt: now }
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, ...kept })
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet(kept))
+    .execute()
+}
+
+/** Takes it on to ask the server about its model; false where it is not due, or another worker has just done so. */
+export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
+  const readAt = now
+  const taken = await db
+    .insertInto('modelProfile')
+    .values({ ...key, readAt })
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ readAt }).where(due))
+    .returning('model')
+    .executeTakeFirst()
+  return taken !== undefined
+}
+
+export type Served = ServedModel
+
+/** Keeps what a server said of its model. When it is another one than before, all that was learned of the earlier one goes. */
+export async function keepServed(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
+  const { windowTokens, source, identity, cutsSilently, isProvisional } = served
+  const said = JSON.stringify(served.abilities)
+  const isOther = sql<boolean>`model_profile.identity is not null and model_profile.identity <> ${identity}`
+  await db
+    .updateTable('modelProfile')
+    .set({
+      windowTokens,
+      windowSource: source,
+      identity,
+      cutsSilently,
+      isProvisional,
+      shape: sql<string>`case when ${isOther} then '{}'::jsonb else shape end`,
+      abilities: sql<string>`case when ${isOther} then '{}'::jsonb else abilities end || ${said}::jsonb`,
+      refusedWindow: sql<number | null>`case when ${isOther} then null else refused_window end`,
+    })
+    .where('server', '=', key.server)
+    .where('model', '=', key.model)
+    .execute()
+}
+
+/** Keeps what an answer showed that the server can do, beside what is known. */
+export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbilities): Promise<void> {
+  const abilities = JSON.stringify(seen)
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, abilities })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['server', 'model'])
+        .doUpdateSet({ abilities: sql<string>`model_profile.abilities || ${abilities}::jsonb` }),
+    )
+    .execute()
+}
+
+/**
+ * Keeps what a check learned, beside what runs have learned: a check has short conversations and asks for less. It does not count as a reading of
+ * the worker: a model that was only checked does not count as the one in use.
+ */
+export async function keepLearned(
+  trx: Trx,
+  key: ModelKey,
+  { shape, abilities, served }: LearnedProfile,
+): Promise<void> {
+  await keepAbilities(trx, key, {})
+  if (served) await keepServed(trx, key, served)
+  await keepAbilities(trx, key, abilities)
+  if (Object.keys(shape).length === 0) return
+  const { shape: known } = await modelProfile(trx, key)
+  await keepShape(trx, key, { ...known, ...shape })
+}
+
+/** Keeps the window that a refusal named. */
+export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): Promise<void> {
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, refusedWindow: tokens })
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ refusedWindow: tokens }))
+    .execute()
+}
+
+/** Leaves a model alone for so long from now on: it did not answer. */
+export async function leaveAlone(db: Db, key: ModelKey, seconds: number): Promise<void> {
+  const awayUntil = ahead(seconds)
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, awayUntil })
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ awayUntil }))
+    .execute()
+}
+
+/** Those that are left alone now. */
+export async function modelsAway(db: Db): Promise<ModelKey[]> {
+  return await db.selectFrom('modelProfile').select(['server', 'model']).where('awayUntil', '>', onceNow).execute()
+}

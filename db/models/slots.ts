@@ -1,0 +1,130 @@
+import { sql } from 'kysely'
+import type { Severity } from '../../domain/incident.ts'
+import { onceNow } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+/** Who asks a server of models: one run, with the severity of its incident. */
+export type SlotHolder = { server: string; holder: string; incidentId: string; severity: Severity }
+
+/** `held`: the slot is this try's until it lets go, or says nothing for `heldSeconds`. `ahead`: how many go first. */
+export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
+
+/** A holder says that it lives every few seconds; one that is silent for so long has lost its slot to the next in the line. */
+export const heldSeconds = 60
+
+/** The same of one that waits: shorter, for a dead one at the head would keep the others from a free slot. */
+const waitingSeconds = 15
+
+const rankOf: Record<Severity, number> = { critical: 0, warning: 1, info: 2 }
+
+export const ahead = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${sql.lit(seconds)})`
+
+/**
+ * Takes a slot for this try of a run, or a place in the line: the more severe first, then who asked first. One statement at a time
+ * per server decides, so that there are never more than `limit` over all workers. The slot of an earlier try of the same run passes
+ * on, and that try finds out when it says next that it lives. Without a token the slot is kept for the run's next try, for as long
+ * as a place in the line.
+ */
+export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token: string | null): Promise<Slot> {
+  const { severity, ...who } = asking
+  return await db.transaction().execute(async (trx): Promise<Slot> => {
+    await sql`select pg_advisory_xact_lock(hashtextextended('model_slot ' || ${who.server}, 0))`.execute(trx)
+    await trx.deleteFrom('modelSlot').where('server', '=', who.server).where(isOver).execute()
+    const own = await trx
+      .insertInto('modelSlot')
+      .values({ ...who, rank: rankOf[severity], until: ahead(waitingSeconds) })
+      .onConflict((conflict) => conflict.column('holder').doUpdateSet({ rank: rankOf[severity], server: who.server }))
+      .returning(['heldAt', 'askedAt'])
+      .executeTakeFirstOrThrow()
+    const before = own.heldAt === null ? await lineBefore(trx, who, limit) : 0
+    if (before > 0) {
+      await trx
+        .updateTable('modelSlot')
+        .set({ until: ahead(waitingSeconds) })
+        .where('holder', '=', who.holder)
+        .execute()
+      return { held: false, ahead: before }
+    }
+    const { waitedMs } = await trx
+      .updateTable('modelSlot')
+      .set({
+        heldAt: sql<string>`coalesce(held_at, nightshift_now())`,
+
+        token,
+        until: ahead(token === null ? waitingSeconds : heldSeconds),
+      })
+      .where('holder', '=', who.holder)
+      .returning(sql<number>`(extract(epoch from held_at - asked_at) * 1000)::float8`.as('waitedMs'))
+      .executeTakeFirstOrThrow()
+    return { held: true, waitedMs: Math.round(waitedMs) }
+  })
+}
+
+const isOver = sql<boolean>`until < nightshift_now()`
+
+/** How many must go before this one may: none where a slot is free for it. */
+async function lineBefore(trx: Trx, who: { server: string; holder: string }, limit: number): Promise<number> {
+  const { rows } = await sql<{ held: number; line: number }>`
+    select count(*) filter (where held_at is not null)::int as held,
+      count(*) filter (where held_at is null and (rank, asked_at, holder) <
+        (select rank, asked_at, holder from model_slot where holder = ${who.holder}))::int as line
+    from model_slot where server = ${who.server}`.execute(trx)
+  const { held, line } = rows[0]!
+  return Math.max(0, held + line + 1 - limit)
+}
+
+/** Says that this try still uses its slot; false where the slot is another's by now. */
+export async function keepSlot(db: Db, holder: string, token: string): Promise<boolean> {
+  const kept = await db
+    .updateTable('modelSlot')
+    .set({ until: ahead(heldSeconds) })
+    .where('holder', '=', holder)
+    .where('token', '=', token)
+    .returning('holder')
+    .executeTakeFirst()
+  return kept !== undefined
+}
+
+/** Lets go of a slot, or of a place in the line (`token` null); of a slot that passed on nothing. */
+export async function leaveSlot(db: Db, holder: string, token: string | null): Promise<void> {
+  await db
+    .deleteFrom('modelSlot')
+    .where('holder', '=', holder)
+    .where((row) => (token === null ? row('heldAt', 'is', null) : row('token', '=', token)))
+    .execute()
+}
+
+/** How many ask and how many wait, by server. */
+export async function slotsNow(db: Db): Promise<{ server: string; held: number; waiting: number }[]> {
+  return await db
+    .selectFrom('modelSlot')
+    .select('server')
+    .select(sql<number>`count(*) filter (where held_at is not null)::int`.as('held'))
+    .select(sql<number>`count(*) filter (where held_at is null)::int`.as('waiting'))
+    .where(sql<boolean>`until > ${onceNow}`)
+    .groupBy('server')
+    .orderBy('server')
+    .execute()
+}
+
+export type Thinking = { state: 'asked' | 'waiting'; since: string; ahead: number }
+
+/** What an incident's run has to do with the model now: null where it neither asks nor waits. */
+export async function thinkingOf({ db }: Scope, incidentId: string): Promise<Thinking | null> {
+  const row = await db
+    .selectFrom('modelSlot as own')
+    .select(['askedAt', 'heldAt'])
+    .select(
+      sql<number>`(select count(*) from model_slot as each where each.server = own.server and each.until > ${onceNow}
+        and each.held_at is null and (each.rank, each.asked_at, each.holder) < (own.rank, own.asked_at, own.holder))::int`.as(
+        'ahead',
+      ),
+    )
+    .where('incidentId', '=', incidentId)
+    .where(sql<boolean>`until > ${onceNow}`)
+    .executeTakeFirst()
+  if (!row) return null
+  if (row.heldAt !== null) return { state: 'asked', since: row.heldAt, ahead: 0 }
+  return { state: 'waiting', since: row.askedAt, ahead: row.ahead }
+}

@@ -1,0 +1,206 @@
+import { sql } from 'kysely'
+import { newId } from '../../domain/digest.ts'
+import type { AskedApproval, Notification } from '../../domain/escalation.ts'
+import type { ResourceKind } from '../../domain/registry.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import type { IncidentRow } from '../tables.ts'
+import { destinations, type Trigger } from './destinations.ts'
+
+export const maximumAttempts = 3
+/** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
+const leaseSeconds = 45
+
+/** Does anybody want to hear of this? */
+export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
+  for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
+  return false
+}
+
+/** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
+export async function enqueueNotification(
+  trx: Trx,
+  incident: IncidentRow,
+  trigger: Trigger,
+  reason: string | null,
+  more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
+): Promise<void> {
+  const entries: string[] = []
+  const about = more.approval && { risk: more.approval.risk, incidentType: incident.type }
+  for (const destination of destinations) {
+    const own = await destination.entriesFor(trx, trigger, about)
+    if (own.length > 0) await destination.prepare?.(trx, incident.id)
+    entries.push(...own)
+  }
+  if (entries.length === 0) return
+  const notification = JSON.stringify({
+    trigger,
+    incident: {
+      id: incident.id,
+      type: incident.type,
+      severity: incident.severity,
+      status: incident.status,
+      title: incident.title,
+      resource: incident.resourceId ? { kind: incident.resourceKind as ResourceKind, id: incident.resourceId } : null,
+      outcome: incident.outcome,
+      category: incident.category,
+    },
+    reason,
+    approval: more.approval ?? null,
+    page: more.page ?? isToPage(trigger, incident),
+    alertsFiring: await firingAlerts(trx, incident.id),
+    incidents: more.incidents ?? [],
+    at: incident.updatedAt,
+    headHash: incident.headHash || null,
+  })
+  await trx
+    .insertInto('delivery')
+    .values(
+      entries.map((destination) => ({
+        messageId: newId('msg'),
+        destination,
+        incidentId: incident.id,
+        attempt: 1,
+        notification,
+      })),
+    )
+    .execute()
+}
+
+/** Is somebody to be woken? For what asks something of a person; what an alert did since is news. */
+function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
+  switch (trigger) {
+    case 'resolved':
+    case 'watch':
+    case 'quiet':
+    case 'digest':
+      return false
+    case 'reopened':
+      return severity === 'critical'
+    default:
+      return true
+  }
+}
+
+async function firingAlerts(trx: Trx, incidentId: string): Promise<number> {
+  const { count } = await trx
+    .selectFrom('alert')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('incidentId', '=', incidentId)
+    .where('status', '=', 'firing')
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+export type DueDelivery = {
+  id: number
+  messageId: string
+  destination: string
+  incidentId: string
+  attempt: number
+  notification: unknown
+}
+
+/** Takes up to `limit` due webhooks and web pushes under a lease; one whose worker died is due again when the lease ends. */
+export async function leaseDeliveries(db: Db, limit: number): Promise<DueDelivery[]> {
+  const due = db
+    .selectFrom('delivery')
+    .select('id')
+    .where((where) => where.or([where('destination', 'like', 'webhook.%'), where('destination', 'like', 'push.%')]))
+    .where('nextAt', '<=', now)
+    .where((where) =>
+      where.or([
+        where('status', '=', 'pending'),
+        where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', now)]),
+      ]),
+    )
+    .orderBy('nextAt')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+  return await db
+    .updateTable('delivery')
+    .set({ status: 'sending', leasedUntil: sql`nightshift_now() + make_interval(secs => ${leaseSeconds})` })
+    .where('id', 'in', due)
+    .returning(['id', 'messageId', 'destination', 'incidentId', 'attempt', 'notification'])
+    .execute()
+}
+
+export type DeliveryResult = {
+  status: 'sent' | 'failed' | 'dropped'
+  responseStatus: number | null
+  response: string
+  /** For `failed`: the next attempt is not before this many seconds. */
+  retryAfterSeconds: number
+}
+
+/** Writes what became of an attempt and, after a failure that a retry may fix, the row of the next one. */
+export async function finishDelivery(
+  trx: Trx,
+  delivery: DueDelivery,
+  result: DeliveryResult,
+  attempts = maximumAttempts,
+): Promise<void> {
+  const finished = await trx
+    .updateTable('delivery')
+    .set({
+      status: result.status,
+      responseStatus: result.responseStatus,
+      response: cleanse(result.response),
+      leasedUntil: null,
+      finishedAt: now,
+    })
+    .where('id', '=', delivery.id)
+    .where('status', '=', 'sending')
+    .returning('id')
+    .executeTakeFirst()
+  if (!finished || result.status !== 'failed' || delivery.attempt >= attempts) return
+  await trx
+    .insertInto('delivery')
+    .values({
+      messageId: delivery.messageId,
+      destination: delivery.destination,
+      incidentId: delivery.incidentId,
+      notification: JSON.stringify(delivery.notification),
+      attempt: delivery.attempt + 1,
+      nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
+    })
+    .onConflict((conflict) => conflict.columns(['messageId', 'attempt']).doNothing())
+    .execute()
+}
+
+/** Puts a delivery back that was no attempt: it had to wait its turn, or something else had to go before it. */
+export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds: number): Promise<void> {
+  await trx
+    .updateTable('delivery')
+    .set({
+      status: 'pending',
+      leasedUntil: null,
+      nextAt: sql`nightshift_now() + make_interval(secs => ${seconds})`,
+    })
+    .where('id', '=', delivery.id)
+    .where('status', '=', 'sending')
+    .execute()
+}
+
+/** Every attempt made for an incident, oldest first. */
+export async function deliveriesOf({ db }: Scope, incidentId: string) {
+  return await db
+    .selectFrom('delivery')
+    .select([
+      'id',
+      'messageId',
+      'destination',
+      'attempt',
+      'status',
+      'responseStatus',
+      'response',
+      'nextAt',
+      'finishedAt',
+    ])
+    .where('incidentId', '=', incidentId)
+    .orderBy('id')
+    .execute()
+}

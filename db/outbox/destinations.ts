@@ -1,0 +1,59 @@
+import type { Notification } from '../../domain/escalation.ts'
+import type { NewEvent } from '../../domain/event.ts'
+import type { Trx } from '../connect.ts'
+import { readSettings } from '../settings.ts'
+import { pushDestination } from './push-subscriptions.ts'
+import { slackDestination } from './slack-thread-updates.ts'
+
+/**
+ * Who hears of what is appended: the channel in Slack and the browsers of people, each by its own
+ * rows to send.
+ */
+
+export type Trigger = Notification['trigger']
+
+/** What decides who may answer a question. */
+type AskedAbout = { risk: string; incidentType: string }
+
+/**
+ * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and
+ * a line in `destinations`.
+ */
+export type OutboxDestination = {
+  /** The names of its entries in the outbox for a trigger; none where it is off or does not want to know. `about`: what is asked, of an approval. */
+  entriesFor(trx: Trx, trigger: Trigger, about?: AskedAbout): Promise<string[]>
+  /** Called once before its entries are stored. */
+  prepare?(trx: Trx, incidentId: string): Promise<void>
+  /** Called after each row of a log, in the row's transaction: makes due what the destination shows of it. */
+  afterAppend?(trx: Trx, incidentId: string, event: NewEvent): Promise<void>
+}
+
+/** Where each kind of message goes: the first of these that has an address. */
+const webhooks: Record<Trigger, string[]> = {
+  critical: ['critical'],
+  approval: ['approval'],
+  escalated: ['escalated'],
+  resolved: ['resolved'],
+  watch: ['resolved', 'escalated'],
+  reopened: ['escalated', 'resolved'],
+  reminder: ['escalated'],
+  digest: ['escalated'],
+  quiet: ['escalated'],
+  owner: ['escalated'],
+  notice: ['escalated', 'critical'],
+}
+
+const webhookDestination: OutboxDestination = {
+  async entriesFor(trx, trigger) {
+    const settings = await readSettings(trx)
+    const name = webhooks[trigger].find((each) => settings.value<string | null>(`webhook.${each}.url`))
+    return name === undefined ? [] : [`webhook.${name}`]
+  },
+}
+
+export const destinations: readonly OutboxDestination[] = [webhookDestination, slackDestination, pushDestination]
+
+/** Calls every destination that follows the log. */
+export async function tellDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
+  for (const { afterAppend } of destinations) await afterAppend?.(trx, incidentId, event)
+}

@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
+import { readSettings } from '../settings.ts'
+import { enqueueNotification } from './deliveries.ts'
+
+const listed = 50
+
+/**
+ * One message to each destination, every `escalation.remind` seconds, that lists what people have and still fires: escalated
+ * incidents, and those a person closed and was reminded of once. Nothing that somebody took is in it. Answers how many
+ * incidents it lists.
+ */
+export async function sendDigests(db: Db): Promise<number> {
+  return await db.transaction().execute(async (trx) => {
+    const remindSeconds = (await readSettings(trx)).value<number>('escalation.remind')
+    if (!(await isDue(trx, remindSeconds))) return 0
+    const found = await stillFiring(trx, remindSeconds)
+    const [first] = found
+    if (first === undefined) return 0
+    await trx
+      .insertInto('digest')
+      .values({ destination: 'people', sentAt: now })
+      .onConflict((conflict) => conflict.column('destination').doUpdateSet({ sentAt: now }))
+      .execute()
+    const row = await lockIncident(trx, first.id)
+    if (!row) return 0
+    const text =
+      found.length === 1
+        ? 'One incident that people have still fires'
+        : `${found.length} incidents that people have still fire`
+    await enqueueNotification(trx, row, 'digest', text, { page: false, incidents: found })
+    return found.length
+  })
+}
+
+async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {
+  // Two watchdogs at once: the second waits here, and then finds that it is not due.
+  await sql`select pg_advisory_xact_lock(hashtextextended('digest', 0))`.execute(trx)
+  const row = await trx
+    .selectFrom('digest')
+    .select('destination')
+    .where('destination', '=', 'people')
+    .where('sentAt', '>', sql<string>`nightshift_now() - make_interval(secs => ${remindSeconds})`)
+    .executeTakeFirst()
+  return row === undefined
+}
+
+/** Closed and told of for at least one interval: the closing itself was the first message. */
+async function stillFiring(trx: Trx, remindSeconds: number) {
+  return await trx
+    .selectFrom('incident')
+    .select(['id', 'title', 'severity', 'status', 'createdAt as since'])
+    .where('ownerId', 'is', null)
+    .where((where) =>
+      where.or([
+        where('status', '=', 'escalated'),
+        where.and([
+          where('status', '=', 'resolved'),
+          where('closedBy', '=', 'person'),
+          where('remindedAt', 'is not', null),
+        ]),
+      ]),
+    )
+    .where(
+      sql<boolean>`coalesce(reminded_at, closed_at) <= (select nightshift_now()) - make_interval(secs => ${remindSeconds})`,
+    )
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('alert')
+          .select('alert.id')
+          .whereRef('alert.incidentId', '=', 'incident.id')
+          .where('alert.status', '=', 'firing'),
+      ),
+    )
+    .orderBy(sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`)
+    .orderBy('createdAt')
+    .limit(listed)
+    .execute()
+}

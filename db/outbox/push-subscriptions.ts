@@ -1,0 +1,119 @@
+import { newId } from '../../domain/digest.ts'
+import { mayDecide } from '../../domain/operator.ts'
+import type { NewSubscription, PushDevice } from '../../domain/push.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import type { OutboxDestination } from './destinations.ts'
+
+export type PushKeys = { publicKey: string; privateKey: string }
+
+/** The key pair of this installation; the first who asks makes it, with `generate`, and every process has the same. */
+export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKeys> {
+  const stored = () => db.selectFrom('pushKey').select(['publicKey', 'privateKey']).executeTakeFirst()
+  const known = await stored()
+  if (known) return known
+  await db
+    .insertInto('pushKey')
+    .values(generate())
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  const made = await stored()
+  if (!made) throw new Error('the key pair of web push was not stored')
+  return made
+}
+
+/** A person has this many browsers at most: the oldest goes. */
+const mostDevices = 20
+
+/** Subscribes a browser of this person. One that subscribes again, or that another person now uses, changes hands. */
+export async function subscribe(
+  db: Db,
+  operatorId: string,
+  { endpoint, keys: { p256dh, auth } }: NewSubscription,
+  name: string,
+): Promise<PushDevice> {
+  return await db.transaction().execute(async (trx) => {
+    const values = { operatorId, p256dh, auth, name: cleanse(name) }
+    const row = await trx
+      .insertInto('pushSubscription')
+      .values({ id: newId('psh'), endpoint, ...values })
+      .onConflict((conflict) => conflict.column('endpoint').doUpdateSet(values))
+      .returning(['id', 'name', 'createdAt', 'lastSentAt'])
+      .executeTakeFirstOrThrow()
+    const kept = trx
+      .selectFrom('pushSubscription')
+      .select('id')
+      .where('operatorId', '=', operatorId)
+      .orderBy('createdAt', 'desc')
+      .orderBy('id', 'desc')
+      .limit(mostDevices)
+    await trx.deleteFrom('pushSubscription').where('operatorId', '=', operatorId).where('id', 'not in', kept).execute()
+    return row
+  })
+}
+
+/** The reader's own browsers, the newest first. */
+export async function ownDevices({ db, reader }: Scope): Promise<PushDevice[]> {
+  if (reader === 'system' || reader.operatorId === null) return []
+  return await db
+    .selectFrom('pushSubscription')
+    .select(['id', 'name', 'createdAt', 'lastSentAt'])
+    .where('operatorId', '=', reader.operatorId)
+    .orderBy('createdAt', 'desc')
+    .execute()
+}
+
+/** Removes a browser of this person. False: this person has no browser with this id. */
+export async function unsubscribe(db: Db, operatorId: string, id: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('pushSubscription')
+    .where('id', '=', id)
+    .where('operatorId', '=', operatorId)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Where a browser is reached, with its keys; null where it is subscribed no more, or its person may sign in no more. */
+export async function subscriptionById(db: Db, id: string) {
+  const row = await db
+    .selectFrom('pushSubscription')
+    .innerJoin('operator', 'operator.id', 'pushSubscription.operatorId')
+    .select(['endpoint', 'p256dh', 'auth'])
+    .where('pushSubscription.id', '=', id)
+    .where('operator.disabledAt', 'is', null)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** The push service took a message for it, or says that there is no such browser any more. */
+export async function noteSent(db: Db, id: string): Promise<void> {
+  await db.updateTable('pushSubscription').set({ lastSentAt: now }).where('id', '=', id).execute()
+}
+
+export async function forgetDevice(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('pushSubscription').where('id', '=', id).execute()
+}
+
+export const pushPrefix = 'push.'
+
+/** Browsers of the people who may decide what is asked: an entry of the outbox each. */
+export const pushDestination: OutboxDestination = {
+  async entriesFor(trx, trigger, about) {
+    if (trigger !== 'approval') return []
+    const rows = await devicesOfDeciders(trx)
+    return rows.flatMap(({ id, disabledAt, ...decider }) =>
+      about && mayDecide({ ...decider, disabled: disabledAt !== null }, about) !== null ? [] : [`${pushPrefix}${id}`],
+    )
+  },
+}
+
+async function devicesOfDeciders(trx: Trx) {
+  return await trx
+    .selectFrom('pushSubscription')
+    .innerJoin('operator', 'operator.id', 'pushSubscription.operatorId')
+    .select(['pushSubscription.id', 'operator.name', 'role', 'maxRisk', 'incidentTypes', 'disabledAt'])
+    .execute()
+}

@@ -1,0 +1,46 @@
+import { sql } from 'kysely'
+import { countAttempt, type Limit } from '../access/rate-limits.ts'
+import type { Db } from '../connect.ts'
+import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
+
+/**
+ * Takes a request of Slack's once, whichever process it reaches: false for one that was here before. Remembered for longer
+ * than its time is believed either way, whatever the clocks of the processes say.
+ */
+export async function takeSlackRequest(db: Db, signature: string): Promise<boolean> {
+  const taken = await db
+    .insertInto('slackRequest')
+    .values({ signature })
+    .onConflict((conflict) => conflict.column('signature').doNothing())
+    .returning('signature')
+    .executeTakeFirst()
+  if (!taken) return false
+  await sql`
+    delete from slack_request where signature in (
+      select signature from slack_request where received_at < nightshift_now() - interval '1 hour' limit 20)`.execute(
+    db,
+  )
+  return true
+}
+
+/**
+ * Writes down a request that looks like an attack: on the incident whose approval it names, as every other door does, or in
+ * the audit where it names none. Both are capped, so that a flood fills neither.
+ */
+export async function suspectSlackRequest(
+  db: Db,
+  approvalId: string | null,
+  event: { code: string; subject: string; detail: string; address: string; network: string },
+  limit: Limit,
+): Promise<void> {
+  const { code, subject, detail, address, network } = event
+  await db.transaction().execute(async (trx) => {
+    const approval = approvalId
+      ? await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
+      : undefined
+    if (approval) return await recordSecurityEvent(trx, approval.incidentId, { code, door: 'slack', subject, detail })
+    if ((await countAttempt(trx, `slack:${network}`, limit)).over) return
+    const what = `security.${code.toLowerCase()}` as const
+    await recordAudit(trx, { who: 'unknown', what, subject, detail, address })
+  })
+}

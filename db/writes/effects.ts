@@ -1,0 +1,154 @@
+import { sql } from 'kysely'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { type JobNote, type JobRun, runJobTool } from '../../domain/job.ts'
+import type { VmBefore } from '../../domain/platform.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { releaseAfterEffect } from './leases.ts'
+
+export type Effect = {
+  key: string
+  status: 'running' | 'done' | 'failed' | 'indeterminate'
+  detail: string
+  result: Record<string, unknown>
+  /** How long it has been running; null once it has ended. */
+  runningSeconds: number | null
+}
+
+/**
+ * Accepts a write under its idempotency key. True for exactly one caller: that one, and nobody else, may start it. False: it
+ * is known already, and `effectByKey` tells what became of it.
+ */
+export async function acceptEffect(
+  db: Db | Trx,
+  effect: { key: string; incidentId: string | null; tool: string; actionDigest: string },
+): Promise<boolean> {
+  const row = await db
+    .insertInto('effect')
+    .values({ ...effect, status: 'running', result: '{}' })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .returning('key')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Writes how it ended. The first ending stays: a late answer changes nothing. Which job it was stays noted. */
+export async function finishEffect(
+  db: Db | Trx,
+  key: string,
+  ending: { status: 'done' | 'failed' | 'indeterminate'; detail: string; result: Record<string, unknown> },
+): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({
+      status: ending.status,
+      detail: ending.detail,
+      result: sql<string>`case when result ? 'job' then jsonb_build_object('job', result->'job') else '{}' end || ${JSON.stringify(ending.result)}::jsonb`,
+      finishedAt: now,
+    })
+    .where('key', '=', key)
+    .where('status', 'in', ['running', 'indeterminate'])
+    .execute()
+  await releaseAfterEffect(db, key)
+}
+
+export async function effectByKey(
+  db: Db | Trx,
+  key: string,
+): Promise<(Effect & { actionDigest: string; tool: string }) | null> {
+  const row = await db
+    .selectFrom('effect')
+    .select(['key', 'status', 'detail', 'result', 'actionDigest', 'tool'])
+    .select(
+      sql<
+        number | null
+      >`case when status = 'running' then extract(epoch from nightshift_now() - started_at)::float8 end`.as(
+        'runningSeconds',
+      ),
+    )
+    .where('key', '=', key)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** The plan behind an effect, as `result` names it while it runs. Null for an effect that is one write. */
+export async function planOfEffect(db: Db, key: string): Promise<string | null> {
+  const row = await db.selectFrom('effect').select(['result', 'tool']).where('key', '=', key).executeTakeFirst()
+  const proposalId = row?.result.proposalId
+  return row?.tool === 'execute_migration' && typeof proposalId === 'string' ? proposalId : null
+}
+
+/** Notes, while an effect runs, which plan it carries out: a later reconciliation finds the steps' keys by that. */
+export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ proposalId }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
+/** Notes, while an effect runs, which job it is and how far it has come: what is lost is asked for by that. */
+export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ job }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
+/** The last runs of a job, the newest first. */
+export async function runsOfJob(db: Db, name: string, limit: number): Promise<JobRun[]> {
+  return await db
+    .selectFrom('effect')
+    .select(['key', 'status', 'detail', 'incidentId', 'startedAt', 'finishedAt'])
+    .select(sql<JobRun['resource']>`result->'job'->'resource'`.as('resource'))
+    .where('tool', '=', runJobTool)
+    .where(sql<boolean>`result->'job'->>'name' = ${name}`)
+    .orderBy('startedAt', 'desc')
+    .limit(limit)
+    .execute()
+}
+
+/** Notes, while an effect runs, what the VM was before it: the look afterwards compares with that. */
+export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ before }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
+/** The plan that is being carried out now and starts or moves this VM; null where none is. */
+export async function planUnderWay(db: Db, vmId: string): Promise<string | null> {
+  const { rows } = await sql<{ id: string }>`
+    select proposal.id from effect join proposal on proposal.id = effect.result->>'proposalId'
+    where effect.status = 'running' and effect.tool = 'execute_migration'
+      and proposal.steps @> ${JSON.stringify([{ vm: vmId }])}::jsonb
+    order by proposal.id limit 1`.execute(db)
+  return rows[0]?.id ?? null
+}
+
+/** Has somebody stopped the run that announced this call, or closed its incident? */
+export async function cancelAsked(db: Db, { incidentId, attempt }: IncidentEvent<'tool_started'>): Promise<boolean> {
+  const closed = await db
+    .selectFrom('incident')
+    .select('id')
+    .where('id', '=', incidentId)
+    .where((where) =>
+      where.or([where('status', 'in', ['resolved', 'escalated', 'cancelled']), where('attempt', '!=', attempt)]),
+    )
+    .executeTakeFirst()
+  if (closed) return true
+  const asked = await db
+    .selectFrom('incidentEvent')
+    .select('id')
+    .where('incidentId', '=', incidentId)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'commented')
+    .where(sql<boolean>`metadata->>'action' = 'cancel_requested'`)
+    .executeTakeFirst()
+  return asked !== undefined
+}

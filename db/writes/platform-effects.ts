@@ -1,0 +1,43 @@
+import { sql } from 'kysely'
+import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '../../domain/platform.ts'
+import { cleanse } from '../../safety/redact.ts'
+import type { Db } from '../connect.ts'
+
+/** Journals a write before it is sent. True for exactly one caller: that one, and nobody else, may send it. */
+export async function beginPlatformEffect(db: Db, effect: PlatformEffect): Promise<boolean> {
+  const row = await db
+    .insertInto('platformEffect')
+    .values({ ...effect, tasksBefore: JSON.stringify(effect.tasksBefore) })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .returning('key')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Which task of the platform does it. */
+export async function notePlatformTask(db: Db, key: string, task: string): Promise<void> {
+  await db.updateTable('platformEffect').set({ task }).where('key', '=', key).execute()
+}
+
+/** Writes how it ended. The first ending stays. */
+export async function endPlatformEffect(db: Db, key: string, { status, detail }: PlatformEffectEnding): Promise<void> {
+  await db
+    .updateTable('platformEffect')
+    .set({ status, detail: cleanse(detail) })
+    .where('key', '=', key)
+    .where('status', 'is', null)
+    .execute()
+}
+
+/** What is known of a write; null where none was begun under that key. */
+export async function platformEffectByKey(db: Db, key: string): Promise<PlatformEffectRow | null> {
+  const row = await db
+    .selectFrom('platformEffect')
+    .select(['key', 'action', 'vmId', 'node', 'target', 'tasksBefore', 'task', 'status', 'detail'])
+    .select(sql<number>`extract(epoch from nightshift_now() - begun_at)::float8`.as('ageSeconds'))
+    .where('key', '=', key)
+    .executeTakeFirst()
+  if (!row) return null
+  const { status, detail, ...rest } = row
+  return { ...rest, ending: status === null || detail === null ? null : { status, detail } }
+}
