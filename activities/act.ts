@@ -2,140 +2,29 @@ import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { databaseTime } from '../db/clock.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { type Closing, closeIncident } from '../db/incidents/close-incident.ts'
-import { lockIncident, toIncident } from '../db/incidents/incidents.ts'
-import { handOver } from '../db/incidents/owners.ts'
-import { stopWish, takerOf } from '../db/incidents/stop-requests.ts'
 import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
-import { lifecycleRules, lifecycleView } from '../db/lifecycle/read-lifecycle.ts'
 import { StaleRunError } from '../db/log/append.ts'
-import { recordSecurityEvent } from '../db/log/audit.ts'
 import { proposedCall } from '../db/log/calls.ts'
 import { eventOfCall, eventsOf } from '../db/log/events.ts'
-import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
-import { agentActor, type IncidentEvent, type ProposedCall } from '../domain/event.ts'
-import { isQuiet } from '../domain/lifecycle.ts'
-import { type ResourceRef, resourceKey } from '../domain/registry.ts'
-import { type CallPlace, parseCallId } from '../domain/step-key.ts'
+import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
+import type { CallPlace } from '../domain/step-key.ts'
 import type { CorePort, Tool } from '../domain/tool.ts'
-import { fold, type State } from '../safety/fold.ts'
+import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
 import { resolveArguments } from '../safety/resolve-arguments.ts'
 import { ProposalError } from '../tools/placement.ts'
 import { tools } from '../tools/registry.ts'
 import type { Act, Interruption } from '../workflows/outcome.ts'
-import { assertOwnRun, patienceMs, RetryLater, retryWhileAway, withHeartbeat } from './activity.ts'
 import type { LaterCall } from './ask-people.ts'
+import { endEarly } from './end-early.ts'
+import { RetryLater } from './failures.ts'
+import { patienceMs, retryWhileAway, withHeartbeat } from './heartbeat.ts'
 import type { EffectiveCall } from './judge-call.ts'
+import { assertOwnRun } from './own-run.ts'
 import { rule } from './rule.ts'
 import { send } from './send.ts'
-import { lookOnce, toolContext, verifyWrite } from './verify.ts'
-
-/**
- * Ends a run before its model does. Stopped by a person: one look at what was written, then closed. Alerts ended: before any write
- * the incident resolved itself; after one, its verification is finished first and the run goes on to say what it repaired.
- * Answers whether the incident is closed.
- */
-async function endEarly(
-  deps: { db: Db; core: CorePort },
-  input: { incidentId: string; attempt: number; turn: number; why: Interruption },
-): Promise<boolean> {
-  const { db } = deps
-  const { incidentId, attempt, why } = input
-  const events = await eventsOf(db, incidentId, { attempt })
-  const state = fold(events, attempt)
-  if (why !== 'alert_resolved') return await stop(deps, input)
-  // The model ended it already and the run waits for quiet: its words are better than a sentence of code.
-  if (keepsEnding(events)) return false
-  if (state.writes.length > 0) {
-    const started = state.open ? events.find((event) => event.seq === state.open?.startedSeq) : null
-    if (started) {
-      const call = (state.open && parseCallId(state.open.callId)?.call) ?? 0
-      await verifyWrite(deps, { incidentId, attempt, turn: started.turn ?? 0, call }, cancellationSignal())
-    }
-    return false
-  }
-  return await db.transaction().execute(async (trx) => {
-    const row = await lockIncident(trx, incidentId)
-    if (!row) return false
-    const settings = await readSettings(trx)
-    const view = await lifecycleView(trx, row, settings)
-    // It fired again meanwhile, or was quiet for too short a time: there may be something to investigate after all.
-    if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
-    await closeIncident(
-      trx,
-      incidentId,
-      attempt,
-      {
-        status: 'resolved',
-        outcome: 'self_resolved',
-        resolution: 'Every alert of this incident ended by itself before anything was written',
-        claims: [],
-        confidence: null,
-      },
-      { actor: agentActor, stepKey: null },
-    )
-    return true
-  })
-}
-
-/**
- * Ends a run that is to stop: as a person asked for, which is a row. A signal that no row stands behind stops nothing and leaves a
- * `security_event`; a run that was cancelled in Temporal itself cannot go on, and a person gets the incident.
- */
-async function stop(
-  deps: { db: Db; core: CorePort },
-  { incidentId, attempt, why }: { incidentId: string; attempt: number; why: Interruption },
-): Promise<boolean> {
-  const { db } = deps
-  const wish = await stopWish(db, incidentId, attempt)
-  if (wish === null && why === 'cancel') {
-    await db.transaction().execute(async (trx) => {
-      if (!(await lockIncident(trx, incidentId))) return
-      const detail = 'a signal asked this run to stop, and no person did'
-      await recordSecurityEvent(trx, incidentId, { code: 'FORGED_CANCEL', door: 'signal', subject: 'unknown', detail })
-    })
-    return false
-  }
-  await lookOnce(deps, { incidentId, attempt })
-  await db.transaction().execute(async (trx) => {
-    const taker = await takerOf(trx, incidentId, attempt)
-    if (taker) return await handOver(trx, incidentId, attempt, taker)
-    const closing: Closing =
-      wish === null
-        ? {
-            status: 'escalated',
-            code: 'RUN_STOPPED',
-            reason: 'The run was cancelled in Temporal, and no person asked for that here',
-          }
-        : { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId, { attempt })) }
-    await closeIncident(trx, incidentId, attempt, closing, { actor: agentActor, stepKey: null })
-  })
-  return true
-}
-
-function keepsEnding(events: readonly IncidentEvent[]): boolean {
-  // A note of which model is asked says nothing about the ending.
-  const last = events.findLast(
-    (event) => event.kind === 'model_answered' || (event.kind === 'noted' && event.metadata.code !== 'model_route'),
-  )
-  return last?.kind === 'noted' && last.metadata.code === 'ending_kept'
-}
-
-/** The incident's own resource was seen ill in this attempt: its alert may have ended for another reason. */
-function isKnownIll(state: State, resource: ResourceRef | null): boolean {
-  const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null
-  return health !== null && health !== 'nominal' && health !== 'unknown'
-}
-
-/** Why and for how long, as the person said. */
-function cancellation(events: readonly IncidentEvent[]): { reason: string; untilSeconds?: number } {
-  const request = events.findLast((event) => event.kind === 'commented' && event.metadata.action === 'cancel_requested')
-  if (request?.kind !== 'commented') return { reason: 'Cancelled' }
-  const { text, until } = request.metadata
-  if (!until) return { reason: text }
-  return { reason: text, untilSeconds: Math.max(1, (Date.parse(until) - Date.now()) / 1000) }
-}
+import { toolContext, verifyWrite } from './verify.ts'
 
 type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patienceMs?: number }
 

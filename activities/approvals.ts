@@ -7,7 +7,7 @@ import { stopWish } from '../db/incidents/stop-requests.ts'
 import { StaleRunError } from '../db/log/append.ts'
 import { recordSecurityEvent } from '../db/log/audit.ts'
 import type { DecideAnswer, DecideMessage, DecisionStatus, ReceivedDecision } from '../workflows/outcome.ts'
-import { assertOwnRun, ownRunOf } from './activity.ts'
+import { assertOwnRun, ownRunOf } from './own-run.ts'
 
 const joinedLookMs = 5_000
 

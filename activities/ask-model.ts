@@ -22,9 +22,9 @@ import { budgetsOf, standingOf } from '../safety/ruling.ts'
 import { findResource, getResource } from '../tools/platform.ts'
 import { isFirstFor, moreTools } from '../tools/registry.ts'
 import { readResult } from '../tools/sources.ts'
-import { NonRetryable, RetryLater } from './activity.ts'
+import { NonRetryable, RetryLater } from './failures.ts'
 import { withLiveAnswer } from './live-answer.ts'
-import type { ServedModels } from './model-server.ts'
+import type { ServedModels } from './served-models.ts'
 
 export type AskDeps = {
   db: Db

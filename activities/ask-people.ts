@@ -16,7 +16,7 @@ import { type Preparation, requiredApprovals } from '../domain/tool.ts'
 import type { Call, Policy, Ruling } from '../safety/judge.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
 import type { Act } from '../workflows/outcome.ts'
-import { NonRetryable } from './activity.ts'
+import { NonRetryable } from './failures.ts'
 import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf, type Unjudged } from './judge-call.ts'
 
 type Asked = Extract<Act, { kind: 'ask' }>

@@ -13,21 +13,13 @@ import { type Run, stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import type { Prompts } from '../prompts/render.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
-import {
-  assertOwnRun,
-  type Claimed,
-  type ClaimInput,
-  claim,
-  NonRetryable,
-  ownRunOf,
-  patienceMs,
-  retryWhileAway,
-  whoIsAway,
-  withHeartbeat,
-} from './activity.ts'
+import { protocolOf, type RoutedModel } from './choose-model.ts'
+import { type Claimed, type ClaimInput, claim } from './claim.ts'
+import { NonRetryable } from './failures.ts'
 import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
-import { protocolOf, type RoutedModel } from './model-server.ts'
+import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './heartbeat.ts'
+import { assertOwnRun, ownRunOf } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 
 type ContextDeps = {

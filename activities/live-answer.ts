@@ -4,7 +4,7 @@ import type { LiveAnswer, Writing } from '../domain/chat.ts'
 import type { Turn } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/json.ts'
 import { cleanse } from '../safety/redact.ts'
-import { showDetails } from './activity.ts'
+import { showDetails } from './heartbeat.ts'
 
 /** Twice a second at most; while nothing changes once a second, so that a watcher who comes late sees it within one. */
 const tellEveryMs = 500

@@ -8,7 +8,8 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { waitsForLeader } from '../domain/admission.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
 import { decided, wake } from '../workflows/outcome.ts'
-import { NonRetryable, ownWorkflowId } from './activity.ts'
+import { NonRetryable } from './failures.ts'
+import { ownWorkflowId } from './own-run.ts'
 
 type QueueDeps = {
   db: Db

@@ -13,7 +13,6 @@ import type { State } from '../safety/fold.ts'
 import type { Call, Ruling } from '../safety/judge.ts'
 import { loopLimit } from '../safety/ruling.ts'
 import type { Act } from '../workflows/outcome.ts'
-import { RetryLater } from './activity.ts'
 import {
   askPeople,
   askTogether,
@@ -23,6 +22,7 @@ import {
   type LaterCall,
   listLaterCalls,
 } from './ask-people.ts'
+import { RetryLater } from './failures.ts'
 import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf } from './judge-call.ts'
 import { recordHint } from './reason.ts'
 

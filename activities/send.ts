@@ -17,7 +17,8 @@ import { sayResult } from '../domain/say.ts'
 import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, Discovered, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
-import { NonRetryable, patienceMs, RetryLater, retryWhileAway, whoIsAway } from './activity.ts'
+import { NonRetryable, RetryLater } from './failures.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './heartbeat.ts'
 import { closeByReading, toolContext } from './verify.ts'
 
 /** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */

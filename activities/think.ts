@@ -1,154 +1,25 @@
 import { activityInfo, cancellationSignal } from '@temporalio/activity'
-import type { Db, Trx } from '../db/connect.ts'
-import { closeIncident } from '../db/incidents/close-incident.ts'
-import { incidentById } from '../db/incidents/incidents.ts'
+import type { Db } from '../db/connect.ts'
 import { append, StaleRunError } from '../db/log/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import { costOfAnswer, recordSpend, spentCap } from '../db/models/spend.ts'
-import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { type Message, unreadOf } from '../domain/message.ts'
 import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
-import { callsPerAnswer } from '../model/transcript.ts'
-import {
-  type ClaimedText,
-  findingsOf,
-  findUnsupportedClaim,
-  isAllShown,
-  toldFindings,
-} from '../safety/claims/ending.ts'
-import { evidenceRule } from '../safety/ending.ts'
-import { fold, type State } from '../safety/fold.ts'
+import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
 import { budgetsOf, nearBudget, spentBudget } from '../safety/ruling.ts'
 import { tools } from '../tools/registry.ts'
 import type { Thought, Waited } from '../workflows/outcome.ts'
-import { assertOwnRun, NonRetryable, RetryLater, withHeartbeat } from './activity.ts'
 import { type Answered, type AskDeps, askModel } from './ask-model.ts'
-import {
-  type ModelRoutes,
-  modelFor,
-  type RoutedModel,
-  type Slots,
-  type Turned,
-  waitForSlot,
-  withSlot,
-} from './model-server.ts'
-import { bodiesOfEnding } from './reason.ts'
-
-/** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
-async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {
-  const { calls, final, problem } = answered.metadata
-  if (problem) {
-    await correct(db, turn, problem)
-    return { kind: 'correction' }
-  }
-  if (!final) {
-    const run = calls.slice(0, callsPerAnswer)
-    return { kind: 'calls', calls: run.map((call) => (tools.has(call.tool) ? call.tool : 'unknown')) }
-  }
-  return await db.transaction().execute(async (trx) => await concludeProse(trx, turn, final))
-}
-
-async function correct(db: Db | Trx, turn: Turn, problem: { code: string; text: string }): Promise<void> {
-  const write = async (trx: Trx) => {
-    await append(trx, turn.incidentId, turn.attempt, {
-      kind: 'correction_sent',
-      actor: agentActor,
-      turn: turn.turn,
-      stepKey: stepKey(turn, turn.turn, 'correction_sent', 0),
-      detail: `Asked the model to correct its answer: ${problem.code}`,
-      metadata: problem,
-    })
-  }
-  if (db.isTransaction) await write(db as Trx)
-  else await db.transaction().execute(write)
-}
-
-/**
- * Prose is a comment. It answers a question; it never resolves anything else, for nothing in it is proved. One correction,
- * then a person gets it.
- */
-async function concludeProse(
-  trx: Trx,
-  turn: Turn,
-  final: NonNullable<EventMetadata['model_answered']['final']>,
-): Promise<Thought> {
-  const { inserted } = await append(trx, turn.incidentId, turn.attempt, {
-    kind: 'commented',
-    actor: agentActor,
-    turn: turn.turn,
-    stepKey: stepKey(turn, turn.turn, 'commented', 0),
-    detail: final.text.slice(0, 2000).toWellFormed(),
-    metadata: { text: final.text, confidence: final.confidence, action: null },
-  })
-  const events = await eventsOf(trx, turn.incidentId)
-  const state: State = fold(events, turn.attempt)
-  const incident = await incidentById(trx, turn.incidentId)
-  const said = { text: final.text, claims: citedBy(final.claims ?? []) }
-  const wrong = answerCorrection(said, state, turn.incidentId, await bodiesOfEnding(trx, events, turn.attempt))
-  if (incident?.type === 'question' && !state.open && !wrong) {
-    const closing = {
-      status: 'resolved' as const,
-      outcome: 'answered' as const,
-
-      resolution: final.text,
-      claims: said.claims.map((each) => ({ ...each, shown: true })),
-      confidence: final.confidence,
-    }
-    const by = { actor: agentActor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) }
-    await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
-    return { kind: 'closed' }
-  }
-  const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0), 'correction_sent')
-  if (!inserted && corrected) return { kind: 'correction' }
-  if (proseCodes.some((code) => state.corrected.has(code))) return { kind: 'unproven' }
-  await correct(trx, turn, wrong ?? proseCorrection(state))
-  return { kind: 'correction' }
-}
-
-const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']
-
-/** Claims of this version: what an answer stored by an older one cites are numbers of rows, which show nothing by themselves. */
-function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']['final']>['claims']>): Claim[] {
-  return claims.flatMap((each) => ('quotes' in each ? [{ kind: each.kind, text: each.text, quotes: each.quotes }] : []))
-}
-
-/**
- * What is wrong with an answer in words: it claims what no row shows, or quotes what does not stand there. It answers a
- * question and repairs nothing, so that what stays unshown after the correction closes nothing either.
- */
-function answerCorrection(
-  said: ClaimedText,
-  state: State,
-  incidentId: string,
-  bodies: ReadonlyMap<string, string>,
-): { code: string; text: string } | null {
-  const phantom = findUnsupportedClaim(said.text, { writes: state.writes.length, reads: state.reads })
-  if (phantom) {
-    return {
-      code: 'phantom_claim',
-      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and quote their results.`,
-    }
-  }
-  const missing = evidenceRule(said.claims, state)
-  if (missing) return { code: 'evidence_missing', text: `${missing.reason}. ${missing.hint ?? ''}` }
-  const findings = findingsOf(said, state, incidentId, bodies)
-  if (isAllShown(findings)) return null
-  const { reason, hint } = toldFindings(findings, said)
-  return { code: 'claim_not_shown', text: `${reason}. ${hint}` }
-}
-
-function proseCorrection(state: State): { code: string; text: string } {
-  return {
-    code: 'prose_without_proof',
-    text: state.open
-      ? 'A write is not verified yet. Read its target, then call resolve_incident with claims that quote it, or escalate_incident.'
-      : 'Prose resolves nothing. Call resolve_incident with claims that quote results by meta.seq, or escalate_incident.',
-  }
-}
+import { type ModelRoutes, modelFor, type RoutedModel } from './choose-model.ts'
+import { conclude } from './conclude.ts'
+import { NonRetryable, RetryLater } from './failures.ts'
+import { withHeartbeat } from './heartbeat.ts'
+import { type Slots, type Turned, waitForSlot, withSlot } from './model-slots.ts'
+import { assertOwnRun } from './own-run.ts'
 
 /** `slots`: how many ask each server at once over all workers; without it nobody waits. */
 type ThinkDeps = Omit<AskDeps, 'model' | 'served'> & {

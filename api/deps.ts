@@ -2,24 +2,18 @@ import { getConnInfo } from '@hono/node-server/conninfo'
 import type { Context as HonoContext, MiddlewareHandler } from 'hono'
 import type { ZodError } from 'zod'
 import type { Oidc } from '../clients/oidc.ts'
-import { withAdvisoryLock } from '../db/advisory-lock.ts'
-import { declareTargets } from '../db/inventory/source-targets.ts'
-import { listSources } from '../db/inventory/sources.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import type { Principal } from '../domain/operator.ts'
 import type { EnvironmentVariable } from '../domain/setting-row.ts'
-import type { Source } from '../domain/source.ts'
 import { siblingKey } from '../domain/step-key.ts'
 import type { EffectDeps } from '../effects/effect.ts'
 import type { Runs } from '../effects/runs.ts'
 import type { Knowledge } from '../knowledge/knowledge.ts'
-import type { SlackClient } from '../slack/client.ts'
+import type { SlackClient } from '../notify/slack/client.ts'
 import type { SourceStates } from '../sources/ask.ts'
-import { SourceError } from '../sources/kind.ts'
-import { listTargets } from '../sources/kinds.ts'
 import type { Metrics } from './http/metrics.ts'
-import { Problem } from './http/middleware.ts'
+import { Problem } from './http/problem.ts'
 
 /** What the routes are built over: what a write needs, and what HTTP, people and Temporal need besides. */
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
@@ -93,47 +87,4 @@ export function requirePerson(
 /** The step key of a row that follows from an announced call: its place, with another kind. Null for people. */
 export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
   return siblingKey(judged?.stepKey ?? null, kind)
-}
-
-type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
-
-/**
- * One round: what each source scrapes reaches the registry. A source that gives no list leaves its rows, which go stale. Credentials are read in this process,
- * so it happens here; one process at a time.
- */
-export async function syncTargets(deps: TargetDeps): Promise<void> {
-  await withAdvisoryLock(deps.locks, 'targets', async () => {
-    for (const source of await listSources(deps.db)) {
-      if (deps.closing.aborted) return
-      await syncSource(deps, source)
-    }
-  })
-}
-
-async function syncSource({ db, log, sources }: TargetDeps, source: Source): Promise<void> {
-  try {
-    const targets = await listTargets(source, sources)
-    if (targets && (await declareTargets(db, source, targets)))
-      log.info({ source: source.name, targets: targets.length }, 'the targets of a source changed')
-  } catch (error) {
-    if (!(error instanceof SourceError)) throw error
-    // That a source is away is said by its health.
-    log.debug({ source: source.name, code: error.code }, 'a source did not list its targets')
-    if (error.code === 'TOO_LARGE') log.warn({ source: source.name }, `targets are not taken: ${error.message}`)
-  }
-}
-
-/** Answers how to stop. */
-export function startTargetSync(deps: TargetDeps, everyMs: number): () => void {
-  let timer: NodeJS.Timeout
-  let isStopped = false
-  const tick = async () => {
-    await syncTargets(deps).catch((error) => deps.log.warn({ err: error }, 'targets were not synchronised'))
-    if (!isStopped) timer = setTimeout(tick, everyMs)
-  }
-  timer = setTimeout(tick, 0)
-  return () => {
-    isStopped = true
-    clearTimeout(timer)
-  }
 }

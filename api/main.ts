@@ -15,18 +15,19 @@ import {
   readConfigOrExit,
   slackSettings,
   temporalSettings,
-} from '../config.ts'
+} from '../config/settings.ts'
 import { connect } from '../db/connect.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { openMesh, watchMesh } from '../effects/devices/executor.ts'
 import { JobsFileError, readJobsFile } from '../effects/jobs/jobs.ts'
 import { choosePlatform } from '../effects/platform.ts'
-import { startWatchdog, temporalRuns } from '../effects/runs.ts'
+import { temporalRuns } from '../effects/runs.ts'
+import { startWatchdog } from '../effects/watchdog.ts'
 import { openKnowledge } from '../knowledge/knowledge.ts'
+import { createSlackClient } from '../notify/slack/client.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
-import { createSlackClient } from '../slack/client.ts'
 import { createApi } from './app.ts'
-import { startTargetSync } from './deps.ts'
+import { startTargetSync } from './sync-targets.ts'
 
 /** The API process: routes, the watchdog and the sync of the inventory and of targets. Starts, and takes alerts in, while Temporal is down. */
 const config = readConfigOrExit(['DATABASE_URL'])

@@ -1,13 +1,12 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
-import { z } from 'zod'
 import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
-import { type ApiClient, CommandFailed, createApiClient } from './api.ts'
+import { type ApiClient, createApiClient } from './api.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { findSavedToken, getLastLoginUrl } from './saved-tokens.ts'
 import { useUtc } from './ui/table.ts'
-import { inert } from './ui/terminal.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 
@@ -129,145 +128,4 @@ export function commandLine(text: string): string {
 
 export function getLogFile(part: string): string {
   return join(getStateDir(), 'logs', `${part}.log`)
-}
-
-/**
- * Where ids are listed, by their prefix. An argument described as `as inc_…` takes an id with the
- * prefix `inc`.
- */
-const listPaths: Record<string, string> = { inc: '/api/v1/incidents', apr: '/api/v1/approvals' }
-
-/** How many matching ids an error names. */
-const maxNamed = 5
-
-const completeId = /^[a-z]+_[0-9a-z]{26}$/
-
-/** Completes shortened ids before a command runs. Throws CommandFailed when several ids match. */
-export async function completeIds(action: Command): Promise<void> {
-  for (const [index, argument] of action.registeredArguments.entries()) {
-    const [, kind = ''] = /^as ([a-z]+)_/.exec(argument.description) ?? []
-    const given: unknown = action.processedArgs[index]
-    if (!listPaths[kind] || typeof given !== 'string' || completeId.test(given)) continue
-    const { api } = connect(action.opts<ConnectionOptions>())
-    action.processedArgs[index] = await findFullId(api, kind, given)
-  }
-}
-
-/**
- * The only id with this beginning, with or without its prefix. Without a match the API gets the
- * text as it is.
- */
-async function findFullId(api: ApiClient, kind: string, given: string): Promise<string> {
-  const prefix = given.startsWith(`${kind}_`) ? given : `${kind}_${given}`
-  if (!/^[a-z]+_[0-9a-z]+$/.test(prefix)) return given
-  const query = new URLSearchParams({ idPrefix: prefix, limit: String(maxNamed + 1) })
-  const { items } = z
-    .looseObject({ items: z.array(z.looseObject({ id: z.string() })) })
-    .parse(await api.get(`${listPaths[kind]}?${query}`))
-  // An older API ignores this filter and answers the newest ids.
-  const ids = items.map(({ id }) => id).filter((id) => id.startsWith(prefix))
-  const [only, ...others] = ids
-  if (others.length > 0) {
-    const more = ids.length > maxNamed ? ', and more' : ''
-    throw new CommandFailed(
-      'usage',
-      `"${given}" matches several ids: ${ids
-        .slice(0, maxNamed)
-        .map((id) => inert(id))
-        .join(', ')}${more}. Give more of it.`,
-    )
-  }
-  return only ?? given
-}
-
-const savedTokens = z.object({
-  /** The address of the last login. Commands use it when nothing else names one. */
-  last: z.string().nullable(),
-  tokens: z.record(z.string(), z.string()),
-})
-type SavedTokens = z.infer<typeof savedTokens>
-
-/** The file where `login` keeps tokens: one per user, readable by that user only. */
-export function getTokensFile(): string {
-  const configured = process.env.XDG_CONFIG_HOME
-  return join(configured?.startsWith('/') ? configured : join(homedir(), '.config'), 'nightshift', 'tokens.json')
-}
-
-/** The token for exactly this scheme, host and port, or undefined. */
-export function findSavedToken(url: string): string | undefined {
-  const origin = toOrigin(url)
-  const { tokens } = readSavedTokens()
-  return origin !== null && Object.hasOwn(tokens, origin) ? tokens[origin] : undefined
-}
-
-export function getLastLoginUrl(): string | undefined {
-  return readSavedTokens().last ?? undefined
-}
-
-export function saveToken(url: string, token: string): void {
-  const { tokens } = readSavedTokens()
-  const origin = parseOrigin(url)
-  writeSavedTokens({ last: origin, tokens: { ...tokens, [origin]: token } })
-}
-
-/** Removes the token for an address. False when there was none. */
-export function removeToken(url: string): boolean {
-  const { last, tokens } = readSavedTokens()
-  const { [parseOrigin(url)]: dropped, ...others } = tokens
-  if (dropped === undefined) return false
-  writeSavedTokens({ last: last === parseOrigin(url) ? null : last, tokens: others })
-  return true
-}
-
-/**
- * The scheme, host and port of an address. Throws CommandFailed when it is not an http or https
- * address.
- */
-export function parseOrigin(url: string): string {
-  const origin = toOrigin(url)
-  if (origin === null) throw new CommandFailed('usage', `${url} is not an http or https address.`)
-  return origin
-}
-
-function toOrigin(url: string): string | null {
-  if (!URL.canParse(url)) return null
-  const { protocol, origin } = new URL(url)
-  return protocol === 'http:' || protocol === 'https:' ? origin : null
-}
-
-function readSavedTokens(): SavedTokens {
-  const file = getTokensFile()
-  let text: string
-  try {
-    // Another user may have read the tokens, so they are not used.
-    if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
-      throw new CommandFailed(
-        'auth',
-        `Other users can read ${file}. Revoke the tokens in it, remove it, and sign in again with "nightshift login".`,
-      )
-    }
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { last: null, tokens: {} }
-    throw error
-  }
-  try {
-    return savedTokens.parse(JSON.parse(text))
-  } catch {
-    throw new CommandFailed('error', `${file} is not valid. Remove it, and sign in again with "nightshift login".`)
-  }
-}
-
-function writeSavedTokens(signedIn: SavedTokens): void {
-  const file = getTokensFile()
-  if (Object.keys(signedIn.tokens).length === 0) {
-    rmSync(file, { force: true })
-    return
-  }
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const draft = `${file}.${process.pid}`
-  writeFileSync(draft, `${JSON.stringify(signedIn, null, 2)}\n`, { mode: 0o600 })
-  // A file that already existed keeps its old mode, so the mode is set again.
-  chmodSync(draft, 0o600)
-  renameSync(draft, file)
 }

@@ -2,22 +2,24 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { troubleWith } from '../clients/temporal.ts'
-import { ConfigError, readConfig } from '../config.ts'
+import { ConfigError, readConfig } from '../config/settings.ts'
 import { capitalize } from '../domain/format.ts'
 import type { Status } from '../domain/status.ts'
 import { describeAbilities, describePassport } from '../domain/status-words.ts'
 import type { Run } from '../start/run-file.ts'
-import { ApiProblem, CommandFailed, createApiClient } from './api.ts'
+import { ApiProblem, createApiClient } from './api.ts'
 import {
   type ConnectionOptions,
-  getLastLoginUrl,
   getLogFile,
   readLocalRun,
   resolveTarget,
   rootDir,
   withConnectionOptions,
 } from './connection.ts'
-import { probeHttp, probePostgres, probeWorkers, readTemporalSettings } from './status.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { probeHttp, probePostgres, probeWorkers } from './probes.ts'
+import { getLastLoginUrl } from './saved-tokens.ts'
+import { readTemporalSettings } from './temporal.ts'
 import { getTerminalWidth, inert, paint, print, printJson, wrap } from './ui/terminal.ts'
 
 /** The result of one check. The command fails when a `needed` one is not ok. */

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { formatSpan, truncate } from '../domain/format.ts'
-import { type DoneLine, home, type NeedLine, searchAnswer, type WorkLine } from '../domain/incident-detail.ts'
+import { formatSpan } from '../domain/format.ts'
+import { type DoneLine, home, type NeedLine, type WorkLine } from '../domain/incident-detail.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../domain/status-words.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
-import { formatMoment, formatTable, paintState } from './ui/table.ts'
+import { formatTable, paintState } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
 /** The start page of the terminal: what needs the reader, what is at work, what is done. */
@@ -64,32 +64,4 @@ function printPart<T extends Line>(
   print(formatTable(['SEVERITY', 'TIME', 'ID', 'WHAT'], rows, 3))
   const left = part.incidents - part.lines.reduce((sum, { count }) => sum + count, 0)
   if (left > 0) printNote(`${left} more: nightshift incidents list`)
-}
-
-export function addSearchCommand(program: Command): void {
-  withConnectionOptions(
-    program
-      .command('search')
-      .description('finds incidents and resources by their names, and rows of the log by their words')
-      .argument('<words...>', 'parts of a title or a resource, or beginnings of words of the log'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift search OOMKilled checkout')
-    .action(async (words: string[], options: ConnectionOptions) => {
-      const text = words.join(' ')
-      const found = searchAnswer.parse(
-        await connect(options).api.get(`/api/v1/search?q=${encodeURIComponent(text.slice(0, 200))}`),
-      )
-      if (options.json) return printJson(found)
-      const rows = [
-        ...found.incidents.map(({ id, title, createdAt }) => ['incident', id, formatMoment(createdAt), inert(title)]),
-        ...found.resources.map(({ kind, id }) => [kind, '', '', inert(id)]),
-        ...found.log.map(({ incidentId, seq, detail, at }) => {
-          const line = truncate(detail.split('\n')[0] ?? '', 200)
-          return ['log', incidentId, formatMoment(at), `row ${seq}: ${inert(line)}`]
-        }),
-      ]
-      if (rows.length === 0) printNote(`Nothing found for "${inert(text)}".`)
-      else print(formatTable(['WHAT', 'ID', 'AT', 'TEXT'], rows, 3))
-      if (found.isPartial) printNote('The log has too many rows with these words: add another word.')
-    })
 }

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { CommandFailed, readProblem, toUnreachableProblem } from './api.ts'
-import { getLastLoginUrl, getTokensFile, parseOrigin, readLocalRun, removeToken, saveToken } from './connection.ts'
+import { readProblem, toUnreachableProblem } from './api.ts'
+import { readLocalRun } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { getLastLoginUrl, getTokensFile, parseOrigin, removeToken, saveToken } from './saved-tokens.ts'
 import { askHidden, inert, printJson, printNote } from './ui/terminal.ts'
 
 type Options = { url?: string; tokenFile?: string; json?: boolean }

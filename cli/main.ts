@@ -1,6 +1,6 @@
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { exitCodes } from './api.ts'
+import { exitCodes } from './exit-codes.ts'
 
 // A short command spends most of its time compiling modules, so compiled code is cached.
 enableCompileCache(fileURLToPath(new URL('../.cache/compile', import.meta.url)))

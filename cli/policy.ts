@@ -1,22 +1,15 @@
-import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import type { IncidentEvent } from '../domain/event.ts'
 import { parseTime } from '../domain/format.ts'
-import {
-  bodiesToReplay,
-  type Difference,
-  type DryRunInput,
-  type DryRunResult,
-  dryRunInput,
-  dryRunPolicy,
-  replay,
-} from '../safety/replay.ts'
+import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { type ApiClient, type ApiIncident, ApiProblem, apiIncident, CommandFailed, listAll, parseEvent } from './api.ts'
+import { type ApiClient, ApiProblem } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { type ApiIncident, apiIncident, listAll, parseEvent } from './read-api.ts'
 import { formatTable } from './ui/table.ts'
-import { collectValues, inert, paint, print, printJson, printJsonLine, printNote } from './ui/terminal.ts'
+import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
 type Options = ConnectionOptions & { incident?: string; since?: string }
 
@@ -108,91 +101,4 @@ function printReport(
     `${total.judged} rulings of ${total.incidents} incidents checked again: ${differences.length} differ now.` +
       (total.unrepeatable > 0 ? ` ${total.unrepeatable} rest on data that is not kept, and cannot be repeated.` : ''),
   )
-}
-
-type JudgeOptions = { json?: boolean; host: string[]; directory?: string; rootRead: string[] }
-
-export function addJudgeCommand(program: Command): void {
-  program
-    .command('judge')
-    .description('judge commands and calls: run, ask or refuse; runs nothing')
-    .argument('[command...]', 'one command; without it, lines of stdin')
-    .option('--host <name>', 'a known host that a command may name; repeatable', collectValues, [])
-    .option('--directory <path>', 'where the commands would run, as on a device; else unknown')
-    .option(
-      '--root-read <command>',
-      'a command that a device manifest lets root run to read, words between spaces; repeatable',
-      collectValues,
-      [],
-    )
-    .option('--json', 'one JSON line for each line read, in the same order')
-    .addHelpText(
-      'after',
-      `
-Each line is a command, or JSON: {"command": "…"} or {"tool": "…", "args": {…}, "state": {…}}.
-
-Example:
-  nightshift judge 'journalctl -u mysql -n 100 | grep -i error'
-  nightshift judge --json < commands.txt`,
-    )
-    .action(async (words: string[], options: JudgeOptions) => {
-      await loadSql()
-      if (words.length > 0)
-        return printRuling(dryRunPolicy(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
-      let line = 0
-      // Lines of a stream: reading the descriptor fails with EAGAIN when a pipe has no data yet.
-      for await (const text of createInterface({
-        input: process.stdin,
-        crlfDelay: Number.POSITIVE_INFINITY,
-      })) {
-        line += 1
-        if (text.trim() !== '')
-          printRuling(dryRunPolicy(parseLine(text, line, options), toolFacts, Date.now()), options)
-      }
-    })
-}
-
-/**
- * Parses one line. A line that begins as JSON must have a known shape, so that nothing else is
- * judged by mistake.
- */
-function parseLine(text: string, line: number, options: JudgeOptions): DryRunInput {
-  if (!text.startsWith('{"')) return toSupposition(text, options)
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new CommandFailed('usage', `Line ${line} begins as JSON but is not valid JSON.`)
-  }
-  const parsed = dryRunInput.safeParse(value)
-  if (!parsed.success) {
-    throw new CommandFailed('usage', `Line ${line} is neither {"command"} nor {"tool", "args", "state"?}.`)
-  }
-  return 'command' in parsed.data ? { ...toSupposition(parsed.data.command, options), ...parsed.data } : parsed.data
-}
-
-function toSupposition(command: string, { host, directory, rootRead }: JudgeOptions): DryRunInput {
-  if (directory?.startsWith('/') === false) throw new CommandFailed('usage', '--directory takes an absolute path.')
-  const rootReads = rootRead.map((text) => text.split(/ +/).filter(Boolean))
-  return { command, hosts: host, ...(directory && { directory }), ...(rootReads.length > 0 && { rootReads }) }
-}
-
-const verdictColours = { run: 'green', ask: 'yellow', refuse: 'red' } as const
-
-function printRuling(supposed: DryRunResult, { json }: JudgeOptions): void {
-  if (json) {
-    printJsonLine(supposed)
-    return
-  }
-  const what = 'command' in supposed ? supposed.command : `${supposed.tool} ${JSON.stringify(supposed.arguments)}`
-  print(`${paint(verdictColours[supposed.verdict], supposed.verdict.padEnd(6))} ${inert(what)}`)
-  print(`       ${supposed.code}: ${inert(supposed.reason)}`)
-  if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
-  if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
-    const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    print(`       unless ${programs.join(' or ')} obeys other settings there: the device checks first`)
-  }
-  if ('rootRead' in supposed && supposed.rootRead)
-    print('       as root, outside the sandbox: the device first checks that only root can change the program')
-  if ('hint' in supposed && supposed.hint) print(`       hint: ${inert(supposed.hint)}`)
 }

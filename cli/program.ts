@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ZodError } from 'zod'
-import { ApiProblem, CommandFailed, exitCodes, type Outcome } from './api.ts'
+import { ApiProblem } from './api.ts'
+import { CommandFailed, exitCodes, type Outcome } from './exit-codes.ts'
 import { inert, inertJsonText, paint, parseOneOf, print, printNote, wrap } from './ui/terminal.ts'
 
 export function addHelpCommand(program: Command): void {
@@ -110,34 +111,34 @@ complete --command nightshift --no-files --arguments '(__nightshift_words)'`
 const commands: Record<string, () => Promise<(root: Command) => void>> = {
   start: async () => (await import('./start.ts')).addStartCommand,
   status: async () => (await import('./status.ts')).addStatusCommand,
-  usage: async () => (await import('./status.ts')).addUsageCommand,
-  reports: async () => (await import('./status.ts')).addReportsCommand,
+  usage: async () => (await import('./usage.ts')).addUsageCommand,
+  reports: async () => (await import('./reports.ts')).addReportsCommand,
   login: async () => (await import('./login.ts')).addLoginCommand,
   logout: async () => (await import('./login.ts')).addLogoutCommand,
   doctor: async () => (await import('./doctor.ts')).addDoctorCommand,
-  setup: async () => (await import('./start.ts')).addSetupCommand,
+  setup: async () => (await import('./setup.ts')).addSetupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,
   expectations: async () => (await import('./incidents/close.ts')).addExpectationsCommand,
   home: async () => (await import('./home.ts')).addHomeCommand,
-  search: async () => (await import('./home.ts')).addSearchCommand,
+  search: async () => (await import('./search.ts')).addSearchCommand,
   alerts: async () => (await import('./alerts.ts')).addAlertsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).addApprovalsCommand,
   ask: async () => (await import('./incidents/follow.ts')).addAskCommand,
   config: async () => (await import('./config/config.ts')).addConfigCommand,
-  inventory: async () => (await import('./resources.ts')).addInventoryCommand,
+  inventory: async () => (await import('./inventory.ts')).addInventoryCommand,
   resources: async () => (await import('./resources.ts')).addResourcesCommand,
-  changes: async () => (await import('./audit.ts')).addChangesCommand,
+  changes: async () => (await import('./changes.ts')).addChangesCommand,
   model: async () => (await import('./model/model.ts')).addModelCommand,
   sources: async () => (await import('./sources.ts')).addSourcesCommand,
   knowledge: async () => (await import('./knowledge.ts')).addKnowledgeCommand,
-  prompt: async () => (await import('./knowledge.ts')).addPromptCommand,
+  prompt: async () => (await import('./prompt.ts')).addPromptCommand,
   jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,
-  verify: async () => (await import('./audit.ts')).addVerifyCommand,
-  tokens: async () => (await import('./operators.ts')).addTokensCommand,
-  ingest: async () => (await import('./alerts.ts')).addIngestCommand,
-  judge: async () => (await import('./policy.ts')).addJudgeCommand,
+  verify: async () => (await import('./verify.ts')).addVerifyCommand,
+  tokens: async () => (await import('./tokens.ts')).addTokensCommand,
+  ingest: async () => (await import('./ingest.ts')).addIngestCommand,
+  judge: async () => (await import('./judge.ts')).addJudgeCommand,
   policy: async () => (await import('./policy.ts')).addPolicyCommand,
   placement: async () => (await import('./placement/placement.ts')).addPlacementCommand,
   mesh: async () => (await import('./mesh/mesh.ts')).addMeshCommand,
@@ -160,7 +161,7 @@ export async function buildProgram(firstWord?: string): Promise<Command> {
     .description('Investigates infrastructure incidents while people sleep.')
     .version(readVersion(), '--version', 'which version this is')
     .exitOverride()
-    .hook('preAction', async (_, action) => (await import('./connection.ts')).completeIds(action))
+    .hook('preAction', async (_, action) => (await import('./complete-ids.ts')).completeIds(action))
     .showHelpAfterError('(see --help)')
     .addHelpText(
       'after',

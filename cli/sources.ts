@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type ListedSource, listedSource, sourceName } from '../domain/source.ts'
-import { CommandFailed } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
 import { formatMoment, formatTable } from './ui/table.ts'
 import { inert, paint, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 

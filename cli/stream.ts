@@ -3,7 +3,8 @@ import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { type LiveAnswer, liveAnswer } from '../domain/chat.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { closedStatuses } from '../domain/incident.ts'
-import { type ApiClient, type ApiIncident, ApiProblem, listEventsAfter, parseEvent, readIncident } from './api.ts'
+import { type ApiClient, ApiProblem } from './api.ts'
+import { type ApiIncident, listEventsAfter, parseEvent, readIncident } from './read-api.ts'
 
 /** How long to wait before reconnecting to a lost stream. */
 const reconnectMs = 500

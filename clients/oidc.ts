@@ -102,7 +102,7 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promi
     {
       timeout: answerWithinSeconds,
       [openid.customFetch]: asked,
-      // Signatures count even over TLS; without TLS (config.ts lets that through on this machine alone) they are all there is.
+      // Signatures count even over TLS; without TLS (config/settings.ts lets that through on this machine alone) they are all there is.
       execute: [openid.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [openid.allowInsecureRequests] : [])],
     },
   )

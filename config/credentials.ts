@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { OidcSettings } from '../clients/oidc.ts'
 import type { PersonRole } from '../domain/operator.ts'
-import type { SlackSettings } from '../slack/client.ts'
+import type { SlackSettings } from '../notify/slack/client.ts'
 import { certificatesIn, type Given, isReadable, url } from './agent.ts'
 
 /** The provider that vouches for people. */

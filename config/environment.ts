@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
-import { secrets, settingNames } from '../config.ts'
 import type { EnvironmentVariable } from '../domain/setting-row.ts'
 import { agent, knowledge, platform, processes } from './agent.ts'
 import { mesh, oidc, slack } from './credentials.ts'
+import { secrets, settingNames } from './settings.ts'
 import { temporal } from './temporal.ts'
 
 /** Which part of the environment belongs together, in the order in which people look for it. */

@@ -218,7 +218,7 @@ export const notification = z.object({
 export type Notification = z.infer<typeof notification>
 export type AskedApproval = z.infer<typeof askedApproval>
 
-/** The shapes a webhook's post can have; `notify/deliver.ts` renders each. */
+/** The shapes a webhook's post can have; `notify/webhook/deliver.ts` renders each. */
 export const webhookTemplates = ['generic', 'slack'] as const
 export type WebhookTemplate = (typeof webhookTemplates)[number]
 

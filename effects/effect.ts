@@ -6,7 +6,7 @@ import type { PlacementLimits } from '../domain/placement.ts'
 import type { EngineName } from '../placement/bound/assignment.ts'
 import type { Mesh } from './devices/executor.ts'
 import type { Jobs } from './jobs/jobs.ts'
-import type { PlatformState } from './platform.ts'
+import type { PlatformState } from './platform-state.ts'
 
 /** What a write needs from the process that runs it. */
 export type EffectDeps = {

@@ -14,6 +14,7 @@ import {
 import { solve } from '../placement/solve.ts'
 import { verifyStep } from '../placement/verify.ts'
 import type { EffectDeps, Ending } from './effect.ts'
+import { followWrite } from './follow-write.ts'
 import {
   buildPlanEnding,
   type PlanActor,
@@ -24,7 +25,7 @@ import {
   writeStepFinished,
   writeStepStarted,
 } from './plan-state.ts'
-import { followWrite, toEnding } from './platform.ts'
+import { toEnding } from './platform.ts'
 
 /** As many migrations at once as a network of hosts carries without noticing. */
 const parallelSteps = 4

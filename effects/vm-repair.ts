@@ -10,8 +10,8 @@ import { type HostState, type VmAction, type VmState, vmTools } from '../domain/
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Preparation } from '../domain/tool.ts'
 import { type EffectDeps, EffectRefused, type Ending, refuseMissing } from './effect.ts'
+import { followWrite } from './follow-write.ts'
 import { isSameFingerprint } from './plan-state.ts'
-import { followWrite } from './platform.ts'
 
 /** A VM that can be repaired where it is, as the platform reports it now. */
 export type ReadyVm = { vm: VmState & { host: string }; host: Pick<HostState, 'id' | 'state'> }

@@ -1,21 +1,15 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/settings.ts'
+import { type Environment, setting } from './environment.ts'
+import { takeLock } from './lock.ts'
 import { killParts, openParts, type PartEvent, type Parts, type Report, stopParts } from './parts.ts'
 import { lastError } from './process.ts'
 import { type Ledger, openLedger, stopLeftovers } from './process-table.ts'
-import { type Entries, enrolDevices, prepareDatabase, startPrograms, startStores } from './programs.ts'
-import {
-  type Environment,
-  type Run,
-  readRunFile,
-  setting,
-  signInLink,
-  stateDirOf,
-  takeLock,
-  writeRunFile,
-} from './run-file.ts'
+import { type Entries, enrolDevices, startPrograms } from './programs.ts'
+import { type Run, readRunFile, signInLink, stateDirOf, writeRunFile } from './run-file.ts'
+import { prepareDatabase, startStores } from './stores.ts'
 import { ensureWeb } from './web.ts'
 
 export interface StartOptions {

@@ -17,7 +17,7 @@ import { cp } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { type Account, canEnter, elsewhere, runsAs } from './run-file.ts'
+import { type Account, canEnter, elsewhere, runsAs } from './account.ts'
 
 const run = promisify(execFile)
 

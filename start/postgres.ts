@@ -2,10 +2,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, unlinkSync, wri
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { type Account, unprivilegedAccount } from './account.ts'
 import { postgresPrograms, postgresUser, prepareCluster } from './postgres-cluster.ts'
 import { endedEarly, freePort, giveBack, isFree, logTail, type RunningProcess, startProcess } from './process.ts'
 import { groupMembers, identityOf, isRunning, type Ledger, sendSignal, workingDirectoryOf } from './process-table.ts'
-import { type Account, unprivilegedAccount } from './run-file.ts'
 
 const database = 'nightshift'
 

@@ -1,4 +1,4 @@
-import { readConfigOrExit } from '../config.ts'
+import { readConfigOrExit } from '../config/settings.ts'
 import { ensureGivenTokens } from '../db/access/tokens.ts'
 import { connect } from '../db/connect.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'

@@ -1,160 +1,30 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
-import { temporalSettingsIn } from '../config.ts'
-import { ensureFirstRunTokens } from '../db/access/tokens.ts'
-import { connect } from '../db/connect.ts'
+import { dirname, join } from 'node:path'
 import { nodeAccount } from '../lab/children.ts'
 import { labClient } from '../lab/client.ts'
 import { writeJobs } from '../lab/jobs.ts'
-import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
-import {
-  type Begun,
-  logFileOf,
-  type Parts,
-  replacePart,
-  serveChild,
-  servePart,
-  startPart,
-  stopFrom,
-  waitForAll,
-} from './parts.ts'
-import { startPostgres } from './postgres.ts'
-import { freePort, giveBack, isFree, PortTakenError } from './process.ts'
-import type { Ledger } from './process-table.ts'
+import { canEnter, elsewhere } from './account.ts'
 import {
   basics,
-  canEnter,
   type Environment,
-  elsewhere,
   isTemporalGiven,
   meshOf,
-  type Run,
   setting,
   withoutFiles,
   withoutMesh,
   withoutTemporal,
-} from './run-file.ts'
-import { searchAttributes, startTemporal } from './temporal.ts'
-import { findTemporalCli } from './temporal-cli.ts'
-import { enrolLab } from './web.ts'
+} from './environment.ts'
+import { enrolLab } from './lab-devices.ts'
+import { type Parts, replacePart, serveChild, startPart, stopFrom, waitForAll } from './parts.ts'
+import { freePort, isFree, PortTakenError } from './process.ts'
+import type { Run } from './run-file.ts'
+import type { TemporalPlace } from './stores.ts'
 
 /**
  * What a start starts: the stores (PostgreSQL and Temporal, embedded where the environment names
  * no others), then the programs of this checkout.
  */
-
-export type StoresOptions = {
-  rootDir: string
-  stateDir: string
-  env: Environment
-  ledger: Ledger
-  signal?: AbortSignal | undefined
-}
-
-export type TemporalPlace = { address: string; uiUrl: string | null }
-
-/** Both at once. Answers where they are. */
-export async function startStores(parts: Parts, options: StoresOptions): Promise<[string, TemporalPlace]> {
-  const { env } = options
-  return await waitForAll([
-    replacePart(parts, 'PostgreSQL', setting(env, 'DATABASE_URL'), withoutPassword) ?? servePostgres(parts, options),
-    replacePart(parts, 'Temporal', givenTemporal(env), (given) => given.address) ?? serveTemporal(parts, options),
-  ])
-}
-
-/** The user's own Temporal, by an address or by a profile that has one. */
-function givenTemporal(env: Environment): TemporalPlace | undefined {
-  return isTemporalGiven(env) ? { address: temporalSettingsIn(env).address, uiUrl: null } : undefined
-}
-
-/** Where a free port is looked for, beside a PostgreSQL of the machine. */
-const firstPort = 5433
-
-function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOptions): Promise<string> {
-  let port: number | null = null
-  return servePart(parts, 'PostgreSQL', 0, async (progress, onExit): Promise<Begun<string>> => {
-    const dir = join(stateDir, 'postgres')
-    const logFile = logFileOf(parts, 'postgres')
-    const postgres = await startPostgres({ dir, port: port ?? firstPort, logFile, ledger, progress, onExit })
-    // Started again, it has to be where the others look for it.
-    if (port !== null && postgres.port !== port) {
-      await postgres.stop()
-      throw new Error(`port ${port} of PostgreSQL is in use`)
-    }
-    port = postgres.port
-    giveBack(port)
-    const kept = relative(rootDir, postgres.dataDir).startsWith('..') ? postgres.dataDir : '.nightshift/postgres'
-    const words = `${withoutPassword(postgres.url)}  ${postgres.version}, data in ${kept}`
-    return { value: postgres.url, words, process: postgres.process, stop: postgres.stop }
-  })
-}
-
-function serveTemporal(
-  parts: Parts,
-  { rootDir, stateDir, env, ledger, signal }: StoresOptions,
-): Promise<TemporalPlace> {
-  let ports = { frontend: 7233, ui: 8233 }
-  let address: string | null = null
-  return servePart(parts, 'Temporal', 0, async (progress, onExit): Promise<Begun<TemporalPlace>> => {
-    const cli = await findTemporalCli({ rootDir, env, progress, ...(signal && { signal }) })
-    progress('starting')
-    const server = await startTemporal({
-      cli: cli.path,
-      dir: join(stateDir, 'temporal'),
-      ports,
-      searchAttributes,
-      ledger,
-      env,
-      onExit,
-      logFile: logFileOf(parts, 'temporal'),
-    })
-    if (address !== null && server.address !== address) {
-      await server.stop()
-      throw new Error(`the port of Temporal's ${address} is in use`)
-    }
-    address = server.address
-    ports = { frontend: portOf(address), ui: portOf(new URL(server.uiUrl).host) }
-    giveBack(ports.frontend)
-    giveBack(ports.ui)
-    const value = { address, uiUrl: server.uiUrl }
-    return { value, words: `${address}  page ${server.uiUrl}`, process: server.process, stop: server.stop }
-  })
-}
-
-const portOf = (address: string): number => Number(address.split(':').at(-1))
-
-/** Brings the schema up to date and makes the tokens of a first run. */
-export async function prepareDatabase(
-  parts: Parts,
-  databaseUrl: string,
-  { env, previous }: { env: Environment; previous: Run | undefined },
-): Promise<Run['tokens']> {
-  const given = setting(env, 'AGENT_API_KEY')
-  return await startPart(parts, 'Database', async (progress): Promise<[Run['tokens'], string]> => {
-    const { applied } = await migrateToLatest(databaseUrl).catch((error): never => {
-      const trouble = migrationTrouble(error, databaseUrl)
-      throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error
-    })
-    const done = applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`
-    // Another core API has other tokens.
-    if (setting(env, 'CORE_API_URL') !== undefined) return [{ ...(given !== undefined && { agent: given }) }, done]
-    progress('minting tokens')
-    const db = connect(databaseUrl, { owner: true, name: 'nightshift start' })
-    try {
-      const agent = given ?? previous?.tokens.agent
-      const tokens = await ensureFirstRunTokens(db, { ...previous?.tokens, ...(agent !== undefined && { agent }) })
-      return [tokens, `${done}, tokens in .nightshift/run.json`]
-    } finally {
-      await db.destroy()
-    }
-  })
-}
-
-function withoutPassword(databaseUrl: string): string {
-  const { host } = new URL(databaseUrl)
-  return `postgresql://${host}`
-}
 
 export type Entries = Partial<Record<'lab' | 'runbook' | 'api' | 'worker', string>>
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { readConfig, secrets, settingNames, temporalSettings } from '../config.ts'
+import { readConfig, secrets, settingNames, temporalSettings } from '../config/settings.ts'
 
 /**
  * The parts of the Compose Specification (github.com/compose-spec/compose-spec) that our file uses, strictly: what is not listed here is

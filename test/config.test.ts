@@ -13,7 +13,7 @@ import {
   settingNames,
   slackSettings,
   temporalSettings,
-} from '../config.ts'
+} from '../config/settings.ts'
 import { formatWithUnit } from '../domain/format.ts'
 import { settingSections, settings } from '../domain/setting.ts'
 import { newAuthority } from './support/temporal-proxy.ts'

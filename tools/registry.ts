@@ -4,7 +4,7 @@ import { describeItems, toWords } from '../domain/say.ts'
 import type { Tool, ToolFacts } from '../domain/tool.ts'
 import { type Offering, specOfTool } from '../mesh/registry.ts'
 import { kindsOfTool, sourceTools as servedTools, toolsOfKinds } from '../sources/kinds.ts'
-import { activeAlerts, canReach, currentVmHost, defineTool, liveLink, nodeHealth } from './define.ts'
+import { defineTool } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
 import { getHost, listHosts, recentChanges, vmRestart, vmStart, vmStop } from './hosts.ts'
 import {
@@ -18,6 +18,7 @@ import {
 import { runJob } from './jobs.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
+import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
 import { readResult, sourceTools } from './sources.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */

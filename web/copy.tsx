@@ -1,5 +1,5 @@
 import { useRef, useState } from 'react'
-import { inertText } from './markdown.tsx'
+import { inertText } from './inert.tsx'
 
 /**
  * A button that puts a text into the clipboard and says so. A page over plain http has no clipboard: there the text beside the button is

@@ -4,7 +4,7 @@ import { Failed, Heading, Loading, Nothing } from './page-frame.tsx'
 import { go, Link, usePlace } from './router.tsx'
 import { findRoute } from './routes.tsx'
 import { applyTheme, Shell } from './shell.tsx'
-import { missing, type Session, SignInPage, useSession } from './sign-in.tsx'
+import { SignInPage } from './sign-in.tsx'
 import './style/base.css'
 import './style/shell.css'
 import './style/table.css'
@@ -15,6 +15,8 @@ import './style/home.css'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api.ts'
+import { missing } from './permissions.ts'
+import { type Session, useSession } from './session.ts'
 
 function App() {
   const session = useSession()

@@ -1,49 +1,5 @@
 import { Fragment, type ReactNode } from 'react'
-import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
-
-/**
- * Text that a stranger wrote, shown as what it is: characters that reorder, hide or break text are written out, so that what a
- * person approves is what they read.
- */
-const odd = new RegExp(`(${hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f')})`, 'gu')
-/** Blanks that look like the one everybody knows and separate no words for a shell. */
-const oddBlank = /[^\P{Zs} ]/gu
-
-export function Inert({ text }: { text: string }) {
-  const parts = text.split(odd)
-  if (parts.length === 1) return <bdi>{text}</bdi>
-  return (
-    <bdi>
-      {parts.map((part, index) =>
-        index % 2 === 0 ? (
-          part
-        ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
-          <span className="odd" key={index}>
-            {nameOfCharacter(part)}
-          </span>
-        ),
-      )}
-    </bdi>
-  )
-}
-
-/** The same for places that take a string alone: a title, a label. */
-export function inertText(text: string): string {
-  return text.replace(odd, nameOfCharacter)
-}
-
-/** Data exactly as it is, boundaries visible, in a box that nothing written in it can leave. */
-export function Exact({ value, label }: { value: unknown; label: string }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label={label} tabIndex={0}>
-      <pre dir="ltr">
-        <Inert text={(JSON.stringify(value, null, 2) ?? 'null').replace(oddBlank, nameOfCharacter)} />
-      </pre>
-    </section>
-  )
-}
+import { Inert } from './inert.tsx'
 
 /**
  * What a model writes, in a closed subset of Markdown: bold, italics, code, lists, and headings as bold. A link is shown as its text and

@@ -5,7 +5,7 @@ import type { Incident, IncidentStatus, Severity } from '../domain/incident.ts'
 import type { ResourceRef } from '../domain/registry.ts'
 import { remarks } from '../domain/status-words.ts'
 import type { Risk } from '../domain/tool.ts'
-import { Inert } from './markdown.tsx'
+import { Inert } from './inert.tsx'
 
 export type Tone = 'critical' | 'warning' | 'info' | 'good' | 'lamp' | 'quiet'
 export type Shape = 'disc' | 'ring' | 'triangle' | 'diamond' | 'square' | 'check' | 'cross' | 'bar' | 'half' | 'arrow'

@@ -2,9 +2,10 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { PushDevice } from '../domain/push.ts'
 import { ask, queryClient } from './api.ts'
-import { Inert } from './markdown.tsx'
+import { Inert } from './inert.tsx'
 import { Failed } from './page-frame.tsx'
-import { missing, useSession } from './sign-in.tsx'
+import { missing } from './permissions.ts'
+import { useSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
 /** Approvals as notifications of this browser: offered where one waits, never asked for by itself. */

@@ -9,7 +9,7 @@ import { Palette } from './palette.tsx'
 import { turnOffHere } from './push.tsx'
 import { Link, usePlace } from './router.tsx'
 import { routes } from './routes.tsx'
-import { type Session, signOut } from './sign-in.tsx'
+import { type Session, signOut } from './session.ts'
 import { chooseZone, useZone, zones } from './time.ts'
 
 const themes = ['auto', 'light', 'dark'] as const

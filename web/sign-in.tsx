@@ -1,78 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import type { Permission, PersonRole, Role } from '../domain/operator.ts'
-import { ApiProblem, ask, queryClient } from './api.ts'
-import { forgetDrafts } from './fields.tsx'
+import { ask } from './api.ts'
 import { Brand, Failed } from './page-frame.tsx'
 import { go } from './router.tsx'
-
-export type Session = { name: string; role: Role; permissions: Permission[] }
-
-const key = ['session']
-
-/** Who is signed in: null for nobody, undefined while that is not known yet. */
-export function useSession() {
-  return useQuery({
-    queryKey: key,
-    staleTime: 60_000,
-    refetchInterval: 300_000,
-    queryFn: async ({ signal }): Promise<Session | null> => {
-      try {
-        return await ask<Session>('/auth/session', { signal })
-      } catch (error) {
-        if (error instanceof ApiProblem && error.status === 401) return null
-        throw error
-      }
-    },
-  })
-}
-
-export async function signIn(proof: { token: string } | { code: string }): Promise<void> {
-  await ask('/auth/session', { method: 'POST', body: proof })
-  const session = await ask<Session>('/auth/session').catch(() => null)
-  if (!session) {
-    throw new ApiProblem(
-      401,
-      'NO_COOKIE',
-      'The token is right, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',
-    )
-  }
-  queryClient.setQueryData(key, session)
-}
-
-export async function signOut(): Promise<void> {
-  await ask('/auth/session', { method: 'DELETE' })
-  forgetDrafts()
-  queryClient.clear()
-  queryClient.setQueryData(key, null)
-}
-
-/** Why a person may not do something; null when they may. The server refuses it all the same. */
-export function missing(session: Session | null | undefined, permission: Permission): string | null {
-  if (!session) return 'Sign in first.'
-  if (session.permissions.includes(permission)) return null
-  return `Your role (${session.role}) may not do this: it needs the permission ${permission}.`
-}
-
-/**
- * Every role, and whether people have it. The domain's own list comes with zod, which a browser need not load; one that is added
- * does not compile until it stands here.
- */
-const roles: Record<Role, boolean> = {
-  viewer: true,
-  operator: true,
-  approver: true,
-  admin: true,
-  agent: false,
-  ingest: false,
-}
-
-export const allRoles = Object.keys(roles) as Role[]
-export const rolesOfPeople = allRoles.filter(isOfPeople)
-
-export function isOfPeople(role: Role): role is PersonRole {
-  return roles[role]
-}
+import { signIn } from './session.ts'
 
 /** By a token, or by the code of the address that `npm start` printed. */
 export function SignInPage({ code }: { code: string | null }) {

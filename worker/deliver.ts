@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { generatePushKeys, sendPush, toPushSubject } from '../clients/push.ts'
 import { remindPending } from '../db/approvals/ask.ts'
 import type { Db } from '../db/connect.ts'
 import {
@@ -20,7 +19,8 @@ import {
   type WebhookTemplate,
 } from '../domain/escalation.ts'
 import { toPushMessage } from '../domain/push.ts'
-import { deliver } from '../notify/deliver.ts'
+import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
+import { deliver } from '../notify/webhook/deliver.ts'
 
 const pollEveryMs = 1_000
 const batch = 10

@@ -5,7 +5,8 @@ import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { type Permission, type Principal, perIncident } from '../../domain/operator.ts'
 import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
 import { jsonBody } from './body.ts'
-import { type AgentAction, idempotencyKey, idempotent, keyShape, onlyJudged, permit, withinTypes } from './guards.ts'
+import { type AgentAction, onlyJudged, permit, withinTypes } from './guards.ts'
+import { idempotencyKey, idempotent, keyShape } from './idempotency.ts'
 import { maxBodyBytes } from './middleware.ts'
 
 export type Router = OpenAPIHono<Env>

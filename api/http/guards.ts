@@ -1,14 +1,13 @@
 import { typeOfApproval, typeOfIncident } from '../../db/access/operators.ts'
 import type { Db } from '../../db/connect.ts'
-import { releaseKey, storeAnswer, takeKey } from '../../db/idempotency-keys.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { recordSecurityEvent } from '../../db/log/audit.ts'
 import { authorityOf, judgedRow, wasConsumed } from '../../db/log/calls.ts'
-import { actionDigest, sha256 } from '../../domain/digest.ts'
+import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/operator.ts'
 import type { Context, Middleware } from '../deps.ts'
-import { Problem } from './middleware.ts'
+import { Problem } from './problem.ts'
 
 /** Refuses a principal without the permission. Every endpoint names one. */
 export function permit(permission: Permission): Middleware {
@@ -139,48 +138,5 @@ async function recordUnjudged(db: Db, named: unknown[], path: string, tool: stri
       }),
     )
     return
-  }
-}
-
-/** What an `Idempotency-Key` may be: visible ASCII. */
-export const keyShape = /^[\x21-\x7e]{1,255}$/
-
-/** The caller's `Idempotency-Key`. Refuses a key that could not be stored unchanged. */
-export function idempotencyKey(header: string): string {
-  if (!keyShape.test(header)) {
-    throw new Problem(422, 'BAD_IDEMPOTENCY_KEY', 'Idempotency-Key takes 1 to 255 visible ASCII characters.')
-  }
-  return header
-}
-
-/**
- * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another body a 422, a request that still
- * runs a 409. After a 5xx the key is released and may be used again.
- */
-export function idempotent(db: Db): Middleware {
-  return async (c, next) => {
-    const header = c.req.header('idempotency-key')
-    if (header === undefined) return await next()
-    const key = idempotencyKey(header)
-    // The query counts: `dry_run=true` changes what the request does.
-    const route = `POST ${c.req.path}${new URL(c.req.url).search}`
-    const place = { tokenId: c.get('principal').tokenId, route, key }
-    const taken = await takeKey(db, place, sha256(await c.req.text()))
-    if (taken.state === 'busy') {
-      const detail = 'A request with this Idempotency-Key is still at work.'
-      throw new Problem(409, 'IN_PROGRESS', detail, { headers: { 'retry-after': '1' } })
-    }
-    if (taken.state === 'other_body') {
-      throw new Problem(422, 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another body.')
-    }
-    if (taken.state === 'stored') {
-      const { status, response } = taken.answer
-      const type = status >= 400 ? 'application/problem+json' : 'application/json'
-      return c.body(JSON.stringify(response), status as 200, { 'content-type': type, 'idempotency-replayed': 'true' })
-    }
-    await next()
-    if (c.res.status >= 500) await releaseKey(db, place)
-    else await storeAnswer(db, place, { status: c.res.status, response: await c.res.clone().json() })
-    return undefined
   }
 }

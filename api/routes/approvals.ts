@@ -1,15 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import { extendApproval } from '../../db/approvals/ask.ts'
 import { decide } from '../../db/approvals/decide.ts'
-import { evidenceOf } from '../../db/approvals/evidence.ts'
-import { listApprovals, neighbours } from '../../db/approvals/find.ts'
+import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
-import { eventsOf } from '../../db/log/events.ts'
 import { type Scope, systemScope } from '../../db/scope.ts'
 import {
   type Approval,
-  type ApprovalDetail,
   approval,
   approvalDetail,
   approvalStatus,
@@ -17,21 +14,15 @@ import {
   decision,
   denialCategory,
   grantWish,
-  type NextCall,
 } from '../../domain/approval.ts'
-import { foldCallRun } from '../../domain/done.ts'
-import type { IncidentEvent } from '../../domain/event.ts'
-import { formatList } from '../../domain/format.ts'
-import { foldHypotheses } from '../../domain/hypothesis.ts'
-import { nameResource } from '../../domain/registry.ts'
-import { byCall } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
-import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
+import { toolFacts, tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
-import { limitDecisions } from '../http/authenticate.ts'
-import { page, pageOf, pageQuery } from '../http/body.ts'
+import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { limitDecisions } from '../http/rate-limits.ts'
+import { readDetail } from './approval-detail.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
 import { supposeIn } from './judge.ts'
 
@@ -211,59 +202,6 @@ function declareExtend(router: Router, deps: ApiDeps): void {
   })
 }
 
-/** An approval with everything that its card shows, on the page and without JavaScript. */
-export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
-  const [evidence, around, log, together] = await Promise.all([
-    evidenceOf(scope, found),
-    neighbours(scope, found),
-    eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
-    listTogether(scope, found),
-  ])
-  const tool = tools.get(found.tool)
-  return {
-    ...found,
-    ...around,
-    evidence,
-    hypotheses: foldHypotheses(log, found.attempt),
-    grantRefused: refusalToGrant(found),
-    run: foldCallRun(log, found),
-    together,
-    next: found.status === 'pending' ? await supposeNext(deps, found, log) : [],
-    schema: tool ? describeTool(tool).inputSchema : null,
-  }
-}
-
-/** The newest approval of each other call on its card, in the order of the calls. */
-async function listTogether(scope: Scope, { askedWith, callId }: Approval): Promise<Approval[]> {
-  if (askedWith === null) return []
-  const newestFirst = await listApprovals(scope, { askedWith }, { before: null, limit: 100 })
-  const newest = new Map(newestFirst.toReversed().map((each) => [each.callId, each]))
-  newest.delete(callId)
-  return [...newest.values()].sort(byCall)
-}
-
-/** The writes behind this one in the agent's answer that nobody is asked about yet, and what the judge would say of them now. */
-async function supposeNext(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
-  const answer = log.findLast(
-    (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
-  ) as IncidentEvent<'model_answered'> | undefined
-  const calls = answer?.metadata.calls ?? []
-  const asked = new Set(log.flatMap((event) => (event.kind === 'approval_requested' ? [event.metadata.callId] : [])))
-  const behind = calls.slice(calls.findIndex(({ id }) => id === found.callId) + 1)
-  const later = behind.filter(({ id }) => !asked.has(id))
-  const incident = later.length > 0 ? await incidentById(deps.db, found.incidentId) : null
-  if (!incident) return []
-  const supposed: NextCall[] = []
-  for (const { id, tool, arguments: args } of later) {
-    if (args === null) continue
-    const ruling = await supposeIn(deps, incident, { tool, args, callId: id })
-    if (!('targets' in ruling) || ruling.effect !== 'write') continue
-    const { verdict, risk, targets } = ruling
-    supposed.push({ callId: id, tool, about: formatList(targets.map(nameResource)), verdict, risk })
-  }
-  return supposed
-}
-
 async function requireApproval(scope: Scope, id: string): Promise<Approval> {
   const [found] = await listApprovals(scope, { id }, { before: null, limit: 1 })
   if (!found) throw notFound(`approval ${id}`)
@@ -278,7 +216,7 @@ async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'de
 }
 
 /** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
-function refusalToGrant({ tool, risk, required }: Approval): string | null {
+export function refusalToGrant({ tool, risk, required }: Approval): string | null {
   const facts = toolFacts.get(tool)
   if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`
   if (!isGrantable({ ...facts, risk })) return `${tool} at ${risk} risk is asked about every time.`

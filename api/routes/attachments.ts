@@ -3,7 +3,7 @@ import { attachmentBytes } from '../../db/approvals/find.ts'
 import type { Attachment } from '../../domain/approval.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound } from '../http/middleware.ts'
+import { notFound } from '../http/problem.ts'
 
 const types: Record<Attachment['kind'], string> = { text: 'text/plain; charset=utf-8', png: 'image/png' }
 

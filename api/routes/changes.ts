@@ -1,27 +1,16 @@
-import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
-import { every } from 'hono/combine'
+import { z } from '@hono/zod-openapi'
 import { databaseTime } from '../../db/clock.ts'
-import {
-  beganAt,
-  changesNear,
-  hasChanges,
-  listChanges,
-  type TakenChange,
-  takeChanges,
-} from '../../db/inventory/changes.ts'
+import { beganAt, changesNear, hasChanges, listChanges } from '../../db/inventory/changes.ts'
 import { showResource } from '../../db/inventory/show-resource.ts'
-import { readSettings } from '../../db/settings.ts'
 import { changeSources, nearChange, type StoredChange, storedChange, summarizeChange } from '../../domain/change.ts'
 import { inventoryKind, parseResourceKey, resourceKey } from '../../domain/registry.ts'
 import { parseDuration } from '../../domain/source.ts'
-import { type ChangeSender, senderOf } from '../../ingest/changes/senders.ts'
 import { fitSummary } from '../../sources/kind.ts'
-import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
-import { afterFailure } from '../http/authenticate.ts'
-import { page, pageOf, pageQuery, requireMediaType, storedMoment } from '../http/body.ts'
+import type { ApiDeps } from '../deps.ts'
+import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { permit } from '../http/guards.ts'
-import { limitBody, notFound, Problem } from '../http/middleware.ts'
+import { storedMoment } from '../http/moments.ts'
+import { notFound } from '../http/problem.ts'
 
 const tag = 'platform'
 
@@ -174,131 +163,4 @@ function before(iso: string, text: string): string {
   return new Date(Date.parse(iso) - (parseDuration(text) ?? 0) * 1000).toISOString()
 }
 
-const takenChange = z.object({
-  id: z.string(),
-  outcome: z.enum(['stored', 'repeated']),
-  resource: z.string().nullable(),
-  why: z.string(),
-})
-
-const route = createRoute({
-  method: 'post',
-  path: '/ingest/change',
-  tags: ['ingest'],
-  summary: 'Takes changes in: what was deployed or configured',
-  description: [
-    'A delivery with the header `X-GitHub-Event` or `X-Gitlab-Event` is read as such; any other is `generic`: one object, or a list of 100 at most.',
-    'A repeat is stored once, so no `Idempotency-Key`.',
-    'Where `change.github_secret` or `change.gitlab_token` is set, deliveries of that sender have to be proven by it (`X-Hub-Signature-256`, `X-Gitlab-Token`), and need no token.',
-    'Permission: `ingest`.',
-  ].join('\n\n'),
-  security: [{ bearer: [] }],
-  'x-permission': 'ingest',
-  request: {
-    body: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: z.looseObject({}),
-          example: {
-            title: 'nginx 1.29 on web-1',
-            at: '2026-11-21T01:41:40Z',
-            resources: ['node:web-1'],
-            author: 'anna',
-            revision: '8f3c2d1',
-          },
-        },
-      },
-    },
-  },
-  responses: {
-    202: {
-      description:
-        'Committed: per resource of each change, what was found. `ignored` says why a delivery holds no change.',
-      content: {
-        'application/json': {
-          schema: z.object({ changes: z.array(takenChange), ignored: z.string().nullable() }),
-          example: {
-            changes: [
-              {
-                id: 'chg_01kam3x0q2v8d5t7w9y1b3c5e7',
-                outcome: 'stored' as const,
-                resource: 'node:web-1',
-                why: 'it names node:web-1',
-              },
-            ],
-            ignored: null,
-          },
-        },
-      },
-    },
-    400: { description: 'These bytes can never be a change: sending them again is of no use.' },
-    401: {
-      description:
-        'No token, or one that is unknown, expired or revoked; `NOT_PROVEN`: the signature or secret token is wrong.',
-    },
-    403: { description: 'The role may not.' },
-    413: { description: 'More than 1 MiB.' },
-    415: { description: 'Not JSON.' },
-    422: { description: 'A parameter of the query is given more than once.' },
-    503: { description: 'The database cannot be reached, or too many came with a wrong secret: send it again.' },
-  },
-})
-
-const path = '/api/v1/ingest/change'
-
-/**
- * The door of senders that share a secret with this server and can send no token. It stands before the one that asks for a
- * token, and lets through to it what is no such delivery.
- */
-export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {
-  const takeProven: Middleware = async (c, next) => {
-    const sender = c.req.method === 'POST' ? readSender(c) : null
-    const secret = sender?.secretSetting ? await readSecret(deps, sender.secretSetting) : null
-    if (!sender || secret === null) return await next()
-    const bytes = new Uint8Array(await c.req.arrayBuffer())
-    if (!sender.isProven(secret, (name) => c.req.header(name), bytes)) {
-      deps.log.warn({ sender: sender.name }, 'a change came without the proof of its sender')
-      const flood = await afterFailure(deps.db, c)
-      if (flood) throw flood
-      const detail = `This delivery is not proven by the secret that is set for ${sender.name}. Set the same secret at both ends.`
-      throw new Problem(401, 'NOT_PROVEN', detail)
-    }
-    return await take(deps, c, sender)
-  }
-  app.use(path, limitBody, takeProven)
-}
-
-async function readSecret({ db }: ApiDeps, setting: string): Promise<string | null> {
-  return (await readSettings(db)).value<string | null>(setting)
-}
-
-export function ingestChangeRoutes(router: Router, deps: ApiDeps): void {
-  // Bytes go to the sender's parser as they came; the schema above is only what the document says.
-  router.openAPIRegistry.registerPath(route)
-  router.post('/ingest/change', every(permit('ingest')), (c) => take(deps, c, readSender(c)))
-}
-
-function readSender(c: Context): ChangeSender {
-  const sender = senderOf((name) => c.req.header(name))
-  if (sender) return sender
-  throw new Problem(400, 'UNPARSABLE', 'Two senders are named: X-GitHub-Event and X-Gitlab-Event. Send one of them.')
-}
-
-async function take(deps: ApiDeps, c: Context, sender: ChangeSender): Promise<Response> {
-  requireMediaType(c, ['application/json'])
-  const { eventHeader, keyHeader } = sender
-  const delivery = {
-    bytes: new Uint8Array(await c.req.arrayBuffer()),
-    event: (eventHeader !== null && c.req.header(eventHeader)) || null,
-    key: (keyHeader !== null && c.req.header(keyHeader)) || null,
-  }
-  const parsed = sender.parse(delivery, new Date().toISOString())
-  if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not a change of ${sender.name}: ${parsed.reason}.`)
-  const taken = await takeChanges(deps.db, parsed.changes)
-  return c.json({ changes: taken.flatMap(toAnswer), ignored: parsed.ignored }, 202)
-}
-
-function toAnswer({ outcome, about }: TakenChange): z.input<typeof takenChange>[] {
-  return about.map(({ id, resource, why }) => ({ id, outcome, resource: resource && resourceKey(resource), why }))
-}
+export const path = '/api/v1/ingest/change'

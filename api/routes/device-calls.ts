@@ -38,7 +38,7 @@ import { summarizeDeviceLog } from '../../sources/logs/logs.ts'
 import { tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
 import { answerEffect } from './effects.ts'
 
 const tag = 'devices'

@@ -10,11 +10,13 @@ import { type Expectation, expectation, expectationSubject } from '../../domain/
 import type { Incident } from '../../domain/incident.ts'
 import { typesOf } from '../../domain/operator.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
-import { moment, pageOf, writtenText } from '../http/body.ts'
+import { writtenText } from '../http/body.ts'
+import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { moment } from '../http/moments.ts'
+import { notFound, Problem } from '../http/problem.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
-import { readResourceState } from './resources.ts'
+import { readResourceState } from './resource-state.ts'
 
 const tag = 'incidents'
 const longestDays = 366

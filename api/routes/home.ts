@@ -3,8 +3,8 @@ import { readHome } from '../../db/incidents/home-page.ts'
 import { searchAll } from '../../db/incidents/search.ts'
 import { home, searchAnswer } from '../../domain/incident-detail.ts'
 import type { ApiDeps } from '../deps.ts'
-import { moment } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
+import { moment } from '../http/moments.ts'
 import { incidentExample } from './examples.ts'
 
 /** A night, where the caller names no beginning. */

@@ -18,9 +18,10 @@ import {
 } from '../../domain/incident.ts'
 import { plainWords } from '../../domain/say.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
-import { moment, writtenText } from '../http/body.ts'
+import { writtenText } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/middleware.ts'
+import { moment } from '../http/moments.ts'
+import { Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 

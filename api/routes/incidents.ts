@@ -22,9 +22,11 @@ import {
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { moment, page, pageOf, pageQuery, wordsOf, writtenText } from '../http/body.ts'
+import { wordsOf, writtenText } from '../http/body.ts'
+import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound } from '../http/middleware.ts'
+import { moment } from '../http/moments.ts'
+import { notFound } from '../http/problem.ts'
 import { eventExample, incidentExample } from './examples.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })

@@ -1,22 +1,17 @@
 import { z } from '@hono/zod-openapi'
-import { listGrants, revokeGrant } from '../../db/approvals/grants.ts'
 import { databaseTime } from '../../db/clock.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
-import { recordAudit } from '../../db/log/audit.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { readPolicy } from '../../db/policy.ts'
 import { readSettings } from '../../db/settings.ts'
-import { standingGrant } from '../../domain/approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { fold } from '../../safety/fold.ts'
 import { type DryRunResult, dryRunInput, dryRunPolicy, simulateCall } from '../../safety/replay.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { pageOf } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
-import { approvalId } from './examples.ts'
+import { Problem } from '../http/problem.ts'
 
 const question = z.union([
   z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),
@@ -85,50 +80,4 @@ export async function supposeIn(
   })
 }
 
-const tag = 'approvals'
-const exampleGrant: z.input<typeof standingGrant> = {
-  id: 'grt_01k2m3n4p5q6r7s8t9v0w1x2y3',
-  approvalId,
-  tool: 'converge_shard',
-  targets: [{ kind: 'shard', id: 'db-ams-1' }],
-  uses: 3,
-  usesLeft: 2,
-  grantedBy: 'anna',
-  grantedAt: '2026-11-21T01:50:00.000000Z',
-  expiresAt: '2026-11-21T05:50:00.000000Z',
-  revokedAt: null,
-}
-
-/** Standing grants: approvals that count again for the very same action. They are made by a decision. */
-export function grantRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/grants',
-    permission: 'read',
-    tag,
-    summary: 'Standing grants, newest first',
-    answer: pageOf(standingGrant),
-    example: { items: [exampleGrant], nextCursor: null },
-    run: async ({ scope }) => ({ items: await listGrants(scope), nextCursor: null }),
-  })
-
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/grants/{id}/revoke',
-    permission: 'decide',
-    tag,
-    summary: 'Ends a standing grant at once',
-    params: z.object({ id: z.string().max(100) }),
-    answer: z.object({ id: z.string(), revoked: z.boolean() }),
-    example: { id: exampleGrant.id, revoked: true },
-    problems: [404],
-    async run({ params: { id }, principal }) {
-      await deps.db.transaction().execute(async (trx) => {
-        if (!(await revokeGrant(trx, id))) throw notFound(`standing grant ${id} that could be ended`)
-        const detail = 'What it allowed is asked about again'
-        await recordAudit(trx, { who: principal.name, what: 'grant.revoked', subject: id, detail })
-      })
-      return { id, revoked: true }
-    },
-  })
-}
+export const tag = 'approvals'

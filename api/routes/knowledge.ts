@@ -11,7 +11,7 @@ import { listJobs } from '../../effects/jobs/jobs.ts'
 import { readPrompts, renderContext, renderRunbooks } from '../../prompts/render.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { Problem } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 

@@ -10,9 +10,9 @@ import {
   reachability,
 } from '../../domain/platform.ts'
 import type { ApiDeps } from '../deps.ts'
-import { pageOf } from '../http/body.ts'
+import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)

@@ -21,9 +21,9 @@ import {
   permissions,
 } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
-import { page, pageOf, pageQuery } from '../http/body.ts'
+import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'operators'
 /** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */

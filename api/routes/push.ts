@@ -1,12 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { generatePushKeys, isPushKey } from '../../clients/push.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { ownDevices, pushKeys, subscribe, unsubscribe } from '../../db/outbox/push-subscriptions.ts'
 import { isPushService, newSubscription, type PushDevice, pushDevice } from '../../domain/push.ts'
+import { generatePushKeys, isPushKey } from '../../notify/push.ts'
 import type { ApiDeps } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'approvals'
 const example: PushDevice = {

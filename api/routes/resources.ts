@@ -1,17 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { activeAlerts } from '../../db/alerts/active-alerts.ts'
-import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/inventory/platform-rows.ts'
 import { findResources } from '../../db/inventory/resources.ts'
-import type { Scope } from '../../db/scope.ts'
-import {
-  type ResourceKind,
-  type ResourceRef,
-  type ResourceState,
-  resourceKind,
-  resourceState,
-} from '../../domain/registry.ts'
+import { resourceKind } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { pageOf } from '../http/body.ts'
+import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 
 const tag = 'platform'
@@ -76,83 +68,6 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
       )
       return { items, nextCursor: null }
     },
-  })
-}
-
-type Read = (scope: Scope, id: string) => Promise<ResourceState | null>
-
-const isWell = (status: string) => (status === 'nominal' ? 'nominal' : status === 'unknown' ? 'unknown' : 'degraded')
-
-/** How each kind of resource is read, from the inventory as it was just made fresh. A kind without one has no health. */
-const readers: Partial<Record<ResourceKind, Read>> = {
-  async node(scope, id) {
-    const node = await nodeById(scope, id)
-    if (!node) return null
-    const { status, reason, role, shard } = node
-    const observed = `node ${id} is ${status}${reason ? ` (${reason})` : ''}`
-    return { health: isWell(status), observed, fields: { status, role, shard } }
-  },
-  async shard(scope, id) {
-    const shard = await shardById(scope, id)
-    if (!shard) return null
-    const { status, role } = shard
-    return { health: isWell(status), observed: `shard ${id} is ${status}`, fields: { status, role } }
-  },
-  async tenant(scope, id) {
-    const tenant = await tenantById(scope, id)
-    if (!tenant) return null
-    const { status, shard } = tenant
-    return { health: isWell(status), observed: `tenant ${id} is ${status}`, fields: { status, shard } }
-  },
-  async host(scope, id) {
-    const host = await hostById(scope, id)
-    if (!host) return null
-    const { state, rack, region } = host
-    // A host that is to be emptied and is empty is as its operator wants it.
-    const isDrained = state === 'draining' && (await vmCountOnHost(scope, id)) === 0
-    const observed = isDrained ? `host ${id} is draining and empty` : `host ${id} is ${state}`
-    return { health: state === 'live' || isDrained ? 'nominal' : 'degraded', observed, fields: { state, rack, region } }
-  },
-  async vm(scope, id) {
-    const vm = await vmById(scope, id)
-    if (!vm) return null
-    const { running, host } = vm
-    const observed = running ? `VM ${id} runs on ${host}` : `VM ${id} does not run`
-    return { health: running ? 'nominal' : 'degraded', observed, fields: { running, host } }
-  },
-}
-
-/** How a resource is now; `unknown` where the platform cannot be reached. */
-export async function readResourceState(
-  scope: Scope,
-  deps: ApiDeps,
-  { kind, id }: ResourceRef,
-): Promise<ResourceState> {
-  const { stale } = await deps.state.refresh()
-  const read = readers[kind]
-  if (!read && kind !== 'incident' && kind !== 'proposal')
-    return { health: 'unknown', observed: `no source says how a ${kind.replaceAll('_', ' ')} does`, fields: {} }
-  const state = await read?.(scope, id)
-  if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
-  if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }
-  return state
-}
-
-export function resourceStateRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/resources/{kind}/{id}/state',
-    permission: 'read',
-    tag: 'platform',
-    summary: 'How a resource is now: its health, a sentence, and the fields that a mark compares',
-    params: z.object({ kind: resourceKind, id: z.string().min(1).max(100) }),
-    answer: resourceState,
-    example: {
-      health: 'nominal',
-      observed: 'node node-web-osl-1a is nominal',
-      fields: { status: 'nominal', role: 'web', shard: 'web-osl-1' },
-    },
-    run: ({ scope, params: { kind, id } }) => readResourceState(scope, deps, { kind, id }),
   })
 }
 

@@ -1,37 +1,22 @@
-import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
-import { recordAudit } from '../../db/log/audit.ts'
-import {
-  type ConfigRow,
-  configRevisions,
-  configRow,
-  configRows,
-  putConfig,
-  readSettings,
-  workerEnvironment,
-} from '../../db/settings.ts'
-import type { Notification, WebhookTemplate } from '../../domain/escalation.ts'
-import { capitalize } from '../../domain/format.ts'
+import { type ConfigRow, configRevisions, configRow, configRows, putConfig, readSettings } from '../../db/settings.ts'
 import { incidentType } from '../../domain/incident.ts'
-import { parseSetting, type Setting, settingOf, settings, webhookNames } from '../../domain/setting.ts'
+import { parseSetting, type Setting, settingOf, settings } from '../../domain/setting.ts'
 import {
   type StoredSetting,
   settingDescription,
   settingInForce,
   settingRevision,
-  shownVariable,
   storedSetting,
-  webhookTest,
 } from '../../domain/setting-row.ts'
-import { deliver } from '../../notify/deliver.ts'
-import { cleanse } from '../../safety/redact.ts'
 import type { ApiDeps } from '../deps.ts'
-import { limitWebhookTests } from '../http/authenticate.ts'
-import { numberCursor, page, pageOf, pageQuery } from '../http/body.ts'
+import { numberCursor, page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { declareEnvironment } from './environment.ts'
+import { declareTestWebhook } from './webhook-test.ts'
 
-const tag = 'configuration'
+export const tag = 'configuration'
 const params = z.object({ key: z.string().min(1).max(128) })
 const mask = '••••••'
 /** `"3"`, weak or strong, or the bare number; `*` is any version. */
@@ -138,101 +123,6 @@ function declareEffectiveSettings(router: Router, deps: ApiDeps): void {
       return { items, nextCursor: null }
     },
   })
-}
-
-function declareEnvironment(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/config/environment',
-    permission: 'write_config',
-    tag,
-    summary: 'The environment that this API process and the worker were started with',
-    description:
-      'A secret is shown as set or not set. Addresses are shown without credentials. Of several workers the one that started last is shown.',
-    answer: pageOf(shownVariable).extend({ workerStartedAt: z.string().nullable() }),
-    example: {
-      items: [
-        {
-          name: 'LLM_MAX_TURNS',
-          group: 'Agent and model',
-          description: 'Turns before an investigation escalates.',
-          secret: false,
-          state: 'default',
-          value: '10',
-          worker: { state: 'set', value: '20' },
-        },
-      ],
-      nextCursor: null,
-      workerStartedAt: '2026-11-24T02:10:00.000000Z',
-    },
-    async run({ scope }) {
-      const worker = await workerEnvironment(scope)
-      const items = deps.variables.map((each) => {
-        const other = worker?.variables.find(({ name }) => name === each.name)
-        const isSame = !other || (other.state === each.state && other.value === each.value)
-        return { ...each, worker: isSame ? null : { state: other.state, value: other.value } }
-      })
-      return { items: cleanse(items), nextCursor: null, workerStartedAt: worker?.startedAt ?? null }
-    },
-  })
-}
-
-function declareTestWebhook(router: Router, deps: ApiDeps): void {
-  const { db, publicUrl } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/webhooks/{name}/test',
-    permission: 'write_config',
-    tag,
-    summary: 'Sends a test message to a webhook, and says what the receiver did',
-    description:
-      'To the stored address, in the stored shape, signed with the stored secret: `incident.notice` with `page: false`, once, without a retry. 409 `NOT_SET` where no address is set. Ten a minute.',
-    params: z.object({ name: z.enum(webhookNames) }),
-    answer: webhookTest,
-    example: { outcome: 'sent', status: 204, detail: 'the receiver answered 204', said: '' },
-    status: 200,
-    problems: [409],
-    async run({ params: { name }, principal, c }) {
-      const key = `webhook.${name}`
-      const stored = await readSettings(db)
-      const url = stored.value<string | null>(`${key}.url`)
-      if (!url) throw new Problem(409, 'NOT_SET', `${key}.url is not set: set it, then send the test message.`)
-      await limitWebhookTests(db)
-      const template = stored.value<WebhookTemplate>(`${key}.template`)
-      const secret = stored.value<string | null>(`${key}.secret`)
-      const page = `${publicUrl ?? new URL(c.req.url).origin}/config#${key}.url`
-      const now = new Date()
-      const message = toTestMessage({ key, by: principal.name, url: page, at: now.toISOString() })
-      const options = { deliveryId: `msg_${randomUUID()}`, now, timeoutMs: 10_000 }
-      const made = await deliver({ url, template, secret }, message, options)
-      const detail = made.outcome === 'sent' ? `the receiver answered ${made.status}` : made.reason
-      await recordAudit(db, { who: principal.name, what: 'webhook.tested', subject: key, detail: capitalize(detail) })
-      return { outcome: made.outcome, status: made.status, detail, said: made.responseSnippet }
-    },
-  })
-}
-
-/** A notice about no incident, which wakes nobody. */
-function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' | 'at', string>): Notification {
-  return {
-    trigger: 'notice',
-    incident: {
-      id: `inc_${'0'.repeat(26)}`,
-      type: 'test_message',
-      severity: 'info',
-      status: 'resolved',
-      title: 'Test message from Nightshift: nothing has happened',
-      resource: null,
-    },
-    reason: `${by} sent it to see whether ${key} arrives.`,
-    approval: null,
-    page: false,
-    alertsFiring: 0,
-    incidents: [],
-    url,
-    at,
-    headHash: null,
-  }
 }
 
 function declareGetSetting(router: Router, deps: ApiDeps): void {

@@ -1,19 +1,21 @@
 import { z } from '@hono/zod-openapi'
-import { nodesOfShard, shardById, shards, tenantById } from '../../db/inventory/platform-rows.ts'
+import { nodesOfShard, shardById, shards } from '../../db/inventory/platform-rows.ts'
 import type { Scope } from '../../db/scope.ts'
 import { attachmentFields } from '../../domain/approval.ts'
 import { actionDigest } from '../../domain/digest.ts'
-import { convergeDryRun, nodeState, shardState, tenantState } from '../../domain/platform.ts'
+import { convergeDryRun, nodeState, shardState } from '../../domain/platform.ts'
 import { takeAttachments } from '../../effects/attachments.ts'
-import { followWrite, requirePlatform, withHealth } from '../../effects/platform.ts'
+import { followWrite } from '../../effects/follow-write.ts'
+import { requirePlatform } from '../../effects/platform.ts'
+import { withHealth } from '../../effects/platform-state.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import type { ApiDeps } from '../deps.ts'
-import { pageOf } from '../http/body.ts'
+import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound } from '../http/middleware.ts'
+import { notFound } from '../http/problem.ts'
 import { answerEffect } from './effects.ts'
-import { deviceField, offeredExample, withDevices } from './enrolment.ts'
 import { nodeExample } from './examples.ts'
+import { deviceField, offeredExample, withDevices } from './offered.ts'
 import { resourceParams, staleFlag } from './resources.ts'
 
 const tag = 'platform'
@@ -165,26 +167,6 @@ function declareConverge(router: Router, deps: ApiDeps): void {
         { perform: (effectKey) => followWrite(platform, effectKey, () => platform.converge(id, effectKey)) },
       )
       return answerEffect(effect)
-    },
-  })
-}
-
-export function tenantRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/tenants/{id}',
-    permission: 'read',
-    tag: 'platform',
-    summary: 'A tenant and the shard it lives on',
-    params: resourceParams,
-    answer: tenantState.extend(staleFlag),
-    example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await deps.state.refresh()
-      const tenant = await tenantById(scope, id)
-      if (!tenant) throw notFound(`tenant ${id}`)
-      return withHealth(tenant, fresh)
     },
   })
 }

@@ -9,7 +9,7 @@ import { type Approval, type DenialCategory, denialCategory } from '../../domain
 import { formatMinute } from '../../domain/format.ts'
 import { listDecisions } from '../../domain/format-approval.ts'
 import type { Principal } from '../../domain/operator.ts'
-import type { SlackClient } from '../../slack/client.ts'
+import type { SlackClient } from '../../notify/slack/client.ts'
 import {
   approvalOfButton,
   type Denial,
@@ -17,11 +17,11 @@ import {
   isButtonOf,
   type Press,
   type SlackSpot,
-} from '../../slack/interaction.ts'
-import { fallbackText, isLink, plainText, slackLimits } from '../../slack/notification.ts'
+} from '../../notify/slack/interaction.ts'
+import { fallbackText, isLink, plainText, slackLimits } from '../../notify/slack/notification.ts'
 import { type ApiDeps, type Context, getCallerAddress } from '../deps.ts'
-import { failedAuthentications, limitDecisions, networkOf } from '../http/authenticate.ts'
-import { Problem } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
+import { failedAuthentications, limitDecisions, networkOf } from '../http/rate-limits.ts'
 import { wake } from './approvals.ts'
 
 /**

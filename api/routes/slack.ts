@@ -10,7 +10,7 @@ import { incidentOfThread } from '../../db/outbox/slack-threads.ts'
 import { type Incident, runningStatuses } from '../../domain/incident.ts'
 import { longestMessage } from '../../domain/message.ts'
 import { permissions } from '../../domain/operator.ts'
-import type { SlackClient } from '../../slack/client.ts'
+import type { SlackClient } from '../../notify/slack/client.ts'
 import {
   approvalOfButton,
   incidentOfButton,
@@ -20,9 +20,10 @@ import {
   readEvent,
   readInteraction,
   type SlackEvent,
-} from '../../slack/interaction.ts'
+} from '../../notify/slack/interaction.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
-import { limitBody, Problem } from '../http/middleware.ts'
+import { limitBody } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
 import { takeForPerson } from './incident-endings.ts'
 import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 

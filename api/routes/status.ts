@@ -1,12 +1,8 @@
-import { z } from '@hono/zod-openapi'
-import type { Hono } from 'hono'
-import { ping } from '../../db/connect.ts'
 import { backlogOf, modelHealth } from '../../db/current-counts.ts'
 import { listSources } from '../../db/inventory/sources.ts'
 import { lastProfile, modelProfile } from '../../db/models/profiles.ts'
 import { slotsNow } from '../../db/models/slots.ts'
-import { moneyOf, type Spend, spendNow } from '../../db/models/spend.ts'
-import { usageOf } from '../../db/models/usage.ts'
+import { type Spend, spendNow } from '../../db/models/spend.ts'
 import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
 import { shapeInWords } from '../../domain/chat.ts'
@@ -15,72 +11,13 @@ import { warnOfModel } from '../../domain/passport.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { KnowledgeList } from '../../domain/runbook.ts'
 import type { SourceHealth } from '../../domain/source.ts'
-import { type Status, type StatusPart, status, usage } from '../../domain/status.ts'
+import { type Status, type StatusPart, status } from '../../domain/status.ts'
 import type { QueueState } from '../../effects/runs.ts'
 import { describeKnowledge } from '../../knowledge/knowledge.ts'
-import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
 import { healthOf } from '../../sources/ask.ts'
-import type { ApiDeps, Env } from '../deps.ts'
+import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { gradeOfModel } from './model.ts'
-
-const howToMigrate = 'apply the migrations with "nightshift start", or in a production with "node start/prepare.ts"'
-
-type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
-
-/** Alive means the process; ready means the database with every migration. Temporal is reported and not required. */
-export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
-  app.get('/livez', (c) => c.json({ status: 'ok' }))
-
-  app.get('/readyz', async (c) => {
-    if (deps.closing.aborted) return c.json({ status: 'stopping', checks: {} }, 503)
-    const [database, migrations, temporal, queue] = await Promise.all([
-      checked(true, () => ping(deps.db)),
-      checked(true, async () => {
-        const newer = await newerSchema(deps.db)
-        if (newer) throw new Error(newer)
-        const pending = await pendingMigrations(deps.db)
-        if (pending.length > 0) throw new Error(`${howToMigrate}; not applied: ${pending.join(', ')}`)
-      }),
-      checked(false, async () => {
-        if (!(await deps.runs.isReachable(1_000))) throw new Error('not reached: alerts are taken in and wait')
-      }),
-      checked(false, async () => {
-        const lacks = lacksOf(await deps.runs.queue?.(1_000))
-        if (lacks.length > 0) throw new Error(`missing in Temporal: ${lacks.join(', ')}; a worker makes them again`)
-      }),
-    ])
-    const checks = { database, migrations, temporal, queue }
-    const ready = Object.values(checks).every((check) => !check.required || check.status === 'ok')
-    return c.json({ status: ready ? 'ok' : 'failed', checks }, ready ? 200 : 503)
-  })
-
-  app.get('/metrics', async (c) => {
-    const { register } = deps.metrics
-    return c.body(await register.metrics(), 200, { 'content-type': register.contentType })
-  })
-}
-
-/** What Temporal lacks for the queue to run. Whether it can be reached is another check. */
-function lacksOf(queue: QueueState | null | undefined): string[] {
-  if (!queue) return []
-  return [
-    ...(queue.schedule ? [] : ["the queue's Schedule"]),
-    ...queue.missingAttributes.map((name) => `search attribute ${name}`),
-  ]
-}
-
-async function checked(required: boolean, check: () => Promise<void>): Promise<Check> {
-  try {
-    await check()
-    return { status: 'ok', required }
-  } catch (error) {
-    // The text of a database error may name hosts and users: its code is enough here.
-    const code = (error as { code?: unknown }).code
-    const detail = typeof code === 'string' ? code : error instanceof Error ? error.message.slice(0, 500) : 'failed'
-    return { status: 'failed', detail, required }
-  }
-}
 
 const askWithinMs = 1_500
 /** The worker's note at the Schedule where the agent is off. */
@@ -292,41 +229,4 @@ function sourcePart(
   const facts = [lastError ?? 'it gave no answer', answered && `it last ${answered}`].filter(Boolean)
   const rest = restsUntil === null ? '' : ` It is left alone until ${restsUntil.slice(11, 19)} UTC.`
   return { name, status: 'failed', detail: `${facts.join('; ')}.${rest} Investigations do without it.` }
-}
-
-export function usageRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/usage',
-    permission: 'read',
-    tag: 'usage',
-    summary: 'What the last days took of models and of people',
-    description: 'Days are days of UTC. A median is null where nothing of the kind has ended.',
-    query: z.object({ days: z.coerce.number().int().min(1).max(90).default(7) }),
-    answer: usage,
-    example: {
-      models: [
-        {
-          model: 'Qwen/Qwen2.5-72B-Instruct',
-          answers: 41,
-          failures: 1,
-          promptTokens: 120_400,
-          completionTokens: 3_100,
-          reasoningTokens: 0,
-          seconds: 96,
-        },
-      ],
-      byDay: [{ day: '2026-11-21', incidents: 4, tokens: 123_500, approvals: 2 }],
-      money: {
-        day: { dollars: 0.27, cap: 25 },
-        month: { dollars: 11.4, cap: null },
-        byModel: [{ name: 'claude-sonnet-5', answers: 41, dollars: 0.27, assumed: 0 }],
-        byType: [{ name: 'disk_pressure', answers: 41, dollars: 0.27, assumed: 0 }],
-        byDay: [{ name: '2026-11-21', answers: 41, dollars: 0.27, assumed: 0 }],
-      },
-      incidents: [{ status: 'resolved', count: 3, medianSeconds: 84 }],
-      approvals: [{ status: 'approved', count: 2, medianWaitSeconds: 71, longestWaitSeconds: 130 }],
-    },
-    run: async ({ scope, query: { days } }) => ({ ...(await usageOf(scope, days)), money: await moneyOf(scope, days) }),
-  })
 }

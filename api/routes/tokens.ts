@@ -20,9 +20,9 @@ import {
   weakerRole,
 } from '../../domain/operator.ts'
 import type { ApiDeps } from '../deps.ts'
-import { page, pageOf, pageQuery } from '../http/body.ts'
+import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { notFound, Problem } from '../http/middleware.ts'
+import { notFound, Problem } from '../http/problem.ts'
 import { authorityOf } from './operators.ts'
 
 const tag = 'tokens'

@@ -11,7 +11,7 @@ import {
 import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/registry.ts'
-import type { ApiApproval } from '../api.ts'
+import type { ApiApproval } from '../read-api.ts'
 import { formatMoment, formatSteps, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 

@@ -5,9 +5,11 @@ import { type Decision, denialCategory } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import type { Run } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
-import { type ApiApproval, type ApiClient, ApiProblem, CommandFailed, readApproval } from '../api.ts'
+import { type ApiClient, ApiProblem } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, rootDir, withConnectionOptions } from '../connection.ts'
-import { defaultTemporal, readTemporalSettings } from '../status.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { type ApiApproval, readApproval } from '../read-api.ts'
+import { defaultTemporal, readTemporalSettings } from '../temporal.ts'
 import { formatMoment } from '../ui/table.ts'
 import {
   confirm,

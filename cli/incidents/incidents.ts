@@ -5,8 +5,9 @@ import { formatSpan, truncate } from '../../domain/format.ts'
 import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
-import { apiIncident, CommandFailed, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../read-api.ts'
 import { formatTable, paintState } from '../ui/table.ts'
 import {
   getTerminalWidth,

@@ -10,8 +10,10 @@ import { formatAlsoAsked, formatShortConsequences } from '../../domain/format-ap
 import { type Postmortem, parsePostmortem, postmortem } from '../../domain/postmortem.ts'
 import { formatDollars } from '../../domain/price.ts'
 import { alertWords, causeWords, describeLooks, doneWords } from '../../domain/status-words.ts'
-import { type ApiClient, type ApiIncident, CommandFailed } from '../api.ts'
+import type { ApiClient } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import type { ApiIncident } from '../read-api.ts'
 import { formatMoment } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, parseOneOf, print, printJson, printNote, wrap } from '../ui/terminal.ts'
 

@@ -1,8 +1,8 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import type { ApiIncident } from '../api.ts'
 import { getEndingCode } from '../incidents/follow.ts'
+import type { ApiIncident } from '../read-api.ts'
 
 /** What each fault does, what it can target, and an existing target. */
 export const faultGuide: Record<FaultName, { target: string; example: string; does: string }> = {

@@ -4,18 +4,12 @@ import { type LabClient, labClient } from '../../lab/client.ts'
 import { isMetricFault } from '../../lab/monitoring-rules.ts'
 import { type Scenario, scenarioName, type Verdict } from '../../lab/oracle.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
-import { enrolLab } from '../../start/web.ts'
-import {
-  type ApiClient,
-  type ApiIncident,
-  apiIncident,
-  CommandFailed,
-  createApiClient,
-  listAll,
-  listEventsAfter,
-} from '../api.ts'
+import { enrolLab } from '../../start/lab-devices.ts'
+import { type ApiClient, createApiClient } from '../api.ts'
 import { readLocalRun } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
 import { describeEnding } from '../incidents/follow.ts'
+import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { alertTypes, checkEnding, faultGuide, type ScenarioName, scenarioNames } from './endings.ts'

@@ -6,23 +6,23 @@ import type { LabClient } from '../../lab/client.ts'
 import type { Scenario, Verdict } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
 import type { Run } from '../../start/run-file.ts'
+import type { ApiClient } from '../api.ts'
+import { formatApproval } from '../approvals/card.ts'
+import { findTemporalProgram, formatUpdateCommand } from '../approvals/decide.ts'
+import { commandLine } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { formatLiveRow } from '../incidents/timeline.ts'
 import {
   type ApiApproval,
-  type ApiClient,
   type ApiIncident,
   apiIncident,
-  CommandFailed,
   listAll,
   listEventsAfter,
   readApproval,
   readIncident,
-} from '../api.ts'
-import { formatApproval } from '../approvals/card.ts'
-import { findTemporalProgram, formatUpdateCommand } from '../approvals/decide.ts'
-import { commandLine } from '../connection.ts'
-import { formatLiveRow } from '../incidents/timeline.ts'
-import { defaultTemporal, readTemporalSettings } from '../status.ts'
+} from '../read-api.ts'
 import { followIncident } from '../stream.ts'
+import { defaultTemporal, readTemporalSettings } from '../temporal.ts'
 import { formatMoment, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, print, wrap } from '../ui/terminal.ts'
 import { alertTypes } from './endings.ts'

@@ -4,8 +4,10 @@ import { deviceTerms, executable, guests, listedDevice } from '../../domain/devi
 import { meshMode } from '../../domain/mesh.ts'
 import { serviceVerbs, sudoersLine, unitName } from '../../mesh/specs/unit.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
-import { type ApiClient, ApiProblem, CommandFailed, listAll } from '../api.ts'
+import { type ApiClient, ApiProblem } from '../api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { listAll } from '../read-api.ts'
 import { formatMoment, formatTable } from '../ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from '../ui/terminal.ts'
 

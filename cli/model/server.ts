@@ -10,7 +10,7 @@ import { type Asked, answerTokensAtMost, type CheckPorts } from '../../model/pas
 import { answerForm } from '../../model/protocol.ts'
 import { noFacts, readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { describedTools, splitTools, tools } from '../../tools/registry.ts'
-import { CommandFailed } from '../api.ts'
+import { CommandFailed } from '../exit-codes.ts'
 import { inert } from '../ui/terminal.ts'
 
 export type ModelServer = { baseUrl: string; apiKey: string; model: string; temperature: number }

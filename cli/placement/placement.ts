@@ -6,7 +6,7 @@ import { certificateHolds, certifiedBound, listOverfullHosts } from '../../place
 import { nameFailureDomains } from '../../placement/rules.ts'
 import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
-import { CommandFailed } from '../api.ts'
+import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { collectValues, getTerminalWidth, inert, paint, print, printJson, printNote, wrap } from '../ui/terminal.ts'
 import { drawOverview, drawWave, formatPlan, legend } from './render.ts'

@@ -10,7 +10,7 @@ import { type EngineName, engineNames } from '../../placement/bound/assignment.t
 import { type Flaw, InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { type Progress, solve } from '../../placement/solve.ts'
-import { CommandFailed, type Outcome } from '../api.ts'
+import { CommandFailed, type Outcome } from '../exit-codes.ts'
 import { parseOneOf, parseSeconds, parseWholeNumber } from '../ui/terminal.ts'
 
 export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }

@@ -8,7 +8,7 @@ import { styleText } from 'node:util'
 import { InvalidArgumentError } from 'commander'
 import { parseTime } from '../../domain/format.ts'
 import { hiddenCharacter } from '../../domain/inert-text.ts'
-import { CommandFailed } from '../api.ts'
+import { CommandFailed } from '../exit-codes.ts'
 
 /**
  * Makes untrusted text harmless for a terminal: control characters become their pictures (ESC is

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { HttpError } from '../../clients/http.ts'
-import { deviceUrlVariable, type MeshSettings } from '../../config.ts'
+import { deviceUrlVariable, type MeshSettings } from '../../config/settings.ts'
 import type { Db, Trx } from '../../db/connect.ts'
 import {
   type DeviceRow,

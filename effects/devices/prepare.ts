@@ -1,18 +1,17 @@
 import type { Db } from '../../db/connect.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
-import { type DeviceRow, executableNamed } from '../../db/inventory/devices.ts'
+import { executableNamed } from '../../db/inventory/devices.ts'
 import { proposedCall } from '../../db/log/calls.ts'
 import { digestOf } from '../../domain/digest.ts'
 import type { Proof } from '../../domain/envelope.ts'
-import type { Capability } from '../../domain/mesh.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { parseStepKey } from '../../domain/step-key.ts'
-import type { Preparation, Risk } from '../../domain/tool.ts'
-import { specOf, toDeviceCall } from '../../mesh/registry.ts'
-import { heldAt, isInside, type Postcondition, type Probe, plainRoot } from '../../mesh/specs/spec.ts'
-import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
+import type { Preparation } from '../../domain/tool.ts'
+import { toDeviceCall } from '../../mesh/registry.ts'
+import type { Probe } from '../../mesh/specs/spec.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
+import { askApprovalNeed, findApprovalNeed, getRootReads, isProvenRead } from './approval-need.ts'
 import { askDevice, refuseByDevice, refuseUnreachable } from './ask-device.ts'
 import {
   buildReadKey,
@@ -23,122 +22,7 @@ import {
   readInput,
   requireExecutor,
 } from './executor.ts'
-
-/** Why a person has to approve a call that the judge takes for a read. */
-export type ApprovalNeed = { risk: Risk; why: string }
-
-/**
- * What the guard of a device would ask approval for, predicted from rows. Null for a call that the device does without
- * approval, for one that it refuses under any grant, and for one that the judge takes for a write as well. The device
- * decides: where this prediction is wrong, it answers `approval_required` and does nothing.
- */
-export function findApprovalNeed(
-  { id, mode, terms, health }: Pick<DeviceRow, 'id' | 'mode' | 'terms' | 'health'>,
-  { spec, input, capability, args }: MappedCall,
-): ApprovalNeed | null {
-  if (mode === 'sudo') return { risk: 'critical', why: `${id} does everything as root, so everything is asked` }
-  const verdict = judgeLikeDevice({ capability, args }, getRootReads({ mode, terms }, capability))
-  if (verdict?.verdict === 'refuse') return null
-  if (verdict?.verdict === 'ask') {
-    // The judge knows the hosts of the inventory and how a guest is reached; the device does not.
-    const own = judgeLikeDevice({ capability: spec.capability, args: spec.toArgs(input) }, undefined, true)
-    const isRead = own?.verdict === 'run' || verdict.code === 'EXFILTRATION'
-    return isRead ? { risk: 'medium', why: `${id} takes no proven look in it: ${verdict.reason}` } : null
-  }
-  if (verdict === null && spec.effect !== 'read') return null
-  const path = typeof args.path === 'string' ? args.path : null
-  if (path !== null && heldAt(path) === 'secret' && terms.roots.some((root) => isInside(path, plainRoot(root.path)))) {
-    // The device refuses a part of a secret file under any grant.
-    if (Number(args.offset ?? 0) > 0) return null
-    return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
-  }
-  if (health?.sandbox === 'none') return { risk: 'medium', why: `${id} cannot confine what it reads` }
-  // With this sandbox, another user is the only confinement.
-  const obeying = health?.sandbox === 'user' ? verdict?.obeys[0] : undefined
-  if (obeying !== undefined) {
-    const why = `${obeying} obeys files of the place, and ${id} confines reads as another user alone`
-    return { risk: 'medium', why }
-  }
-  const unlisted = verdict?.commands.find((name) => terms.auto_approve.length > 0 && !terms.auto_approve.includes(name))
-  return unlisted === undefined
-    ? null
-    : { risk: 'medium', why: `the manifest of ${id} lets no ${unlisted} run unasked` }
-}
-
-/**
- * What a device wants approval for just now, though rows predict that it does not: a read whose program obeys files on the
- * device. The device itself is asked, because its files are unknown here. Null where there is nothing to ask, and from a
- * device that does not know the question.
- */
-export async function askApprovalNeed(
-  deps: EffectDeps,
-  { device }: Pick<Executor, 'device'>,
-  { capability, args }: Probe,
-  at: { key: string; incidentId: string; deadlineMs: number },
-): Promise<ApprovalNeed | null> {
-  const verdict = judgeLikeDevice({ capability, args }, getRootReads(device, capability))
-  if (verdict?.verdict !== 'run') return null
-  if (verdict.conditions.length === 0 && !verdict.sees.includes('mounts') && verdict.rootRead === null) return null
-  const key = buildReadKey(at.key, 'rests')
-  const reply = await askDevice(deps, device, { ...at, key, capability, args, rehearse: true })
-  const result = reply.kind === 'answer' && reply.answer.ok ? reply.answer.result : null
-  const unmet = result?.unmet
-  // A device that rehearses it takes it for a write: it holds no such manifest yet.
-  if (verdict.rootRead && (unmet === undefined || result?.told !== undefined)) {
-    return { risk: 'critical', why: `the manifest that ${device.id} holds does not allow it as root` }
-  }
-  return typeof unmet === 'string'
-    ? { risk: verdict.rootRead ? 'critical' : 'medium', why: `${device.id} does not do it unasked: ${unmet}` }
-    : null
-}
-
-/** Is it a command that the device proves to be a read, also where it wants approval? Such a call has no rehearsal. */
-export function isProvenRead({ device }: Pick<Executor, 'device'>, look: Probe): boolean {
-  return judgeLikeDevice(look, getRootReads(device, look.capability))?.verdict === 'run'
-}
-
-/** The commands that may read as root here: on the device itself, and not in a container. */
-export function getRootReads({ mode, terms }: Pick<DeviceRow, 'mode' | 'terms'>, capability: Capability): RootReads {
-  return mode !== 'sudo' && /^shell\./.test(capability) ? terms.root_reads : undefined
-}
-
-type RootReads = string[][] | undefined
-
-/** The verdict of the device, which knows no hosts and cannot look into containers; null for a call without a command. */
-function judgeLikeDevice(
-  { capability, args }: Probe,
-  rootReads?: RootReads,
-  canLook = capability !== 'docker.container.exec',
-): CommandVerdict | null {
-  const directory = typeof args.cwd === 'string' ? args.cwd : '/'
-  const context = { knownHosts: new Set<string>(), directory, canLook, rootReads }
-  if (typeof args.text === 'string' && capability === 'shell.eval') return judgeCommand(args.text, context)
-  return Array.isArray(args.argv) ? judgeArgv(args.argv.map(String), context) : null
-}
-
-/**
- * What a write promises that can be read on the device afterwards. Null where nothing can: its arguments promise nothing, it
- * goes through a host, or the device would want approval for the read.
- */
-export function findPromise(
-  executor: Executor,
-  { spec, input }: Pick<MappedCall, 'spec' | 'input'>,
-): Postcondition | null {
-  if (executor.through !== null) return null
-  const promised = spec.promise?.(input) ?? null
-  if (promised === null) return null
-  const { capability, args } = promised.look(null)
-  const look = { spec: specOf(capability), input: args, capability, args }
-  return findApprovalNeed(executor.device, look) === null ? promised : null
-}
-
-/** What will prove that this call worked, for the person who decides about it. */
-export function describeProof(executor: Executor, mapped: Pick<MappedCall, 'spec' | 'input'>): Proof {
-  const { promised, otherwise } = mapped.spec.proof
-  return promised !== null && findPromise(executor, mapped) !== null
-    ? { by: 'state', text: promised }
-    : { by: 'nothing', text: otherwise }
-}
+import { describeProof } from './promise.ts'
 
 export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
   dryRun: Preparation['dryRun'] & { proof: Proof }

@@ -11,7 +11,8 @@ import { runEffect } from '../run-effect.ts'
 import { isReadOnly, whyEndedBadly } from './ask-device.ts'
 import { type Executor, type MappedCall, readInput, requireExecutor } from './executor.ts'
 import { performWrite } from './perform.ts'
-import { findPromise, readIfAllowed, requireSameState } from './prepare.ts'
+import { readIfAllowed, requireSameState } from './prepare.ts'
+import { findPromise } from './promise.ts'
 
 type WriteRequest = {
   executor: Executor

@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  createAwxJobs,
-  createHttpJobs,
-  createRundeckJobs,
-  followRemote,
-  JobSystemError,
-  type RemoteJobs,
-} from '../../clients/jobs.ts'
+import { createAwxJobs } from '../../clients/jobs/awx.ts'
+import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/jobs/exchange.ts'
+import { createHttpJobs } from '../../clients/jobs/http.ts'
+import { createRundeckJobs } from '../../clients/jobs/rundeck.ts'
 import type { Attachments } from '../../domain/approval.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'

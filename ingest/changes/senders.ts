@@ -15,7 +15,8 @@ import {
   textOf,
 } from '../fields.ts'
 import { type ChangeDelivery, toChange } from './fields.ts'
-import { parseGithub, parseGitlab } from './forges.ts'
+import { parseGithub } from './github.ts'
+import { parseGitlab } from './gitlab.ts'
 
 const mostChanges = 100
 const mostResources = 20

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { failedAuthentications, networkOf } from '../../api/http/authenticate.ts'
+import { failedAuthentications, networkOf } from '../../api/http/rate-limits.ts'
 import { principalOf } from '../../db/access/principals.ts'
 import { countAttempt } from '../../db/access/rate-limits.ts'
 import { ensureOperator } from '../../db/access/tokens.ts'

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { type ConfigError, knowledgeSettings, readConfig } from '../../config.ts'
+import { type ConfigError, knowledgeSettings, readConfig } from '../../config/settings.ts'
 import type { Runbook } from '../../domain/runbook.ts'
 import { describeKnowledge, matchRunbooks, openKnowledge, type Subject } from '../../knowledge/knowledge.ts'
 import { readFolder } from '../../knowledge/read.ts'

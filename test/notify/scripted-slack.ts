@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Notification } from '../../domain/escalation.ts'
-import type { SlackSettings } from '../../slack/client.ts'
-import { signatureOf } from '../../slack/interaction.ts'
+import type { SlackSettings } from '../../notify/slack/client.ts'
+import { signatureOf } from '../../notify/slack/interaction.ts'
 
 export function notification(more: Partial<Notification> & { title?: string } = {}): Notification {
   const { title, ...fields } = more

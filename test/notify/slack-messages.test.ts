@@ -9,9 +9,9 @@ import {
 } from '../../domain/escalation.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { risks } from '../../domain/tool.ts'
-import { renderCard, renderRoot } from '../../slack/card.ts'
-import { slackOutcome } from '../../slack/client.ts'
-import { renderNotification } from '../../slack/notification.ts'
+import { renderCard, renderRoot } from '../../notify/slack/card.ts'
+import { slackOutcome } from '../../notify/slack/client.ts'
+import { renderNotification } from '../../notify/slack/notification.ts'
 import { breaches, hostileTitles, notification } from './scripted-slack.ts'
 
 describe('slack messages', () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client'
-import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/activity.ts'
+import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failures.ts'
 import { StaleRunError } from '../../db/log/append.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import {

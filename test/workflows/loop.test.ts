@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
-import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/activity.ts'
+import { NonRetryable, RetryLater, sanitizeFailures } from '../../activities/failures.ts'
 import { stampQueue } from '../../db/incidents/queue.ts'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { type Limits, type Ports, runLoop } from '../../workflows/loop.ts'

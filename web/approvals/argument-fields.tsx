@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from 'react'
 import { formatCount, withSpaces } from '../../domain/format.ts'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 
 /** What the schema of a tool says of one argument, as far as a field needs it. */
 export type FieldSchema = {

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { Approval, Attachment } from '../../domain/approval.ts'
 import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
 import { askText } from '../api.ts'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 
 /** What the dry run brought along for the person who decides, and what of it was not taken. */
 export function Attachments({ approval: { id, dryRun } }: { approval: Approval }) {

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import type { Approval, Decision } from '../../domain/approval.ts'
 import { ApiProblem, ask, type Page, queryClient } from '../api.ts'
 import { forgetDrafts } from '../fields.tsx'
-import { inertText } from '../markdown.tsx'
+import { inertText } from '../inert.tsx'
 
 const pendingKey = ['approvals', 'pending']
 export const listKey = ['approvals', 'list']

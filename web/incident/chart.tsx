@@ -1,5 +1,5 @@
 import { formatNumber } from '../../domain/format.ts'
-import { Inert } from '../markdown.tsx'
+import { Inert } from '../inert.tsx'
 import { formatMoment } from '../time.ts'
 
 /** A series as it was read: seconds since 1970 and a value. */

@@ -4,9 +4,9 @@ import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient } from '../api.ts'
 import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
-import { inertText } from '../markdown.tsx'
+import { inertText } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
-import { useSession } from '../sign-in.tsx'
+import { useSession } from '../session.ts'
 import { getRefusal } from './rows.ts'
 
 export type Props = { incident: Incident; refused: string | null }

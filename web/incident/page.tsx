@@ -9,7 +9,7 @@ import type { DetailedIncident, Surroundings } from '../../domain/incident-detai
 import { toSentence } from '../../domain/say.ts'
 import { ask } from '../api.ts'
 import { TextArea, useDraft } from '../fields.tsx'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
 import { Link, type Place, usePlace, withSearch } from '../router.tsx'
 import { Answer, Attempts, Decision, Glance, Similar, StillFires } from './brief.tsx'

@@ -6,10 +6,11 @@ import { type Risk, risks } from '../../domain/tool.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { CheckField, ReasonField, SelectField, TextField, toOptions } from '../fields.tsx'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
+import { rolesOfPeople } from '../permissions.ts'
 import { type Place, usePlace } from '../router.tsx'
-import { rolesOfPeople, useSession } from '../sign-in.tsx'
+import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
 type Draft = ReturnType<typeof toDraft>

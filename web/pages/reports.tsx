@@ -6,7 +6,7 @@ import { categoryWords, describeReport, formatCost, formatShare, formatSpread } 
 import { ask } from '../api.ts'
 import { type Column, Table, Tally } from '../data-table.tsx'
 import { SelectField, toOptions } from '../fields.tsx'
-import { Inert } from '../markdown.tsx'
+import { Inert } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
 

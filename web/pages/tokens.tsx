@@ -6,10 +6,10 @@ import { ask, type Page, queryClient } from '../api.ts'
 import { CopyButton, CopyId } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField, TextField, toOptions } from '../fields.tsx'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
+import { allRoles, isOfPeople } from '../permissions.ts'
 import { type Place, usePlace } from '../router.tsx'
-import { allRoles, isOfPeople } from '../sign-in.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 const lifetimes = [

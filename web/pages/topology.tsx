@@ -1,6 +1,6 @@
 import type { RelationKind } from '../../domain/kinds.ts'
 import type { ShownResource } from '../../domain/registry.ts'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 

@@ -6,7 +6,7 @@ import type {
   PlanStep,
   Proposal,
 } from '../../domain/placement.ts'
-import { inertText } from '../markdown.tsx'
+import { inertText } from '../inert.tsx'
 
 /**
  * `still` and `stopped` are not in the plan, `down` stays so for lack of room; of those that are, `waits` is where its step will

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { formatCount } from '../../domain/format.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
-import { inertText } from '../markdown.tsx'
+import { inertText } from '../inert.tsx'
 import {
   type Block,
   barWidth,

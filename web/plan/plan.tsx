@@ -10,7 +10,7 @@ import {
 } from '../../domain/format.ts'
 import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
 import { ask } from '../api.ts'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { lastPosition } from './layout.ts'
 import { PlacementPicture } from './picture.tsx'
 

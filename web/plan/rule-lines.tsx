@@ -1,6 +1,6 @@
 import { formatList } from '../../domain/format.ts'
 import type { Barred } from '../../domain/placement.ts'
-import { Inert, inertText } from '../markdown.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { fitText, type HostRow } from './layout.ts'
 
 export const ruleHeight = 13

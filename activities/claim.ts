@@ -1,0 +1,76 @@
+import type { Db } from '../db/connect.ts'
+import { claimIncident, lockIncident, toIncident } from '../db/incidents/incidents.ts'
+import { append } from '../db/log/append.ts'
+import { spentCap } from '../db/models/spend.ts'
+import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
+import { agentActor, type ConfigInForce } from '../domain/event.ts'
+import { resourceKey } from '../domain/registry.ts'
+import { investigationId, stepKey } from '../domain/step-key.ts'
+import { mayClaim, ownRunId, ownWorkflowId, recordForgery } from './own-run.ts'
+
+export type ClaimInput = { incidentId: string; attempt: number; role: 'leader' | 'follower'; groupId: string }
+
+export type Claimed = { type: string; severity: string; target: string }
+
+type ClaimDeps = {
+  db: Db
+  environment: EnvironmentDefaults
+  /** `AGENT_ENABLED`. */
+  isEnabled: boolean
+}
+
+/** Takes the incident for this run; null when another run has it, or the agent is paused or off. */
+export async function claim({ db, environment, isEnabled }: ClaimDeps, input: ClaimInput): Promise<Claimed | null> {
+  const settings = await readSettings(db, environment)
+  // Not only the queue may start a run: what is off and what is paused take up nothing, by any way.
+  if (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db))) return null
+  // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
+  const claimed = ownWorkflowId() === investigationId(input) ? await claimRows(db, settings, input) : 'forged'
+  if (claimed !== 'forged') return claimed
+  await recordForgery(db, input)
+  return null
+}
+
+async function claimRows(db: Db, settings: SettingsReader, input: ClaimInput): Promise<Claimed | 'forged' | null> {
+  const workflowId = ownWorkflowId()
+  const timeBudgetSeconds = settings.value<number>('agent.time_budget')
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, input.incidentId)
+    if (!row) return null
+    if (input.attempt > row.attempt + 1 || !(await mayClaim(trx, input))) return 'forged'
+    if (!(await claimIncident(trx, { ...input, workflowId, timeBudgetSeconds }))) return null
+    await append(trx, input.incidentId, input.attempt, {
+      kind: 'claimed',
+      actor: agentActor,
+      stepKey: stepKey(input, 0, 'claimed', 0),
+      detail: 'Investigation started',
+      metadata: {
+        role: input.role,
+        groupId: input.groupId,
+        workflowId,
+        runId: ownRunId(),
+        config: configInForce(settings, row.type),
+      },
+    })
+    const { resource } = toIncident(row)
+    return { type: row.type, severity: row.severity, target: resource ? resourceKey(resource) : 'unknown' }
+  })
+}
+
+const configKeys = ['agent.max_turns', 'agent.concurrency', 'agent.tools'] as const
+
+const globalKeys = ['agent.leader_wait', 'agent.time_budget', 'agent.token_budget'] as const
+
+function configInForce(settings: SettingsReader, type: string): ConfigInForce {
+  const inForce: ConfigInForce = {}
+  for (const key of configKeys) {
+    const { value, source } = settings.effective(key, type)
+    inForce[key] = { value, source }
+  }
+  for (const key of globalKeys) {
+    const { value, source } = settings.effective(key)
+    inForce[key] = { value, source }
+  }
+  inForce['agent.system_prompt'] = { value: null, source: settings.effective('agent.system_prompt', type).source }
+  return inForce
+}

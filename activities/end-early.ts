@@ -1,0 +1,124 @@
+import { cancellationSignal } from '@temporalio/activity'
+import type { Db } from '../db/connect.ts'
+import { type Closing, closeIncident } from '../db/incidents/close-incident.ts'
+import { lockIncident, toIncident } from '../db/incidents/incidents.ts'
+import { handOver } from '../db/incidents/owners.ts'
+import { stopWish, takerOf } from '../db/incidents/stop-requests.ts'
+import { lifecycleRules, lifecycleView } from '../db/lifecycle/read-lifecycle.ts'
+import { recordSecurityEvent } from '../db/log/audit.ts'
+import { eventsOf } from '../db/log/events.ts'
+import { readSettings } from '../db/settings.ts'
+import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import { isQuiet } from '../domain/lifecycle.ts'
+import { type ResourceRef, resourceKey } from '../domain/registry.ts'
+import { parseCallId } from '../domain/step-key.ts'
+import type { CorePort } from '../domain/tool.ts'
+import { fold, type State } from '../safety/fold.ts'
+import type { Interruption } from '../workflows/outcome.ts'
+import { lookOnce, verifyWrite } from './verify.ts'
+
+/**
+ * Ends a run before its model does. Stopped by a person: one look at what was written, then closed. Alerts ended: before any write
+ * the incident resolved itself; after one, its verification is finished first and the run goes on to say what it repaired.
+ * Answers whether the incident is closed.
+ */
+export async function endEarly(
+  deps: { db: Db; core: CorePort },
+  input: { incidentId: string; attempt: number; turn: number; why: Interruption },
+): Promise<boolean> {
+  const { db } = deps
+  const { incidentId, attempt, why } = input
+  const events = await eventsOf(db, incidentId, { attempt })
+  const state = fold(events, attempt)
+  if (why !== 'alert_resolved') return await stop(deps, input)
+  // The model ended it already and the run waits for quiet: its words are better than a sentence of code.
+  if (keepsEnding(events)) return false
+  if (state.writes.length > 0) {
+    const started = state.open ? events.find((event) => event.seq === state.open?.startedSeq) : null
+    if (started) {
+      const call = (state.open && parseCallId(state.open.callId)?.call) ?? 0
+      await verifyWrite(deps, { incidentId, attempt, turn: started.turn ?? 0, call }, cancellationSignal())
+    }
+    return false
+  }
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, incidentId)
+    if (!row) return false
+    const settings = await readSettings(trx)
+    const view = await lifecycleView(trx, row, settings)
+    // It fired again meanwhile, or was quiet for too short a time: there may be something to investigate after all.
+    if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
+    await closeIncident(
+      trx,
+      incidentId,
+      attempt,
+      {
+        status: 'resolved',
+        outcome: 'self_resolved',
+        resolution: 'Every alert of this incident ended by itself before anything was written',
+        claims: [],
+        confidence: null,
+      },
+      { actor: agentActor, stepKey: null },
+    )
+    return true
+  })
+}
+
+/**
+ * Ends a run that is to stop: as a person asked for, which is a row. A signal that no row stands behind stops nothing and leaves a
+ * `security_event`; a run that was cancelled in Temporal itself cannot go on, and a person gets the incident.
+ */
+async function stop(
+  deps: { db: Db; core: CorePort },
+  { incidentId, attempt, why }: { incidentId: string; attempt: number; why: Interruption },
+): Promise<boolean> {
+  const { db } = deps
+  const wish = await stopWish(db, incidentId, attempt)
+  if (wish === null && why === 'cancel') {
+    await db.transaction().execute(async (trx) => {
+      if (!(await lockIncident(trx, incidentId))) return
+      const detail = 'a signal asked this run to stop, and no person did'
+      await recordSecurityEvent(trx, incidentId, { code: 'FORGED_CANCEL', door: 'signal', subject: 'unknown', detail })
+    })
+    return false
+  }
+  await lookOnce(deps, { incidentId, attempt })
+  await db.transaction().execute(async (trx) => {
+    const taker = await takerOf(trx, incidentId, attempt)
+    if (taker) return await handOver(trx, incidentId, attempt, taker)
+    const closing: Closing =
+      wish === null
+        ? {
+            status: 'escalated',
+            code: 'RUN_STOPPED',
+            reason: 'The run was cancelled in Temporal, and no person asked for that here',
+          }
+        : { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId, { attempt })) }
+    await closeIncident(trx, incidentId, attempt, closing, { actor: agentActor, stepKey: null })
+  })
+  return true
+}
+
+function keepsEnding(events: readonly IncidentEvent[]): boolean {
+  // A note of which model is asked says nothing about the ending.
+  const last = events.findLast(
+    (event) => event.kind === 'model_answered' || (event.kind === 'noted' && event.metadata.code !== 'model_route'),
+  )
+  return last?.kind === 'noted' && last.metadata.code === 'ending_kept'
+}
+
+/** The incident's own resource was seen ill in this attempt: its alert may have ended for another reason. */
+function isKnownIll(state: State, resource: ResourceRef | null): boolean {
+  const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null
+  return health !== null && health !== 'nominal' && health !== 'unknown'
+}
+
+/** Why and for how long, as the person said. */
+function cancellation(events: readonly IncidentEvent[]): { reason: string; untilSeconds?: number } {
+  const request = events.findLast((event) => event.kind === 'commented' && event.metadata.action === 'cancel_requested')
+  if (request?.kind !== 'commented') return { reason: 'Cancelled' }
+  const { text, until } = request.metadata
+  if (!until) return { reason: text }
+  return { reason: text, untilSeconds: Math.max(1, (Date.parse(until) - Date.now()) / 1000) }
+}

@@ -1,0 +1,83 @@
+import { isIPv6 } from 'node:net'
+import { countAttempt, type Limit } from '../../db/access/rate-limits.ts'
+import type { Db } from '../../db/connect.ts'
+import { recordAudit } from '../../db/log/audit.ts'
+import type { Principal } from '../../domain/operator.ts'
+import { type Context, getCallerAddress } from '../deps.ts'
+import { Problem } from './problem.ts'
+
+/** Enough for a person who pastes the wrong text, and for a worker with an old token until somebody looks. */
+export const failedAuthentications: Limit = { attempts: 20, seconds: 300 }
+
+/** One decision takes two. The time is short, because an approval may wait only ten minutes. */
+const decisionAttempts: Limit = { attempts: 20, seconds: 60 }
+
+/**
+ * Counts a wrong token or code, and answers the problem once there are too many from this network. Valid ones are never
+ * counted or refused: behind a proxy all people share one address, and one of them must not lock out the others.
+ */
+export async function afterFailure(db: Db, c: Context): Promise<Problem | null> {
+  const network = networkOf(getCallerAddress(c))
+  const counted = await countAttempt(db, `authentication:${network}`, failedAuthentications)
+  if (!counted.over) return null
+  if (counted.first) {
+    const detail = `More than ${failedAuthentications.attempts} tokens or codes that were no good in ${failedAuthentications.seconds / 60} minutes`
+    await recordAudit(db, {
+      who: 'unknown',
+      what: 'security.too_many_attempts',
+      subject: network,
+      detail,
+      address: getCallerAddress(c),
+    })
+  }
+  // Alertmanager drops an alert after a 429 and repeats it after a 503: with a new token in time, no alert is lost.
+  const status = c.req.path.startsWith('/api/v1/ingest/') ? 503 : 429
+  return tooMany(status, 'Too many tokens that were no good came from this address.', counted.retryAfterSeconds)
+}
+
+/** Counts an attempt to mint or use a decision token, successful or not. */
+export async function limitDecisions(db: Db, c: Context, principal: Principal, approvalId: string): Promise<void> {
+  const subject = `decision:${principal.operatorId ?? principal.tokenId}:${approvalId}`
+  const counted = await countAttempt(db, subject, decisionAttempts)
+  if (!counted.over) return
+  if (counted.first) {
+    const detail = `More than ${decisionAttempts.attempts} tries to decide in ${decisionAttempts.seconds} seconds`
+    await recordAudit(db, {
+      who: principal.name,
+      what: 'security.too_many_attempts',
+      subject: approvalId,
+      detail,
+      address: getCallerAddress(c),
+    })
+  }
+  throw tooMany(429, `${principal.name} tried to decide this too often.`, counted.retryAfterSeconds)
+}
+
+/** A test goes out of the house: enough for somebody who tries out a template, and too few to bother a receiver with. */
+const webhookTests: Limit = { attempts: 10, seconds: 60 }
+
+/** Counts a test message to a webhook, by whom it may be sent. */
+export async function limitWebhookTests(db: Db): Promise<void> {
+  const counted = await countAttempt(db, 'webhook-test', webhookTests)
+  if (!counted.over) return
+  const detail = `More than ${webhookTests.attempts} test messages were sent in a minute.`
+  throw tooMany(429, detail, counted.retryAfterSeconds)
+}
+
+function tooMany(status: 429 | 503, detail: string, seconds: number): Problem {
+  const said = `${detail} Try again in ${seconds} seconds.`
+  return new Problem(status, 'TOO_MANY_ATTEMPTS', said, { headers: { 'retry-after': String(seconds) } })
+}
+
+/** The network of an address: for IPv6 its /64, because the owner of one address has 2^64 of them. */
+export function networkOf(address: string): string {
+  const [, mapped] = /^::ffff:(\d+(?:\.\d+){3})$/i.exec(address) ?? []
+  if (mapped) return mapped
+  if (!isIPv6(address)) return address
+  const [head = '', tail] = (address.split('%')[0] as string).toLowerCase().split('::')
+  const groups = head.split(':').filter(Boolean)
+  const last = tail?.split(':').filter(Boolean) ?? []
+  while (groups.length + last.length < 8) groups.push('0')
+  const four = [...groups, ...last].slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''))
+  return `${four.join(':')}::/64`
+}

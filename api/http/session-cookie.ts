@@ -1,0 +1,29 @@
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import { type Context, getOwnOrigins } from '../deps.ts'
+
+/** With this prefix, browsers refuse a cookie that another host or a plain-http page set. */
+const hardened = '__Host-nightshift'
+
+const plain = 'nightshift'
+
+/** Browsers accept `Secure` over https, and on the loopback address also over http. */
+function isSecure(c: Context, publicUrl: string | null): boolean {
+  const { hostname, host } = new URL(c.req.url)
+  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  return loopback || getOwnOrigins(c, publicUrl).some((origin) => origin === `https://${host}`)
+}
+
+export function sessionCookie(c: Context, publicUrl: string | null): string | null {
+  return getCookie(c, isSecure(c, publicUrl) ? hardened : plain) ?? null
+}
+
+/** A cookie without an expiry: the server ends the session, or the browser when it closes. */
+export function setSessionCookie(c: Context, publicUrl: string | null, id: string): void {
+  const secure = isSecure(c, publicUrl)
+  setCookie(c, secure ? hardened : plain, id, { path: '/', httpOnly: true, sameSite: 'Strict', secure })
+}
+
+export function dropSessionCookie(c: Context, publicUrl: string | null): void {
+  const secure = isSecure(c, publicUrl)
+  deleteCookie(c, secure ? hardened : plain, { path: '/', secure })
+}

@@ -1,0 +1,69 @@
+import { evidenceOf } from '../../db/approvals/evidence.ts'
+import { listApprovals, neighbours } from '../../db/approvals/find.ts'
+import { incidentById } from '../../db/incidents/incidents.ts'
+import { eventsOf } from '../../db/log/events.ts'
+import type { Scope } from '../../db/scope.ts'
+import type { Approval, ApprovalDetail, NextCall } from '../../domain/approval.ts'
+import { foldCallRun } from '../../domain/done.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { formatList } from '../../domain/format.ts'
+import { foldHypotheses } from '../../domain/hypothesis.ts'
+import { nameResource } from '../../domain/registry.ts'
+import { byCall } from '../../domain/step-key.ts'
+import { describeTool, tools } from '../../tools/registry.ts'
+import type { ApiDeps } from '../deps.ts'
+import { refusalToGrant } from './approvals.ts'
+import { supposeIn } from './judge.ts'
+
+/** An approval with everything that its card shows, on the page and without JavaScript. */
+export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
+  const [evidence, around, log, together] = await Promise.all([
+    evidenceOf(scope, found),
+    neighbours(scope, found),
+    eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
+    listTogether(scope, found),
+  ])
+  const tool = tools.get(found.tool)
+  return {
+    ...found,
+    ...around,
+    evidence,
+    hypotheses: foldHypotheses(log, found.attempt),
+    grantRefused: refusalToGrant(found),
+    run: foldCallRun(log, found),
+    together,
+    next: found.status === 'pending' ? await supposeNext(deps, found, log) : [],
+    schema: tool ? describeTool(tool).inputSchema : null,
+  }
+}
+
+/** The newest approval of each other call on its card, in the order of the calls. */
+async function listTogether(scope: Scope, { askedWith, callId }: Approval): Promise<Approval[]> {
+  if (askedWith === null) return []
+  const newestFirst = await listApprovals(scope, { askedWith }, { before: null, limit: 100 })
+  const newest = new Map(newestFirst.toReversed().map((each) => [each.callId, each]))
+  newest.delete(callId)
+  return [...newest.values()].sort(byCall)
+}
+
+/** The writes behind this one in the agent's answer that nobody is asked about yet, and what the judge would say of them now. */
+async function supposeNext(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
+  const answer = log.findLast(
+    (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
+  ) as IncidentEvent<'model_answered'> | undefined
+  const calls = answer?.metadata.calls ?? []
+  const asked = new Set(log.flatMap((event) => (event.kind === 'approval_requested' ? [event.metadata.callId] : [])))
+  const behind = calls.slice(calls.findIndex(({ id }) => id === found.callId) + 1)
+  const later = behind.filter(({ id }) => !asked.has(id))
+  const incident = later.length > 0 ? await incidentById(deps.db, found.incidentId) : null
+  if (!incident) return []
+  const supposed: NextCall[] = []
+  for (const { id, tool, arguments: args } of later) {
+    if (args === null) continue
+    const ruling = await supposeIn(deps, incident, { tool, args, callId: id })
+    if (!('targets' in ruling) || ruling.effect !== 'write') continue
+    const { verdict, risk, targets } = ruling
+    supposed.push({ callId: id, tool, about: formatList(targets.map(nameResource)), verdict, risk })
+  }
+  return supposed
+}

@@ -1,0 +1,63 @@
+import { z } from '@hono/zod-openapi'
+import { type DeviceRow, devicesOf } from '../../db/inventory/devices.ts'
+import type { Executable } from '../../domain/device.ts'
+import { meshMode } from '../../domain/mesh.ts'
+import { whyUnusable } from '../../effects/devices/executor.ts'
+import { knownCapability, toolsOf, toolsThrough } from '../../mesh/registry.ts'
+import type { ApiDeps } from '../deps.ts'
+
+/**
+ * Who executes for a node, host or VM and what it can be asked, so that nobody has to find out by trying: its own device, else that of
+ * its host. Null where nothing can be executed. `mode` says what a call costs: on a `sudo` device a person is asked about every one, a
+ * look included.
+ */
+export const deviceField = {
+  device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(knownCapability) }).nullable(),
+}
+
+type Offered = z.infer<typeof deviceField.device>
+
+export const offeredExample: Offered = {
+  id: 'node-osl-2',
+  mode: 'user',
+  capabilities: ['shell.exec', 'fs.read', 'proc.list'],
+}
+
+type Row = { id: string; host?: string | null }
+
+/** The same rows with what their devices offer, from rows alone: no device is asked. */
+export async function withDevices<R extends Row>(
+  { db, mesh }: Pick<ApiDeps, 'db' | 'mesh'>,
+  kind: Executable['kind'],
+  rows: readonly R[],
+): Promise<(R & { device: Offered })[]> {
+  if (!mesh) return rows.map((row) => ({ ...row, device: null }))
+  const byId = async (of: Executable['kind'], ids: string[]) =>
+    new Map((await devicesOf(db, of, ids)).map((device) => [device.resource.id, device]))
+  const own = await byId(
+    kind,
+    rows.map(({ id }) => id),
+  )
+  const around = await byId('host', kind === 'vm' ? [...new Set(rows.flatMap(({ host }) => host ?? []))] : [])
+  return rows.map((row) => ({ ...row, device: offeredBy(own.get(row.id), around.get(row.host ?? '')) }))
+}
+
+export async function withDevice<R extends Row>(
+  deps: Pick<ApiDeps, 'db' | 'mesh'>,
+  kind: Executable['kind'],
+  row: R,
+): Promise<R & { device: Offered }> {
+  const [device] = (await withDevices(deps, kind, [row])).map((each) => each.device)
+  return { ...row, device: device ?? null }
+}
+
+/** The same choice as for a call: its own device, even where that can be asked nothing, before that of its host. */
+function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {
+  const device = own ?? around
+  if (!device || whyUnusable(device)) return null
+  if (own) return { id: own.id, mode: own.mode, capabilities: toolsOf(own).map((spec) => spec.capability) }
+  const tools = device.guests ? toolsThrough(device, device.guests) : []
+  return tools.length === 0
+    ? null
+    : { id: device.id, mode: device.mode, capabilities: tools.map((spec) => spec.capability) }
+}

@@ -1,0 +1,104 @@
+import { z } from '@hono/zod-openapi'
+import { actionDigest } from '../../domain/digest.ts'
+import { type VmAction, vmActions, vmTools } from '../../domain/platform.ts'
+import { resourceRef } from '../../domain/registry.ts'
+import { requirePlatform } from '../../effects/platform.ts'
+import { runEffect } from '../../effects/run-effect.ts'
+import { performRepair, prepareRepair, type ReadyVm, requireSameVm } from '../../effects/vm-repair.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint, type Router } from '../http/endpoint.ts'
+import { answerEffect, tag } from './effects.ts'
+import { incidentId } from './examples.ts'
+import { resourceParams } from './resources.ts'
+
+/** Start, stop and restart of one VM on the host it is on: what it would touch, and the write. */
+export function vmRepairRoutes(router: Router, deps: ApiDeps): void {
+  for (const action of vmActions) {
+    declareDryRun(router, deps, action)
+    declareRepair(router, deps, action)
+  }
+}
+
+const summaries: Record<VmAction, string> = {
+  start: 'Starts a VM on the host it is on',
+  stop: 'Stops a VM and leaves it stopped',
+  restart: 'Stops a VM and starts it again on the same host',
+}
+
+function declareDryRun(router: Router, deps: ApiDeps, action: VmAction): void {
+  endpoint(router, deps, {
+    method: 'get',
+    path: `/vms/{id}/${action}`,
+    permission: 'act_on_platform',
+    tag,
+    summary: `What a ${action} of a VM would touch, from the platform's state now`,
+    description:
+      'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 where it cannot be done: its host is down, it is being moved, a plan is under way, or it is so already.',
+    params: resourceParams,
+    query: z.object({ dry_run: z.literal('true') }),
+    answer: z.object({
+      targets: z.array(resourceRef),
+      identity: z.record(z.string(), z.unknown()),
+      stateFingerprint: z.string(),
+      dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+    }),
+    example: {
+      targets: [
+        { kind: 'vm', id: 'vm-osl-3' },
+        { kind: 'host', id: 'host-osl-3' },
+      ],
+      identity: { id: 'vm-osl-3' },
+      stateFingerprint: '5d41402abc4b2a76b9719d911017c592',
+      dryRun: {
+        possible: true,
+        summary: `${action} vm-osl-3 on host-osl-3`,
+        details: { rehearsal: { told: ['it is in the ha_group ha-web'], tried: true } },
+      },
+    },
+    problems: [404, 409],
+    run: async ({ params: { id } }) => {
+      requirePlatform(deps)
+      return await prepareRepair(deps, action, id)
+    },
+  })
+}
+
+function declareRepair(router: Router, deps: ApiDeps, action: VmAction): void {
+  const tool = vmTools[action]
+  endpoint(router, deps, {
+    method: 'post',
+    path: `/vms/{id}/${action}`,
+    permission: 'act_on_platform',
+    tag,
+    summary: `${summaries[action]}, once per \`Idempotency-Key\``,
+    description:
+      '`If-Match` is the `stateFingerprint` of the dry run that was decided on: a VM that is on another host, or runs where it did not, is a 412. Agents need an approval that their run has used up.',
+    params: resourceParams,
+    headers: z.object({ 'if-match': z.string().max(120).optional() }),
+    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    bodyExample: { reason: 'it does not answer any more' },
+    answer: z.looseObject({ detail: z.string(), key: z.string() }),
+    example: { detail: `vm-osl-3: ${action} done on host-osl-3`, key: `${incidentId}.1:4:tool_started:0` },
+    problems: [404, 409, 412, 428, 502, 504],
+    agent: { tool, approved: true, identity: ({ id }) => ({ id }) },
+    async run({ params: { id }, principal, key, judged, c }) {
+      const platform = requirePlatform(deps)
+      let ready: ReadyVm | null = null
+      const effect = await runEffect(
+        deps,
+        { principal, key, judged, tool, actionDigest: actionDigest(tool, { id }) },
+        {
+          async before() {
+            const ifMatch = c.req.header('if-match')
+            ready = await requireSameVm(deps, action, id, { ifMatch, incidentId: judged?.incidentId ?? null })
+          },
+          async perform(effectKey) {
+            if (!ready) throw new Error('a repair begins after the state was compared')
+            return await performRepair(deps, { platform, action, ready, key: effectKey })
+          },
+        },
+      )
+      return answerEffect(effect)
+    },
+  })
+}

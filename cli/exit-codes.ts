@@ -1,0 +1,34 @@
+/**
+ * Exit codes that scripts may rely on. `help exit-codes` prints this table; docs/reference/cli.md repeats it.
+ */
+export const exitCodes = {
+  ok: { code: 0, meaning: 'done' },
+  error: { code: 1, meaning: 'it failed; stderr has the reason' },
+  usage: { code: 2, meaning: 'the command line is wrong' },
+  notFound: { code: 3, meaning: 'not found' },
+  auth: { code: 4, meaning: 'no token, an unknown token, or a role that may not do this' },
+  conflict: { code: 5, meaning: 'it was already decided, closed or changed' },
+  denied: { code: 6, meaning: 'the approval was denied, expired or withdrawn' },
+  unresolved: { code: 7, meaning: 'the incident ended escalated or cancelled, or its end state is wrong' },
+  partial: { code: 8, meaning: 'a plan leaves some VMs without a place, or the loss of a host would' },
+  infeasible: { code: 9, meaning: 'proved: there is no plan' },
+  undecided: { code: 10, meaning: 'no plan was found in time; one may still exist' },
+  broken: { code: 11, meaning: 'a step of the plan fails, or its certificate does not hold' },
+  timeout: { code: 124, meaning: '--timeout ran out' },
+  interrupted: { code: 130, meaning: 'Ctrl-C' },
+} as const
+
+export type Outcome = keyof typeof exitCodes
+
+/**
+ * Ends the command with the exit code of `outcome`. The message goes to stderr; an empty message
+ * prints nothing.
+ */
+export class CommandFailed extends Error {
+  override name = 'CommandFailed' as const
+  readonly outcome: Outcome
+  constructor(outcome: Outcome, message: string) {
+    super(message)
+    this.outcome = outcome
+  }
+}

@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
+import { dialectOf, dialects } from '../ingest/dialects.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { formatTable, paintState } from './ui/table.ts'
+import { inert, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
+
+type Options = ConnectionOptions & { dialect: string; dryRun?: boolean; explain?: boolean }
+
+const explained = z.looseObject({ alerts: z.array(explainedAlert) })
+
+const accepted = z.looseObject({
+  alerts: z.array(
+    z.looseObject({ fingerprint: z.string(), incidentId: z.string().nullable(), outcome: ingestOutcome }),
+  ),
+})
+
+export function addIngestCommand(program: Command): void {
+  const parent = program
+    .command('ingest')
+    .description('incoming alerts and changes')
+    .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
+  withConnectionOptions(
+    parent
+      .command('test')
+      .description('post a file as an alert source would, or show how it is read')
+      .argument('<file>', 'the body; - for stdin')
+      .option(
+        '--dialect <name>',
+        `format of the body: ${Object.keys(dialects).join(', ')}`,
+        parseOneOf(Object.keys(dialects)),
+        'alertmanager',
+      )
+      .option('--explain', 'ask what would become of it, and post nothing: type, severity, resource and why')
+      .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json',
+    )
+    .action(async (file: string, options: Options) => {
+      const bytes = readBody(file)
+      if (options.dryRun) return printDryRun(bytes, options)
+      if (options.explain) return await explainBody(bytes, options)
+      await postAlerts(bytes, options)
+    })
+  addChangeCommand(parent)
+}
+
+const takenChanges = z.looseObject({
+  changes: z.array(
+    z.looseObject({ id: z.string(), outcome: z.string(), resource: z.string().nullable(), why: z.string() }),
+  ),
+  ignored: z.string().nullable(),
+})
+
+function addChangeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('change')
+      .description(
+        'report what was deployed or configured: { title, at, resources, labels, author, url, revision, environment }',
+      )
+      .argument('<file>', 'one change as JSON, or a list; - for stdin'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift ingest change deployed.json')
+    .action(async (file: string, options: ConnectionOptions) => {
+      const { api } = connect(options, 'ingest')
+      const { changes, ignored } = takenChanges.parse(await api.postBytes('/api/v1/ingest/change', readBody(file)))
+      if (options.json) return printJson({ changes, ignored })
+      const rows = changes.map(({ id, outcome, resource, why }) => [
+        id,
+        inert(outcome),
+        inert(resource ?? `(none: ${why})`),
+      ])
+      if (rows.length > 0) print(formatTable(['ID', 'OUTCOME', 'RESOURCE'], rows, 2))
+      if (ignored !== null) printNote(inert(ignored))
+    })
+}
+
+function readBody(file: string): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(readFileSync(file === '-' ? 0 : file))
+  } catch {
+    throw new CommandFailed('notFound', `${file} cannot be read.`)
+  }
+}
+
+function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
+  const parsed = dialectOf(options.dialect)?.parse(bytes, new Date().toISOString())
+  if (!parsed?.ok)
+    throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}`)
+  if (options.json) {
+    printJson(parsed.alerts)
+    return
+  }
+  print(formatAlerts(parsed.alerts))
+  const notes = parsed.alerts.flatMap((alert) => [
+    ...(alert.severitySource === 'default' ? [`${alert.name}: no known severity, so it is a ${alert.severity}`] : []),
+    ...(alert.cappedFields.length > 0 ? [`${alert.name}: shortened ${alert.cappedFields.join(', ')}`] : []),
+    ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
+  ])
+  for (const each of new Set(notes)) printNote(inert(each))
+  printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
+}
+
+async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
+  const { api } = connect(options)
+  const body = { dialect: options.dialect, body: new TextDecoder().decode(bytes) }
+  const { alerts } = explained.parse(await api.post('/api/v1/alerts/explain', body))
+  if (options.json) return printJson(alerts)
+  for (const alert of alerts) {
+    print(`${alert.status}  ${paintState(alert.severity)}  ${inert(alert.title)}`)
+    const lines = {
+      type: alert.type,
+      resource: alert.resource ?? '(none)',
+      why: alert.why,
+      becomes: `${becomes[alert.becomes]}${alert.incidentId ? ` ${alert.incidentId}` : ''}`,
+      group: alert.groupKey ?? '',
+      note: alert.notes.join('; '),
+    }
+    for (const [word, text] of Object.entries(lines)) if (text !== '') print(`  ${word.padEnd(9)} ${inert(text)}`)
+    for (const { label, name, result } of alert.tried) print(`    ${label}=${inert(name)}: ${result}`)
+  }
+  printNote(`${formatAlertCount(alerts)}. Nothing was posted.`)
+}
+
+const becomes = {
+  opens: 'opens an incident',
+  repeats: 'repeats an alert of',
+  ends: 'ends an alert of',
+  heartbeat: 'a heartbeat: its silence opens an incident',
+  nothing: 'nothing: it ends what never began',
+} as const
+
+function formatAlerts(alerts: Alert[]): string {
+  const rows = alerts.map((alert) => [
+    alert.status,
+    paintState(alert.severity),
+    inert(alert.fingerprint).slice(0, 16),
+    inert(`${alert.name}: ${alert.title}`),
+  ])
+  return formatTable(['STATE', 'SEVERITY', 'FINGERPRINT', 'ALERT'], rows, 3)
+}
+
+async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
+  const { api, target } = connect(options, 'ingest')
+  const answer = accepted.parse(await api.postBytes(`/api/v1/ingest/${options.dialect}`, bytes))
+  if (options.json) return printJson(answer)
+  const rows = answer.alerts.map((each) => [
+    inert(each.fingerprint).slice(0, 16),
+    each.outcome,
+    inert(each.incidentId ?? ''),
+  ])
+  print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
+  printNote(`${formatAlertCount(answer.alerts)} accepted by ${target.url}.`)
+}
+
+function formatAlertCount({ length }: unknown[]): string {
+  return length === 1 ? '1 alert' : `${length} alerts`
+}

@@ -1,0 +1,120 @@
+import type { Approval } from '../../domain/approval.ts'
+import { withSpaces } from '../../domain/format.ts'
+import { labClient } from '../../lab/client.ts'
+import type { FaultName } from '../../lab/state.ts'
+import type { Run } from '../../start/run-file.ts'
+import { type ApiClient, createApiClient } from '../api.ts'
+import { commandLine } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { describeEnding } from '../incidents/follow.ts'
+import { type ApiApproval, type ApiIncident, apiApproval, apiIncident, listAll } from '../read-api.ts'
+import { formatMoment } from '../ui/table.ts'
+import { inert, paint, print } from '../ui/terminal.ts'
+import { formatVerdict } from './lab.ts'
+import { createAudience, play, printRemark, type World } from './play.ts'
+
+/** The faults of the demo in their order, with an introduction to each. */
+const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
+  {
+    fault: 'replication_lag',
+    target: 'db-osl-1',
+    title: 'A replica falls behind',
+    text: 'Its process is stopped (SIGSTOP), so it replicates nothing. The repair is reversible and concerns only this replica, so it runs without approval.',
+  },
+  {
+    fault: 'host_down',
+    target: 'host-osl-1',
+    title: 'A host fails',
+    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write, so it waits for the approval of a person. The host itself stays down: its alert keeps firing, and a person has to repair it.',
+  },
+]
+
+/**
+ * Breaks things in the lab and prints what Nightshift does about them. Stops quietly when the
+ * signal aborts. When approvals are pending, prints those instead, unless `again` is set.
+ */
+export async function playDemo(run: Run, options: { again: boolean; signal: AbortSignal }): Promise<void> {
+  const { signal } = options
+  const api = createApiClient({ url: run.url, token: run.tokens.admin ?? '', run })
+  if (!run.labUrl || !run.labControlToken || !run.tokens.admin) {
+    printRemark(
+      'There is no lab here, because the environment names another platform or core API: the demo breaks nothing.',
+    )
+    return
+  }
+  const pending = await listAll(api, '/api/v1/approvals?status=pending', apiApproval, 20)
+  if (pending.length > 0 && !options.again) return printPending(pending, api)
+
+  const lab = labClient(run.labUrl, run.labControlToken)
+  const healed = (await lab.faults()).length > 0 ? await lab.heal() : 0
+  if (healed > 0) printRemark(`Healed ${healed} fault(s) that an earlier run left in the lab.`)
+  for (const [index, scene] of scenes.entries()) {
+    print(`\n${paint('bold', `Scene ${index + 1} of ${scenes.length}: ${scene.title}`)}`)
+    printRemark(scene.text)
+    const world: World = { api, lab, signal }
+    const { incident, verdict } = await play(world, scene.fault, scene.target, createAudience(api, run))
+    print(`\n  ${inert(incident.id)} is ${describeEnding(incident)}.`)
+    print(formatVerdict(verdict).replace(/^/gm, '  '))
+    print(`  The whole story:  ${commandLine(`incidents show ${incident.id}`)}`)
+    if (signal.aborted) return
+  }
+  await printFiringAlerts(api)
+}
+
+function printPending(pending: ApiApproval[], api: ApiClient): void {
+  printRemark(
+    `${pending.length} approval(s) wait for a person, so the demo breaks nothing new ("start --demo" plays it all the same):`,
+  )
+  for (const each of pending) {
+    print(`\n  ${inert(each.id)}  ${inert(each.dryRun.summary)}`)
+    print(`    until ${formatMoment(each.expiresAt)}; ${each.approvals} of ${each.required} approvals given`)
+    print(`    ${commandLine(`approvals show ${(each satisfies Approval).id}`)}`)
+  }
+  print(`\n  API ${api.url}`)
+}
+
+/**
+ * Prints every alert that still fires, and who handles it. Throws CommandFailed when an alert fires
+ * on a closed incident that no person owns and nothing watches.
+ */
+export async function printFiringAlerts(api: ApiClient): Promise<void> {
+  const incidents = await listAll(api, '/api/v1/incidents?limit=100', apiIncident, 100)
+  const firing = incidents.filter(({ alerts }) => alerts.firing > 0)
+  if (firing.length === 0) return print(`\n  ${paint('green', 'No alert fires.')}`)
+  print(`\n  ${paint('bold', 'What still fires, and who handles it')}`)
+  for (const incident of firing) printRemark(describeFiring(incident))
+  if (firing.some(({ category, type }) => category === 'mitigated' && type === 'host_down')) {
+    printRemark(`Mark the host as repaired:  ${commandLine('lab heal')}`)
+  }
+  const unwatched = firing.filter((incident) => describeHolder(incident) === null)
+  if (unwatched.length === 0) return
+  const named = unwatched.map(({ id, type }) => `${type} of ${id}`).join(', ')
+  throw new CommandFailed('unresolved', `An alert fires that no person has and nothing watches: ${named}.`)
+}
+
+function describeFiring(incident: ApiIncident): string {
+  const { type, resource, id } = incident
+  return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'no person has it'}.`
+}
+
+/** Who handles an incident whose alert fires; null for no one. */
+export function describeHolder(incident: ApiIncident): string | null {
+  const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
+  if (owner) return `${inert(owner.name)} has it`
+  switch (status) {
+    case 'open':
+      return keptReason === null ? 'it waits for its investigation' : `it is left to people (${inert(keptReason)})`
+    case 'investigating':
+      return 'it is being investigated'
+    case 'awaiting_approval':
+      return 'it awaits approval'
+    case 'escalated':
+      return `escalated${category ? ` (${withSpaces(category)})` : ''}`
+    case 'cancelled':
+      return cancelledUntil === null ? null : `a person put it off until ${cancelledUntil}`
+    case 'resolved':
+      if (outcome === 'expected') return 'expected, by the mark of a person'
+      if (closedBy === 'person') return 'a person closed it, and is reminded'
+      return watchUntil === null ? null : `repaired, watched until it ends`
+  }
+}

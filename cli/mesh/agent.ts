@@ -1,0 +1,157 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Command, Option } from 'commander'
+import { holderOf } from '../../mesh/agent/agent-processes.ts'
+import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
+import { readAddress } from '../../mesh/agent/manifest.ts'
+import type { AgentOptions } from '../../mesh/agent/start.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { inert, printNote } from '../ui/terminal.ts'
+
+type AgentFlags = {
+  manifest?: string
+  listen: string
+  state: string
+  rootKey?: string
+  tlsCert?: string
+  tlsKey?: string
+  acceptLostJournal?: boolean
+  dockerHost?: string
+  userServices?: boolean
+}
+
+export function addAgentCommand(parent: Command): void {
+  const agent = parent
+    .command('agent')
+    .description('run the agent of this device: it answers signed requests, within its manifest and guard')
+    .option(
+      '--manifest <file>',
+      'what this device may do, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
+    )
+    .addOption(
+      new Option('--listen <address>', 'loopback or an address of WireGuard; anything else needs TLS')
+        .default('127.0.0.1:7474')
+        .env('MESH_LISTEN'),
+    )
+    .option('--state <dir>', 'journal, nonces and the name of this device', '/var/lib/nightshift-agent')
+    .option('--root-key <file>', 'the public key that signs manifests (default: root-key in the state directory)')
+    .option('--tls-cert <file>', 'certificate, as PEM')
+    .option('--tls-key <file>', 'its key, as PEM')
+    .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
+    .option('--user-services', "repair services of the agent's own user (systemctl --user) instead of the system's")
+    .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
+    )
+    .action((options: AgentFlags) => {
+      const { listen, state, tlsCert: cert, tlsKey: key } = options
+      const address = readAddress(listen)
+      if (!address) throw new CommandFailed('usage', `--listen takes an address and a port, not ${listen}.`)
+      if (!cert !== !key) throw new CommandFailed('usage', '--tls-cert and --tls-key belong together.')
+      replaceProcess({
+        manifestFile: options.manifest ?? join(state, 'manifest.json'),
+        address,
+        state,
+        rootKeyFile: options.rootKey ?? join(state, 'root-key'),
+        tls: cert && key ? { cert, key } : null,
+        acceptLostJournal: options.acceptLostJournal ?? false,
+        dockerHost: options.dockerHost,
+        ...(options.userServices && { systemctl: userSystemctl() }),
+        version: readVersion(),
+      })
+    })
+  addEnrolmentCommands(agent)
+}
+
+/** The agent keeps no environment, so where the manager of its user listens is among the words. */
+function userSystemctl(): string[] {
+  const directory = process.env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`
+  return ['/usr/bin/env', `XDG_RUNTIME_DIR=${directory}`, '/usr/bin/systemctl', '--user']
+}
+
+const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
+
+/**
+ * An agent is idle most of the time, so these save memory: few threads, a small heap, no optimizing
+ * compilers.
+ */
+const flags = [
+  '--disable-warning=ExperimentalWarning',
+  '--max-semi-space-size=1',
+  '--v8-pool-size=1',
+  '--no-opt',
+  '--no-maglev',
+]
+
+/** Replaces this process with the agent: it keeps the pid, and no memory of the command line. */
+function replaceProcess(options: AgentOptions): void {
+  if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
+  mkdirSync(options.state, { recursive: true, mode: 0o700 })
+  process.execve(process.execPath, [process.execPath, ...flags, main, JSON.stringify(options)], {
+    PATH: process.env.PATH ?? '',
+    HOME: process.env.HOME ?? '/',
+    MALLOC_ARENA_MAX: '2',
+    UV_THREADPOOL_SIZE: '2',
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(options.state, 'compile-cache'),
+  })
+}
+
+function readVersion(): string {
+  return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string })
+    .version
+}
+
+/**
+ * Adds the commands that run on the device: `enroll` pins the root key, `refresh` fetches the
+ * manifest.
+ */
+function addEnrolmentCommands(agent: Command): void {
+  agent
+    .command('enroll')
+    .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
+    .requiredOption('--api <url>', 'where the control plane is')
+    .requiredOption('--token <token>', 'valid once, for 15 minutes')
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
+    )
+    .action(async (_: unknown, command: Command) => {
+      const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
+      mkdirSync(places.state, { recursive: true, mode: 0o700 })
+      const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
+      printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
+    })
+
+  agent
+    .command('refresh')
+    .description('fetch the current manifest and notify the running agent, which else fetches it every few hours')
+    .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
+    .action(async (_: unknown, command: Command) => {
+      const places = command.optsWithGlobals<Places>()
+      const id = await withEnrolmentErrors(renew(places))
+      const agentPid = holderOf(places.state)
+      if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
+      printNote(
+        `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
+      )
+    })
+}
+
+const outcomeByReason = {
+  refused: 'auth',
+  unreachable: 'error',
+  unbelievable: 'error',
+  'not enrolled': 'notFound',
+  'bad address': 'usage',
+} as const
+
+async function withEnrolmentErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof NotEnrolled)) throw error
+    throw new CommandFailed(outcomeByReason[error.why], inert(error.message))
+  }
+}

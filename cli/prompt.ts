@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { formatCount, formatNumber } from '../domain/format.ts'
+import type { InventoryKind } from '../domain/kinds.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { parseKind } from './knowledge.ts'
+import { inert, paint, print, printJson } from './ui/terminal.ts'
+
+const promptShown = z.looseObject({
+  system: z.string(),
+  tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })),
+  more: z.array(z.string()),
+  context: z.string().nullable(),
+  runbooks: z.string().nullable(),
+  bytes: z.object({
+    system: z.number(),
+    tools: z.number(),
+    first: z.number(),
+    context: z.number(),
+    runbooks: z.number(),
+  }),
+})
+
+type PromptOptions = ConnectionOptions & { incident?: string; type?: string; kind?: InventoryKind; protocol: string }
+
+export function addPromptCommand(program: Command): void {
+  const parent = program
+    .command('prompt')
+    .description('what a model reads of this site and of an incident')
+    .addHelpText('after', '\nExample:\n  nightshift prompt show --type disk_pressure --kind node')
+  withConnectionOptions(
+    parent
+      .command('show')
+      .description('the prompt, the tools and the runbook of a first turn, with their bytes')
+      .option('--incident <id>', 'what the model of its newest attempt read, as it is stored')
+      .option('--type <type>', 'what a model would read of an incident of this type')
+      .option('--kind <kind>', 'about a resource of this kind', parseKind)
+      .option('--protocol <name>', 'native or json', 'native'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift prompt show --type host_down --kind host')
+    .action(async ({ incident, type, kind, protocol, ...options }: PromptOptions, command: Command) => {
+      if (incident !== undefined && (type !== undefined || kind !== undefined))
+        command.error("error: --incident takes neither --type nor --kind: they are the incident's own")
+      const query = new URLSearchParams({ ...(type && { type }), ...(kind && { kind }), protocol })
+      const path = incident === undefined ? `/prompt?${query}` : `/incidents/${encodeURIComponent(incident)}/prompt`
+      const shown = promptShown.parse(await connect(options).api.get(`/api/v1${path}`))
+      if (options.json) printJson(shown)
+      else printPrompt(shown)
+    })
+}
+
+function printPrompt({ system, tools, more, context, runbooks, bytes }: z.infer<typeof promptShown>): void {
+  const part = (head: string, size: number, text: string) => {
+    print(paint('bold', `── ${head}, ${formatNumber(size)} bytes`))
+    print(`${inert(text, { lines: true })}\n`)
+  }
+  part('system prompt', bytes.system, system)
+  part(formatCount(tools.length, 'tool'), bytes.tools, tools.map((tool) => tool.function.name).join(', '))
+  if (more.length > 0) print(`more_tools adds: ${inert(more.join(', '))}\n`)
+  if (context !== null) part('context', bytes.context, context)
+  if (runbooks !== null) part('runbooks', bytes.runbooks, runbooks)
+  print(`system prompt and tools: ${formatNumber(bytes.first)} bytes`)
+}

@@ -1,0 +1,34 @@
+import type { Command } from 'commander'
+import { truncate } from '../domain/format.ts'
+import { searchAnswer } from '../domain/incident-detail.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { formatMoment, formatTable } from './ui/table.ts'
+import { inert, print, printJson, printNote } from './ui/terminal.ts'
+
+export function addSearchCommand(program: Command): void {
+  withConnectionOptions(
+    program
+      .command('search')
+      .description('finds incidents and resources by their names, and rows of the log by their words')
+      .argument('<words...>', 'parts of a title or a resource, or beginnings of words of the log'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift search OOMKilled checkout')
+    .action(async (words: string[], options: ConnectionOptions) => {
+      const text = words.join(' ')
+      const found = searchAnswer.parse(
+        await connect(options).api.get(`/api/v1/search?q=${encodeURIComponent(text.slice(0, 200))}`),
+      )
+      if (options.json) return printJson(found)
+      const rows = [
+        ...found.incidents.map(({ id, title, createdAt }) => ['incident', id, formatMoment(createdAt), inert(title)]),
+        ...found.resources.map(({ kind, id }) => [kind, '', '', inert(id)]),
+        ...found.log.map(({ incidentId, seq, detail, at }) => {
+          const line = truncate(detail.split('\n')[0] ?? '', 200)
+          return ['log', incidentId, formatMoment(at), `row ${seq}: ${inert(line)}`]
+        }),
+      ]
+      if (rows.length === 0) printNote(`Nothing found for "${inert(text)}".`)
+      else print(formatTable(['WHAT', 'ID', 'AT', 'TEXT'], rows, 3))
+      if (found.isPartial) printNote('The log has too many rows with these words: add another word.')
+    })
+}

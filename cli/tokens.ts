@@ -1,0 +1,123 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { formatSpan } from '../domain/format.ts'
+import { apiToken, role } from '../domain/operator.ts'
+import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { listAll } from './read-api.ts'
+import { formatMoment, formatTable } from './ui/table.ts'
+import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+
+// Loose, so that fields of a newer API still reach --json; a role may be one that this version does not know.
+const listedToken = apiToken.omit({ kind: true }).extend({ role: z.string() }).loose()
+
+type ListedToken = z.infer<typeof listedToken>
+
+export function addTokensCommand(program: Command): void {
+  const parent = program
+    .command('tokens')
+    .description('who may ask the API, and for what')
+    .addHelpText('after', '\nExample:\n  nightshift tokens list\n  nightshift tokens create alertmanager --role ingest')
+  addTokenListCommand(parent)
+  addCreateCommand(parent)
+  addRevokeCommand(parent)
+}
+
+function addTokenListCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('list')
+      .description('tokens, newest first, without their secrets')
+      .option('--all', 'also expired and revoked ones'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift tokens list\n  nightshift tokens list --all --json')
+    .action(async (options: ConnectionOptions & { all?: boolean }) => {
+      const { api } = connect(options)
+      const tokens = await listAll(api, '/api/v1/tokens?limit=200', listedToken)
+      const some = options.all ? tokens : tokens.filter((each) => !isEnded(each))
+      if (options.json) return printJson(some)
+      if (some.length === 0) return printNote('None.')
+      const now = Date.now()
+      const rows = some.map((each) => [
+        inert(each.id),
+        inert(each.prefix),
+        inert([each.role, ...each.scopes].join(' ')),
+        inert(each.operator ?? '-'),
+        describeEnd(each),
+        each.lastUsedAt ? `${formatSpan(now - Date.parse(each.lastUsedAt))} ago` : 'never',
+        inert(each.name),
+      ])
+      print(formatTable(['ID', 'PREFIX', 'MAY', 'PERSON', 'ENDS', 'USED', 'NAME'], rows, 6))
+    })
+}
+
+function isEnded({ revokedAt, expiresAt }: ListedToken): boolean {
+  return revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= Date.now())
+}
+
+function describeEnd(token: ListedToken): string {
+  if (token.revokedAt) return 'revoked'
+  if (token.expiresAt === null) return 'never'
+  return isEnded(token) ? 'expired' : `in ${formatSpan(Date.parse(token.expiresAt) - Date.now())}`
+}
+
+type CreateOptions = ConnectionOptions & {
+  role: string
+  operator?: string
+  scope: string[]
+  expiresInDays?: number
+  forEver?: boolean
+}
+
+function addCreateCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('create')
+      .description('create a token; prints it once, and it cannot be printed again')
+      .argument('<name>', 'what it is for, as "alertmanager in Oslo"')
+      .requiredOption('--role <role>', `one of ${role.options.join(', ')}`, parseOneOf(role.options))
+      .option(
+        '--operator <name>',
+        'who it belongs to (else you); tokens of agents and alert senders belong to no person',
+      )
+      .option('--scope <scope>', 'narrow it: a permission, or type:<incident type>; repeatable', collectValues, [])
+      .option('--expires-in-days <n>', 'how long it is valid (else 90)', parseWholeNumber)
+      .option('--for-ever', 'for agents and alert senders only'),
+  )
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift tokens create alertmanager --role ingest --for-ever\n  nightshift tokens create "anna, phone" --role approver --operator anna --scope type:disk_pressure',
+    )
+    .action(async (name: string, options: CreateOptions) => {
+      const { api } = connect(options)
+      const answer = await api.post('/api/v1/tokens', {
+        name,
+        role: options.role,
+        operator: options.operator ?? null,
+        scopes: options.scope,
+        ...(options.forEver
+          ? { expiresInDays: null }
+          : options.expiresInDays && { expiresInDays: options.expiresInDays }),
+      })
+      const minted = listedToken.extend({ token: z.string() }).parse(answer)
+      if (options.json) return printJson(minted)
+      print(minted.token)
+      const until = minted.expiresAt ? `Valid until ${formatMoment(minted.expiresAt)}` : 'Valid until it is revoked'
+      printNote(`${until}. It is not shown again; "nightshift tokens revoke ${minted.id}" ends it.`)
+    })
+}
+
+function addRevokeCommand(parent: Command): void {
+  withConnectionOptions(
+    parent
+      .command('revoke')
+      .description('revoke a token, and sign out the browsers that use it')
+      .argument('<id>', 'as tok_…; see "tokens list"'),
+  )
+    .addHelpText('after', '\nExample:\n  nightshift tokens revoke tok_01k…')
+    .action(async (id: string, options: ConnectionOptions) => {
+      const { api } = connect(options)
+      const answer = listedToken.parse(await api.post(`/api/v1/tokens/${encodeURIComponent(id)}/revoke`))
+      if (options.json) return printJson(answer)
+      printNote(`${inert(answer.name)} (${answer.prefix}) is revoked.`)
+    })
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { AwxStep, JobOutcome } from '../../domain/job.ts'
+import { type Exchange, exchange, JobSystemError, outputOf, type RemoteJobs, read } from './exchange.ts'
+
+/** What a job template lets a launch choose. What it does not let be chosen, AWX leaves out without a word. */
+const launchable = z.object({
+  ask_job_type_on_launch: z.boolean(),
+  ask_limit_on_launch: z.boolean(),
+  ask_variables_on_launch: z.boolean(),
+  ask_diff_mode_on_launch: z.boolean().default(false),
+  defaults: z.object({ job_type: z.string().default('run') }).default({ job_type: 'run' }),
+})
+
+const launched = z.object({ job: z.number().int().optional(), id: z.number().int().optional() })
+
+const job = z.object({ status: z.string(), job_type: z.string().optional(), job_explanation: z.string().default('') })
+
+const ended: Record<string, boolean> = { successful: true, failed: false, error: false, canceled: false }
+
+/**
+ * Jobs of an AWX (or Ansible Automation Platform) by its REST API v2. A template that ignores what is chosen for a launch is refused
+ * before it is launched: its check would be a real run, and its limit every host.
+ */
+export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?: string }): RemoteJobs {
+  const base = step.url.replace(/\/+$/, '')
+  const ask = (method: 'GET' | 'POST', path: string, more: Partial<Exchange> = {}) =>
+    exchange({
+      method,
+      url: `${base}/api/v2${path}`,
+      headers: { authorization: `Bearer ${token}` },
+      who: 'AWX',
+      ca,
+      ...more,
+    })
+
+  return {
+    everyMs: 2_000,
+    async launch({ isCheck }) {
+      const path = `/job_templates/${step.template}/launch/`
+      const found = launchable.safeParse(await ask('GET', path))
+      if (!found.success) throw new JobSystemError('AWX does not say what the launch may choose', false)
+      const missing = missingChoices(step, found.data, isCheck)
+      if (missing.length > 0) {
+        const detail = `template ${step.template} does not let a launch choose its ${missing.join(' and ')}: set "prompt on launch"`
+        throw new JobSystemError(detail, false)
+      }
+      const { ask_job_type_on_launch: asksType, ask_diff_mode_on_launch: asksDiff } = found.data
+      const answer = await ask('POST', path, {
+        body: {
+          ...(asksType && { job_type: isCheck ? 'check' : 'run' }),
+          ...(asksDiff && isCheck && { diff_mode: true }),
+          ...(step.limit !== undefined && { limit: step.limit }),
+          ...(Object.keys(step.extraVars).length > 0 && { extra_vars: step.extraVars }),
+        },
+      })
+      const number = launched.safeParse(answer).data
+      const id = number?.job ?? number?.id
+      if (id === undefined) throw new JobSystemError('AWX launched a job without saying which', true)
+      return { ref: String(id) }
+    },
+    async look(ref) {
+      const found = read(job, await ask('GET', `/jobs/${ref}/`), 'AWX')
+      const isOk = ended[found.status]
+      if (isOk === undefined) return null
+      return await outcomeOf(ref, found, isOk)
+    },
+    async cancel(ref) {
+      await ask('POST', `/jobs/${ref}/cancel/`, { body: {}, accept: 'text' })
+    },
+  }
+
+  async function outcomeOf(ref: string, found: z.infer<typeof job>, isOk: boolean): Promise<JobOutcome> {
+    const printed = await outputOf(async () =>
+      String(await ask('GET', `/jobs/${ref}/stdout/?format=txt`, { accept: 'text' })),
+    )
+    const why = found.job_explanation ? `: ${found.job_explanation}` : ''
+    const detail = `AWX job ${ref} is ${found.status}${why}`
+    return { isOk, exitCode: isOk ? 0 : 1, ...printed, detail }
+  }
+}
+
+function missingChoices(step: AwxStep, asks: z.infer<typeof launchable>, isCheck: boolean): string[] {
+  const wantedType = isCheck ? 'check' : 'run'
+  return [
+    ...(asks.ask_job_type_on_launch || asks.defaults.job_type === wantedType ? [] : ['job type']),
+    ...(step.limit === undefined || asks.ask_limit_on_launch ? [] : ['limit']),
+    ...(Object.keys(step.extraVars).length === 0 || asks.ask_variables_on_launch ? [] : ['variables']),
+  ]
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import type { RundeckStep } from '../../domain/job.ts'
+import { type Exchange, exchange, JobSystemError, output, outputOf, type RemoteJobs, read } from './exchange.ts'
+
+const execution = z.object({ id: z.union([z.number(), z.string()]).transform(String), status: z.string() })
+
+const rundeckEnded: Record<string, boolean> = {
+  succeeded: true,
+  failed: false,
+  'failed-with-retry': false,
+  aborted: false,
+  timedout: false,
+  missed: false,
+}
+
+/** Jobs of a Rundeck by its API. It knows no check mode: a check is another job, or the same one with another option. */
+export function createRundeckJobs(step: RundeckStep, { token, ca }: { token: string; ca?: string }): RemoteJobs {
+  const base = `${step.url.replace(/\/+$/, '')}/api/${step.apiVersion}`
+  const ask = (method: 'GET' | 'POST', path: string, more: Partial<Exchange> = {}) =>
+    exchange({
+      method,
+      url: `${base}${path}`,
+      headers: { 'x-rundeck-auth-token': token },
+      who: 'Rundeck',
+      ca,
+      ...more,
+    })
+
+  return {
+    everyMs: 2_000,
+    async launch() {
+      // Options by name: a line of arguments would be taken apart at its spaces.
+      const answer = await ask('POST', `/job/${step.job}/run`, { body: { options: step.options } })
+      const found = execution.safeParse(answer)
+      if (!found.success) throw new JobSystemError('Rundeck ran a job without saying which execution it is', true)
+      return { ref: found.data.id }
+    },
+    async look(ref) {
+      const { status } = read(execution, await ask('GET', `/execution/${ref}`), 'Rundeck')
+      const isOk = rundeckEnded[status]
+      if (isOk === undefined) return null
+      const printed = await outputOf(async () => {
+        const { entries } = read(output, await ask('GET', `/execution/${ref}/output`), 'Rundeck')
+        return entries.map(({ log }) => log).join('\n')
+      })
+      return { isOk, exitCode: isOk ? 0 : 1, ...printed, detail: `Rundeck execution ${ref} is ${status}` }
+    },
+    async cancel(ref) {
+      await ask('GET', `/execution/${ref}/abort`, { accept: 'text' })
+    },
+  }
+}

@@ -1,0 +1,299 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import type { TemporalSettings } from '../clients/temporal.ts'
+import {
+  agent,
+  agentProblems,
+  type Given,
+  knowledge,
+  knowledgeProblems,
+  platform,
+  platformProblems,
+  processes,
+  url,
+} from './agent.ts'
+import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './credentials.ts'
+import { temporal, temporalProblems, temporalSettings } from './temporal.ts'
+
+/**
+ * The configuration: the environment, parsed and held against itself, with the models that a site
+ * declares.
+ */
+
+export const defaultModel = 'default'
+
+/** A model at a server, with what its requests carry. The key stays in the worker that reads this. */
+export type DeclaredModel = {
+  name: string
+  baseUrl: string
+  model: string
+  apiKey: string
+  /** Names of those that are asked while this one cannot be, in order. */
+  fallbacks: string[]
+  protocol: ModelProtocol
+}
+
+/** How a model says its calls. `auto`: natively, unless its server is known to take no tools. */
+export type ModelProtocol = z.infer<typeof protocolSetting>
+const protocolSetting = z.enum(['auto', 'native', 'json'])
+
+export const modelName = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes 1 to 40 of a-z, 0-9, "_", "." and "-"')
+
+const plainUrl = url.refine((text) => {
+  const { username, password, search } = new URL(text)
+  return username === '' && password === '' && search === ''
+}, 'holds a user, a password or a query: name the key by keyFile or keyVariable')
+
+const fallbacks = z.array(modelName).max(8).default([])
+const entry = z
+  .strictObject({
+    name: modelName,
+    baseUrl: plainUrl,
+    model: z.string().min(1).max(200),
+    /** The key is in this file, or in this variable of the worker's environment; neither: none is sent. */
+    keyFile: z.string().min(1).optional(),
+    keyVariable: z
+      .string()
+      .regex(/^[A-Z_][A-Z0-9_]*$/, 'is no name of a variable')
+      .optional(),
+    fallbacks,
+    /** Without it LLM_PROTOCOL. */
+    protocol: protocolSetting.optional(),
+  })
+  .refine(({ keyFile, keyVariable }) => !keyFile || !keyVariable, 'has keyFile and keyVariable: keep one')
+
+const serversFile = z.strictObject({
+  /** Of the model of LLM_BASE_URL and LLM_MODEL. */
+  default: z.strictObject({ fallbacks, protocol: protocolSetting.optional() }).optional(),
+  models: z.array(entry).max(50).default([]),
+})
+
+type GivenModels = {
+  baseUrl: string
+  model: string
+  apiKey: string
+  protocol: 'native' | 'json'
+  file: string | undefined
+}
+
+/**
+ * All models there are, the default first. `problems` has a line for each fault of the file, with its remedy; where there is one, the
+ * default alone is answered.
+ */
+function readModels(
+  given: GivenModels,
+  environment: Record<string, string | undefined>,
+): { models: DeclaredModel[]; problems: string[] } {
+  const { baseUrl, model, apiKey, protocol, file } = given
+  const alone: DeclaredModel = { name: defaultModel, baseUrl, model, apiKey, protocol, fallbacks: [] }
+  if (file === undefined) return { models: [alone], problems: [] }
+  const read = readJson(file)
+  if ('problem' in read) return { models: [alone], problems: [read.problem] }
+  const parsed = serversFile.safeParse(read.value)
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`)
+    return { models: [alone], problems: problems.map((each) => `LLM_SERVERS_FILE ${file}: ${each}`) }
+  }
+  const problems: string[] = []
+  const declared = parsed.data.models.map(({ keyFile, keyVariable, ...rest }): DeclaredModel => {
+    const found = keyOf(keyFile, keyVariable, environment)
+    if ('problem' in found) problems.push(`${rest.name}: ${found.problem}`)
+    return { ...rest, protocol: rest.protocol ?? protocol, apiKey: 'key' in found ? found.key : '' }
+  })
+  const own = parsed.data.default
+  const models = [{ ...alone, fallbacks: own?.fallbacks ?? [], protocol: own?.protocol ?? protocol }, ...declared]
+  const names = models.map(({ name }) => name)
+  problems.push(
+    ...names.filter((name, index) => names.indexOf(name) < index).map((name) => `${name} is declared twice`),
+    ...models.flatMap((each) =>
+      each.fallbacks
+        .filter((name) => name === each.name || !names.includes(name))
+        .map((name) => `${each.name}: its fallback ${name} is ${name === each.name ? 'itself' : 'declared nowhere'}`),
+    ),
+    ...models.flatMap((each) => protocolFaults(each, models)),
+  )
+  if (problems.length === 0) return { models, problems }
+  return { models: [alone], problems: problems.map((each) => `LLM_SERVERS_FILE ${file}: ${each}`) }
+}
+
+/** A run keeps the protocol that it began with: tools cannot become words in the middle. The other way round any model can be asked. */
+function protocolFaults({ name, protocol, fallbacks: own }: DeclaredModel, models: readonly DeclaredModel[]): string[] {
+  if (protocol !== 'native') return []
+  const asWords = models.filter((each) => own.includes(each.name) && each.protocol === 'json')
+  return asWords.map(
+    (each) =>
+      `${name}: its fallback ${each.name} is asked by json, and a run of native keeps native: give both one protocol`,
+  )
+}
+
+function readJson(file: string): { value: unknown } | { problem: string } {
+  try {
+    return { value: JSON.parse(readFileSync(file, 'utf8')) }
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'is not JSON' : 'cannot be read'
+    return { problem: `LLM_SERVERS_FILE names ${file}, which ${why}` }
+  }
+}
+
+function keyOf(
+  file: string | undefined,
+  variable: string | undefined,
+  environment: Record<string, string | undefined>,
+): { key: string } | { problem: string } {
+  if (variable !== undefined) {
+    const key = environment[variable]
+    return key ? { key } : { problem: `keyVariable names ${variable}, which is not set` }
+  }
+  if (file === undefined) return { key: '' }
+  try {
+    return { key: readFileSync(file, 'utf8').trim() }
+  } catch {
+    return { problem: `keyFile names ${file}, which cannot be read` }
+  }
+}
+
+export { givenDefaults, knowledgeSettings, proxmoxSettings } from './agent.ts'
+export {
+  deviceUrlVariable,
+  type MeshSettings,
+  meshSettings,
+  oidcSettings,
+  slackSettings,
+} from './credentials.ts'
+
+export { temporalSettings }
+
+const schema = z.object({
+  ...agent.shape,
+  ...processes.shape,
+  ...knowledge.shape,
+  ...temporal.shape,
+  ...platform.shape,
+  ...oidc.shape,
+  ...slack.shape,
+  ...mesh.shape,
+})
+
+/** Per subject, what only several settings together can get wrong. */
+const problemsOf = [
+  agentProblems,
+  knowledgeProblems,
+  oidcProblems,
+  slackProblems,
+  platformProblems,
+  meshProblems,
+  temporalProblems,
+]
+
+export type Config = z.infer<typeof schema>
+
+/** Every setting, as docs/reference/configuration.md tells of it. */
+export const settingNames = Object.keys(schema.shape) as (keyof Config)[]
+
+/** Settings whose value may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */
+export const secrets = [
+  'AGENT_API_KEY',
+  'BOOTSTRAP_ADMIN_TOKEN',
+  'BOOTSTRAP_INGEST_TOKEN',
+  'LLM_API_KEY',
+  'DATABASE_URL',
+  'KNOWLEDGE_REPO_TOKEN',
+  'PLATFORM_TOKEN',
+  'PROXMOX_TOKEN',
+  'OIDC_CLIENT_SECRET',
+  'SLACK_BOT_TOKEN',
+  'SLACK_SIGNING_SECRET',
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_TLS_CLIENT_KEY_DATA',
+] as const satisfies (keyof Config)[]
+
+export class ConfigError extends Error {
+  override name = 'ConfigError' as const
+  readonly problems: string[]
+  constructor(problems: string[]) {
+    super(
+      `The configuration has ${problems.length} problem(s):\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+    )
+    this.problems = problems
+  }
+}
+
+/**
+ * The only reader of the environment. Answers parsed settings or throws ConfigError with every problem at once, so that a
+ * wrong start can be corrected in one go. `requires` names what this process cannot do without.
+ */
+export function readConfig(
+  environment: Record<string, string | undefined> = process.env,
+  requires: (keyof Config)[] = [],
+): Config {
+  const problems: string[] = []
+  const given: Given = {}
+  for (const name of settingNames) {
+    const value = environment[name]
+    if (value !== undefined && value !== '') given[name] = value
+  }
+  for (const name of secrets) {
+    const file = environment[`${name}_FILE`]
+    if (!file) continue
+    if (given[name] !== undefined) {
+      problems.push(`${name} and ${name}_FILE are both set: keep one`)
+      continue
+    }
+    try {
+      given[name] = readFileSync(file, 'utf8').trim()
+    } catch {
+      problems.push(`${name}_FILE names ${file}, which cannot be read`)
+    }
+  }
+  const parsed = schema.safeParse(given)
+  if (!parsed.success) {
+    for (const issue of parsed.error.issues) problems.push(`${issue.path.join('.')} ${issue.message}`)
+  }
+  for (const problemsWith of problemsOf) problems.push(...problemsWith(given))
+  for (const name of requires) {
+    if (given[name] === undefined && schema.shape[name].safeParse(undefined).data === undefined) {
+      problems.push(`${name} is required`)
+    }
+  }
+  if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
+  return parsed.data
+}
+
+/** The models that runs may be given to, with their keys: for the worker alone. Throws ConfigError with every fault of LLM_SERVERS_FILE. */
+export function modelsOf(
+  config: Config,
+  environment: Record<string, string | undefined> = process.env,
+): DeclaredModel[] {
+  const given = {
+    baseUrl: config.LLM_BASE_URL ?? 'http://127.0.0.1:9',
+    model: config.LLM_MODEL,
+    apiKey: config.LLM_API_KEY,
+    protocol: config.LLM_PROTOCOL,
+    file: config.LLM_SERVERS_FILE,
+  }
+  const { models, problems } = readModels(given, environment)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return models
+}
+
+/** For the main file of a process: a wrong environment ends it with code 1 and one message that lists every problem. */
+export function readConfigOrExit(requires: (keyof Config)[]): Config {
+  return orExit(() => readConfig(process.env, requires))
+}
+
+/** The same for what a file of the configuration says. */
+export function orExit<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    console.error(error.message)
+    process.exit(1)
+  }
+}
+
+/** How to reach Temporal, whatever else of the environment is wrong: for commands that need nothing but that. */
+export function temporalSettingsIn(environment: Record<string, string | undefined> = process.env): TemporalSettings {
+  const own = Object.entries(environment).filter(([name]) => name.startsWith('TEMPORAL_'))
+  return temporalSettings(readConfig(Object.fromEntries(own)))
+}

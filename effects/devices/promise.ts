@@ -1,0 +1,29 @@
+import type { Proof } from '../../domain/envelope.ts'
+import { specOf } from '../../mesh/registry.ts'
+import type { Postcondition } from '../../mesh/specs/spec.ts'
+import { findApprovalNeed } from './approval-need.ts'
+import type { Executor, MappedCall } from './executor.ts'
+
+/**
+ * What a write promises that can be read on the device afterwards. Null where nothing can: its arguments promise nothing, it
+ * goes through a host, or the device would want approval for the read.
+ */
+export function findPromise(
+  executor: Executor,
+  { spec, input }: Pick<MappedCall, 'spec' | 'input'>,
+): Postcondition | null {
+  if (executor.through !== null) return null
+  const promised = spec.promise?.(input) ?? null
+  if (promised === null) return null
+  const { capability, args } = promised.look(null)
+  const look = { spec: specOf(capability), input: args, capability, args }
+  return findApprovalNeed(executor.device, look) === null ? promised : null
+}
+
+/** What will prove that this call worked, for the person who decides about it. */
+export function describeProof(executor: Executor, mapped: Pick<MappedCall, 'spec' | 'input'>): Proof {
+  const { promised, otherwise } = mapped.spec.proof
+  return promised !== null && findPromise(executor, mapped) !== null
+    ? { by: 'state', text: promised }
+    : { by: 'nothing', text: otherwise }
+}

@@ -1,0 +1,38 @@
+import type { Alert, Parsed } from '../domain/alert.ts'
+import { parseGroup, readAlert } from './alertmanager.ts'
+import { type Fields, isFields, linkOf, maxNameChars } from './fields.ts'
+
+const maxValues = 16
+
+/**
+ * The webhook of Grafana's alerting: Alertmanager's shape, with the values that fired and links to dashboard, panel and silence
+ * (https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/).
+ * Never throws.
+ */
+export function parseGrafana(bytes: Uint8Array, nowIso: string): Parsed {
+  return parseGroup(bytes, (item, group) => {
+    const alert = readAlert(item, group, nowIso)
+    return {
+      ...alert,
+      source: 'grafana',
+      links: { ...alert.links, ...readLinks(item) },
+      values: readValues(item.values),
+    }
+  })
+}
+
+function readLinks(item: Fields): Pick<Alert['links'], 'dashboard' | 'panel' | 'silence' | 'image'> {
+  return {
+    dashboard: linkOf(item.dashboardURL),
+    panel: linkOf(item.panelURL),
+    silence: linkOf(item.silenceURL),
+    image: linkOf(item.imageURL),
+  }
+}
+
+/** The results of the rule's expressions by their letter; what is no number is left out. */
+function readValues(values: unknown): Record<string, number> {
+  if (!isFields(values)) return {}
+  const numbers = Object.entries(values).filter((pair): pair is [string, number] => typeof pair[1] === 'number')
+  return Object.fromEntries(numbers.slice(0, maxValues).map(([name, value]) => [name.slice(0, maxNameChars), value]))
+}

@@ -1,0 +1,97 @@
+import { createECDH } from 'node:crypto'
+import webPush from 'web-push'
+import { HttpError, request, retryAfterMs } from '../clients/http.ts'
+import type { DeliveryOutcome } from '../domain/escalation.ts'
+import { isPushService, type PushMessage } from '../domain/push.ts'
+
+export type PushSender = {
+  publicKey: string
+  privateKey: string
+  /** Who is to be asked about these messages (RFC 8292): `mailto:` or an https address. */
+  subject: string
+  services: readonly string[]
+}
+
+type Subscription = { endpoint: string; p256dh: string; auth: string }
+
+/** A key pair for signing messages to push services (VAPID, RFC 8292). */
+export function generatePushKeys(): { publicKey: string; privateKey: string } {
+  return webPush.generateVAPIDKeys()
+}
+
+/** Is this a point of P-256, so that a message can be encrypted for it? */
+export function isPushKey(p256dh: string): boolean {
+  try {
+    const own = createECDH('prime256v1')
+    own.generateKeys()
+    own.computeSecret(Buffer.from(p256dh, 'base64url'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Whom push services ask: the site's own address where it is public, else a mailbox of that name. */
+export function toPushSubject(publicUrl: string): string {
+  const { protocol, origin, hostname } = new URL(publicUrl)
+  return protocol === 'https:' && hostname !== 'localhost'
+    ? origin
+    : `mailto:nightshift@${hostname.replace(/[[\]]/g, '')}`
+}
+
+/**
+ * One message to one browser, encrypted for it alone (RFC 8291) and signed. Never throws. `isGone`: the service says that there is no
+ * such subscription any more (404, 410). The address, which is a credential, is in no reason.
+ */
+export async function sendPush(
+  subscription: Subscription,
+  message: PushMessage,
+  { expirySeconds, ...sender }: PushSender & { expirySeconds: number },
+): Promise<DeliveryOutcome & { isGone: boolean }> {
+  const drop = (reason: string, status: number | null = null, isGone = false) => ({
+    outcome: 'drop' as const,
+    status,
+    reason,
+    isGone,
+  })
+  if (expirySeconds <= 0) return drop('the approval expired before it was sent')
+  if (!isPushService(subscription.endpoint, sender.services))
+    return drop('its push service is not one of PUSH_SERVICES', null, true)
+  try {
+    const { endpoint, p256dh, auth } = subscription
+    const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(message), {
+      vapidDetails: { subject: sender.subject, publicKey: sender.publicKey, privateKey: sender.privateKey },
+      TTL: expirySeconds,
+      urgency: 'high',
+      // A reminder replaces the question where the phone was off for both: 32 characters at most.
+      topic: message.tag.slice(-32).replace(/[^A-Za-z0-9_-]/g, '-'),
+      contentEncoding: 'aes128gcm',
+    })
+    const { status, headers } = await request({
+      method: 'POST',
+      url: details.endpoint,
+      headers: Object.fromEntries(Object.entries(details.headers).map(([name, value]) => [name, String(value)])),
+      body: details.body ?? '',
+      timeoutMs: 20_000,
+      maxBytes: 16_000,
+      overflow: 'cut',
+      allow: 'private',
+    })
+    if (status >= 200 && status < 300) return { outcome: 'sent', status, isGone: false }
+    const reason = `the push service answered ${status}`
+    if (status === 404 || status === 410) return drop(`${reason}: the browser is subscribed no more`, status, true)
+    if (status === 429 || status >= 500)
+      return { outcome: 'retry', status, reason, afterMs: retryAfterMs(headers, Date.now()), isGone: false }
+    return drop(reason, status)
+  } catch (error) {
+    if (!(error instanceof HttpError)) return drop('the message could not be encrypted for this browser')
+    if (!error.retryable) return drop('the push service cannot be used')
+    return {
+      outcome: 'retry',
+      status: null,
+      reason: 'the push service cannot be reached',
+      afterMs: null,
+      isGone: false,
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
+import { type EscalationReport, reportText } from '../../domain/escalation.ts'
+import { capitalize, formatDown, formatList, formatMinute } from '../../domain/format.ts'
+import { formatAlsoAsked, formatProof, listDecisions, parseRehearsal } from '../../domain/format-approval.ts'
+import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
+import { planOfDryRun } from '../../domain/placement.ts'
+import { resourceKey } from '../../domain/registry.ts'
+import { statusWords } from '../../domain/status-words.ts'
+import type { IncidentPress } from './interaction.ts'
+import {
+  actions,
+  context,
+  exactText,
+  field,
+  header,
+  linkButton,
+  type PlainText,
+  plainText,
+  type SlackMessage,
+  section,
+  slackLimits,
+  slackMessage,
+} from './notification.ts'
+
+const maxApprovals = 5
+const maxResolutionChars = 2_500
+const maxLineChars = 500
+
+type Root = {
+  incident: Incident
+  report: EscalationReport | null
+  approvals: readonly Approval[]
+  /** The incident's page. */
+  url: string
+  /** What the buttons carry. */
+  buttons: Record<IncidentPress, string>
+}
+
+/** The first message of an incident's thread: where it stands now, what was found, who has it, and who decided what. */
+export function renderRoot({ incident, report, approvals, url, buttons }: Root): SlackMessage {
+  const heading = `${capitalize(incident.severity)}: ${incident.title}`
+  const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
+  const said = report ? withoutName(report) : (incident.resolution ?? '')
+  return slackMessage(`${heading.slice(0, 1_000)} (${statusWords(incident)})`, [
+    header(heading),
+    ...(heading.length > slackLimits.header ? [section(incident.title, slackLimits.section)] : []),
+    {
+      type: 'section',
+      fields: [
+        field(`Status: ${statusWords(incident)}`),
+        field(`Severity: ${incident.severity}`),
+        field(`Type: ${incident.type}`),
+        field(`Resource: ${resource}`),
+      ],
+    },
+    ...(said.trim() ? [section(said, maxResolutionChars)] : []),
+    ...approvals
+      .slice(0, maxApprovals)
+      .map((approval) =>
+        section(`${approval.tool}: ${listDecisions(approval).join('. ') || 'approval requested'}`, maxLineChars),
+      ),
+    ...actions([...ownerButtons(incident, buttons), ...linkButton('Open incident', url)]),
+    context(`Nightshift, ${incident.id}, since ${formatMinute(incident.createdAt)}`),
+  ])
+}
+
+/** The report as text; its first line is what the message is headed with. */
+function withoutName(report: EscalationReport): string {
+  return reportText({ ...report, name: '' })
+    .split('\n')
+    .slice(1)
+    .join('\n')
+}
+
+/** Take while it can be taken, Give back while somebody has it. */
+function ownerButtons({ status, owner }: Incident, values: Record<IncidentPress, string>): object[] {
+  const button = (action: IncidentPress, word: string) => ({
+    type: 'button',
+    action_id: action,
+    value: values[action],
+    text: plainText(word, slackLimits.buttonText),
+  })
+  if (owner) return [button('give_back', 'Give back')]
+  return (incidentActions.take as IncidentStatus[]).includes(status) ? [button('take', 'Take')] : []
+}
+
+const maxArgumentChars = 2_900
+const maxReasonChars = 1_500
+const maxDryRunChars = 800
+const maxProofChars = 500
+const maxFoundChars = 230
+const maxRehearsedLines = 12
+const maxTargets = 6
+
+const headings: Record<ApprovalStatus, string> = {
+  pending: 'Approval needed',
+  approved: 'Approved',
+  denied: 'Denied',
+  expired: 'Expired',
+  withdrawn: 'Withdrawn',
+  consumed: 'Approved',
+}
+
+/** Why it is asked, by the rows of its run: the line about the cause, and the newest findings in sentences, oldest first. */
+export type CardGrounds = {
+  cause: string | null
+  found: readonly string[]
+  /** How many more calls of the same answer wait; the next is asked here when its turn comes. */
+  alsoAsked?: number
+}
+
+/**
+ * What is asked of people, in the order they ask for it, and what was decided once it is. Approve and Deny are there only
+ * while it is pending, never for `critical`, and only where the exact arguments can be read here: nobody agrees to
+ * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry.
+ */
+export function renderCard(
+  approval: Approval,
+  incident: Incident,
+  url: string,
+  button: string,
+  { cause, found, alsoAsked = 0 }: CardGrounds = { cause: null, found: [] },
+): SlackMessage {
+  const settled = listDecisions(approval)
+  const isPending = approval.status === 'pending'
+  const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
+  const exact = exactText(JSON.stringify(approval.arguments), maxArgumentChars)
+  const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null
+  return slackMessage(heading.slice(0, 1_000), [
+    header(heading),
+    section(`What: ${approval.tool} on ${targetsOf(approval)}`, 1_000),
+    section(`Risk: ${approval.risk}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
+    section('Arguments, exactly:'),
+    section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
+    section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
+    ...(cause === null ? [] : [section(cause, maxProofChars)]),
+    ...found.map((sentence) => section(`Found: ${sentence}`, maxFoundChars)),
+    section(formatProof(approval.dryRun.proof), maxProofChars),
+    section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
+    ...rehearsed(approval),
+    ...staysDown(approval),
+    ...(isPending && alsoAsked > 0
+      ? [
+          section(
+            `This${formatAlsoAsked(alsoAsked)}: the card has all of them, here the next is asked when its turn comes.`,
+          ),
+        ]
+      : []),
+    ...(isPending
+      ? [section(whoMay(approval, incident)), section(`Expires: ${formatMinute(approval.expiresAt)}`)]
+      : []),
+    ...(settled.length > 0 ? [section(settled.join('. '), slackLimits.section / 2)] : []),
+    ...actions([
+      ...(mayDecideHere ? [approve(approval, button), deny(button)] : []),
+      ...linkButton(isPending ? 'Review request' : 'Open the card', url),
+    ]),
+    context(`Nightshift, ${approval.id}, ${approval.incidentId}`),
+  ])
+}
+
+function targetsOf({ targets }: Approval): string {
+  const shown = targets.slice(0, maxTargets).map(resourceKey).join(', ') || 'no named target'
+  return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
+}
+
+/** The beginning of what was found out beforehand, and what was not tried; the card has all of it. */
+function rehearsed({ dryRun }: Approval): object[] {
+  const told = parseRehearsal(dryRun.details)
+  if (!told) return []
+  const lines = told.lines.slice(0, maxRehearsedLines)
+  const left = told.lines.length - lines.length
+  return [
+    ...(lines.length > 0
+      ? [section([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
+      : []),
+    ...(told.untried.length > 0 ? [section(told.untried.join(' '), maxDryRunChars)] : []),
+  ]
+}
+
+/** Whom a plan leaves without a place: nobody agrees to that unread. */
+function staysDown({ dryRun }: Approval): object[] {
+  const down = planOfDryRun(dryRun.details)?.unplaced ?? []
+  return down.length === 0
+    ? []
+    : [section(`${formatDown(down.length)}: ${formatList(down.map(({ vm }) => vm))}`, maxDryRunChars)]
+}
+
+function whoMay({ risk, required }: Approval, { type }: Incident): string {
+  const people = required === 1 ? 'one person' : `${required} people`
+  const where = risk === 'critical' ? ', signed in on the card: never in Slack' : ''
+  return `Who may: ${people} who may decide about ${risk} risk and ${type}${where}`
+}
+
+function approve(approval: Approval, value: string): object {
+  const question: PlainText = plainText(`${approval.tool} on ${targetsOf(approval)}`, slackLimits.confirmText)
+  return {
+    type: 'button',
+    text: plainText('Approve', slackLimits.buttonText),
+    action_id: 'approve',
+    value,
+    // Twice, as everywhere: a thumb on a phone is not a decision.
+    confirm: {
+      title: plainText('Let this run?', slackLimits.confirmTitle),
+      text: question,
+      confirm: plainText('Approve', 30),
+      deny: plainText('Back', 30),
+    },
+  }
+}
+
+function deny(value: string): object {
+  return { type: 'button', text: plainText('Deny', slackLimits.buttonText), action_id: 'deny', value }
+}

@@ -1,0 +1,218 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
+
+/** How far Slack's clock and ours may be apart, either way: what is older may be a replay, what is newer was made for one. */
+const toleranceSeconds = 300
+
+/** `v0=` and the HMAC of Slack over version, time and the body as it came. */
+export function signatureOf(secret: string, timestamp: string, body: Uint8Array | string): string {
+  return `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')}`
+}
+
+export type Signed = { timestamp: string | undefined; signature: string | undefined; body: Uint8Array }
+
+/** `stale`: really Slack's, but not of these minutes. Compares in constant time, before anything in the body is read. */
+export function judgeSignature(secret: string, signed: Signed, nowMs: number): 'good' | 'forged' | 'stale' {
+  const { timestamp, signature, body } = signed
+  if (!timestamp || !signature || !/^\d{1,12}$/.test(timestamp)) return 'forged'
+  const expected = Buffer.from(signatureOf(secret, timestamp, body))
+  const given = Buffer.from(signature)
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'forged'
+  return Math.abs(nowMs / 1000 - Number(timestamp)) > toleranceSeconds ? 'stale' : 'good'
+}
+
+type Asked = { id: string; actionDigest: string }
+
+/**
+ * What a button carries: which approval, and a nonce that only we can make for it and the action that was shown. No
+ * authority: the person who presses is looked up, and what they may is judged, when it comes back.
+ */
+export function buttonValue(secret: string, approval: Asked): string {
+  return `${approval.id}.${nonceOf(secret, approval)}`
+}
+
+/** The approval that a button names; null when its form shows that it is not ours. */
+export function approvalOfButton(value: string): string | null {
+  return /^(apr_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
+}
+
+/** Did we make this button, for this approval and this very action? */
+export function isButtonOf(secret: string, approval: Asked, value: string): boolean {
+  const [expected, given] = [Buffer.from(buttonValue(secret, approval)), Buffer.from(value)]
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+function nonceOf(secret: string, { id, actionDigest }: Asked): string {
+  return createHmac('sha256', secret).update(`nightshift button\n${id}\n${actionDigest}`).digest('base64url')
+}
+
+/** What the buttons of an incident carry: which one, and a nonce that only we can make for it and what the button does. */
+export function incidentButton(secret: string, incidentId: string, action: IncidentPress): string {
+  const nonce = createHmac('sha256', secret).update(`nightshift ${action}\n${incidentId}`).digest('base64url')
+  return `${incidentId}.${nonce}`
+}
+
+export type IncidentPress = 'take' | 'give_back'
+
+/** The incident that a button names; null when its form is not ours. */
+export function incidentOfButton(value: string): string | null {
+  return /^(inc_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
+}
+
+/** Did we make this button, for this incident and for this? */
+export function isIncidentButton(secret: string, incidentId: string, action: IncidentPress, value: string): boolean {
+  const [expected, given] = [Buffer.from(incidentButton(secret, incidentId, action)), Buffer.from(value)]
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+/** Where an answer is seen: the channel, and the thread where there is one. */
+export type SlackSpot = { channel: string; thread: string | null }
+
+export type Press = {
+  kind: 'press'
+  user: string
+  action: 'approve' | 'deny'
+  button: string
+  trigger: string
+  spot: SlackSpot
+}
+
+export type Denial = {
+  kind: 'denial'
+  user: string
+  button: string
+  category: DenialCategory
+  words: string | null
+  spot: SlackSpot
+}
+
+/** A person takes an incident, or gives it back. */
+export type OwnerPress = {
+  kind: 'owner'
+  user: string
+  action: IncidentPress
+  button: string
+  spot: SlackSpot
+}
+
+/** `other`: a followed link, or something unknown; nothing has to be done. */
+export type Interaction = Press | Denial | OwnerPress | { kind: 'other' }
+
+const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
+const timestamp = z.string().regex(/^\d{1,20}\.\d{1,20}$/)
+const button = z.string().max(2_000)
+const user = z.object({ id })
+
+const pressed = z.object({
+  type: z.literal('block_actions'),
+  user,
+  trigger_id: z.string().max(200),
+  channel: z.object({ id }),
+  container: z.object({ message_ts: timestamp, thread_ts: timestamp.optional() }),
+  actions: z.tuple([z.object({ action_id: z.enum(['approve', 'deny']), value: button })]),
+})
+
+const owned = pressed.extend({
+  actions: z.tuple([z.object({ action_id: z.enum(['take', 'give_back']), value: button })]),
+})
+
+/** What the modal carries from the press to the words. */
+export const denialMetadata = z.object({ button, channel: id, thread: timestamp.nullable() })
+
+const submitted = z.object({
+  type: z.literal('view_submission'),
+  user,
+  view: z.object({
+    callback_id: z.literal('deny'),
+    private_metadata: z.string().max(3_000),
+    state: z.object({
+      values: z.object({
+        category: z.object({ category: z.object({ selected_option: z.object({ value: denialCategory }) }) }),
+        words: z.object({ words: z.object({ value: z.string().max(2_000).nullish() }) }),
+      }),
+    }),
+  }),
+})
+
+/** Reads a body. Call it only after its signature was verified. */
+export function readInteraction(body: string): Interaction {
+  const payload = jsonOf(new URLSearchParams(body).get('payload'))
+  const press = pressed.safeParse(payload)
+  if (press.success) {
+    const { user, trigger_id, channel, container, actions } = press.data
+    const spot = { channel: channel.id, thread: container.thread_ts ?? null }
+    const [{ action_id, value }] = actions
+    return { kind: 'press', user: user.id, action: action_id, button: value, trigger: trigger_id, spot }
+  }
+  const owner = owned.safeParse(payload)
+  if (owner.success) {
+    const { user, channel, container, actions } = owner.data
+    const [{ action_id, value }] = actions
+    const spot = { channel: channel.id, thread: container.thread_ts ?? null }
+    return { kind: 'owner', user: user.id, action: action_id, button: value, spot }
+  }
+  const denial = submitted.safeParse(payload)
+  if (!denial.success) return { kind: 'other' }
+  const { user, view } = denial.data
+  const carried = denialMetadata.safeParse(jsonOf(view.private_metadata))
+  if (!carried.success) return { kind: 'other' }
+  const { category, words } = view.state.values
+  return {
+    kind: 'denial',
+    user: user.id,
+    button: carried.data.button,
+    category: category.category.selected_option.value,
+    words: words.words.value?.trim() || null,
+    spot: { channel: carried.data.channel, thread: carried.data.thread },
+  }
+}
+
+/** What a member wrote in a thread, once whatever Slack repeats; `challenge`: Slack asks whether the address is ours. */
+export type SlackEvent =
+  | { kind: 'challenge'; challenge: string }
+  | { kind: 'message'; eventId: string; user: string; text: string; spot: { channel: string; thread: string } }
+  | { kind: 'other' }
+
+const challenged = z.object({ type: z.literal('url_verification'), challenge: z.string().max(1_000) })
+
+/** Messages of programs and edits have a `bot_id` or a `subtype`: neither is a person who writes. */
+const written = z.object({
+  type: z.literal('event_callback'),
+  event_id: z.string().regex(/^[A-Za-z0-9]{1,64}$/),
+  event: z.object({
+    type: z.literal('message'),
+    subtype: z.undefined().optional(),
+    bot_id: z.undefined().optional(),
+    user: id,
+    channel: id,
+    thread_ts: timestamp,
+    text: z.string().max(40_000),
+  }),
+})
+
+/** Reads what Slack's event door gets. Call it only after its signature was verified. */
+export function readEvent(body: string): SlackEvent {
+  const payload = jsonOf(body)
+  const challenge = challenged.safeParse(payload)
+  if (challenge.success) return { kind: 'challenge', challenge: challenge.data.challenge }
+  const message = written.safeParse(payload)
+  if (!message.success) return { kind: 'other' }
+  const { event_id: eventId, event } = message.data
+  const spot = { channel: event.channel, thread: event.thread_ts }
+  return { kind: 'message', eventId, user: event.user, text: plainOf(event.text), spot }
+}
+
+/** Slack's marks as the words that a reader of the channel sees. */
+function plainOf(text: string): string {
+  const shown = text.replace(/<([^<>|]*)(?:\|([^<>]*))?>/g, (_, target: string, label?: string) => label || target)
+  return shown.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&').trim()
+}
+
+function jsonOf(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? '')
+  } catch {
+    return null
+  }
+}

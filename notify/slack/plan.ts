@@ -1,0 +1,130 @@
+import type { Approval } from '../../domain/approval.ts'
+import type { EscalationReport, Notification } from '../../domain/escalation.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { type CardGrounds, renderCard, renderRoot } from './card.ts'
+import type { SlackMethod } from './client.ts'
+import { buttonValue, type IncidentPress, incidentButton } from './interaction.ts'
+import { renderNotification, type SlackMessage } from './notification.ts'
+
+type Place = { channel: string; ts: string }
+
+/** What a delivery finds when it is its turn. */
+type SlackSituation = {
+  incident: Incident
+  report: EscalationReport | null
+  approvals: readonly Approval[]
+  thread: { posted: boolean; place: Place | null }
+  /** Of the approval that this delivery is about. */
+  card: { place: Place | null } | null
+  /** Why that approval is asked for. */
+  grounds: CardGrounds
+}
+
+/** What a delivery is about: something to tell once, or a message to bring up to date. */
+export type SlackTask =
+  | { kind: 'tell'; notification: Notification; approval: Approval | null }
+  | { kind: 'root' }
+  | { kind: 'card'; approval: Approval }
+
+/** The next call for a delivery. `shows`: which of our messages it posts or changes. `more`: the delivery needs another call. */
+export type SlackStep = {
+  method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
+  body: object
+  shows: 'root' | 'card' | 'reply'
+  more: boolean
+}
+
+export type SlackAddresses = {
+  /** Where new threads are begun. */
+  channel: string
+  publicUrl: string
+  signingSecret: string
+}
+
+/**
+ * The one call that is next, or the reason why there is none. Pure: from what the rows say now, so that a repeated or late
+ * delivery finds what is already done and never asks for what is decided.
+ */
+export function planSlack(task: SlackTask, at: SlackSituation, to: SlackAddresses): SlackStep | { nothing: string } {
+  const root = at.thread.place
+  switch (task.kind) {
+    case 'root':
+      if (root) return update(root, rootOf(at, to), 'root')
+      return at.thread.posted ? postRoot(at, to, false) : { nothing: 'the thread has not begun' }
+    case 'card': {
+      const place = at.card?.place
+      if (place) return update(place, cardOf(task.approval, at, to), 'card')
+      const isLost = at.card !== null && task.approval.status === 'pending'
+      return isLost ? postCard(task.approval, at, to) : { nothing: 'it was never asked here' }
+    }
+    case 'tell':
+      return tell(task, at, to)
+  }
+}
+
+function tell(
+  { notification, approval }: Extract<SlackTask, { kind: 'tell' }>,
+  at: SlackSituation,
+  to: SlackAddresses,
+): SlackStep | { nothing: string } {
+  const root = at.thread.place
+  if (approval && approval.status !== 'pending') return { nothing: `it is ${approval.status} already` }
+  // About several incidents at once: in the channel, for the thread of one of them is read by few.
+  if (notification.trigger === 'digest' || notification.trigger === 'notice') return post(to, notification)
+  if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
+  const isFirstQuestion = approval && notification.approval?.reminder === 0
+  if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)
+  // What is worth waking somebody for is seen in the channel as well: a thread rings only those who follow it.
+  const isUrgent = (broadcast.has(notification.trigger) && notification.page) || notification.approval?.reminder === 2
+  return reply(root, renderNotification(notification), 'reply', isUrgent)
+}
+
+/** What the first message says by itself. */
+const saidByRoot = new Set<Notification['trigger']>(['critical', 'escalated', 'resolved'])
+/** What is seen in the channel as well, where somebody is to be woken for it. */
+const broadcast = new Set<Notification['trigger']>(['escalated', 'reopened', 'reminder', 'owner'])
+
+function post({ channel }: SlackAddresses, notification: Notification): SlackStep {
+  const body = { channel, ...renderNotification(notification) }
+  return { method: 'chat.postMessage', body, shows: 'reply', more: false }
+}
+
+function postRoot(at: SlackSituation, to: SlackAddresses, more: boolean): SlackStep {
+  return { method: 'chat.postMessage', body: { channel: to.channel, ...rootOf(at, to) }, shows: 'root', more }
+}
+
+function postCard(approval: Approval, at: SlackSituation, to: SlackAddresses): SlackStep {
+  const root = at.thread.place
+  return root ? reply(root, cardOf(approval, at, to), 'card', true) : postRoot(at, to, true)
+}
+
+function reply(root: Place, message: SlackMessage, shows: 'card' | 'reply', isUrgent: boolean): SlackStep {
+  const body = { channel: root.channel, thread_ts: root.ts, reply_broadcast: isUrgent, ...message }
+  return { method: 'chat.postMessage', body, shows, more: false }
+}
+
+function update(place: Place, message: SlackMessage, shows: 'root' | 'card'): SlackStep {
+  const { text, blocks } = message
+  return { method: 'chat.update', body: { ...place, text, blocks }, shows, more: false }
+}
+
+function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddresses): SlackMessage {
+  const { publicUrl, signingSecret } = to
+  const url = `${publicUrl}/incidents/${incident.id}`
+  const value = (action: IncidentPress) => incidentButton(signingSecret, incident.id, action)
+  const buttons = { take: value('take'), give_back: value('give_back') }
+  return renderRoot({ incident, report, approvals, url, buttons })
+}
+
+function cardOf(
+  approval: Approval,
+  { incident, grounds, approvals }: SlackSituation,
+  to: SlackAddresses,
+): SlackMessage {
+  const alsoAsked = approvals.filter(
+    ({ id, status, askedWith }) =>
+      askedWith !== null && askedWith === approval.askedWith && status === 'pending' && id !== approval.id,
+  ).length
+  const button = buttonValue(to.signingSecret, approval)
+  return renderCard(approval, incident, `${to.publicUrl}/approvals/${approval.id}`, button, { ...grounds, alsoAsked })
+}

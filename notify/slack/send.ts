@@ -1,0 +1,186 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { causeOf, findingsOf } from '../../db/approvals/evidence.ts'
+import type { Db, Trx } from '../../db/connect.ts'
+import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../../db/outbox/deliveries.ts'
+import {
+  type LeasedChannel,
+  leaseSlackChannel,
+  releaseSlackChannel,
+  useSlackChannel,
+} from '../../db/outbox/slack-channel.ts'
+import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../../db/outbox/slack-threads.ts'
+import { systemScope } from '../../db/scope.ts'
+import { getLinkPath, notification } from '../../domain/escalation.ts'
+import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
+import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
+
+/** Slack takes one message a second in a channel. */
+const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
+type Pace = typeof slackPace
+/** Of what an approval rests on; the card has all of it. */
+const mostFindings = 4
+/** Before each further attempt: some 45 minutes in all, which is longer than most outages and most approvals. */
+const retryAfterSeconds = [5, 30, 120, 600, 1800]
+const attempts = retryAfterSeconds.length + 1
+
+/**
+ * Tells Slack what the outbox holds for it until stopped, one call at a time over all processes. Without a client it says
+ * once that Slack gets no messages, and ends.
+ */
+export function startSlack(
+  db: Db,
+  log: Logger,
+  client: SlackClient | null,
+  publicUrl: string,
+  pace: Pace = slackPace,
+): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const pause = () => sleep(pace.pollEveryMs, undefined, { signal }).catch(() => {})
+  const telling = (async () => {
+    let isKnown = false
+    while (!signal.aborted) {
+      try {
+        if (!isKnown) await useSlackChannel(db, client?.settings.channel ?? null)
+        isKnown = true
+        if (!client) return
+        if (await tellNext(db, log, client, publicUrl, pace)) continue
+      } catch (error) {
+        log.warn({ err: error }, 'the outbox of Slack could not be read')
+      }
+      await pause()
+    }
+  })()
+  return {
+    async stop() {
+      stopping.abort()
+      await telling
+    },
+  }
+}
+
+/** One call for what is due next; false when nothing is. */
+async function tellNext(
+  db: Db,
+  log: Logger,
+  client: SlackClient,
+  publicUrl: string,
+  { paceSeconds }: Pace,
+): Promise<boolean> {
+  const lease = await leaseSlackChannel(db)
+  if (!lease) return false
+  const { delivery } = lease
+  const { channel, signingSecret } = client.settings
+  const step = await next(db, log, delivery, { channel, publicUrl, signingSecret })
+  const outcome = 'nothing' in step ? null : slackOutcome(await client.call(step.method, step.body))
+  if (outcome && outcome.outcome !== 'sent') {
+    log.warn({ delivery: delivery.id, destination: delivery.destination, response: outcome.reason }, 'delivery failed')
+  }
+  await db.transaction().execute(async (trx) => {
+    await releaseSlackChannel(trx, lease, outcome ? Math.max(paceSeconds, waitOf(outcome)) : 0)
+    if ('nothing' in step) await finishDelivery(trx, delivery, result('sent', null, step.nothing))
+    else await settle(trx, lease, step, outcome as SlackOutcome)
+  })
+  return true
+}
+
+async function next(
+  db: Db,
+  log: Logger,
+  delivery: DueDelivery,
+  to: SlackAddresses,
+): Promise<SlackStep | { nothing: string }> {
+  const view = await slackView(db, delivery.incidentId)
+  if (!view) return { nothing: 'its incident has no thread' }
+  const task = getTask(delivery, view, to.publicUrl)
+  if (!task) return { nothing: 'its stored notification cannot be read' }
+  const approval = 'approval' in task ? task.approval : null
+  const card = approval ? await slackCard(db, approval.id) : null
+  const scope = systemScope(db)
+  const grounds = {
+    cause: approval ? await causeOf(scope, approval) : null,
+    found: approval ? await findingsOf(scope, approval, mostFindings) : [],
+  }
+  try {
+    return planSlack(task, { ...view, card, grounds }, to)
+  } catch (error) {
+    // Whatever cannot be said must not be what everybody else waits behind.
+    log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')
+    return { nothing: 'it could not be written' }
+  }
+}
+
+function getTask({ destination, notification: stored }: DueDelivery, view: SlackView, publicUrl: string) {
+  const approvalOf = (id: string | undefined) => view.approvals.find((each) => each.id === id) ?? null
+  switch (destination) {
+    case 'slack.root':
+      return { kind: 'root' } satisfies SlackTask
+    case 'slack.card': {
+      const approval = approvalOf((stored as { approvalId: string }).approvalId)
+      return approval && ({ kind: 'card', approval } satisfies SlackTask)
+    }
+    default: {
+      const asked = (stored as { approval?: { id: string } | null }).approval
+      const url = `${publicUrl}/${getLinkPath(stored, view.incident.id)}`
+      const parsed = notification.safeParse({ ...(stored as object), url })
+      const approval = approvalOf(asked?.id)
+      if (!parsed.success || (asked && !approval)) return null
+      return { kind: 'tell', notification: parsed.data, approval } satisfies SlackTask
+    }
+  }
+}
+
+/** Writes what became of a call: where the message is now, and whether this delivery has more to do. */
+async function settle(trx: Trx, { delivery }: LeasedChannel, step: SlackStep, outcome: SlackOutcome): Promise<void> {
+  switch (outcome.outcome) {
+    case 'sent':
+      if (step.method === 'chat.postMessage') {
+        // Posted where it can never be found again: once more would be no better.
+        const unfound = result('dropped', outcome.status, 'Slack did not say where the message is')
+        if (!outcome.place) return await finishDelivery(trx, delivery, unfound)
+        await saveMessage(trx, delivery, step, outcome.place)
+      }
+      if (step.more) return await postponeDelivery(trx, delivery, 0)
+      return await finishDelivery(trx, delivery, result('sent', outcome.status, step.shows))
+    case 'wait':
+      return await postponeDelivery(trx, delivery, outcome.afterMs / 1000)
+    case 'gone':
+      // An answer has lost its thread; a change has lost what it was to change.
+      await saveMessage(trx, delivery, { shows: step.method === 'chat.update' ? step.shows : 'root' }, null)
+      return await finishDelivery(trx, delivery, result('failed', outcome.status, outcome.reason), attempts)
+    case 'drop':
+      return await finishDelivery(trx, delivery, result('dropped', outcome.status, outcome.reason))
+    case 'retry': {
+      const wait = retryAfterSeconds[delivery.attempt - 1] ?? 0
+      const seconds = outcome.afterMs === null ? wait : Math.max(1, outcome.afterMs / 1000)
+      return await finishDelivery(trx, delivery, result('failed', outcome.status, outcome.reason, seconds), attempts)
+    }
+  }
+}
+
+async function saveMessage(
+  trx: Trx,
+  { incidentId, notification: stored }: DueDelivery,
+  { shows }: Pick<SlackStep, 'shows'>,
+  place: { channel: string; ts: string } | null,
+): Promise<void> {
+  const about = stored as { approvalId?: string; approval?: { id: string } | null }
+  const approvalId = about.approvalId ?? about.approval?.id
+  if (shows === 'root') await saveThread(trx, incidentId, place)
+  if (shows === 'card' && approvalId) await saveCard(trx, approvalId, place)
+}
+
+/** Seconds for which the whole channel is left alone. */
+function waitOf(outcome: SlackOutcome): number {
+  return outcome.outcome === 'wait' ? outcome.afterMs / 1000 : 0
+}
+
+function result(
+  status: DeliveryResult['status'],
+  responseStatus: number | null,
+  response: string,
+  retryAfterSeconds = 0,
+): DeliveryResult {
+  return { status, responseStatus, response, retryAfterSeconds }
+}

@@ -1,0 +1,57 @@
+import { Webhook } from 'standardwebhooks'
+import type { Notification, Rendered, RenderOptions } from '../../domain/escalation.ts'
+
+const maxReasonChars = 4_000
+
+/**
+ * A JSON event as Standard Webhooks lays it out: `{ type, timestamp, data }`. With a secret it is signed, over exactly the
+ * bytes that are sent; text is data here, as the incident has it.
+ */
+export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): Rendered {
+  const { trigger, incident, reason, approval, url, at, headHash, page, alertsFiring, incidents } = notification
+  const { id, type, severity, status, title, resource, outcome, category } = incident
+  const body = JSON.stringify({
+    type:
+      trigger === 'approval'
+        ? approval?.reminder
+          ? 'approval.reminder'
+          : 'approval.requested'
+        : `incident.${trigger}`,
+    timestamp: at,
+    data: {
+      incident: {
+        id,
+        type,
+        severity,
+        status,
+        title,
+        resource,
+        ...(outcome && { outcome }),
+        ...(category && { category }),
+      },
+      reason: reason === null ? null : reason.slice(0, maxReasonChars).toWellFormed(),
+      ...(approval && { approval }),
+      // False: nobody has to be woken for this.
+      page,
+      alertsFiring,
+      ...(incidents.length > 0 && { incidents }),
+      url,
+      headHash,
+    },
+  })
+  return {
+    body,
+    headers: {
+      'content-type': 'application/json',
+      'webhook-id': deliveryId,
+      'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
+      ...(secret === null ? {} : { 'webhook-signature': sign(secret, deliveryId, now, body) }),
+    },
+  }
+}
+
+function sign(secret: string, deliveryId: string, now: Date, body: string): string {
+  // The library takes any base64, `password` included; the specification asks for 24 bytes.
+  if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) throw new Error('the webhook secret is not whsec_ and base64')
+  return new Webhook(secret).sign(deliveryId, now, body)
+}

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { labClient } from '../lab/client.ts'
+
+type Lab = Pick<ReturnType<typeof labClient>, 'devices' | 'enrol'>
+
+/**
+ * Makes each node of the lab a device of the mesh, as an admin does it for a real machine: made known, a one-time token, enrolled.
+ * Those that both sides know as enrolled are left alone: the lab keeps its files when the database behind the core API was removed, and its
+ * word alone would leave devices that nobody can ask. Answers how many were enrolled now; throws what the core API or the lab said.
+ */
+export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Promise<number> {
+  const known = await enrolledDevices(apiUrl, adminToken)
+  const waiting = (await lab.devices()).filter(({ id, state }) => state === 'not enrolled' || !known.has(id))
+  for (const { id, url, root } of waiting) {
+    // A simple one, which every machine has: routes without any are not what somebody wants.
+    const checks = [{ path: `${root}/site/routes.json`, argv: ['grep', '-c', 'routes', '{path}'] }]
+    const terms = { capabilities: [], roots: [{ path: root, writable: true }], checks }
+    await whenKnown(() => ask(apiUrl, adminToken, 'PUT', `/devices/${id}`, { url, mode: 'all', terms }))
+    const { token } = (await ask(apiUrl, adminToken, 'POST', `/devices/${id}/enrolment`, {})) as { token: string }
+    await lab.enrol(id, apiUrl, token)
+    await ask(apiUrl, adminToken, 'POST', `/devices/${id}/health`, {})
+  }
+  return waiting.length
+}
+
+/** What the core API has enrolled; a device that an admin revoked is known, and stays revoked. */
+async function enrolledDevices(apiUrl: string, adminToken: string): Promise<Set<string>> {
+  const { items } = (await ask(apiUrl, adminToken, 'GET', '/devices')) as {
+    items: { id: string; enrolledAt: string | null; revokedAt: string | null }[]
+  }
+  return new Set(items.filter((each) => each.enrolledAt !== null || each.revokedAt !== null).map(({ id }) => id))
+}
+
+const knownWithinMs = 20_000
+
+const tryAgainMs = 250
+
+/** A core API that has just started may not have asked the lab yet what there is. */
+async function whenKnown<T>(work: () => Promise<T>): Promise<T> {
+  const until = Date.now() + knownWithinMs
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (Date.now() > until || !(error instanceof Error && error.message.includes('NO_RESOURCE'))) throw error
+      await sleep(tryAgainMs)
+    }
+  }
+}
+
+async function ask(apiUrl: string, token: string, method: string, path: string, body?: object): Promise<unknown> {
+  const response = await fetch(`${apiUrl}/api/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(30_000),
+  })
+  const text = await response.text()
+  if (!response.ok)
+    throw new Error(`the core API answered ${response.status} to ${method} ${path}: ${text.slice(0, 300)}`)
+  return JSON.parse(text)
+}

@@ -1,0 +1,26 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
+
+/** The keys of an embedded mesh, made at the first start and kept: devices have pinned the root key. Only their owner reads them. */
+export function ensureMeshKeys(stateDir: string): MeshKeyFiles {
+  const dir = join(stateDir, 'mesh')
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  chmodSync(dir, 0o700)
+  return {
+    MESH_ROOT_KEY_FILE: ensureKey(join(dir, 'root.pem')),
+    MESH_SIGNING_KEY_FILE: ensureKey(join(dir, 'signing.pem')),
+  }
+}
+
+function ensureKey(file: string): string {
+  const pem = generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' })
+  try {
+    writeFileSync(file, pem, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  return file
+}

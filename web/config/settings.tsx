@@ -1,0 +1,293 @@
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { formatWithUnit, truncate } from '../../domain/format.ts'
+import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
+import { ask, type Page } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
+import { missing } from '../permissions.ts'
+import { go, type Place, usePlace, withSearch } from '../router.tsx'
+import { useSession } from '../session.ts'
+import { formatMoment } from '../time.ts'
+import { Edit, History } from './edit.tsx'
+import { type Setting, useSettings } from './query.ts'
+import { TestModel, TestWebhook } from './tests.tsx'
+
+/** What the processes were started with. It is read-only: a change takes a restart. */
+function Environment({ refused }: { refused: string | null }) {
+  const environment = useQuery({
+    queryKey: ['environment'],
+    enabled: refused === null,
+    queryFn: ({ signal }) =>
+      ask<Page<ShownVariable> & { workerStartedAt: string | null }>('/config/environment', { signal }),
+  })
+  const items = environment.data?.items ?? []
+  const groups = [...new Set(items.map(({ group }) => group))]
+  return (
+    <section className="stack tight" aria-labelledby="environment">
+      <h2 id="environment">Environment</h2>
+      <p className="soft small">
+        What the API process and the worker were started with. A change takes a restart. Of a secret it is shown only
+        whether it is set.
+        {environment.data &&
+          (environment.data.workerStartedAt
+            ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}; where it was given something else, both are shown.`
+            : ' No worker of this release has started yet.')}
+      </p>
+      {refused ? (
+        <p>It is shown to those who may change settings.</p>
+      ) : (
+        <QueryState query={environment} what="the environment" />
+      )}
+      {groups.map((group) => {
+        const own = items.filter((each) => each.group === group)
+        const count = own.filter(({ state }) => state === 'set').length
+        const others = own.filter(({ worker }) => worker !== null).length
+        return (
+          <details key={group} className="sheet group">
+            <summary>
+              <strong>{group}</strong>{' '}
+              <span className="soft small">
+                {count} of {own.length} set{others > 0 && `, ${others} different at the worker`}
+              </span>
+            </summary>
+            <Table caption={`Environment: ${group}`} items={own} columns={columns} toKey={({ name }) => name} />
+          </details>
+        )
+      })}
+    </section>
+  )
+}
+
+const columns: Column<ShownVariable>[] = [
+  {
+    head: 'Variable',
+    className: 'wraps',
+    cell: ({ name, description }) => (
+      <>
+        <code className="strong">{name}</code>
+        <div className="small soft">
+          <Inert text={description} />
+        </div>
+      </>
+    ),
+  },
+  {
+    head: 'In force',
+    className: 'wraps',
+    cell: (variable) => (
+      <>
+        <Given {...variable} />
+        {variable.worker && (
+          <div>
+            <span className="soft small">{variable.worker.state === 'default' ? 'worker, default' : 'worker'}</span>{' '}
+            <Given {...variable.worker} />
+          </div>
+        )}
+      </>
+    ),
+  },
+  { head: 'From', className: 'nowrap', cell: ({ state }) => froms[state] },
+]
+
+function Given({ value, state }: Pick<ShownVariable, 'value' | 'state'>) {
+  if (value === null) return state === 'set' ? <strong>set</strong> : <span className="soft">not set</span>
+  return (
+    <span className="mono">
+      <Inert text={value} />
+    </span>
+  )
+}
+
+const froms: Record<ShownVariable['state'], string> = { set: 'environment', default: 'default', not_set: '–' }
+
+/** Every setting as it is in force, where that comes from, and how to change it. */
+export function ConfigPage({ title }: { title: string }) {
+  const place = usePlace()
+  const { data: session } = useSession()
+  const type = place.search.get('type') ?? ''
+  const { settings, unknown, config, effective } = useSettings(type)
+  const refused = missing(session, 'write_config')
+  const error = config.error ?? effective.error
+  const target = settings?.find(({ name }) => place.hash === name || place.hash.startsWith(`${name}.`))?.name
+  useEffect(() => {
+    if (target) document.getElementById(target)?.scrollIntoView({ block: 'center' })
+  }, [target])
+
+  return (
+    <>
+      <header>
+        <Heading title={title} />
+        <TypeForm place={place} type={type} />
+      </header>
+      {refused && <p className="said">{refused} You can read everything here.</p>}
+      {error && <Failed error={error} again={() => void Promise.all([config.refetch(), effective.refetch()])} />}
+      {!settings && !error && <Loading what="the configuration" />}
+      <div className="stack sections">
+        {settings &&
+          sectionsOf(settings).map((section) => (
+            <section key={section} className="stack tight" aria-labelledby={`section-${section}`}>
+              <h2 id={`section-${section}`}>{section}</h2>
+              {section === 'Model' && <TestModel />}
+              <div className="sheet">
+                <ul className="things">
+                  {settings
+                    .filter((setting) => setting.section === section)
+                    .map((setting) => (
+                      <SettingRow
+                        key={setting.name}
+                        setting={setting}
+                        refused={refused}
+                        isTarget={setting.name === target}
+                      />
+                    ))}
+                </ul>
+              </div>
+            </section>
+          ))}
+        {settings && <Environment refused={refused} />}
+      </div>
+      {unknown.length > 0 && (
+        <section className="stack tight">
+          <h2>Stored, but unknown</h2>
+          <p>No setting has these keys: they have no effect. A typing mistake?</p>
+          <ul>
+            {unknown.map(({ key }) => (
+              <li key={key}>
+                <code>
+                  <Inert text={key} />
+                </code>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  )
+}
+
+/** In the order in which the API lists them. */
+function sectionsOf(settings: Setting[]): string[] {
+  return [...new Set(settings.map(({ section }) => section))]
+}
+
+const sources = {
+  type: 'set for this type',
+  global: 'set here',
+  environment: 'from the environment',
+  default: 'default',
+}
+
+/** Settings may differ by type of incident: which one's are shown. */
+function TypeForm({ place, type }: { place: Place; type: string }) {
+  return (
+    <form
+      className="row"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const chosen = new FormData(event.currentTarget).get('type')
+        go(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
+      }}
+    >
+      <label htmlFor="as-type">As an incident of this type reads it</label>
+      <input
+        id="as-type"
+        name="type"
+        type="text"
+        pattern="[a-z0-9_]{1,48}"
+        placeholder="any type"
+        defaultValue={type}
+        key={type}
+      />
+      <button type="submit">Show</button>
+    </form>
+  )
+}
+
+function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused: string | null; isTarget: boolean }) {
+  const { name, label, unit, description, effective, stored, environment, locked, fallback } = setting
+  const [open, setOpen] = useState(isTarget)
+  const why = locked ? `${environment} is set in the environment, which decides.` : refused
+  const parts = stored.filter(({ key }) => key !== name)
+  const own = stored.find(({ key }) => key === name)
+  const inForce = effective?.value ?? fallback
+  return (
+    <li id={name} aria-current={isTarget ? 'true' : undefined}>
+      <div className="setting">
+        <div>
+          <strong>
+            <Inert text={label} />
+          </strong>
+          <div>
+            <code className="soft small wraps">
+              <Inert text={name} />
+              {!setting.single && '.…'}
+            </code>
+          </div>
+          <p className="small">
+            <Inert text={description} />
+          </p>
+        </div>
+        <div className="wraps">
+          <Value value={inForce} unit={unit} />
+          {fallback && effective && effective.source !== 'default' && (
+            <p className="soft small">
+              default <Value value={fallback} unit={unit} />
+            </p>
+          )}
+          {effective?.problem && <p className="tone-critical small">Passed over: {effective.problem}</p>}
+          {parts.map((part) => (
+            <p key={part.key} className="small">
+              <code>
+                <Inert text={part.key.slice(name.length + 1)} />
+              </code>{' '}
+              <Value value={part.value} unit={unit} />
+              {part.problem && <span className="tone-critical"> no effect: {part.problem}</span>}
+            </p>
+          ))}
+        </div>
+        <div className="small">
+          {locked ? `locked: ${environment} decides` : sources[effective?.source ?? 'default']}
+          {effective?.source === 'environment' && !locked && <span className="soft"> ({environment})</span>}
+          {own && <LastChange stored={own} />}
+        </div>
+        <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? 'Close' : 'Change'}
+          <span className="visually-hidden"> {inertText(label)}</span>
+        </button>
+      </div>
+      {open && (
+        <div className="two">
+          <div className="stack">
+            <Edit setting={setting} refused={why} />
+            {/^webhook\..*\.url$/.test(name) && (
+              <TestWebhook setting={name} refused={own ? refused : 'Set an address first.'} />
+            )}
+          </div>
+          <History setting={setting} refused={why} />
+        </div>
+      )}
+    </li>
+  )
+}
+
+function Value({ value, unit }: { value: unknown; unit: string | null }) {
+  if (value === null || value === undefined || value === '') return <span className="soft">not set</span>
+  if (unit !== null && (typeof value === 'number' || typeof value === 'string'))
+    return <Inert text={formatWithUnit(value, unit)} />
+  const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
+  return (
+    <span className="mono">
+      <Inert text={truncate(text, 120)} />
+    </span>
+  )
+}
+
+function LastChange({ stored }: { stored: StoredSetting }) {
+  return (
+    <p className="soft">
+      {formatMoment(stored.updatedAt)} by <Inert text={stored.updatedBy.replace(/^user:/, '')} />
+    </p>
+  )
+}

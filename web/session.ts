@@ -1,0 +1,45 @@
+import { useQuery } from '@tanstack/react-query'
+import type { Permission, Role } from '../domain/operator.ts'
+import { ApiProblem, ask, queryClient } from './api.ts'
+import { forgetDrafts } from './fields.tsx'
+
+export type Session = { name: string; role: Role; permissions: Permission[] }
+
+const key = ['session']
+
+/** Who is signed in: null for nobody, undefined while that is not known yet. */
+export function useSession() {
+  return useQuery({
+    queryKey: key,
+    staleTime: 60_000,
+    refetchInterval: 300_000,
+    queryFn: async ({ signal }): Promise<Session | null> => {
+      try {
+        return await ask<Session>('/auth/session', { signal })
+      } catch (error) {
+        if (error instanceof ApiProblem && error.status === 401) return null
+        throw error
+      }
+    },
+  })
+}
+
+export async function signIn(proof: { token: string } | { code: string }): Promise<void> {
+  await ask('/auth/session', { method: 'POST', body: proof })
+  const session = await ask<Session>('/auth/session').catch(() => null)
+  if (!session) {
+    throw new ApiProblem(
+      401,
+      'NO_COOKIE',
+      'The token is right, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',
+    )
+  }
+  queryClient.setQueryData(key, session)
+}
+
+export async function signOut(): Promise<void> {
+  await ask('/auth/session', { method: 'DELETE' })
+  forgetDrafts()
+  queryClient.clear()
+  queryClient.setQueryData(key, null)
+}
