@@ -1,9 +1,10 @@
+import { sql } from 'kysely'
 import type { StandingGrant } from '../../domain/approval.ts'
 import { newId } from '../../domain/digest.ts'
 import type { Policy } from '../../domain/refusal.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { refusalToDecide } from '../access/operators.ts'
-import { inSeconds, now } from '../clock.ts'
+import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
@@ -17,6 +18,8 @@ export async function grant(
   { uses, hours }: { uses: number; hours: number },
 ): Promise<string> {
   const id = newId('grt')
+  // One reading for both ends: the table refuses a grant that is a microsecond longer than it may be.
+  const grantedAt = await databaseTime(trx)
   await trx
     .insertInto('standingGrant')
     .values({
@@ -29,7 +32,8 @@ export async function grant(
       uses,
       usesLeft: uses,
       grantedBy: operatorId,
-      expiresAt: inSeconds(Math.round(hours * 3600)),
+      grantedAt,
+      expiresAt: sql<string>`${grantedAt}::timestamptz + make_interval(secs => ${Math.round(hours * 3600)})`,
     })
     .execute()
   return id
