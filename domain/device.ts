@@ -21,7 +21,7 @@ export type Guests = z.infer<typeof guests>
 export const executable = z.object({ kind: z.enum(['node', 'host', 'vm']), id: z.string().min(1).max(100) })
 export type Executable = z.infer<typeof executable>
 
-export const device = z.object({
+const device = z.object({
   id: deviceId,
   /** The node, host or VM that commands for it reach. */
   resource: executable,

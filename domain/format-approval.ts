@@ -3,7 +3,7 @@ import type { Proof, VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
-export type Consequences = { approve: string; deny: string; wait: string }
+type Consequences = { approve: string; deny: string; wait: string }
 
 type AskedAction = Pick<Approval, 'tool' | 'targets' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt'>
 

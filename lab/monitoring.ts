@@ -15,7 +15,7 @@ import type { NodePlan } from './topology.ts'
 const hourMs = 3_600_000
 const usualHours = 90 * 24
 
-export const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), certificateFile)
+const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), certificateFile)
 
 /** Puts a certificate for a node's name in place, signed by itself, that ends in so many hours. */
 export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHours): Promise<void> {
@@ -38,7 +38,7 @@ export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHo
 }
 
 /** Issues a certificate to a node that has none yet. */
-export async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
+async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
   if (!existsSync(certificatePath(lab, node))) await issueCertificate(lab, node)
 }
 
@@ -202,8 +202,7 @@ const startServerIn =
   }
 
 /** How monitoring calls a node: by its name in the network, as the platform lists it, and the port of its service. */
-export const instanceOf = ({ id, region }: { id: string; region: string }): string =>
-  `${id}.${region}.lab.internal:8080`
+const instanceOf = ({ id, region }: { id: string; region: string }): string => `${id}.${region}.lab.internal:8080`
 
 /** Where each web node is scraped; it takes another port at each start. Answers what is in the file now. */
 function writeTargets(lab: Lab, directory: string, written: string): string {

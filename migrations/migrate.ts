@@ -80,7 +80,7 @@ async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
 }
 
 /** What kept the schema from being brought up to date, and what its operator does about it. */
-export type MigrationTrouble = { problem: string; remedy: string }
+type MigrationTrouble = { problem: string; remedy: string }
 
 const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET']
 

@@ -129,7 +129,7 @@ const bounded = ['model', 'provider']
  * counted, and then answers what is stored. So every process answers the same, a restart loses no count, and no row is counted
  * twice. They begin where the database was migrated to keep them.
  */
-export function safetyCounters(db: Db, registers: Registry[]): void {
+function safetyCounters(db: Db, registers: Registry[]): void {
   let reading: Promise<void> | null = null
   const made = new Map<string, Counter>()
 

@@ -195,7 +195,7 @@ const decisionToken = z.looseObject({
 type DecisionToken = z.infer<typeof decisionToken>
 
 /** Creates a token that gives this verdict on this approval, once. */
-export async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
+async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
   return runDecisionStep(api, id, async () =>
     decisionToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
   )

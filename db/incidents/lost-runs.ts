@@ -10,7 +10,7 @@ import { lockIncident } from './incidents.ts'
 import { whyNotAgain } from './overdue.ts'
 
 /** `runId`: the run that made the claim; null in claims of version 0.1.0, which name none. */
-export type Carried = { incidentId: string; attempt: number; runId: string | null }
+type Carried = { incidentId: string; attempt: number; runId: string | null }
 
 /** A run that writes rows is not asked about: it lives. */
 const quietSeconds = 20

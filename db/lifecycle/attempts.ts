@@ -13,7 +13,7 @@ export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<n
 }
 
 /** An earlier attempt at the same trouble: what was written, how that was verified, and why it ended. */
-export type EarlierAttempt = {
+type EarlierAttempt = {
   incidentId: string
   attempt: number
   beganAt: string

@@ -131,7 +131,7 @@ export async function recordSecurityEvent(
 
 const batch = 1000
 
-export type AuditChainReport = {
+type AuditChainReport = {
   ok: boolean
   rows: number
   headHash: string
@@ -201,7 +201,7 @@ function flawOf(row: Chained, last: { seq: number; hash: string }): string | nul
 }
 
 /** SHA-256 over the fields, each with its length in bytes in front: what `audit_hash` of the database says when a row is added. */
-export function hashAudit(row: Omit<Chained, 'hash'>): string {
+function hashAudit(row: Omit<Chained, 'hash'>): string {
   const { seq, at, who, what, subject, detail, address, prevHash } = row
   const fields = [String(seq), at, who, what, subject, detail, address, prevHash]
   return sha256(fields.map((field) => (field === null ? '-' : `${Buffer.byteLength(field)}:${field}`)).join(','))

@@ -6,7 +6,7 @@ import { verifyChain } from '../log/chain.ts'
 import { eventsOf } from '../log/events.ts'
 import type { IncidentRow } from '../tables.ts'
 
-export type FoldedIncident = {
+type FoldedIncident = {
   /** `running` stands for both words of a run: it works, or it waits for a person. */
   status: 'open' | 'running' | 'resolved' | 'escalated' | 'cancelled'
   attempt: number
@@ -173,7 +173,7 @@ async function approvalFlaws(trx: Trx, id: string, folded: Map<string, FoldedApp
   return found
 }
 
-export function differs(field: string, stored: unknown, said: unknown): string {
+function differs(field: string, stored: unknown, said: unknown): string {
   const shown = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
   return `${field} is ${shown(stored)}, the rows say ${shown(said)}`
 }
@@ -214,7 +214,7 @@ function flawsOf({ uses, usesLeft, tool, actionDigest, asked, used }: Row): stri
 }
 
 /** Writes that carry a step key of this incident: each was announced with its action, and none ended otherwise than its row says. */
-export async function effectFlaws(trx: Trx, id: string, events: readonly IncidentEvent[]): Promise<Difference[]> {
+async function effectFlaws(trx: Trx, id: string, events: readonly IncidentEvent[]): Promise<Difference[]> {
   const effects = await trx
     .selectFrom('effect')
     .select(['key', 'actionDigest', 'status'])

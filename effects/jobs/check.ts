@@ -23,7 +23,7 @@ type StepRun = {
 }
 
 /** How a step ended. `lost`: it may have begun, and nobody can say now how it ended; `isAskable` where its system can be asked later. */
-export type StepEnd = { kind: 'ended'; outcome: JobOutcome } | { kind: 'lost'; detail: string; isAskable: boolean }
+type StepEnd = { kind: 'ended'; outcome: JobOutcome } | { kind: 'lost'; detail: string; isAskable: boolean }
 
 /** Runs one step to its end. Its output is without secrets. */
 export async function runStep(run: StepRun): Promise<StepEnd> {

@@ -37,7 +37,7 @@ export const fsWriteArgs = z.strictObject({
 
 const read = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
 
-export const fsRead = defineSpec({
+const fsRead = defineSpec({
   name: 'fs_read',
   isSituational: true,
   capability: 'fs.read',
@@ -57,7 +57,7 @@ export const fsRead = defineSpec({
   say: ({ content }, { path }) => `${path}: ${describePrinted(content)}`,
 })
 
-export const fsList = defineSpec({
+const fsList = defineSpec({
   name: 'fs_list',
   isRare: true,
   capability: 'fs.list',
@@ -77,7 +77,7 @@ export const fsList = defineSpec({
     )}`,
 })
 
-export const fsStat = defineSpec({
+const fsStat = defineSpec({
   name: 'fs_stat',
   isRare: true,
   capability: 'fs.stat',
@@ -100,7 +100,7 @@ type Write = {
   if_sha256?: string
 }
 
-export const fsWrite = defineSpec({
+const fsWrite = defineSpec({
   name: 'fs_write',
   isRare: true,
   capability: 'fs.write',
@@ -155,7 +155,7 @@ export const diskUsageArgs = z.strictObject({
   path: devicePath.optional(),
 })
 
-export const diskUsage = defineSpec({
+const diskUsage = defineSpec({
   name: 'disk_usage',
   isSituational: true,
   capability: 'disk.usage',

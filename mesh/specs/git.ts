@@ -31,7 +31,7 @@ export const gitCloneArgs = z.strictObject({
 })
 
 /** Inside the checkout, as git writes it; never git's own files. */
-export const fileInCheckout = z
+const fileInCheckout = z
   .string()
   .min(1)
   .max(4_000)
@@ -76,7 +76,7 @@ function hasPassword(text: string): boolean {
   }
 }
 
-export const gitClone = defineSpec({
+const gitClone = defineSpec({
   name: 'git_clone',
   isRare: true,
   capability: 'git.clone',
@@ -132,7 +132,7 @@ function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Ver
     : { holds: false, observed: `HEAD of ${path} is ${now.slice(0, 64)}, not ${commit.slice(0, 12)}` }
 }
 
-export const gitCommit = defineSpec({
+const gitCommit = defineSpec({
   name: 'git_commit',
   isRare: true,
   capability: 'git.commit',
@@ -168,12 +168,12 @@ export const gitCommit = defineSpec({
 })
 
 /** The commit that a checkout stands at. */
-export const head = (path: string) => ({
+const head = (path: string) => ({
   capability: 'shell.exec' as const,
   args: { argv: ['git', '-C', path, 'rev-parse', 'HEAD'] },
 })
 
-export const gitPush = defineSpec({
+const gitPush = defineSpec({
   name: 'git_push',
   isRare: true,
   capability: 'git.push',
@@ -223,7 +223,7 @@ export const gitRevertArgs = z.strictObject({
 
 const look = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
 
-export const gitLog = defineSpec({
+const gitLog = defineSpec({
   name: 'git_log',
   isRare: true,
   capability: 'git.log',
@@ -245,7 +245,7 @@ export const gitLog = defineSpec({
     )}${Number(open) > 0 ? `; ${formatCount(Number(open), 'uncommitted file')}` : ''}`,
 })
 
-export const gitShow = defineSpec({
+const gitShow = defineSpec({
   name: 'git_show',
   isRare: true,
   capability: 'git.show',
@@ -272,7 +272,7 @@ const shownCommit = z.looseObject({
 })
 const reverted = z.looseObject({ commit: z.string(), files: z.array(z.string()) })
 
-export const gitRevert = defineSpec({
+const gitRevert = defineSpec({
   name: 'git_revert',
   isRare: true,
   capability: 'git.revert',

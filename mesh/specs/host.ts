@@ -95,7 +95,7 @@ const packageWord = z
   .regex(/^[a-z0-9][a-z0-9.+-]+(=[A-Za-z0-9.+:~-]+)?$/, 'is not the name of a package')
   .meta({ examples: ['nginx'] })
 
-export const pkgSearch = defineSpec({
+const pkgSearch = defineSpec({
   name: 'pkg_search',
   isRare: true,
   capability: 'pkg.search',
@@ -120,7 +120,7 @@ export const pkgSearch = defineSpec({
     )}`,
 })
 
-export const pkgInstall = defineSpec({
+const pkgInstall = defineSpec({
   name: 'pkg_install',
   isRare: true,
   capability: 'pkg.install',
@@ -177,7 +177,7 @@ export const procKillArgs = z.strictObject({
   signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM').describe('TERM first'),
 })
 
-export const procList = defineSpec({
+const procList = defineSpec({
   name: 'proc_list',
   isSituational: true,
   capability: 'proc.list',
@@ -215,7 +215,7 @@ const processes = z.looseObject({
 
 type Kill = { pid: number; start_time: string; signal: 'TERM' | 'KILL' | 'HUP' | 'INT' }
 
-export const procKill = defineSpec({
+const procKill = defineSpec({
   name: 'proc_kill',
   isRare: true,
   capability: 'proc.kill',

@@ -12,7 +12,7 @@ export type DeviceArgs = Record<string, unknown>
  */
 export type Probe = { capability: Capability; args: DeviceArgs; rehearse?: true }
 /** What a probe found; `result` is null where the device says that there is no such thing. */
-export type Observation = { result: DeviceArgs | null }
+type Observation = { result: DeviceArgs | null }
 /** Whether the observation confirms the postcondition; null: it shows neither. */
 export type Verification = { holds: boolean; observed: string } | null
 /**

@@ -21,7 +21,7 @@ import { Edit } from './edit.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
-export function DecisionBar({
+function DecisionBar({
   approval,
   chosen,
   refused,
@@ -174,7 +174,7 @@ const categories: Record<DenialCategory, string> = {
 
 const options = Object.entries(categories) as [DenialCategory, string][]
 
-export type Denial = { category: DenialCategory; reason: string }
+type Denial = { category: DenialCategory; reason: string }
 
 /** A denial says why: the agent reads it, and the same action is not asked again in the group. */
 function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(denial: Denial): void }) {

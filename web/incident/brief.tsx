@@ -181,7 +181,7 @@ const doneTones = {
 }
 
 /** A sentence with links to the rows that it rests on. */
-export function Sentence({ line: { text, rows } }: { line: BriefLine }) {
+function Sentence({ line: { text, rows } }: { line: BriefLine }) {
   return (
     <>
       <span className="wraps">
@@ -194,7 +194,7 @@ export function Sentence({ line: { text, rows } }: { line: BriefLine }) {
 
 const linkedRows = 4
 
-export function RowLinks({ rows }: { rows: readonly number[] }) {
+function RowLinks({ rows }: { rows: readonly number[] }) {
   return (
     <span className="rows small">
       {rows.slice(0, linkedRows).map((seq) => (
