@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { readVariables } from '../config/variables.ts'
 
 export type ProcessState = 'running' | 'stopped' | 'gone'
 
@@ -153,7 +154,7 @@ async function start(
   if (running.has(id)) throw new Error(`${id} already runs`)
   const log = openSync(join(dir, 'log', `${id}.log`), 'a', 0o600)
   // Where compiled programs are kept, if anywhere: seventeen nodes start at once.
-  const compiled = process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+  const compiled = readVariables('NODE_COMPILE_CACHE')
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, 'node', program), JSON.stringify({ account, ...spec, id })],

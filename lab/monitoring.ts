@@ -4,6 +4,7 @@ import { get } from 'node:http'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { stringify } from 'yaml'
+import { readVariables } from '../config/variables.ts'
 import { shipLogs } from './app-log.ts'
 import { writeWhole } from './children.ts'
 import { databaseNode, startDatabase } from './database.ts'
@@ -102,12 +103,12 @@ export const describeMissing = (missing: readonly string[]): string =>
 
 /** No package registry brings it as a program, so it is named, or stands in the PATH. Null: logs are read where they are written. */
 export function findVictoriaLogs(): string | null {
-  const named = process.env.VICTORIA_LOGS
+  const { VICTORIA_LOGS: named } = readVariables('VICTORIA_LOGS')
   return named ? (isProgram(named) ? named : null) : findServer('victoria-logs')
 }
 
 function findServer(name: string): string | null {
-  const places = (process.env.PATH || '/usr/bin').split(delimiter).map((directory) => join(directory, name))
+  const places = (readVariables('PATH').PATH || '/usr/bin').split(delimiter).map((directory) => join(directory, name))
   return places.find(isProgram) ?? null
 }
 
