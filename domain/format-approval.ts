@@ -35,6 +35,27 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
   }
 }
 
+/** The same by the question that each answers, in the order in which a card asks them. */
+export const listAnswers = ({ approve, deny, wait }: Consequences): [question: string, answer: string][] => [
+  ['If you approve', approve],
+  ['If you deny', deny],
+  ['If you do nothing', wait],
+]
+
+/** The sections of a card, as its two pages head them. */
+export const cardTitles = {
+  running: 'What it does',
+  ran: 'What it did',
+  reason: 'Why',
+  proof: 'What will prove it',
+  dryRun: 'Dry run',
+  arguments: 'Exact arguments',
+  next: 'What the same answer asks next',
+}
+
+/** Beside the risk, wherever somebody is asked. */
+export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
+
 function formatApprovalEffect({ tool, targets, dryRun, reversible, required, approvals }: AskedAction): string {
   const missing = required - approvals
   const others = missing - 1

@@ -1,6 +1,6 @@
 import type { BriefLine, ServedBrief } from '../../domain/brief.ts'
 import { formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatAlsoAsked, formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { ResourceState } from '../../domain/registry.ts'
@@ -63,9 +63,7 @@ export function Decision({ asked, alsoAsked }: { asked: NonNullable<ServedBrief[
       </h2>
       <p className="row">
         <RiskMark risk={risk} />
-        <span className={reversible ? 'soft' : 'tone-critical strong'}>
-          {reversible ? 'reversible' : 'cannot be undone'}
-        </span>
+        <span className={reversible ? 'soft' : 'tone-critical strong'}>{formatReversible(reversible)}</span>
         {required > 1 && (
           <span className="soft">
             {approvals} of {required} have approved
