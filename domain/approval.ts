@@ -52,6 +52,15 @@ export type ApprovalStatus = z.infer<typeof approvalStatus>
 export const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
+/** A token that gives one verdict on one approval, once. */
+export const decisionToken = z.object({
+  token: z.string(),
+  approvalId: z.string(),
+  incidentId: z.string(),
+  decision,
+  expiresAt: z.string(),
+})
+
 /** What kind of no it is: the agent reads it with the words. */
 export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
 export type DenialCategory = z.infer<typeof denialCategory>

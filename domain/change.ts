@@ -46,6 +46,19 @@ export const storedChange = z.object({
 })
 export type StoredChange = z.infer<typeof storedChange>
 
+/** What a delivery of changes is answered, per resource of each; `ignored` says why it holds none. */
+export const takenChanges = z.object({
+  changes: z.array(
+    z.object({
+      id: z.string(),
+      outcome: z.enum(['stored', 'repeated']),
+      resource: z.string().nullable(),
+      why: z.string(),
+    }),
+  ),
+  ignored: z.string().nullable(),
+})
+
 /** A change near a resource. `steps`: how far away along what the resource runs on and depends on; 0 is the resource. */
 export const nearChange = storedChange.extend({ steps: z.number().int() })
 export type NearChange = z.infer<typeof nearChange>

@@ -73,3 +73,16 @@ export const deviceCall = z.object({
   durationMs: z.number().int().nullable(),
 })
 export type DeviceCall = z.infer<typeof deviceCall>
+
+/** A call to a device with the hashes that rows have of it, to be held against the device's journal. */
+export const auditedCall = z.object({
+  key: z.string(),
+  requestId: z.string(),
+  begunAt: z.string(),
+  finishedAt: z.string().nullable(),
+  /** What the device answered as the hash of its journal's entry. */
+  auditHash: z.string().nullable(),
+  /** The hash in the row of the incident; null where there is no row. */
+  incidentHash: z.string().nullable(),
+})
+export type AuditedCall = z.infer<typeof auditedCall>

@@ -42,6 +42,9 @@ export type SourceHealth = z.infer<typeof sourceHealth>
 export const listedSource = source.extend({ health: sourceHealth })
 export type ListedSource = z.infer<typeof listedSource>
 
+/** How a source answered something small. */
+export const sourceTest = z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
+
 /** A query as code judges it; `bounded`: fields that make it one that may be sent, where code knows them. */
 export type QueryVerdict = { ok: true } | { ok: false; reason: string; bounded: Record<string, string> | null }
 

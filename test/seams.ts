@@ -17,7 +17,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'bin/node24.js': ['whyInstall'],
   'cli/lab/demo.ts': ['describeHolder', 'printFiringAlerts'],
   'cli/lab/play.ts': ['findIncident'],
-  'cli/mesh/journal.ts': ['JournalledCall', 'compareJournal', 'findChainBreak'],
+  'cli/mesh/journal.ts': ['compareJournal', 'findChainBreak'],
   'clients/chat/body.ts': ['toGrammar'],
   'clients/http.ts': ['closeConnections'],
   'clients/model.ts': ['ModelRequest'],

@@ -12,6 +12,7 @@ import {
   approvalStatus,
   type DecisionOutcome,
   decision,
+  decisionToken,
   denialCategory,
   grantWish,
 } from '../../domain/approval.ts'
@@ -100,13 +101,7 @@ function declareMintToken(router: Router, deps: ApiDeps): void {
     params,
     body: z.strictObject({ decision }),
     bodyExample: { decision: 'approve' },
-    answer: z.object({
-      token: z.string(),
-      approvalId: z.string(),
-      incidentId: z.string(),
-      decision,
-      expiresAt: z.string(),
-    }),
+    answer: decisionToken,
     example: {
       token: '…43 characters…',
       approvalId,

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Difference } from '../../domain/chain.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { runningStatuses } from '../../domain/incident.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -97,9 +98,6 @@ function foldApprovals(events: readonly IncidentEvent[]): Map<string, FoldedAppr
   }
   return approvals
 }
-
-/** Something that the rows of the log do not say: which thing, and what of it. */
-export type Difference = { subject: string; what: string }
 
 /**
  * Holds an incident against its own log: the chain of its rows, then its row, its approvals and its effects as they are stored
