@@ -2,7 +2,18 @@ import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
 import { describeItems, toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
-import { type DeviceArgs, defineSpec, devicePath, onlyLooks, path, present, same, word } from './spec.ts'
+import {
+  type DeviceArgs,
+  defineSpec,
+  devicePath,
+  lastingWrite,
+  onlyLooks,
+  path,
+  plainRead,
+  present,
+  same,
+  word,
+} from './spec.ts'
 import { unitName } from './unit.ts'
 
 export const mostLogLines = 2_000
@@ -104,13 +115,7 @@ const pkgSearch = defineSpec({
   // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
   // device says.
   input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('words') }),
-  effect: 'read',
-  risk: 'none',
-  reversible: true,
-  proof: onlyLooks,
-  inside: true,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ text }) => `Search packages for ${text}`,
   say: ({ packages, total }, { text }) =>
     `${text}: ${describeItems(
@@ -130,16 +135,8 @@ const pkgInstall = defineSpec({
     pkgInstallArgs.extend({
       packages: z.array(packageWord).min(1).max(20).describe('as nginx or nginx=1.24.0-2'),
     }),
-  effect: 'write',
-  risk: 'high',
-  reversible: false,
-  inside: true,
-  privileged: true,
-  asked: true,
+  ...lastingWrite,
   streams: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
   summary: ({ packages }: { packages: string[] }) => `Install ${packages.join(', ')}`,
   proof: {
     promised: 'the packages are installed: installing them again would change nothing',
@@ -188,13 +185,7 @@ const procList = defineSpec({
       name: word.optional().describe('part of name or command line'),
       limit: z.number().int().min(1).max(1_000).optional().describe('default 50'),
     }),
-  effect: 'read',
-  risk: 'none',
-  reversible: true,
-  proof: onlyLooks,
-  inside: true,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: () => 'List processes',
   say: ({ processes: shown, total }, { name, port }) => {
     const named = toList(shown).map(
@@ -223,15 +214,7 @@ const procKill = defineSpec({
   args: procKillArgs,
   // The device refuses process 1 as well, and says why; a model need not ask.
   input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
-  effect: 'write',
-  risk: 'high',
-  reversible: false,
-  inside: true,
-  privileged: true,
-  asked: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
+  ...lastingWrite,
   summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,
   proof: {
     promised: 'the process is gone',
