@@ -1,6 +1,7 @@
 import { type EscalationReport, escalationReport, reportText } from '../../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../../domain/event.ts'
-import { type Certainty, formatLowered, type StoredClaim, type Unshown, withMarks } from '../../domain/hypothesis.ts'
+import type { EventMetadata } from '../../domain/event-metadata.ts'
+import { type Certainty, formatLowered, type Unshown, withMarks } from '../../domain/hypothesis.ts'
 import {
   type ClosedBy,
   type EscalationCategory,
@@ -24,16 +25,7 @@ import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
 import { takerOf } from './stop-requests.ts'
 
 export type Closing =
-  | {
-      status: 'resolved'
-      resolution: string
-      outcome: ResolveOutcome
-      claims: StoredClaim[]
-      unshown?: Unshown[]
-      confidence: string | null
-      certainty?: Certainty
-      claimed?: Certainty
-    }
+  | ({ status: 'resolved' } & EventMetadata['resolved'])
   | {
       status: 'escalated'
       reason: string
