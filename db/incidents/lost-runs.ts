@@ -18,9 +18,6 @@ const quietSeconds = 20
 /** Between two looks: what Temporal says in the same moment is one look. */
 const betweenLooksSeconds = 5
 
-/** A run that is lost this often is lost for a reason that another one would meet too. */
-export const lostAtMost = 3
-
 /**
  * Incidents that a run should be carrying, those whose rows were silent for a while. First what was missed before, then what is at work;
  * of the many that may wait for a person, others each time.
