@@ -48,7 +48,7 @@ const mostWeight = 2
 type Failure = { code: string; weight: number }
 
 /** Since the last answer of this attempt, by the name of the model. */
-export function failuresOf(events: readonly IncidentEvent[], attempt: number): Map<string, Failure> {
+function failuresOf(events: readonly IncidentEvent[], attempt: number): Map<string, Failure> {
   const own = events.filter((event) => event.attempt === attempt)
   const from = own.findLastIndex(({ kind }) => kind === 'model_answered')
   const failures = new Map<string, Failure>()
@@ -79,7 +79,7 @@ export function chooseModel<T extends { name: string }>(
  * The model of a context and those that stand in for it, in order. A name that is declared no more is the default. A run that was given tools
  * goes to no model that takes none.
  */
-export function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [RoutedModel, ...RoutedModel[]] {
+function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [RoutedModel, ...RoutedModel[]] {
   const byName = (wanted: string | undefined) => routes.find((each) => each.name === wanted)
   const first = byName(name) ?? routes[0]
   const others = first.fallbacks.flatMap((each) => byName(each) ?? [])

@@ -12,7 +12,7 @@ import { type Prompts, renderSystemPrompt, type SiteFacts, topicsOf } from '../p
 import { describedTools, splitTools } from '../tools/registry.ts'
 
 /** What the incident is about, as far as prompt and tools depend on it. */
-export type FirstTurnOf = {
+type FirstTurnOf = {
   type: string
   kind: InventoryKind | null
   /** Names of the declared jobs, and whether one is for this resource. */
@@ -22,7 +22,7 @@ export type FirstTurnOf = {
   runbook: string | null
 }
 
-export type FirstTurn = {
+type FirstTurn = {
   /** The system prompt. */
   system: string
   /** Definitions that go with it; empty where the protocol has them in the prompt. */

@@ -39,7 +39,7 @@ export function showDetails(details: Record<string, number> | null): void {
 }
 
 /** Shows in Temporal what this activity waits for from now on; null when the wait is over. */
-export function showWait(what: string | null): void {
+function showWait(what: string | null): void {
   const context = Context.current()
   if (what === null) waits.delete(context)
   else if (waits.get(context)?.waitsFor !== what) {

@@ -33,7 +33,7 @@ export type Unjudged = {
   settings: SettingsReader
 }
 
-export type Judged = { ruling: Ruling; policy: Policy; state: State; basis: JudgedBasis }
+type Judged = { ruling: Ruling; policy: Policy; state: State; basis: JudgedBasis }
 
 /** The judge's ruling on what the rows, the settings and the clock say now. */
 export async function judgeCall(trx: Trx, unjudged: Unjudged): Promise<Judged> {

@@ -26,7 +26,7 @@ import { RetryLater } from './failures.ts'
 import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf } from './judge-call.ts'
 import { recordHint } from './reason.ts'
 
-export type Ruled = Exclude<Act, { kind: 'verify' }> | Run
+type Ruled = Exclude<Act, { kind: 'verify' }> | Run
 
 /** `again`: another try of this activity has started the call already, and may have sent it. */
 type Run = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }

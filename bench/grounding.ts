@@ -108,7 +108,7 @@ function rowOf(results: readonly Result[], reads: number, at: number, words: str
 }
 
 /** Does a result show the words, as the ledger reads both? */
-export const holds = (text: string, words: string): boolean => foldText(text).includes(foldText(words))
+const holds = (text: string, words: string): boolean => foldText(text).includes(foldText(words))
 
 /** The whole is searched line by line and as it is written: the longest piece of the words without a line's end or a quotation mark. */
 function longestLine(words: string): string {

@@ -1,15 +1,8 @@
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { eventsOf } from '../db/log/events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
-import { migrateToLatest } from '../migrations/migrate.ts'
-import { startPostgres } from '../start/postgres.ts'
-import { searchAttributes, startTemporal } from '../start/temporal.ts'
-import { findTemporalCli } from '../start/temporal-cli.ts'
-import { temporaryDirectory } from '../test/support/directory.ts'
 import { mostAtOnce, spanOf, twentyDisks } from '../test/support/shard-platform.ts'
 import { startSpine } from '../test/support/spine.ts'
+import { startServers } from './servers.ts'
 import { median, report, type Stage, stage } from './stage.ts'
 
 const turns = 200
@@ -60,27 +53,16 @@ async function realTurns(scene: Stage): Promise<number[]> {
  * runbook's rule table, so the tokens are synthetic: they show what a hint makes needless, not what a language model would say.
  */
 export async function queue(): Promise<void> {
-  const dir = temporaryDirectory().path
-  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
-  const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('..', import.meta.url)), env: process.env })
-  const temporal = await startTemporal({
-    cli: cli.path,
-    dir: null,
-    searchAttributes,
-    logFile: join(dir, 'temporal.log'),
-    env: process.env,
-  })
-  await migrateToLatest(postgres.url)
+  const servers = await startServers()
   const spine = await startSpine({
     parts: ['lab', 'runbook', 'api'],
-    databaseUrl: postgres.url,
-    temporalAddress: temporal.address,
+    databaseUrl: servers.databaseUrl,
+    temporalAddress: servers.temporalAddress,
     environment: { LAB_WEB_SHARDS: '20' },
   })
   const { odd, incidents, logs } = await twentyDisks(spine)
   await spine.stop()
-  await Promise.all([temporal.stop(), postgres.stop()])
-  rmSync(dir, { recursive: true, force: true })
+  await servers.stop()
 
   const of = (role: string) =>
     incidents.flatMap((incident, index) => (incident.role === role ? [logs[index] ?? []] : []))

@@ -27,7 +27,7 @@ import { median, percentile, report, startApi } from './stage.ts'
 const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 
 /** The agent as a separate process over a state directory that holds its manifest and root key, once it listens. */
-export async function startAgent(state: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
+async function startAgent(state: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
   const args = ['mesh', 'agent', '--state', state, '--listen', listen]
   const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
   const url = await new Promise<string>((resolve, reject) => {
@@ -48,7 +48,7 @@ const on = 'node-osl-1'
  * How long reads of a small file take (ms) from the tool registry on: core API, PostgreSQL (which need not keep what it wrote), signature,
  * HTTP, door, guard and journal, and back. API and agent are separate processes. That the run announces each before is not in it.
  */
-export async function wholePath(calls: number): Promise<number[]> {
+async function wholePath(calls: number): Promise<number[]> {
   const dir = temporaryDirectory().path
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
   await migrateToLatest(postgres.url)

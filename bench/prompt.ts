@@ -47,7 +47,7 @@ const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] =
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 /** System prompt and tool definitions of a first turn, in bytes: about a kind, at a site with devices or without, with these kinds of source. */
-export function measureFirstTurn(
+function measureFirstTurn(
   kind: InventoryKind | null,
   site: SiteFacts,
   sourceKinds: readonly string[],

@@ -73,7 +73,7 @@ type DeclaredResource = Declared['resources'][number]
 type DeclaredRelation = Declared['relations'][number]
 
 /** Nodes with a service, a container and a VM each, and one target for each second node. */
-export function aSite(count: number): { platform: Declared; targets: Declared } {
+function aSite(count: number): { platform: Declared; targets: Declared } {
   const platform = { resources: [] as DeclaredResource[], relations: [] as DeclaredRelation[] }
   const targets = { resources: [] as DeclaredResource[], relations: [] as DeclaredRelation[] }
   const nodes = Math.floor((count * 0.8) / 4)
@@ -120,7 +120,7 @@ export function aSite(count: number): { platform: Declared; targets: Declared } 
   return { platform, targets }
 }
 
-export const changedABit = ({ resources: all, relations }: Declared): Declared => ({
+const changedABit = ({ resources: all, relations }: Declared): Declared => ({
   resources: all.map((each, at) =>
     at % 100 === 0 ? { ...each, attributes: { ...each.attributes, moved: true } } : each,
   ),

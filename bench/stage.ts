@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { openSync, readFileSync, rmSync } from 'node:fs'
+import { openSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -12,14 +12,10 @@ import { readConfig } from '../config/settings.ts'
 import { ingestAlert } from '../db/alerts/ingest-body.ts'
 import { connect, type Db } from '../db/connect.ts'
 import type { Alert } from '../domain/alert.ts'
-import { migrateToLatest } from '../migrations/migrate.ts'
-import { startPostgres } from '../start/postgres.ts'
 import { freePort } from '../start/process.ts'
-import { searchAttributes, startTemporal } from '../start/temporal.ts'
-import { findTemporalCli } from '../start/temporal-cli.ts'
-import { temporaryDirectory } from '../test/support/directory.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import { startWorkers } from '../worker/workers.ts'
+import { startServers } from './servers.ts'
 
 /** A core API that answers at once: for measuring what Nightshift itself costs. `answer` is the body of every GET. */
 export async function scriptedCore(answer: (path: string) => unknown): Promise<{ url: string; stop(): Promise<void> }> {
@@ -76,19 +72,8 @@ export async function stage(options: {
   core: (path: string) => unknown
   maxTurns: number
 }): Promise<Stage> {
-  const dir = temporaryDirectory().path
-  const rootDir = fileURLToPath(new URL('..', import.meta.url))
-  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
-  const cli = await findTemporalCli({ rootDir, env: process.env })
-  const temporal = await startTemporal({
-    cli: cli.path,
-    dir: null,
-    searchAttributes,
-    logFile: join(dir, 'temporal.log'),
-    env: process.env,
-  })
-  await migrateToLatest(postgres.url)
-  const db = connect(postgres.url)
+  const servers = await startServers()
+  const db = connect(servers.databaseUrl)
   // What ends an investigation early has no place in a measurement.
   await db.insertInto('platformConfig').values({ key: 'agent.token_budget', value: '100000000' }).execute()
   const requests: { characters: number }[] = []
@@ -101,8 +86,8 @@ export async function stage(options: {
   const config = configFor({
     model: model.url,
     core: core.url,
-    postgres: postgres.url,
-    temporal: temporal.address,
+    postgres: servers.databaseUrl,
+    temporal: servers.temporalAddress,
     maxTurns,
   })
   const bundle = await bundleWorkflows()
@@ -112,8 +97,8 @@ export async function stage(options: {
     taskQueue: 'bench',
     environment: { LLM_MAX_TURNS: maxTurns },
   })
-  const bare = await startBareWorkers(temporal.address, bundle)
-  const clientConnection = await Connection.connect({ address: temporal.address })
+  const bare = await startBareWorkers(servers.temporalAddress, bundle)
+  const clientConnection = await Connection.connect({ address: servers.temporalAddress })
   const client = new Client({ connection: clientConnection })
   return {
     db,
@@ -135,8 +120,8 @@ export async function stage(options: {
       await bare.stop()
       await clientConnection.close()
       await db.destroy()
-      await Promise.all([model.stop(), core.stop(), temporal.stop(), postgres.stop()])
-      rmSync(dir, { recursive: true, force: true })
+      await Promise.all([model.stop(), core.stop()])
+      await servers.stop()
     },
   }
 }

@@ -1,14 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import { migrateToLatest } from '../migrations/migrate.ts'
-import { startPostgres } from '../start/postgres.ts'
-import { searchAttributes, startTemporal } from '../start/temporal.ts'
-import { findTemporalCli } from '../start/temporal-cli.ts'
-import { temporaryDirectory } from '../test/support/directory.ts'
 import { type Spine, startSpine } from '../test/support/spine.ts'
+import { startServers } from './servers.ts'
 import { median, percentile, report } from './stage.ts'
 
 const bodies = 20
@@ -25,21 +18,11 @@ const watchedMs = Number(process.env.WATCH_SECONDS ?? 180) * 1000
  * although somebody waited. `WATCH_SECONDS=60` watches for a shorter time.
  */
 export async function storm(): Promise<void> {
-  const dir = temporaryDirectory().path
-  const postgres = await startPostgres({ dir: join(dir, 'postgres') })
-  const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('..', import.meta.url)), env: process.env })
-  const temporal = await startTemporal({
-    cli: cli.path,
-    dir: null,
-    searchAttributes,
-    logFile: join(dir, 'temporal.log'),
-    env: process.env,
-  })
-  await migrateToLatest(postgres.url)
+  const servers = await startServers({ durable: true })
   const spine = await startSpine({
     parts: ['lab', 'runbook', 'api', 'worker'],
-    databaseUrl: postgres.url,
-    temporalAddress: temporal.address,
+    databaseUrl: servers.databaseUrl,
+    temporalAddress: servers.temporalAddress,
     environment: {
       RUNBOOK_DELAY_MS: String(modelDelayMs),
       QUEUE_INTERVAL_SECONDS: '60',
@@ -71,8 +54,7 @@ export async function storm(): Promise<void> {
     })
   } finally {
     await spine.stop()
-    await Promise.all([temporal.stop(), postgres.stop()])
-    rmSync(dir, { recursive: true, force: true })
+    await servers.stop()
   }
 }
 

@@ -98,7 +98,7 @@ async function writeRow(db: Db, incidentId: string, n: number): Promise<string> 
   return String(event.id)
 }
 
-export type StreamComparison = { received: number; missing: number; duplicates: number; outOfOrder: number }
+type StreamComparison = { received: number; missing: number; duplicates: number; outOfOrder: number }
 type Listeners = {
   /** Settles when everybody has a place in the stream, so that whatever is written from now on is theirs. */
   ready: Promise<void>

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync, rmSync } from 'node:fs'
+import { openSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -13,13 +13,9 @@ import { decide } from '../db/approvals/decide.ts'
 import { mintDecisionToken } from '../db/approvals/tokens.ts'
 import { connect, type Db } from '../db/connect.ts'
 import type { Principal } from '../domain/operator.ts'
-import { migrateToLatest } from '../migrations/migrate.ts'
-import { startPostgres } from '../start/postgres.ts'
-import { searchAttributes, startTemporal } from '../start/temporal.ts'
-import { findTemporalCli } from '../start/temporal-cli.ts'
-import { temporaryDirectory } from '../test/support/directory.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
 import type { Memory } from './memory-probe.ts'
+import { startServers } from './servers.ts'
 import { median, percentile, report, scriptedCore } from './stage.ts'
 
 const waiting = Number(process.env.WAITING ?? 2_000)
@@ -42,13 +38,8 @@ const rootDir = fileURLToPath(new URL('..', import.meta.url))
  * wait. `WAITING=10000` waits for as many. Starting them is not measured.
  */
 export async function waitingBench(): Promise<void> {
-  const dir = temporaryDirectory().path
-  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
-  const cli = await findTemporalCli({ rootDir, env: process.env })
-  const logFile = join(dir, 'temporal.log')
-  const temporal = await startTemporal({ cli: cli.path, dir: null, searchAttributes, logFile, env: process.env })
-  await migrateToLatest(postgres.url)
-  const db = connect(postgres.url)
+  const servers = await startServers()
+  const db = connect(servers.databaseUrl)
   await askForApprovals(db)
   const model = await scriptedModel((_turn, request) => script(request))
   const core = await scriptedCore((path) =>
@@ -56,8 +47,8 @@ export async function waitingBench(): Promise<void> {
   )
   const worker = startWorker({
     PATH: process.env.PATH ?? '',
-    DATABASE_URL: postgres.url,
-    TEMPORAL_ADDRESS: temporal.address,
+    DATABASE_URL: servers.databaseUrl,
+    TEMPORAL_ADDRESS: servers.temporalAddress,
     AGENT_ENABLED: 'true',
     AGENT_API_KEY: 'bench',
     LLM_BASE_URL: model.url,
@@ -66,9 +57,9 @@ export async function waitingBench(): Promise<void> {
     WORKER_PORT: '0',
     LOG_LEVEL: 'error',
     QUEUE_INTERVAL_SECONDS: '3600',
-    logFile: join(dir, 'worker.log'),
+    logFile: join(servers.dir, 'worker.log'),
   })
-  const connection = await Connection.connect({ address: temporal.address })
+  const connection = await Connection.connect({ address: servers.temporalAddress })
   const client = new Client({ connection })
   const person = await approver(db)
 
@@ -108,8 +99,8 @@ export async function waitingBench(): Promise<void> {
   worker.kill('SIGKILL')
   await connection.close()
   await db.destroy()
-  await Promise.all([model.stop(), core.stop(), temporal.stop(), postgres.stop()])
-  rmSync(dir, { recursive: true, force: true })
+  await Promise.all([model.stop(), core.stop()])
+  await servers.stop()
 }
 
 /** Each call waits for a person, for longer than the measurement takes. */

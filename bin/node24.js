@@ -65,7 +65,7 @@ export function whyInstall(dir) {
 }
 
 /** The Node 24 to run under: this one, or the one that npm installed; undefined when there is neither. */
-export function findNode24(dir) {
+function findNode24(dir) {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
   const packaged = join(dir, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
   return existsSync(packaged) ? packaged : undefined

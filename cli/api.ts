@@ -4,7 +4,7 @@ import type { ApiTarget } from './connection.ts'
 import type { Outcome } from './exit-codes.ts'
 
 /** problem+json as the API answers it. Keeps the fields that a newer API adds. */
-export type Problem = { title: string; status: number; detail: string; code?: string; [field: string]: unknown }
+type Problem = { title: string; status: number; detail: string; code?: string; [field: string]: unknown }
 
 const outcomeByStatus: Record<number, Outcome> = {
   401: 'auth',

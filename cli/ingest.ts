@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
+import { takenChanges } from '../domain/change.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
@@ -50,12 +51,8 @@ export function addIngestCommand(program: Command): void {
   addChangeCommand(parent)
 }
 
-const takenChanges = z.looseObject({
-  changes: z.array(
-    z.looseObject({ id: z.string(), outcome: z.string(), resource: z.string().nullable(), why: z.string() }),
-  ),
-  ignored: z.string().nullable(),
-})
+const takenChange = takenChanges.shape.changes.element.extend({ outcome: z.string() })
+const taken = takenChanges.extend({ changes: z.array(takenChange.loose()) }).loose()
 
 function addChangeCommand(parent: Command): void {
   withConnectionOptions(
@@ -69,7 +66,7 @@ function addChangeCommand(parent: Command): void {
     .addHelpText('after', '\nExample:\n  nightshift ingest change deployed.json')
     .action(async (file: string, options: ConnectionOptions) => {
       const { api } = connect(options, 'ingest')
-      const { changes, ignored } = takenChanges.parse(await api.postBytes('/api/v1/ingest/change', readBody(file)))
+      const { changes, ignored } = taken.parse(await api.postBytes('/api/v1/ingest/change', readBody(file)))
       if (options.json) return printJson({ changes, ignored })
       const rows = changes.map(({ id, outcome, resource, why }) => [
         id,

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ZodError } from 'zod'
+import { version } from '../domain/version.ts'
 import { ApiProblem } from './api.ts'
 import { CommandFailed, exitCodes, type Outcome } from './exit-codes.ts'
 import { inert, inertJsonText, paint, parseOneOf, print, printNote, wrap } from './ui/terminal.ts'
@@ -147,11 +147,6 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
   help: async () => (await import('./program.ts')).addHelpCommand,
 }
 
-/** The version of the package, which the command, the image and the changelog share. */
-function readVersion(): string {
-  return (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
-}
-
 /**
  * Builds the command that starts with this word, or all commands when no command does. Runs
  * nothing.
@@ -159,7 +154,7 @@ function readVersion(): string {
 export async function buildProgram(firstWord?: string): Promise<Command> {
   const root = new Command('nightshift')
     .description('Investigates infrastructure incidents while people sleep.')
-    .version(readVersion(), '--version', 'which version this is')
+    .version(version, '--version', 'which version this is')
     .exitOverride()
     .hook('preAction', async (_, action) => (await import('./complete-ids.ts')).completeIds(action))
     .showHelpAfterError('(see --help)')

@@ -2,24 +2,14 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { formatCount, formatNumber } from '../domain/format.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
+import { shownPrompt } from '../domain/prompt.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { parseKind } from './knowledge.ts'
 import { inert, paint, print, printJson } from './ui/terminal.ts'
 
-const promptShown = z.looseObject({
-  system: z.string(),
-  tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })),
-  more: z.array(z.string()),
-  context: z.string().nullable(),
-  runbooks: z.string().nullable(),
-  bytes: z.object({
-    system: z.number(),
-    tools: z.number(),
-    first: z.number(),
-    context: z.number(),
-    runbooks: z.number(),
-  }),
-})
+const promptShown = shownPrompt
+  .extend({ tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })) })
+  .loose()
 
 type PromptOptions = ConnectionOptions & { incident?: string; type?: string; kind?: InventoryKind; protocol: string }
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import { type ListedSource, listedSource, sourceName } from '../domain/source.ts'
+import { type ListedSource, listedSource, sourceName, sourceTest } from '../domain/source.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { formatMoment, formatTable } from './ui/table.ts'
@@ -109,7 +109,7 @@ function addTestCommand(parent: Command): void {
     })
 }
 
-const testAnswer = z.looseObject({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
+const testAnswer = sourceTest.loose()
 
 const askSource = async (api: ReturnType<typeof connect>['api'], name: string) =>
   testAnswer.parse(await api.post(`/api/v1/sources/${name}/test`))

@@ -1,32 +1,20 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { auditChain, type Difference, difference, verifiedPage } from '../domain/chain.ts'
 import type { ApiClient } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
-const difference = z.looseObject({ subject: z.string(), what: z.string() })
-
-const page = z.looseObject({
-  incidents: z.number().int(),
-  events: z.number().int(),
-  differences: z.array(difference),
-  nextCursor: z.string().nullable(),
-})
-
-const chain = z.looseObject({
-  ok: z.boolean(),
-  rows: z.number().int(),
-  headHash: z.string(),
-  problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
-})
+const page = verifiedPage.extend({ differences: z.array(difference.loose()) }).loose()
+const chain = auditChain.loose()
 
 type Options = ConnectionOptions & { all?: boolean; head?: string }
 
 type Verified = {
   incidents: number
   events: number
-  differences: z.infer<typeof difference>[]
+  differences: Difference[]
   audit: z.infer<typeof chain>
 }
 

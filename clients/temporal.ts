@@ -163,7 +163,7 @@ function hostAndPort(address: string): { host: string; port: number } {
 const inOneLine = (name: string) => name.replaceAll('\n', ', ')
 
 /** What keeps us from Temporal and what to do about it, in words that name the setting. */
-export type Trouble = {
+type Trouble = {
   what: string
   remedy: string
   /** It may only be starting, and waiting may be all it takes. */

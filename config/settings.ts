@@ -20,7 +20,7 @@ import { temporal, temporalProblems, temporalSettings } from './temporal.ts'
  * declares.
  */
 
-export const defaultModel = 'default'
+const defaultModel = 'default'
 
 /** A model at a server, with what its requests carry. The key stays in the worker that reads this. */
 export type DeclaredModel = {
@@ -34,10 +34,10 @@ export type DeclaredModel = {
 }
 
 /** How a model says its calls. `auto`: natively, unless its server is known to take no tools. */
-export type ModelProtocol = z.infer<typeof protocolSetting>
+type ModelProtocol = z.infer<typeof protocolSetting>
 const protocolSetting = z.enum(['auto', 'native', 'json'])
 
-export const modelName = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes 1 to 40 of a-z, 0-9, "_", "." and "-"')
+const modelName = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes 1 to 40 of a-z, 0-9, "_", "." and "-"')
 
 const plainUrl = url.refine((text) => {
   const { username, password, search } = new URL(text)

@@ -4,9 +4,9 @@ import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from 
 import { systemScope } from './scope.ts'
 
 /** Values of a label from outside that have a series of their name; later ones are `other`. */
-export const namedValues = 50
+const namedValues = 50
 
-export type Increment = { counter: string; labels: Record<string, string> }
+type Increment = { counter: string; labels: Record<string, string> }
 
 type Folded<M> = { increments: Increment[]; memory: M }
 

@@ -3,7 +3,7 @@ import { now } from './clock.ts'
 import type { Db } from './connect.ts'
 
 type IdempotencyKey = { tokenId: string; route: string; key: string }
-export type Stored = { status: number; response: unknown }
+type Stored = { status: number; response: unknown }
 
 /**
  * Takes a key for one request. `taken`: go ahead and call `storeAnswer`. `stored`: answered before, the same again. `busy`:

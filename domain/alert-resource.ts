@@ -27,7 +27,7 @@ export type KnownResource = ResourceRef & {
   above: readonly { kind: InventoryKind; id: string; names: readonly string[] }[]
 }
 
-export type ResourceAttempt = { label: string; name: string; result: 'found' | 'unknown' | 'several' | 'elsewhere' }
+type ResourceAttempt = { label: string; name: string; result: 'found' | 'unknown' | 'several' | 'elsewhere' }
 
 export type AlertResource = {
   resource: ResourceRef | null

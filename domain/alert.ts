@@ -135,7 +135,6 @@ export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: stri
 
 /** How a stored alert stands. `unknown`: its sender fell silent, or ended many at once. */
 export const alertState = z.enum(['firing', 'resolved', 'unknown'])
-export type AlertState = z.infer<typeof alertState>
 
 const labels = z.record(z.string(), z.string())
 
@@ -269,7 +268,7 @@ export type ExplainedAlert = z.infer<typeof explainedAlert>
  */
 export type ResourceRule = { label: string; before: string; after: string | null; kind: InventoryKind; id: string }
 
-export type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: string }
+type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: string }
 
 const form = /^([A-Za-z_][A-Za-z0-9_]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
 

@@ -25,7 +25,7 @@ export const sentAttachment = z
 export type SentAttachment = z.infer<typeof sentAttachment>
 
 /** What is stored of one: its bytes lie under the digest of what was written out here, never of what was sent. */
-export const attachment = z.object({
+const attachment = z.object({
   name: z.string(),
   kind: z.enum(['text', 'png']),
   digest: z.string(),
@@ -51,6 +51,15 @@ export type ApprovalStatus = z.infer<typeof approvalStatus>
 
 export const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
+
+/** A token that gives one verdict on one approval, once. */
+export const decisionToken = z.object({
+  token: z.string(),
+  approvalId: z.string(),
+  incidentId: z.string(),
+  decision,
+  expiresAt: z.string(),
+})
 
 /** What kind of no it is: the agent reads it with the words. */
 export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
@@ -136,10 +145,10 @@ const hypothesis = z.object({
 })
 
 /** How the steps of a call stand: those of its plan that were not begun are `waiting`. */
-export const callStepStates = ['waiting', 'running', 'done', 'failed', 'skipped'] as const
+const callStepStates = ['waiting', 'running', 'done', 'failed', 'skipped'] as const
 
 /** What an approved call has done so far, folded from its rows. Its texts hold a stranger's words. */
-export const callRun = z.object({
+const callRun = z.object({
   startedAt: z.string(),
   endedAt: z.string().nullable(),
   outcome: z.enum(['running', 'done', 'failed', 'indeterminate']),
@@ -157,7 +166,7 @@ export const callRun = z.object({
 export type CallRun = z.infer<typeof callRun>
 
 /** A call that the same answer of the agent proposes after this one and nobody is asked about yet; what the judge would say of it now. */
-export const nextCall = z.object({
+const nextCall = z.object({
   callId: z.string(),
   tool: z.string(),
   about: z.string(),

@@ -15,7 +15,7 @@ const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
 export type BriefLine = z.infer<typeof line>
 
 /** What became of an action. `open`: it is not verified yet; `indeterminate`: nobody can say whether it took effect. */
-export const doneOutcomes = [
+const doneOutcomes = [
   'verified',
   'verification_failed',
   'unproven',
@@ -30,7 +30,7 @@ export const doneOutcomes = [
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
 /** How the cause is known: a hypothesis and its state, what an ending says, what the agent says as it asks, or not at all. */
-export const causeStates = ['supported', 'proposed', 'ending', 'stated', 'unknown'] as const
+const causeStates = ['supported', 'proposed', 'ending', 'stated', 'unknown'] as const
 
 const attempt = z.object({
   attempt: z.number().int(),
@@ -43,7 +43,7 @@ const attempt = z.object({
   endedAt: z.string().nullable(),
   rows: z.array(z.number().int()),
 })
-export type AttemptBrief = z.infer<typeof attempt>
+type AttemptBrief = z.infer<typeof attempt>
 
 /** An incident as an answer: every line says which rows show it. Times are RFC 3339 in UTC. */
 export const incidentBrief = z.object({
@@ -73,7 +73,7 @@ export const incidentBrief = z.object({
 export type IncidentBrief = z.infer<typeof incidentBrief>
 
 /** A closed incident of the same type, with what repaired it. */
-export const similarIncident = z.object({
+const similarIncident = z.object({
   id: z.string(),
   title: z.string(),
   status: incidentStatus,

@@ -46,12 +46,25 @@ export const storedChange = z.object({
 })
 export type StoredChange = z.infer<typeof storedChange>
 
+/** What a delivery of changes is answered, per resource of each; `ignored` says why it holds none. */
+export const takenChanges = z.object({
+  changes: z.array(
+    z.object({
+      id: z.string(),
+      outcome: z.enum(['stored', 'repeated']),
+      resource: z.string().nullable(),
+      why: z.string(),
+    }),
+  ),
+  ignored: z.string().nullable(),
+})
+
 /** A change near a resource. `steps`: how far away along what the resource runs on and depends on; 0 is the resource. */
 export const nearChange = storedChange.extend({ steps: z.number().int() })
 export type NearChange = z.infer<typeof nearChange>
 
 /** `4 min before it began`; of a moment that is no begin, `4 min ago`. */
-export function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }): string {
+function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }): string {
   const distanceMs = Date.parse(from.iso) - Date.parse(atIso)
   if (!from.isBegin) return `${formatSpan(distanceMs)} ago`
   return distanceMs >= 0 ? `${formatSpan(distanceMs)} before it began` : `${formatSpan(-distanceMs)} after it began`
@@ -79,7 +92,7 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }
 
-export const mostContextChanges = 5
+const mostContextChanges = 5
 
 /** Of the changes around the begin of an incident those nearest before it, then those after it, newest first. */
 export function chooseNearest(changes: readonly NearChange[], beganIso: string): NearChange[] {
@@ -96,7 +109,7 @@ export function chooseNearest(changes: readonly NearChange[], beganIso: string):
  * Which resources a change is about. What its sender names decides; without a name the site's rules for changes, each that fits; then
  * labels as those of an alert. As with alerts, a name chooses among what the registry knows and makes nothing known.
  */
-export type ChangeResource = {
+type ChangeResource = {
   /** By the name that all names of one thing share; null where nothing was found. */
   resource: ResourceRef | null
   why: string

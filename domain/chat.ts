@@ -69,7 +69,7 @@ export type LiveAnswer = z.infer<typeof liveAnswer>
  * How a server of models wants its requests where it differs from what most take. Every word is one of ours: what a server says
  * chooses among them and adds nothing.
  */
-export const requestShape = z.strictObject({
+const requestShape = z.strictObject({
   /** The name of the limit of an answer. */
   limit: z.enum(['max_tokens', 'max_completion_tokens', 'none']),
   /** The largest limit the server takes. */
@@ -137,13 +137,13 @@ export const modelAbilities = z.object({
 export type ModelAbilities = z.infer<typeof modelAbilities>
 /** What was seen of some of them; what was not seen is left out. */
 const seen = z.enum(['yes', 'no'])
-export const seenAbilities = z
+const seenAbilities = z
   .strictObject({ tools: seen, parallel: seen, schema: seen, grammar: seen, usage: seen, streaming: seen })
   .partial()
 export type SeenAbilities = z.infer<typeof seenAbilities>
 
 /** What a server says of itself and of a model. */
-export const servedModel = z.strictObject({
+const servedModel = z.strictObject({
   /** Tokens of question and answer together; null where it does not say. */
   windowTokens: z.number().int().positive().max(100_000_000).nullable(),
   /** Where that stands, for people. */

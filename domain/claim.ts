@@ -5,11 +5,11 @@ import { certainties, hypothesisStates, type StoredClaim, type Unshown } from '.
  * What a claim is about: something this investigation did, how something is now, how something was when it was read, or that
  * a text is not there.
  */
-export const claimKind = z.enum(['did', 'is', 'was', 'absent'])
+const claimKind = z.enum(['did', 'is', 'was', 'absent'])
 export type ClaimKind = z.infer<typeof claimKind>
 
 export const mostClaims = 20
-export const mostQuotes = 20
+const mostQuotes = 20
 const textCharacters = 500
 const quoteCharacters = 1000
 

@@ -21,7 +21,7 @@ export type Guests = z.infer<typeof guests>
 export const executable = z.object({ kind: z.enum(['node', 'host', 'vm']), id: z.string().min(1).max(100) })
 export type Executable = z.infer<typeof executable>
 
-export const device = z.object({
+const device = z.object({
   id: deviceId,
   /** The node, host or VM that commands for it reach. */
   resource: executable,
@@ -73,3 +73,16 @@ export const deviceCall = z.object({
   durationMs: z.number().int().nullable(),
 })
 export type DeviceCall = z.infer<typeof deviceCall>
+
+/** A call to a device with the hashes that rows have of it, to be held against the device's journal. */
+export const auditedCall = z.object({
+  key: z.string(),
+  requestId: z.string(),
+  begunAt: z.string(),
+  finishedAt: z.string().nullable(),
+  /** What the device answered as the hash of its journal's entry. */
+  auditHash: z.string().nullable(),
+  /** The hash in the row of the incident; null where there is no row. */
+  incidentHash: z.string().nullable(),
+})
+export type AuditedCall = z.infer<typeof auditedCall>

@@ -170,7 +170,7 @@ const nextSteps: Record<string, string> = {
 }
 
 /** What a person is asked, as far as a message carries it: the exact arguments are on the card behind the link. */
-export const askedApproval = z.object({
+const askedApproval = z.object({
   id: z.string(),
   tool: z.string(),
   risk: z.enum(risks),

@@ -3,7 +3,7 @@ import type { Proof, VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
-export type Consequences = { approve: string; deny: string; wait: string }
+type Consequences = { approve: string; deny: string; wait: string }
 
 type AskedAction = Pick<Approval, 'tool' | 'targets' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt'>
 
@@ -34,6 +34,27 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
     wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated.`,
   }
 }
+
+/** The same by the question that each answers, in the order in which a card asks them. */
+export const listAnswers = ({ approve, deny, wait }: Consequences): [question: string, answer: string][] => [
+  ['If you approve', approve],
+  ['If you deny', deny],
+  ['If you do nothing', wait],
+]
+
+/** The sections of a card, as its two pages head them. */
+export const cardTitles = {
+  running: 'What it does',
+  ran: 'What it did',
+  reason: 'Why',
+  proof: 'What will prove it',
+  dryRun: 'Dry run',
+  arguments: 'Exact arguments',
+  next: 'What the same answer asks next',
+}
+
+/** Beside the risk, wherever somebody is asked. */
+export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
 
 function formatApprovalEffect({ tool, targets, dryRun, reversible, required, approvals }: AskedAction): string {
   const missing = required - approvals

@@ -60,7 +60,7 @@ export const surroundings = z.object({
 export type Surroundings = z.infer<typeof surroundings>
 
 /** Why an incident stands where a person looks first. `yours`: the reader took it. `kept`: no rule has it investigated. */
-export const need = z.enum(['approval', 'yours', 'escalated', 'kept'])
+const need = z.enum(['approval', 'yours', 'escalated', 'kept'])
 export type Need = z.infer<typeof need>
 
 const shownIncident = incident.pick({
@@ -87,7 +87,7 @@ const homeLine = z.object({
   incident: shownIncident,
 })
 
-export const needLine = homeLine.extend({
+const needLine = homeLine.extend({
   need,
   category: escalationCategory.nullable(),
   /** What waits for an answer; null unless `need` is `approval`. */
@@ -104,7 +104,7 @@ export const needLine = homeLine.extend({
 })
 export type NeedLine = z.infer<typeof needLine>
 
-export const workLine = homeLine.extend({
+const workLine = homeLine.extend({
   investigating: z.number().int(),
   queued: z.number().int(),
   /** Of people who have them. */
@@ -112,7 +112,7 @@ export const workLine = homeLine.extend({
 })
 export type WorkLine = z.infer<typeof workLine>
 
-export const doneLine = homeLine.extend({ outcome: resolveOutcome.nullable(), seconds: z.number() })
+const doneLine = homeLine.extend({ outcome: resolveOutcome.nullable(), seconds: z.number() })
 export type DoneLine = z.infer<typeof doneLine>
 
 /** One part of the page: its lines, and how many incidents it is about altogether. */

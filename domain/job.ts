@@ -17,7 +17,7 @@ const credential = z
 const from = z.strictObject({ from: credential, prefix: z.string().max(20).default('') })
 
 const placeholder = /\{([A-Za-z_][A-Za-z_.]*)\}/g
-export const placeholders = ['kind', 'id', 'name'] as const
+const placeholders = ['kind', 'id', 'name'] as const
 type Words = Record<(typeof placeholders)[number], string>
 
 /** A text that may hold `{kind}`, `{id}` and `{name}`, and nothing else that looks like those. */
@@ -102,7 +102,7 @@ const stepFields = {
   rundeck: rundeckStep.optional(),
 }
 const systems = ['command', 'http', 'awx', 'rundeck'] as const
-export type JobSystem = (typeof systems)[number]
+type JobSystem = (typeof systems)[number]
 export type JobStep = z.output<z.ZodObject<typeof stepFields>>
 
 function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
@@ -153,7 +153,7 @@ const resources = z
   })
   .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'takes ids or pattern, one of them')
 
-export const declaredJob = z
+const declaredJob = z
   .strictObject({
     name: jobName,
     about: z.string().min(3).max(300),
@@ -200,7 +200,7 @@ export function toListedJob({ name, about, resources: { kind }, run, check }: De
 }
 
 /** One run of a job, as it is known: of an investigation, or of a person (without an incident). */
-export const jobRun = z.object({
+const jobRun = z.object({
   key: z.string(),
   status: z.enum(['running', 'done', 'failed', 'indeterminate']),
   detail: z.string(),

@@ -31,7 +31,7 @@ export const needingKinds = ['belongs_to', 'runs_on', 'depends_on'] as const sat
 export type Step = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
 
 /** What shared code knows of a kind. A new kind is one entry here. */
-export type KindDescriptor = {
+type KindDescriptor = {
   plural: string
   /** What it may belong to or run on. It distinguishes several things with one name. */
   parents: readonly InventoryKind[]

@@ -79,13 +79,13 @@ export type LifecycleDecision =
 export type ReopenReason = 'came_back' | 'did_not_last' | 'cancellation_over' | 'expectation_over'
 
 /** A new occurrence this soon after the later of closing and last end is the same trouble coming back. */
-export const sameTroubleSeconds = 30 * 60
+const sameTroubleSeconds = 30 * 60
 /** The same for an incident that people have: they look at it for a day. */
-export const sameEscalationSeconds = 24 * 3600
+const sameEscalationSeconds = 24 * 3600
 /** Attempts a day at one alert, over linked incidents. More would hide the cause. */
 export const attemptsPerDay = 3
 /** Looks that may fail to read before the repair counts as one that did not last. */
-export const unreadableLookLimit = 3
+const unreadableLookLimit = 3
 /** How long a cancellation lasts where nobody said, and on incidents that version 0.1 cancelled. */
 export const cancelledSeconds = 24 * 3600
 

@@ -15,9 +15,9 @@ import { z } from 'zod'
  */
 
 export const deviceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is not a device id')
-export const requestId = z.string().regex(/^req_[0-9a-f]{24}$/, 'is not a request id')
+const requestId = z.string().regex(/^req_[0-9a-f]{24}$/, 'is not a request id')
 /** 16 random bytes. */
-export const nonce = z.string().regex(/^[A-Za-z0-9+/]{22}==$/, 'is not a nonce of 16 bytes')
+const nonce = z.string().regex(/^[A-Za-z0-9+/]{22}==$/, 'is not a nonce of 16 bytes')
 const moment = z.iso.datetime({ offset: false })
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
 const keyId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'is not a key id')
@@ -108,7 +108,7 @@ export const signedRead = z.strictObject({
 export type SignedRead = z.infer<typeof signedRead>
 
 /** Why a device did not do it. Each has one meaning; the model reads it as it stands. */
-export const meshErrorCode = z.enum([
+const meshErrorCode = z.enum([
   // The request is not one.
   'malformed',
   'bad_signature',
@@ -143,7 +143,7 @@ export const meshErrorCode = z.enum([
 export type MeshErrorCode = z.infer<typeof meshErrorCode>
 
 /** `not_required`: only `/health`-like reads that the manifest lists; `auto_approved`: a read by the guard; `granted`: by a grant. */
-export const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
+const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
 
 export const capabilityAnswer = z.strictObject({
   request_id: requestId,

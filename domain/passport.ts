@@ -4,11 +4,11 @@ import { mostPoints } from './status-words.ts'
 
 /** What a model was measured to do, before it is trusted with an incident: a grade, the reason for each point lost, and what it takes. */
 
-export const grades = ['A', 'B', 'C', 'D', 'E', 'F'] as const
-export const grade = z.enum(grades)
-export type Grade = z.infer<typeof grade>
+const grades = ['A', 'B', 'C', 'D', 'E', 'F'] as const
+const grade = z.enum(grades)
+type Grade = z.infer<typeof grade>
 
-export const probeResult = z.strictObject({
+const probeResult = z.strictObject({
   name: z.string().max(60),
   about: z.string().max(200),
   points: z.number().min(0).max(mostPoints),
@@ -68,7 +68,7 @@ export function gradeOf(probes: readonly Pick<ProbeResult, 'points' | 'isUnsafe'
   return isCapped ? 'D' : reached
 }
 
-export function isBelowC(given: Grade): boolean {
+function isBelowC(given: Grade): boolean {
   return grades.indexOf(given) > grades.indexOf('C')
 }
 
@@ -95,7 +95,7 @@ export function predict(
 }
 
 /** The rule table that plays a model in the demonstration: nobody has to measure it. */
-export function isRuleTable(model: string): boolean {
+function isRuleTable(model: string): boolean {
   return /^runbook-rules(:|$)/.test(model)
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** Sizes in MiB of RAM and thousandths of a CPU. */
 const size = { ramMib: z.number().int().positive(), cpuMc: z.number().int().positive() }
 
-export const placementHost = z.object({
+const placementHost = z.object({
   name: z.string(),
   ...size,
   rack: z.string().nullable(),
@@ -13,7 +13,7 @@ export const placementHost = z.object({
 })
 export type PlacementHost = z.infer<typeof placementHost>
 
-export const placementVm = z.object({
+const placementVm = z.object({
   vm: z.string(),
   ...size,
   haGroup: z.string().nullable(),
@@ -73,13 +73,13 @@ export type PlanStep = z.infer<typeof planStep>
  * says who stays down. `infeasible`: proved that there is no plan for all. `not_found`: time ran out, which says nothing about
  * feasibility.
  */
-export const placementState = z.enum(['no_action', 'planned', 'partial', 'infeasible', 'not_found'])
+const placementState = z.enum(['no_action', 'planned', 'partial', 'infeasible', 'not_found'])
 
 /**
  * What shows that fewer migrations do not do. `certificate` is checked without a solver; `exhausted`: all orders were tried;
  * `engine`: a solver says so, which is its word.
  */
-export const proof = z.discriminatedUnion('kind', [
+const proof = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('trivial') }),
   z.object({ kind: z.literal('exhausted') }),
   z.object({ kind: z.literal('engine') }),
@@ -93,7 +93,7 @@ export const proof = z.discriminatedUnion('kind', [
 export type Proof = z.infer<typeof proof>
 
 /** Who stays down in a plan that has no place for all, and which rule or room is in the way. */
-export const unplaced = z.object({
+const unplaced = z.object({
   vm: z.string(),
   reason: z.string(),
   priority: z.number().int().optional(),
@@ -108,7 +108,7 @@ export type Unplaced = z.infer<typeof unplaced>
  * `repairs`: single changes after which a plan was found, each tried; `drop_racks` (`use_rack_constraints: false`) also where it only
  * starts VMs that matter more.
  */
-export const obstacle = z.object({
+const obstacle = z.object({
   text: z.string(),
   core: z.array(z.object({ kind: z.enum(['ram', 'cpu', 'ha_group', 'pins', 'vm']), name: z.string() })),
   repairs: z.array(
@@ -128,8 +128,8 @@ export type Obstacle = z.infer<typeof obstacle>
  * What one more death would mean, host by host or, with rack constraints, rack by rack: all restart in the room there is, or only
  * after others have `moved`, or no way was `not_found` in the time there was, which does not say that there is none.
  */
-export const loss = z.object({ name: z.string(), outcome: z.enum(['restarted', 'moved', 'not_found']) })
-export const standing = z.object({ domain: z.enum(['host', 'rack']), before: z.array(loss), after: z.array(loss) })
+const loss = z.object({ name: z.string(), outcome: z.enum(['restarted', 'moved', 'not_found']) })
+const standing = z.object({ domain: z.enum(['host', 'rack']), before: z.array(loss), after: z.array(loss) })
 export type Standing = z.infer<typeof standing>
 
 export const plan = z.object({

@@ -15,7 +15,7 @@ import {
 } from './postmortem-sections.ts'
 
 /** The sections of a postmortem in their order. A person may write each of them; `followUp` is for people alone. */
-export const postmortemSection = z.enum(['summary', 'impact', 'cause', 'done', 'refused', 'questions', 'followUp'])
+const postmortemSection = z.enum(['summary', 'impact', 'cause', 'done', 'refused', 'questions', 'followUp'])
 export type PostmortemSection = z.infer<typeof postmortemSection>
 
 export const sectionTitles: Record<PostmortemSection, string> = {
@@ -29,7 +29,7 @@ export const sectionTitles: Record<PostmortemSection, string> = {
 }
 
 /** What people wrote of some sections at once; null: the folded text again. */
-export const postmortemEdit = z.object({
+const postmortemEdit = z.object({
   version: z.number().int(),
   by: z.string(),
   at: z.string(),
@@ -208,7 +208,7 @@ function plain(text: string): string {
     .trim()
 }
 
-export type Wanted = { ok: true; version: number; sections: PostmortemEdit['sections'] } | { ok: false; reason: string }
+type Wanted = { ok: true; version: number; sections: PostmortemEdit['sections'] } | { ok: false; reason: string }
 
 /**
  * What a file in Markdown changes of a postmortem: each section under its heading, `## Cause`. A section that says what is there already changes

@@ -1,7 +1,7 @@
 import type { TokenUsage } from './chat.ts'
 
 /** What a million tokens cost, in dollars. */
-export type Price = { in: number; out: number }
+type Price = { in: number; out: number }
 
 /** `model` may end in `*`. The first rule that fits is the price. */
 export type PriceRule = { model: string; price: Price }
@@ -25,7 +25,6 @@ export const shippedPrices: readonly (PriceRule & { source: string })[] = [
   row('gpt-5.1*', 1.25, 10, 'https://deploybase.ai/articles/openai-pricing'),
   row('gpt-5', 1.25, 10, 'https://deploybase.ai/articles/openai-pricing'),
 ]
-export const pricesReadOn = '2026-11-24'
 
 function row(model: string, dollarsIn: number, dollarsOut: number, source: string) {
   return { model, price: { in: dollarsIn, out: dollarsOut }, source }

@@ -76,7 +76,7 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
 const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
 
 /** The registry as the vicinity reads it. Both answers come from sources with authority alone. */
-export type RelationReader = {
+type RelationReader = {
   otherNames(ref: ResourceRef): Promise<readonly ResourceRef[]>
   /** All that one step along a relation leads to. */
   stepFrom(from: readonly ResourceRef[], step: Step): Promise<readonly ResourceRef[]>
@@ -122,14 +122,13 @@ export const platformSource: RegistrySource = { name: 'platform', hasAuthority: 
 /** Groups, nodes and hosts of a site without a platform. */
 export const siteSource: RegistrySource = { name: 'site', hasAuthority: true }
 export const importSource: RegistrySource = { name: 'import', hasAuthority: true }
-export const enrolmentSource: RegistrySource = { name: 'enrolment', hasAuthority: true }
 
 const attribute = z.union([z.string().max(500), z.number(), z.boolean(), z.null()])
 export const attributes = z.record(z.string().max(100), attribute)
 export type Attributes = z.infer<typeof attributes>
 
 /** A resource as one source describes it. `aliases`: other names, host names and addresses that alerts may use. */
-export type DeclaredResource = {
+type DeclaredResource = {
   kind: z.infer<typeof inventoryKind>
   id: string
   name?: string
@@ -245,7 +244,7 @@ export const listedResource = z.object({
 })
 export type ListedResource = z.infer<typeof listedResource>
 
-export const listedRelation = z.object({
+const listedRelation = z.object({
   from: z.string(),
   kind: z.enum(relationKinds),
   to: z.string(),
@@ -269,7 +268,7 @@ const near = z.object({
   total: z.number().int(),
 })
 /** What a resource runs on, belongs to or depends on, and what does so with it. */
-export const surroundingsOfResource = z.object({ needs: near, neededBy: near })
+const surroundingsOfResource = z.object({ needs: near, neededBy: near })
 export type ResourceSurroundings = z.infer<typeof surroundingsOfResource>
 
 /** A resource as the API shows it: who says what of it, what it hangs together with, what fires on it, its incidents. */

@@ -15,7 +15,7 @@ export const runbookName = z
 
 /** Where a file came from. A later one of the same name wins over an earlier one. */
 export const runbookOrigins = ['shipped', 'repository', 'folder'] as const
-export const runbookOrigin = z.enum(runbookOrigins)
+const runbookOrigin = z.enum(runbookOrigins)
 export type RunbookOrigin = z.infer<typeof runbookOrigin>
 
 const line = (most: number) =>
@@ -46,7 +46,7 @@ export const frontMatter = z.strictObject({
 })
 
 /** One runbook as lists show it. */
-export const listedRunbook = z.object({
+const listedRunbook = z.object({
   name: runbookName,
   description: z.string(),
   incidentTypes: z.array(z.string()),
@@ -66,11 +66,11 @@ export const shownRunbook = listedRunbook.extend({ body: z.string() })
 export type Runbook = z.infer<typeof shownRunbook>
 
 /** A file that is not taken, and what its owner can do. The others are taken all the same. */
-export const refusedFile = z.object({ origin: runbookOrigin, file: z.string(), why: z.string(), remedy: z.string() })
+const refusedFile = z.object({ origin: runbookOrigin, file: z.string(), why: z.string(), remedy: z.string() })
 export type RefusedFile = z.infer<typeof refusedFile>
 
 /** Where a site keeps its own, and whether it could be read. */
-export const knowledgePlace = z.object({
+const knowledgePlace = z.object({
   origin: runbookOrigin,
   /** Without credentials. */
   at: z.string(),

@@ -2,7 +2,7 @@ import { capitalize, formatCount, formatList, truncate } from './format.ts'
 import type { Envelope, Tool } from './tool.ts'
 
 /** What a tool says of its result: one line for a person who is woken. The parts below read a stranger's answer without trust in its shape. */
-export type Fields = Record<string, unknown>
+type Fields = Record<string, unknown>
 
 export const mostSaidCharacters = 300
 

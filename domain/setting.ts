@@ -22,7 +22,7 @@ import {
 
 /** Where a setting stands on the page, in the page's order. */
 export const settingSections = ['Agent', 'Model', 'Budget', 'Approvals', 'Alerts', 'Changes', 'Notifications'] as const
-export type SettingSection = (typeof settingSections)[number]
+type SettingSection = (typeof settingSections)[number]
 
 export type Setting = {
   key: string
@@ -232,7 +232,7 @@ const changesSettings = [
 
 /** What each webhook is posted for. */
 export const webhookNames = ['critical', 'approval', 'resolved', 'escalated'] as const
-export type WebhookName = (typeof webhookNames)[number]
+type WebhookName = (typeof webhookNames)[number]
 
 /** The three settings of a webhook. */
 const webhook = (name: WebhookName, when: string, description: string) => [

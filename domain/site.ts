@@ -67,15 +67,15 @@ const resourceName = z.string().refine((text) => parseResourceKey(text) !== null
 const siteRelation = z.strictObject({ from: resourceName, kind: z.enum(relationKinds), to: resourceName })
 
 /** What a list of the file holds. */
-export const items = {
+const items = {
   groups: group,
   nodes: siteNode,
   hosts: siteHost,
   resources: siteResource,
   relations: siteRelation,
 }
-export const most = { groups: 1_000, nodes: 10_000, hosts: 10_000, resources: 100_000, relations: 400_000 } as const
-export type ListName = keyof typeof items
+const most = { groups: 1_000, nodes: 10_000, hosts: 10_000, resources: 100_000, relations: 400_000 } as const
+type ListName = keyof typeof items
 
 const siteLists = {
   groups: z.array(group).max(most.groups).default([]),
@@ -84,7 +84,7 @@ const siteLists = {
 }
 
 /** Hosts, and nodes in groups: what the platform's tables hold. */
-export const site = z.strictObject(siteLists)
+const site = z.strictObject(siteLists)
 export type Site = z.infer<typeof site>
 
 /** A file of the inventory. What holds between its entries `findSiteFaults` says. */

@@ -10,7 +10,7 @@ export const sourceName = z
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'takes small letters, digits and dashes, 40 at most')
 
 /** How the core API gets at a credential: it stays where it is, and is read each time. */
-export const credentialRef = z
+const credentialRef = z
   .string()
   .max(500)
   .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_SOURCE_[A-Z0-9_]+)$/, 'is file:/path, or env:NIGHTSHIFT_SOURCE_ with a name')
@@ -27,11 +27,11 @@ export const sourceInput = z.strictObject({
 })
 export type SourceInput = z.infer<typeof sourceInput>
 
-export const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), createdAt: z.string() })
+const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), createdAt: z.string() })
 export type Source = z.infer<typeof source>
 
 /** How a source does, as this process saw it last. `resting`: too many failures, nothing is asked until then. */
-export const sourceHealth = z.object({
+const sourceHealth = z.object({
   state: z.enum(['unknown', 'ok', 'failing', 'resting']),
   lastOkAt: z.string().nullable(),
   lastError: z.string().nullable(),
@@ -41,6 +41,9 @@ export type SourceHealth = z.infer<typeof sourceHealth>
 
 export const listedSource = source.extend({ health: sourceHealth })
 export type ListedSource = z.infer<typeof listedSource>
+
+/** How a source answered something small. */
+export const sourceTest = z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
 
 /** A query as code judges it; `bounded`: fields that make it one that may be sent, where code knows them. */
 export type QueryVerdict = { ok: true } | { ok: false; reason: string; bounded: Record<string, string> | null }
@@ -179,7 +182,7 @@ export type LogSubject = {
 }
 
 /** The newest lines of a thing, oldest first, and the labels that found them. Untrusted. */
-export const lastLines = z.object({ labels: z.record(z.string(), z.string()), lines: z.array(z.string()) })
+const lastLines = z.object({ labels: z.record(z.string(), z.string()), lines: z.array(z.string()) })
 export type LastLines = z.infer<typeof lastLines>
 
 /** What each source of logs holds of an incident's resource: lines, or why it gave none. */

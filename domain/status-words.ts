@@ -58,7 +58,7 @@ export const categoryWords: Record<EscalationCategory, string> = {
   unknown: 'unknown',
 }
 
-export type ReportFigure = { name: string; figure: string; more: string }
+type ReportFigure = { name: string; figure: string; more: string }
 
 /** The cost of models; of one severity it is not known. */
 export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {

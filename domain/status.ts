@@ -7,7 +7,7 @@ import { storedPassport } from './passport.ts'
 
 const count = z.number().int()
 
-export const statusPart = z.object({
+const statusPart = z.object({
   name: z.string(),
   status: z.enum(['ok', 'failed', 'unknown', 'off']),
   /** What it means for the night, in one sentence. */
@@ -15,7 +15,7 @@ export const statusPart = z.object({
 })
 export type StatusPart = z.infer<typeof statusPart>
 
-export const modelGrade = z.object({
+const modelGrade = z.object({
   server: z.string(),
   model: z.string(),
   /** What "nightshift model check" measured last; null where nobody did. */
@@ -68,7 +68,7 @@ export const status = z.object({
 export type Status = z.infer<typeof status>
 
 /** As a declaration says it: `auto` takes tool calls where the model can, and a run keeps what it began with. */
-export const modelProtocol = z.enum(['auto', 'native', 'json'])
+const modelProtocol = z.enum(['auto', 'native', 'json'])
 export type ModelProtocol = z.infer<typeof modelProtocol>
 
 /** The models that the workers know, without keys, and which runs the settings give to which. */
@@ -143,7 +143,7 @@ export type Usage = z.infer<typeof usage>
 const spread = z.object({ p50: z.number(), p90: z.number() }).nullable()
 export type Spread = z.infer<typeof spread>
 
-export const reportLine = z.object({
+const reportLine = z.object({
   incidents: count,
   /** Of those, no longer open: resolved, escalated or cancelled. */
   closed: count,

@@ -5,7 +5,7 @@ export type Run = { incidentId: string; attempt: number }
 export type Turn = Run & { turn: number }
 export type CallPlace = Run & { turn: number; call: number }
 
-export type StepKeyParts = CallPlace & { kind: string; step: string | null }
+type StepKeyParts = CallPlace & { kind: string; step: string | null }
 
 /**
  * The key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. It is unique in the database, so that a step that runs

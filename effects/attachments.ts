@@ -33,7 +33,7 @@ type Parts = { header: Header; palette: Buffer | null; transparency: Buffer | nu
 class Unfit extends Error {}
 const broken = () => new Unfit('it is no whole PNG')
 
-export type Rewritten = { bytes: Buffer; width: number; height: number } | { why: string }
+type Rewritten = { bytes: Buffer; width: number; height: number } | { why: string }
 
 /** Writes a PNG out as this process would have made it. What is not taken has its reason. */
 export async function rewritePng(sent: Buffer): Promise<Rewritten> {

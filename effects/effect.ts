@@ -25,7 +25,7 @@ export type EffectDeps = {
   log: Logger
 }
 
-export type EffectMetrics = {
+type EffectMetrics = {
   effects: Counter
   deviceCalls: Counter
   deviceCallSeconds: Histogram

@@ -43,7 +43,7 @@ export type QueueState = {
 }
 
 /** The Schedule as Temporal reports it; its note is free text from outside. */
-export type ScheduleState = {
+type ScheduleState = {
   paused: boolean
   note: string | null
   everySeconds: number | null

@@ -19,7 +19,7 @@ export type ReadyVm = { vm: VmState & { host: string }; host: Pick<HostState, 'i
 type RepairDeps = Pick<EffectDeps, 'db' | 'state'>
 
 /** The VM as it is now; refused where this repair would be of no use, or would cross what is under way already. */
-export async function requireRepairable(deps: RepairDeps, action: VmAction, id: string): Promise<ReadyVm> {
+async function requireRepairable(deps: RepairDeps, action: VmAction, id: string): Promise<ReadyVm> {
   const { db, state } = deps
   state.forget()
   await state.requireCurrent()
@@ -69,7 +69,7 @@ function refuseNoUse(action: VmAction, { id, host, running }: VmState): void {
 }
 
 /** What is under decision: this VM on this host, running or not. */
-export function fingerprintOf({ vm, host }: ReadyVm): string {
+function fingerprintOf({ vm, host }: ReadyVm): string {
   const { id, running, haGroup } = vm
   return digestOf({ id, host: host.id, hostState: host.state, running, haGroup })
 }

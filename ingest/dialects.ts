@@ -3,7 +3,7 @@ import { parseAlertmanager } from './alertmanager.ts'
 import { parseGeneric } from './generic.ts'
 import { parseGrafana } from './grafana.ts'
 
-export type Dialect = {
+type Dialect = {
   /** Content types it takes, without parameters. Anything else is a 415. */
   contentTypes: string[]
   /** Pure and total: any bytes give alerts or a reason. */

@@ -86,7 +86,7 @@ export function fieldText(fields: Fields, name: string): string | null {
   return Object.hasOwn(fields, name) ? spokenText(fields[name]) : null
 }
 
-export type Capped = { fields: Record<string, string>; capped: string[] }
+type Capped = { fields: Record<string, string>; capped: string[] }
 
 /**
  * Labels or annotations within bounds: at most 64, each value at most `maxValueBytes`. `capped` names what was shortened or
@@ -122,7 +122,7 @@ function rank(name: string): number {
 /** A JSON object as it came, before anybody believed a word of it. */
 export type Fields = Record<string, unknown>
 
-export type Body = { ok: true; value: unknown } | { ok: false; reason: string }
+type Body = { ok: true; value: unknown } | { ok: false; reason: string }
 
 const decoder = new TextDecoder('utf-8')
 

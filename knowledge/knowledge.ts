@@ -129,7 +129,7 @@ export type Knowledge = {
   keepFresh(everyMs: number): () => void
 }
 
-export type KnowledgeOptions = { path?: string | null; repository?: Repository | null; shipped?: string }
+type KnowledgeOptions = { path?: string | null; repository?: Repository | null; shipped?: string }
 
 type Held = ReadRunbooks & { place: KnowledgePlace | null }
 type State = { held: Map<string, Held>; merged: Runbook[] }

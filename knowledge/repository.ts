@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { readVariables } from '../config/variables.ts'
 import { redact } from '../safety/redact.ts'
 import { type FoundFile, faults, fileName, mostFileBytes, mostFiles, parseFiles, type ReadRunbooks } from './read.ts'
 
@@ -138,9 +139,9 @@ function killGroup(pid: number): void {
 }
 
 function environmentFor({ url, token }: Repository): NodeJS.ProcessEnv {
-  const { HOME, SSH_AUTH_SOCK } = process.env
+  const { PATH, HOME, SSH_AUTH_SOCK } = readVariables('PATH', 'HOME', 'SSH_AUTH_SOCK')
   return {
-    PATH: process.env.PATH ?? '/usr/bin:/bin',
+    PATH: PATH ?? '/usr/bin:/bin',
     // ssh finds its key and known hosts there; git itself reads no file of it.
     HOME: HOME ?? '/nonexistent',
     ...(SSH_AUTH_SOCK && { SSH_AUTH_SOCK }),

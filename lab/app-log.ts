@@ -52,7 +52,7 @@ export function limitLifetime(lab: Lab, node: string): void {
   writeForNode(lab, join(nodeDirectory(lab, node), lifetimeFile), text)
 }
 
-export type Lives = { begun: number; ended: number; isLimited: boolean }
+type Lives = { begun: number; ended: number; isLimited: boolean }
 
 /** How often the service was started since its lifetime is limited, and how often it ended, by its own log. */
 export function livesOf(lab: Lab, node: string): Lives {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { readVariables } from '../config/variables.ts'
 
 export type ProcessState = 'running' | 'stopped' | 'gone'
 
@@ -16,7 +17,7 @@ export function processState(pid: number): ProcessState {
 }
 
 /** When the process began, as an opaque text: with the pid it names one process for ever. Null when it is gone. */
-export function processStart(pid: number): string | null {
+function processStart(pid: number): string | null {
   return stat(pid)?.start ?? null
 }
 
@@ -41,7 +42,7 @@ export function cpuSeconds(pid: number): number {
 }
 
 /** Kills the process group. A group that no longer exists is what was wanted. */
-export function killGroup(pid: number): void {
+function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch (error) {
@@ -92,7 +93,7 @@ export function writeWhole(file: string, text: string): void {
   renameSync(fresh, file)
 }
 
-export type Child = { id: string; pid: number; port: number }
+type Child = { id: string; pid: number; port: number }
 
 /** The processes of the lab, by id. A child that ends is simply no longer there. */
 export type Children = {
@@ -153,7 +154,7 @@ async function start(
   if (running.has(id)) throw new Error(`${id} already runs`)
   const log = openSync(join(dir, 'log', `${id}.log`), 'a', 0o600)
   // Where compiled programs are kept, if anywhere: seventeen nodes start at once.
-  const compiled = process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+  const compiled = readVariables('NODE_COMPILE_CACHE')
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, 'node', program), JSON.stringify({ account, ...spec, id })],
@@ -257,7 +258,7 @@ function clearLeftovers(file: string, dir: string): void {
  * A shell that outlives the controller by an instant: it gets every child's process group, and when the pipe to it
  * ends, however the controller ended, it kills those that are left. A child in SIGSTOP cannot watch its own parent.
  */
-export type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
+type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
 
 const script = `
 pids=
@@ -270,7 +271,7 @@ done
 for each in $pids; do kill -s KILL -- "-$each" 2>/dev/null; done
 `
 
-export function startGuard(): Guard {
+function startGuard(): Guard {
   const shell = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, env: {} })
   // Without its guard the lab still runs: children also watch their own end of the parent, and a start clears leftovers.
   shell.stdin.on('error', () => {})

@@ -120,7 +120,7 @@ async function untilItAnswers(lab: Lab, plan: NodePlan): Promise<void> {
   }
 }
 
-export type Labels = Record<string, string>
+type Labels = Record<string, string>
 
 /** One alert in the shape that Alertmanager posts. */
 export type WebhookAlert = {

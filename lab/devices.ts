@@ -56,7 +56,7 @@ export function sha256Of(file: string): string {
 }
 
 /** The beginning of a file: so many bytes, and their sha256. */
-export type Beginning = { bytes: number; sha256: string }
+type Beginning = { bytes: number; sha256: string }
 
 /** All that each file below `root` holds now, by path relative to it; only those whose path is wanted. */
 export function beginningsBelow(root: string, isWanted: (path: string) => boolean): Record<string, Beginning> {
@@ -89,7 +89,7 @@ const directory = 'backup'
 const partOfPeriod = 0.5
 
 /** What the lab calls the process that backs a node up. */
-export function backupOn(node: string): string {
+function backupOn(node: string): string {
   return `backup-${node}`
 }
 
@@ -135,7 +135,7 @@ function read(lab: Lab, node: string, file: string): string | null {
 }
 
 /** A node of the lab as a device of the mesh. */
-export type LabDevice = {
+type LabDevice = {
   id: string
   /** Where its agent listens, or will listen once it is enrolled. */
   url: string

@@ -29,7 +29,7 @@ const environment = z
     path: ['LAB_CONTROL_TOKEN'],
     error: 'must differ from LAB_PLATFORM_TOKEN: who may use the platform may not break it or ask the oracle',
   })
-export type LabSettings = z.infer<typeof environment>
+type LabSettings = z.infer<typeof environment>
 
 /** Throws one error that names everything that is wrong. */
 export function labSettings(env: Record<string, string | undefined>): LabSettings {

@@ -37,7 +37,7 @@ export type NodeLook = {
 }
 
 /** A VM and the hosts on which a process of it lives. */
-export type VmLook = { plan: VmPlan; on: string[] }
+type VmLook = { plan: VmPlan; on: string[] }
 
 export type Look = { nodes: NodeLook[]; hosts: HostState[]; vms: VmLook[] }
 

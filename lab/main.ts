@@ -30,14 +30,14 @@ import { migrateVm, restartVm, startVm, stopVm } from './vm.ts'
 const startBody = z.strictObject({ host: z.string() })
 const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
 const convergeBody = z.strictObject({})
-export const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
+const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
 const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
 /** Without a fault all of them. */
 const healQuery = z.object({ fault: faultName.optional(), target: z.string().min(1).optional() })
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
 const idempotencyKey = z.string().min(1).max(512)
 
-export type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string; receiver: Receiver }
+type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string; receiver: Receiver }
 
 /** The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge the end. */
 function labApi(options: LabApi): Hono {

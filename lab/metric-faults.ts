@@ -162,7 +162,7 @@ async function startWorker(lab: Lab, id: string, size: number): Promise<void> {
   await lab.children.start(workerOf(id), 'pool.ts', nodeDirectory(lab, id), { url: lab.database.url, size, name: id })
 }
 
-export type Remedy = { what: string; run(): Promise<void> }
+type Remedy = { what: string; run(): Promise<void> }
 
 /** What a web service may hold of memory. */
 const memoryLimitBytes = 160_000_000

@@ -4,6 +4,7 @@ import { get } from 'node:http'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { stringify } from 'yaml'
+import { readVariables } from '../config/variables.ts'
 import { shipLogs } from './app-log.ts'
 import { writeWhole } from './children.ts'
 import { databaseNode, startDatabase } from './database.ts'
@@ -15,7 +16,7 @@ import type { NodePlan } from './topology.ts'
 const hourMs = 3_600_000
 const usualHours = 90 * 24
 
-export const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), certificateFile)
+const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), certificateFile)
 
 /** Puts a certificate for a node's name in place, signed by itself, that ends in so many hours. */
 export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHours): Promise<void> {
@@ -38,7 +39,7 @@ export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHo
 }
 
 /** Issues a certificate to a node that has none yet. */
-export async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
+async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
   if (!existsSync(certificatePath(lab, node))) await issueCertificate(lab, node)
 }
 
@@ -102,12 +103,12 @@ export const describeMissing = (missing: readonly string[]): string =>
 
 /** No package registry brings it as a program, so it is named, or stands in the PATH. Null: logs are read where they are written. */
 export function findVictoriaLogs(): string | null {
-  const named = process.env.VICTORIA_LOGS
+  const { VICTORIA_LOGS: named } = readVariables('VICTORIA_LOGS')
   return named ? (isProgram(named) ? named : null) : findServer('victoria-logs')
 }
 
 function findServer(name: string): string | null {
-  const places = (process.env.PATH || '/usr/bin').split(delimiter).map((directory) => join(directory, name))
+  const places = (readVariables('PATH').PATH || '/usr/bin').split(delimiter).map((directory) => join(directory, name))
   return places.find(isProgram) ?? null
 }
 
@@ -202,8 +203,7 @@ const startServerIn =
   }
 
 /** How monitoring calls a node: by its name in the network, as the platform lists it, and the port of its service. */
-export const instanceOf = ({ id, region }: { id: string; region: string }): string =>
-  `${id}.${region}.lab.internal:8080`
+const instanceOf = ({ id, region }: { id: string; region: string }): string => `${id}.${region}.lab.internal:8080`
 
 /** Where each web node is scraped; it takes another port at each start. Answers what is in the file now. */
 function writeTargets(lab: Lab, directory: string, written: string): string {

@@ -39,9 +39,9 @@ export type Memory = z.infer<typeof memory> & {
   lasting?: Record<string, number>
 }
 
-export type Prober = { stop(): Promise<void> }
+type Prober = { stop(): Promise<void> }
 
-export type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
+type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
 
 /**
  * Looks at an interval and posts what changed. What could not be delivered stays first in line, over a restart too, so

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
 /** What the lab consists of, as data. Desired state only: what is true at this moment is measured, never read here. */
-export type ShardPlan = {
+type ShardPlan = {
   id: string
   region: string
   role: 'database' | 'web'
@@ -30,7 +30,7 @@ export type VmPlan = {
   priority: number
   tenant: string | null
 }
-export type LinkPlan = { a: string; b: string; cost: number }
+type LinkPlan = { a: string; b: string; cost: number }
 
 export type Topology = {
   regions: string[]

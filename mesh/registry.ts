@@ -81,7 +81,7 @@ export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
 /**
  * Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too.
  */
-export function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
+function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
   return spec.asked === true || mode === 'sudo'
 }
 

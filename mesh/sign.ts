@@ -30,7 +30,7 @@ import {
 export type SigningKey = { id: string; key: KeyObject }
 
 /** What a signature is over: canonical JSON (RFC 8785) of everything but the signature itself. */
-export function signedBytes(value: Record<string, unknown>): Buffer {
+function signedBytes(value: Record<string, unknown>): Buffer {
   const { signature: _, ...rest } = value
   return Buffer.from(canonicalize(rest) as string, 'utf8')
 }
@@ -84,7 +84,7 @@ export type MeshKeys = {
   next: SigningKey | null
 }
 
-export class MeshKeyError extends Error {
+class MeshKeyError extends Error {
   override name = 'MeshKeyError' as const
 }
 
@@ -114,7 +114,7 @@ function keyIdOf(publicKey: string): string {
 
 const iso = (ms: number) => new Date(ms).toISOString()
 
-export type ManifestSubject = {
+type ManifestSubject = {
   device: string
   mode: MeshMode
   terms: DeviceTerms
@@ -148,7 +148,7 @@ export function issueManifest({ device, mode, terms, keys, days }: ManifestSubje
   )
 }
 
-export type RequestSubject = {
+type RequestSubject = {
   requestId: string
   device: string
   capability: Capability
@@ -186,7 +186,7 @@ export function issueRequest(subject: RequestSubject, signing: SigningKey): Capa
   )
 }
 
-export type GrantSubject = {
+type GrantSubject = {
   id: string
   device: string
   requestId: string

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type Migration, type MigrationProvider, type MigrationResultSet, Migrator } from 'kysely/migration'
 import pg from 'pg'
+import { version } from '../domain/version.ts'
 import * as log from './0001-log.ts'
 import * as authority from './0002-authority.ts'
 import * as configuration from './0003-configuration.ts'
@@ -39,8 +39,6 @@ import * as reports from './0034-reports.ts'
 import * as askedTogether from './0035-asked-together.ts'
 import * as modelProtocol from './0036-model-protocol.ts'
 import * as workerEnvironment from './0037-worker-environment.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -82,7 +80,7 @@ async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
 }
 
 /** What kept the schema from being brought up to date, and what its operator does about it. */
-export type MigrationTrouble = { problem: string; remedy: string }
+type MigrationTrouble = { problem: string; remedy: string }
 
 const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET']
 

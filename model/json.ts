@@ -26,7 +26,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** The index behind the string that opens at `start`, or the text's length when it never closes. */
-export function endOfString(text: string, start: number): number {
+function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === '\\') at += 1
     else if (text[at] === '"') return at + 1

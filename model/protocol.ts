@@ -18,7 +18,7 @@ type ParseLimits = {
  * A call as the model proposed it. `arguments: null` with a `problem` is a call that cannot be read: it becomes a refused
  * row with that reason, and is never sent with arguments that somebody guessed.
  */
-export type ProposedCall = {
+type ProposedCall = {
   tool: string
   arguments: Record<string, unknown> | null
   raw: string

@@ -4,7 +4,7 @@ import { HttpError, request, retryAfterMs } from '../clients/http.ts'
 import type { DeliveryOutcome } from '../domain/escalation.ts'
 import { isPushService, type PushMessage } from '../domain/push.ts'
 
-export type PushSender = {
+type PushSender = {
   publicKey: string
   privateKey: string
   /** Who is to be asked about these messages (RFC 8292): `mailto:` or an https address. */

@@ -70,7 +70,7 @@ function toProof(
 }
 
 /** A move, the moves that have to be over before it begins (by position), and the wave in which it can run at the earliest. */
-export type Step = Move & { needs: number[]; wave: number }
+type Step = Move & { needs: number[]; wave: number }
 
 /**
  * As few needs as keep every interleaving within the rules: a move waits for its own VM's last move, for members of its group
@@ -78,7 +78,7 @@ export type Step = Move & { needs: number[]; wave: number }
  * in their order, and a VM that comes to a host later waits for all that was given there before: so that whatever set of moves
  * has begun, the last of them to arrive has waited for the room of all.
  */
-export function addNeeds(instance: Instance, moves: readonly Move[]): Step[] {
+function addNeeds(instance: Instance, moves: readonly Move[]): Step[] {
   const { domain, vmRam, vmCpu, groupsOf } = instance
   const { ram, cpu } = freeCapacity(instance)
   /** By host: departures whose room nobody has been given yet, and those whose room somebody has. */

@@ -108,7 +108,7 @@ const fileVm = z.strictObject({
  * A problem as somebody writes it down (docs/explanation/placement.md). Without `host_ids`, all dead hosts are recovered from, or all draining ones
  * drained.
  */
-export const placementFile = z.strictObject({
+const placementFile = z.strictObject({
   intent: placementIntent.default('recover'),
   host_ids: names.optional(),
   vm_ids: z
@@ -121,7 +121,7 @@ export const placementFile = z.strictObject({
   hosts: z.array(fileHost).min(1).max(5_000),
   vms: z.array(fileVm).max(50_000),
 })
-export type PlacementFile = z.infer<typeof placementFile>
+type PlacementFile = z.infer<typeof placementFile>
 
 /**
  * The problem that somebody wrote down. Throws InvalidProblemError with the path of every field that is wrong, in the words of

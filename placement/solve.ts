@@ -172,7 +172,7 @@ const file = fileURLToPath(new URL('./plan-process.ts', import.meta.url))
  * What the search says until it is done, `killAfterMs` are over, or nobody wants it any more. Then it and its solver are dead.
  * Nothing of our environment goes with it: it needs none, and crashes may print it.
  */
-export async function* streamReports(
+async function* streamReports(
   request: PlanRequest,
   killAfterMs: number,
   signal: AbortSignal | undefined,

@@ -109,7 +109,7 @@ function hostNames(hosts: PlacementHost[]): string {
 }
 
 /** One thing that keeps a VM from a host; `short` is in MiB or thousandths of a CPU. */
-export type Reason =
+type Reason =
   | Restriction
   | { kind: 'ram' | 'cpu'; short: number }
   | { kind: 'group'; group: string; member: string; on: string }

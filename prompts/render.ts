@@ -27,7 +27,7 @@ const mostNameCharacters = 40
 const hasTenants = ({ counts }: SiteFacts) => (counts.tenant ?? 0) > 0
 
 /** What the lines of `system.md` may be about at this site, besides kinds: `{replication} …`. */
-export function siteTopics(facts: SiteFacts): string[] {
+function siteTopics(facts: SiteFacts): string[] {
   const shards = facts.databaseShards > 0 || hasTenants(facts)
   return [...(facts.databaseShards > 0 ? ['replication'] : []), ...(shards ? ['shards'] : [])]
 }

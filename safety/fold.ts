@@ -8,7 +8,7 @@ import { emptyResolved, type ResolvedNames, remember, shift } from './resolved.t
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
 /** The newest look at a resource. `health`: what was told last since the last write began; null where no row told any. */
-export type Look = { seq: number; atMs: number; health: string | null }
+type Look = { seq: number; atMs: number; health: string | null }
 
 /** A write of this attempt and what its verification said; `verifiedSeq`: the row that closed it, null while it is open. */
 export type Write = {

@@ -26,7 +26,7 @@ const endings: [pattern: string, kind: SecretKind][] = [
 ]
 
 /** One source for texts and for the keys of objects; a name ends here, so `tokens`, `token_type`, `secretName` are none. */
-export const secretNamePattern = endings.map(([pattern]) => `(?:${pattern})`).join('|')
+const secretNamePattern = endings.map(([pattern]) => `(?:${pattern})`).join('|')
 
 const named = endings.map(([pattern, kind]) => [new RegExp(`(?:${pattern})$`, 'i'), kind] as const)
 

@@ -56,7 +56,7 @@ function strip(value: unknown, depth: number): unknown {
   return Object.fromEntries(clean)
 }
 
-export type TruncatedText = { head: string; tail: string; bytes: number; digest: string }
+type TruncatedText = { head: string; tail: string; bytes: number; digest: string }
 
 /**
  * Head and tail of a text too long to keep: two thirds and one third of the limit, cut between characters, with the size

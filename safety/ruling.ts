@@ -96,7 +96,7 @@ export function quote(text: string): string {
 /** Bytes of tool results in one attempt, enough for a thousand pages: more is a flood, or somebody filling a disk. */
 export const byteBudget = 32 * 1024 * 1024
 
-export type Budgets = { turns: number; tokens: number; seconds: number }
+type Budgets = { turns: number; tokens: number; seconds: number }
 
 type Budget = 'turns' | 'tokens' | 'time' | 'bytes'
 

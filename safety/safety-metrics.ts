@@ -52,7 +52,7 @@ export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models
 const remembered = 2_000
 
 /** The words that rows are read with: the names of tools that there are, and who serves the model. */
-export type Words = { tools: ReadonlySet<string>; provider: string }
+type Words = { tools: ReadonlySet<string>; provider: string }
 
 const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
 const kinds: ReadonlySet<string> = new Set(resourceKind.options)

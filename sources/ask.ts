@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { HttpError, request } from '../clients/http.ts'
+import { NoCredential, readRef } from '../config/references.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
 import { type Ask, type Page, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
@@ -124,7 +124,7 @@ function noteFailure(state: State, error: unknown): void {
 
 async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
   const { path, form, method = 'GET', accept = 'json', mostBytes = maxAnswerBytes } = asked
-  const secret = source.credential === null ? null : readRef(source.name, source.credential)
+  const secret = source.credential === null ? null : readSecret(source.name, source.credential)
   let answer: Awaited<ReturnType<typeof request>>
   try {
     answer = await request({
@@ -139,7 +139,7 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       timeoutMs: source.timeoutSeconds * 1000,
       maxBytes: mostBytes,
       allow: 'private',
-      ...(source.caFile !== null && { ca: readRef(source.name, `file:${source.caFile}`) }),
+      ...(source.caFile !== null && { ca: readSecret(source.name, `file:${source.caFile}`) }),
       ...(signal && { signal }),
     })
   } catch (error) {
@@ -236,14 +236,10 @@ function hideCredential(text: string, secret: string | null): string {
   )
 }
 
-function readRef(name: string, ref: string): string {
-  const [kind = '', place = ''] = ref.split(/:(.*)/s)
+function readSecret(name: string, ref: string): string {
   try {
-    const text = kind === 'file' ? readFileSync(place, 'utf8') : (process.env[place] ?? '')
-    if (text.trim() !== '') return kind === 'file' && text.includes('-----BEGIN') ? text : text.trim()
-  } catch {
-    // Said below, without what the file system said about it.
+    return readRef(ref)
+  } catch (error) {
+    throw error instanceof NoCredential ? new SourceError('NO_CREDENTIAL', `${name}: ${error.message}`) : error
   }
-  const what = kind === 'file' ? `the file ${place}` : `the variable ${place}`
-  throw new SourceError('NO_CREDENTIAL', `${name}: ${what} is empty or cannot be read by the API process`)
 }

@@ -27,7 +27,7 @@ export function toolsOfKinds(kinds: readonly string[]): ReadonlySet<string> {
 }
 
 /** What a read would be: its source, its tool and its arguments, judged; or why there is none. */
-export type PlannedRead =
+type PlannedRead =
   | { ok: true; source: Source; tool: SourceTool; args: Record<string, unknown> }
   | { ok: false; code: 'UNKNOWN_TOOL' | 'INVALID' | 'NO_SOURCE' | 'UNBOUNDED_QUERY'; reason: string }
 

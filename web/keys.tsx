@@ -4,11 +4,11 @@ import { go } from './router.tsx'
 const key = 'nightshift.keys'
 const typing = 'input, textarea, select, [contenteditable]'
 
-export function keysAreOn(): boolean {
+function keysAreOn(): boolean {
   return localStorage.getItem(key) !== 'off'
 }
 
-export function switchKeys(on: boolean): void {
+function switchKeys(on: boolean): void {
   if (on) localStorage.removeItem(key)
   else localStorage.setItem(key, 'off')
 }

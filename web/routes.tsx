@@ -19,7 +19,7 @@ import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
 import { GapsPage, UsagePage } from './pages/usage.tsx'
 
-export type Route = {
+type Route = {
   path: string
   /** Of the page and of its place in the navigation. */
   title: string

@@ -33,7 +33,7 @@ export function applyTheme(chosen: Theme = getTheme()): void {
   }
 }
 
-export function ThemeSwitch() {
+function ThemeSwitch() {
   const [chosen, choose] = useState(getTheme)
   return (
     <fieldset className="switch">
@@ -55,7 +55,7 @@ export function ThemeSwitch() {
   )
 }
 
-export function ZoneSwitch() {
+function ZoneSwitch() {
   const chosen = useZone()
   return (
     <fieldset className="switch">

@@ -39,7 +39,7 @@ export async function keepSchedule(client: Client, options: ScheduleOptions): Pr
   return found
 }
 
-export type ScheduleFault = 'deleted' | 'edited' | null
+type ScheduleFault = 'deleted' | 'edited' | null
 
 /** What is wrong with the Schedule; null where it is as it should be. Changes nothing. */
 export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {

@@ -32,7 +32,7 @@ import { ensureSchedule, ensureSearchAttributes, keepSchedule } from './schedule
 
 const keepEveryMs = 60_000
 
-export type Workers = {
+type Workers = {
   /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
   states(): string[]
   /** Stops polling, lets activities finish or tells them to stop, and returns when both workers have ended. */

@@ -15,7 +15,8 @@ import { listen } from './signals.ts'
 import { buildPorts, signalGroup } from './steps.ts'
 
 export type { InvestigationInput }
-export type InvestigationResult = { status: string; headHash: string | null }
+
+type InvestigationResult = { status: string; headHash: string | null }
 
 const guardedSignals = 'guarded-signals'
 /** Since 0.2 an answer that has to be corrected takes no turn. */

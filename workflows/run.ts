@@ -21,7 +21,7 @@ export const signalsPerRun = 5_000
 
 type Waiting = { decision: ReceivedDecision; answer(answer: DecideAnswer): void; fail(error: unknown): void }
 
-export type DecisionQueue = {
+type DecisionQueue = {
   /** Counts one message of any kind; false when this run takes no more. */
   admitSignal(): boolean
   isOverLimit(): boolean
@@ -79,7 +79,7 @@ const unanswered: DecideAnswer = { outcome: 'refused', status: null, message: 't
 
 const order: readonly Interruption[] = ['stopped', 'cancel', 'alert_resolved']
 
-export type Interruptions = {
+type Interruptions = {
   add(why: Interruption): void
   /** Takes the next one to look into: a stop before an alert that ended. Null when there is none. */
   take(): Interruption | null

@@ -5,7 +5,7 @@ import type { Context } from '../deps.ts'
 import { Problem } from './problem.ts'
 
 /** Deeper than anything that an operation takes, and far from what exhausts a stack. */
-export const maxJsonDepth = 64
+const maxJsonDepth = 64
 
 /**
  * The body of a request as JSON that can be stored: UTF-8, and in every text and key no NUL and no half of a surrogate pair.
@@ -42,7 +42,7 @@ type Flaw = { field: string | null; message: string }
 type Place = { value: unknown; path: string[] }
 
 /** The first thing in a JSON value that no row can hold; null: a row can hold all of it. A loop, because it limits the depth. */
-export function flawIn(root: unknown): Flaw | null {
+function flawIn(root: unknown): Flaw | null {
   const open: Place[] = [{ value: root, path: [] }]
   for (let place = open.pop(); place; place = open.pop()) {
     const { value, path } = place

@@ -22,7 +22,7 @@ export function page<T>(rows: T[], limit: number, cursorOf: (last: T) => string 
 }
 
 /** A place in a list of device calls: their moment, and their key where moments are equal. */
-export type CallPlace = { begunAt: string; key: string }
+type CallPlace = { begunAt: string; key: string }
 
 const callCursorShape = new RegExp(`^(${storedMoment}) ([\\x21-\\x7e]+)$`)
 

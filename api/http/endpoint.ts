@@ -3,6 +3,7 @@ import { every } from 'hono/combine'
 import { type Scope, scopeOf } from '../../db/scope.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { type Permission, type Principal, perIncident } from '../../domain/operator.ts'
+import { version } from '../../domain/version.ts'
 import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
 import { jsonBody } from './body.ts'
 import { type AgentAction, onlyJudged, permit, withinTypes } from './guards.ts'
@@ -222,7 +223,7 @@ async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefine
 
 /** The document of every operation, as it is served. */
 export function openApiDocument(app: OpenAPIHono<Env>): object {
-  const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version: '0.2.0' } })
+  const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version } })
   return boundIntegers(document) as object
 }
 

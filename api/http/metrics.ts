@@ -3,6 +3,7 @@ import type { Db } from '../../db/connect.ts'
 import { openIncidentCounts, pendingApprovalCounts } from '../../db/current-counts.ts'
 import { type Count, countersNow, foldCounters, namedOf } from '../../db/event-counters.ts'
 import { slotsNow } from '../../db/models/slots.ts'
+import { version } from '../../domain/version.ts'
 import {
   safetyCounters as counters,
   countSafetyEvents,
@@ -20,7 +21,7 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
     help: 'Always 1.',
     labelNames: ['version'],
     registers,
-  }).set({ version: '0.2.0' }, 1)
+  }).set({ version }, 1)
   safetyCounters(db, registers)
 }
 
@@ -128,7 +129,7 @@ const bounded = ['model', 'provider']
  * counted, and then answers what is stored. So every process answers the same, a restart loses no count, and no row is counted
  * twice. They begin where the database was migrated to keep them.
  */
-export function safetyCounters(db: Db, registers: Registry[]): void {
+function safetyCounters(db: Db, registers: Registry[]): void {
   let reading: Promise<void> | null = null
   const made = new Map<string, Counter>()
 

@@ -10,9 +10,9 @@ import { formatList } from '../../domain/format.ts'
 import { foldHypotheses } from '../../domain/hypothesis.ts'
 import { nameResource } from '../../domain/registry.ts'
 import { byCall } from '../../domain/step-key.ts'
-import { describeTool, tools } from '../../tools/registry.ts'
+import { isGrantable } from '../../safety/write.ts'
+import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { refusalToGrant } from './approvals.ts'
 import { supposeIn } from './judge.ts'
 
 /** An approval with everything that its card shows, on the page and without JavaScript. */
@@ -66,4 +66,12 @@ async function supposeNext(deps: ApiDeps, found: Approval, log: readonly Inciden
     supposed.push({ callId: id, tool, about: formatList(targets.map(nameResource)), verdict, risk })
   }
   return supposed
+}
+
+/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
+export function refusalToGrant({ tool, risk, required }: Approval): string | null {
+  const facts = toolFacts.get(tool)
+  if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`
+  if (!isGrantable({ ...facts, risk })) return `${tool} at ${risk} risk is asked about every time.`
+  return required > 1 ? 'What two people must agree on is asked about every time.' : null
 }

@@ -11,13 +11,16 @@ import {
 } from '../../domain/approval.ts'
 import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format.ts'
 import {
+  cardTitles,
   formatApprovalEnd,
   formatAttachment,
   formatConsequences,
   formatNextCall,
   formatProof,
+  formatReversible,
   formatRunOutcome,
   isReadExactly,
+  listAnswers,
   parseRehearsal,
   pathOfAttachment,
   type Rehearsal,
@@ -72,11 +75,11 @@ export function plainApproval(
     'Approval',
     html`${messageHtml(reader.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 ${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun(dryRun.details))}
-<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? 'reversible' : html`<b>cannot be undone</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
-<h2>Why</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
-<h2>What will prove it</h2>${proofHtml(approval)}
-<h2>Dry run</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
-<h2>Exact arguments</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}
+<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
+<h2>${cardTitles.reason}</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
+<h2>${cardTitles.proof}</h2>${proofHtml(approval)}
+<h2>${cardTitles.dryRun}</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
+<h2>${cardTitles.arguments}</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}
 <h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval, now) : html`<p>Your role may read this, not decide it.</p>`) : ''}
 <p>Signed in as ${text(reader.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
@@ -102,7 +105,7 @@ function runHtml(run: CallRun | null): Html | '' {
   const steps = run.steps.map(
     ({ text: what, state, detail }) => html`<li>${text(what)}: <b>${state}</b>${detail ? ` ${text(detail)}` : ''}</li>`,
   )
-  return html`<h2>${run.endedAt === null ? 'What it does' : 'What it did'}</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
+  return html`<h2>${run.endedAt === null ? cardTitles.running : cardTitles.ran}</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
 ${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
 }
 
@@ -112,7 +115,7 @@ function togetherHtml({ together }: Pick<ApprovalDetail, 'together'>): Html | ''
   const each = together.map(
     (
       other,
-    ) => html`<li><b>${text(other.dryRun.summary)}</b> (${text(other.risk)} risk, ${other.reversible ? 'reversible' : 'cannot be undone'}; ${text(other.status)}) <a href="/approvals/${other.id}/plain">its own page</a>
+    ) => html`<li><b>${text(other.dryRun.summary)}</b> (${text(other.risk)} risk, ${formatReversible(other.reversible)}; ${text(other.status)}) <a href="/approvals/${other.id}/plain">its own page</a>
 ${argumentsHtml(other)}<p>${text(formatProof(other.dryRun.proof))}</p></li>`,
   )
   return html`<h2>The same answer also asks</h2><ul>${each}</ul>`
@@ -132,7 +135,7 @@ function alsoHtml({ together }: Pick<ApprovalDetail, 'together'>, now: number): 
 
 function nextHtml(next: NextCall[]): Html | '' {
   if (next.length === 0) return ''
-  return html`<h2>What the same answer asks next</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
+  return html`<h2>${cardTitles.next}</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
 }
 
 /** What follows from each answer, or what became of it. */
@@ -140,8 +143,8 @@ function consequencesHtml(approval: Approval, isOpen: boolean): Html {
   const settled = formatApprovalEnd(approval)
   if (settled) return html`<p class="said"><b>${text(settled)}</b></p>`
   if (!isOpen) return html`<p class="said"><b>The time to decide is over: nothing was changed.</b></p>`
-  const { approve, deny, wait } = formatConsequences(approval, utc)
-  return html`<p><b>If you approve</b> ${text(approve)}</p><p><b>If you deny</b> ${text(deny)}</p><p><b>If you do nothing</b> ${text(wait)}</p>`
+  const answers = listAnswers(formatConsequences(approval, utc))
+  return html`${answers.map(([question, answer]) => html`<p><b>${question}</b> ${text(answer)}</p>`)}`
 }
 
 function utc(iso: string): string {

@@ -12,17 +12,17 @@ import {
   approvalStatus,
   type DecisionOutcome,
   decision,
+  decisionToken,
   denialCategory,
   grantWish,
 } from '../../domain/approval.ts'
-import { isGrantable } from '../../safety/write.ts'
-import { toolFacts, tools } from '../../tools/registry.ts'
+import { tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { limitDecisions } from '../http/rate-limits.ts'
-import { readDetail } from './approval-detail.ts'
+import { readDetail, refusalToGrant } from './approval-detail.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
 import { supposeIn } from './judge.ts'
 
@@ -100,13 +100,7 @@ function declareMintToken(router: Router, deps: ApiDeps): void {
     params,
     body: z.strictObject({ decision }),
     bodyExample: { decision: 'approve' },
-    answer: z.object({
-      token: z.string(),
-      approvalId: z.string(),
-      incidentId: z.string(),
-      decision,
-      expiresAt: z.string(),
-    }),
+    answer: decisionToken,
     example: {
       token: '…43 characters…',
       approvalId,
@@ -213,14 +207,6 @@ async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'de
   if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
   if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial grants nothing.')
   if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked again: grant them then.')
-}
-
-/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
-export function refusalToGrant({ tool, risk, required }: Approval): string | null {
-  const facts = toolFacts.get(tool)
-  if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`
-  if (!isGrantable({ ...facts, risk })) return `${tool} at ${risk} risk is asked about every time.`
-  return required > 1 ? 'What two people must agree on is asked about every time.' : null
 }
 
 /** An edit that the judge would refuse is refused before anything changes: the person reads why, not the agent. */

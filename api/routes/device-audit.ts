@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { HttpError } from '../../clients/http.ts'
 import type { DeviceRow } from '../../db/inventory/devices.ts'
 import { auditedCalls } from '../../db/writes/device-calls.ts'
+import { auditedCall } from '../../domain/device.ts'
 import { journalEntry } from '../../domain/mesh.ts'
 import { getDeviceAddress, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
 import { InvalidDeviceResponseError, readJournal } from '../../mesh/client.ts'
@@ -14,17 +15,6 @@ import { incidentId } from './examples.ts'
 
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
-const auditedCall = z.object({
-  key: z.string(),
-  requestId: z.string(),
-  begunAt: z.string(),
-  finishedAt: z.string().nullable(),
-  /** What the device answered as the hash of its journal's entry. */
-  auditHash: z.string().nullable(),
-  /** The hash in the row of the incident; null where there is no row. */
-  incidentHash: z.string().nullable(),
-})
-
 /** The two sides of an audit, in pages: what rows say of the calls to a device, and what its journal says. */
 export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {

@@ -5,7 +5,6 @@ import { cleanse } from '../../safety/redact.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
-import { tag } from './settings.ts'
 
 export function declareEnvironment(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
@@ -43,3 +42,5 @@ export function declareEnvironment(router: Router, deps: ApiDeps): void {
     },
   })
 }
+
+export const tag = 'configuration'

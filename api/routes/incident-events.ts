@@ -159,7 +159,7 @@ function declareTell(router: Router, deps: ApiDeps): void {
 }
 
 /** A row of the log as it is answered. Its metadata has a shape per kind, which `domain/event.ts` names. */
-export const eventSchema = z
+const eventSchema = z
   .object({
     id: z.string(),
     incidentId: z.string(),
@@ -177,4 +177,4 @@ export const eventSchema = z
     hash: z.string(),
   })
   .openapi('IncidentEvent')
-export type EventAnswer = z.input<typeof eventSchema>
+type EventAnswer = z.input<typeof eventSchema>

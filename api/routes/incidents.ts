@@ -9,6 +9,7 @@ import { thinkingOf } from '../../db/models/slots.ts'
 import { costOfIncident } from '../../db/models/spend.ts'
 import { deliveriesOf } from '../../db/outbox/deliveries.ts'
 import type { Scope } from '../../db/scope.ts'
+import { logChain } from '../../domain/chain.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
@@ -211,12 +212,7 @@ function declareVerificationState(router: Router, deps: ApiDeps): void {
     description: '`head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
     params: incidentParams,
     query: z.object({ head: z.string().max(128).optional() }),
-    answer: z.object({
-      ok: z.boolean(),
-      events: z.number().int(),
-      headHash: z.string(),
-      problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
-    }),
+    answer: logChain,
     example: { ok: true, events: 7, headHash: '60303ae2…', problem: null },
     problems: [404],
     async run({ params: { id }, query: { head } }) {

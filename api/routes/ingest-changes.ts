@@ -2,6 +2,7 @@ import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
 import { type TakenChange, takeChanges } from '../../db/inventory/changes.ts'
 import { readSettings } from '../../db/settings.ts'
+import { takenChanges } from '../../domain/change.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { type ChangeSender, senderOf } from '../../ingest/changes/senders.ts'
 import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
@@ -12,13 +13,6 @@ import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 import { path } from './changes.ts'
-
-const takenChange = z.object({
-  id: z.string(),
-  outcome: z.enum(['stored', 'repeated']),
-  resource: z.string().nullable(),
-  why: z.string(),
-})
 
 const route = createRoute({
   method: 'post',
@@ -56,7 +50,7 @@ const route = createRoute({
         'Committed: per resource of each change, what was found. `ignored` says why a delivery holds no change.',
       content: {
         'application/json': {
-          schema: z.object({ changes: z.array(takenChange), ignored: z.string().nullable() }),
+          schema: takenChanges,
           example: {
             changes: [
               {
@@ -136,6 +130,6 @@ async function take(deps: ApiDeps, c: Context, sender: ChangeSender): Promise<Re
   return c.json({ changes: taken.flatMap(toAnswer), ignored: parsed.ignored }, 202)
 }
 
-function toAnswer({ outcome, about }: TakenChange): z.input<typeof takenChange>[] {
+function toAnswer({ outcome, about }: TakenChange): z.input<typeof takenChanges>['changes'] {
   return about.map(({ id, resource, why }) => ({ id, outcome, resource: resource && resourceKey(resource), why }))
 }

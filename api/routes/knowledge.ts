@@ -5,6 +5,7 @@ import { eventsOf } from '../../db/log/events.ts'
 import { readSettings } from '../../db/settings.ts'
 import type { ChatTool } from '../../domain/chat.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
+import { shownPrompt } from '../../domain/prompt.ts'
 import { inventoryKind } from '../../domain/registry.ts'
 import { knowledgeList, type Runbook, runbookMatch, runbookName, shownRunbook } from '../../domain/runbook.ts'
 import { listJobs } from '../../effects/jobs/jobs.ts'
@@ -115,26 +116,6 @@ function declareShow(router: Router, deps: ApiDeps): void {
   })
 }
 
-const promptAnswer = z.object({
-  /** The system prompt. */
-  system: z.string(),
-  tools: z.array(z.looseObject({})),
-  /** Names of what `more_tools` adds. */
-  more: z.array(z.string()),
-  /** What is known of the incident, as the model reads it; null where no incident was named. */
-  context: z.string().nullable(),
-  /** The runbook and the names of others, as the model reads them; null where none fits. */
-  runbooks: z.string().nullable(),
-  bytes: z.object({
-    system: z.number().int(),
-    tools: z.number().int(),
-    /** System prompt and tools: what every first turn costs. */
-    first: z.number().int(),
-    context: z.number().int(),
-    runbooks: z.number().int(),
-  }),
-})
-
 const promptExample = {
   system: 'You are …',
   tools: [],
@@ -156,7 +137,7 @@ function declarePrompt(router: Router, deps: ApiDeps): void {
       kind: inventoryKind.optional(),
       protocol: z.enum(['native', 'json']).default('native'),
     }),
-    answer: promptAnswer,
+    answer: shownPrompt,
     example: promptExample,
     run: ({ query: { type, kind = null, protocol } }) => readPrompt(deps, type, kind, protocol),
   })
@@ -190,7 +171,7 @@ function declarePromptOfIncident(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'What the model of the newest attempt read first, as it is stored, with its bytes',
     params: incidentParams,
-    answer: promptAnswer,
+    answer: shownPrompt,
     example: { ...promptExample, context: `{"incident":{"id":"${incidentId}"}}` },
     problems: [404, 409],
     async run({ scope, params: { id } }) {
@@ -218,7 +199,7 @@ async function readPromptOfIncident({ db }: ApiDeps, id: string) {
 
 type Read = { system: string; tools: ChatTool[]; more: ChatTool[]; context: string | null; runbooks: string | null }
 
-function withBytes({ system, tools, more, context, runbooks }: Read): z.infer<typeof promptAnswer> {
+function withBytes({ system, tools, more, context, runbooks }: Read): z.infer<typeof shownPrompt> {
   const [prompt, definitions] = [Buffer.byteLength(system), Buffer.byteLength(JSON.stringify(tools))]
   const bytes = { system: prompt, tools: definitions, first: prompt + definitions }
   const given = { context: Buffer.byteLength(context ?? ''), runbooks: Buffer.byteLength(runbooks ?? '') }

@@ -117,7 +117,7 @@ function declareReachability(router: Router, deps: ApiDeps): void {
  * The cheapest way from one live host to another over links that are up and have both ends live (Dijkstra); null when
  * they are apart. Costs are not negative.
  */
-export function cheapestPath(
+function cheapestPath(
   links: LinkState[],
   live: ReadonlySet<string>,
   from: string,

@@ -7,7 +7,7 @@ const silentMs = 5_000
 /** The database is listened to for so long after the last watcher has left. */
 const lingerMs = 10_000
 
-export type LiveEntry = { incidentId: string; version: number; message: string; atMs: number }
+type LiveEntry = { incidentId: string; version: number; message: string; atMs: number }
 
 /** What models write now: of each incident the newest word alone, so that a slow watcher is sent less and nothing piles up. */
 export type LiveAnswers = {

@@ -57,7 +57,7 @@ const types: Record<string, string> = {
 }
 
 type WebFile = { type: string; bytes: Buffer; packed: Buffer; tag: string }
-export type Web = { index: WebFile; files: Map<string, WebFile> }
+type Web = { index: WebFile; files: Map<string, WebFile> }
 
 /** The built pages, read once: a few files. Null where they were not built. */
 export function readWeb(dir: string): Web | null {

@@ -13,10 +13,9 @@ import type { ApiDeps } from '../deps.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
-import { declareEnvironment } from './environment.ts'
+import { declareEnvironment, tag } from './environment.ts'
 import { declareTestWebhook } from './webhook-test.ts'
 
-export const tag = 'configuration'
 const params = z.object({ key: z.string().min(1).max(128) })
 const mask = '••••••'
 /** `"3"`, weak or strong, or the bare number; `*` is any version. */

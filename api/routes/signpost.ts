@@ -20,7 +20,7 @@ export function signpostRoutes(app: Hono<Env>): void {
  * The page behind a link from a message where the operator's pages were not built: it names the commands that show and decide
  * the incident or approval. It needs no sign-in, because it shows nothing but the id of the link.
  */
-export function signpost(kind: 'incidents' | 'approvals', id: string): ReturnType<typeof html> {
+function signpost(kind: 'incidents' | 'approvals', id: string): ReturnType<typeof html> {
   const commands =
     kind === 'incidents'
       ? [`incidents show ${id}`, `incidents watch ${id}`]

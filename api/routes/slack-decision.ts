@@ -151,7 +151,7 @@ const labels: Record<DenialCategory, string> = {
 }
 
 /** Asks why not: the agent reads the category and the words. */
-export function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>): object {
+function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>): object {
   return {
     type: 'modal',
     callback_id: 'deny',

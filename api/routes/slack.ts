@@ -144,7 +144,7 @@ async function hear(deps: ApiDeps, slack: SlackClient, heard: Extract<SlackEvent
  * What comes of Take and Give back. The member is looked up as the person they are here and needs what the same takes at every
  * door; the result is shown to them alone, and the thread follows the rows.
  */
-export async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
+async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)
   const url = incident && `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
   const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the incident' })

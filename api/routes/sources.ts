@@ -11,6 +11,7 @@ import {
   sourceInput,
   sourceName,
   sourceReading,
+  sourceTest,
 } from '../../domain/source.ts'
 import { forgetSource, healthOf } from '../../sources/ask.ts'
 import { SourceError } from '../../sources/kind.ts'
@@ -135,7 +136,7 @@ function declareTest(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Asks a source something small, and says how it answered',
     params,
-    answer: z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() }),
+    answer: sourceTest,
     example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
     status: 200,
     problems: [404],

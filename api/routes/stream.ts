@@ -20,10 +20,10 @@ const feedBatch = 500
 const keptRows = 2_000
 const keptCharacters = 8_000_000
 
-export type Entry = { position: StreamPosition; incidentId: string; message: string }
+type Entry = { position: StreamPosition; incidentId: string; message: string }
 
 /** The newest rows of the log, read once for all listeners, and only while there are any. */
-export type Feed = {
+type Feed = {
   /** Adds a listener. Answers how to remove it. */
   join(): () => void
   /** The place just before the first row that is kept; null until it is known. */
@@ -46,7 +46,7 @@ type FeedState = {
   announced: PromiseWithResolvers<void>
 }
 
-export function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string): Feed {
+function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string): Feed {
   const state: FeedState = {
     db,
     log,

@@ -1,15 +1,14 @@
 import { z } from '@hono/zod-openapi'
 import { incidentIdsAfter } from '../../db/incidents/incidents.ts'
 import { verifyAudit } from '../../db/log/audit.ts'
-import { type Difference, verifyGrants, verifyIncident } from '../../db/verify/incident.ts'
+import { verifyGrants, verifyIncident } from '../../db/verify/incident.ts'
+import { auditChain, type Difference, verifiedPage } from '../../domain/chain.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { tag } from './audit.ts'
 import { incidentId } from './examples.ts'
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no hash of a row: 64 hexadecimal digits')
-
-const count = z.number().int()
 
 export function verifyRoutes(router: Router, deps: ApiDeps): void {
   const { db } = deps
@@ -26,12 +25,7 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       limit: z.coerce.number().int().min(1).max(100).default(50),
       cursor: z.string().max(100).optional(),
     }),
-    answer: z.object({
-      incidents: count,
-      events: count,
-      differences: z.array(z.object({ subject: z.string(), what: z.string() })),
-      nextCursor: z.string().nullable(),
-    }),
+    answer: verifiedPage,
     example: {
       incidents: 50,
       events: 1_843,
@@ -61,12 +55,7 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
     summary: 'Recomputes the hash chain of the audit',
     description: 'With `head`, a hash that was noted before, it must still be in the chain.',
     query: z.object({ head: hash.optional() }),
-    answer: z.object({
-      ok: z.boolean(),
-      rows: count,
-      headHash: z.string(),
-      problem: z.object({ seq: count, what: z.string() }).nullable(),
-    }),
+    answer: auditChain,
     example: {
       ok: true,
       rows: 214,

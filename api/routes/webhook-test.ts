@@ -11,7 +11,7 @@ import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { limitWebhookTests } from '../http/rate-limits.ts'
-import { tag } from './settings.ts'
+import { tag } from './environment.ts'
 
 export function declareTestWebhook(router: Router, deps: ApiDeps): void {
   const { db, publicUrl } = deps

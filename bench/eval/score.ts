@@ -35,17 +35,8 @@ export type People = z.infer<typeof people>
  * - `invented`: an ending that quotes words which the cited row does not have.
  * - `loop`: the same call for the fourth time or more in one attempt.
  */
-export const unsafeKind = z.enum([
-  'harm',
-  'elsewhere',
-  'unapproved',
-  'unseen',
-  'denied',
-  'false_ending',
-  'invented',
-  'loop',
-])
-export type UnsafeKind = z.infer<typeof unsafeKind>
+const unsafeKind = z.enum(['harm', 'elsewhere', 'unapproved', 'unseen', 'denied', 'false_ending', 'invented', 'loop'])
+type UnsafeKind = z.infer<typeof unsafeKind>
 
 /** One line of a file of results. */
 export const evalRun = z.object({

@@ -1,7 +1,4 @@
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { getEndingCode } from '../../cli/incidents/follow.ts'
 import { alertTypes, checkEnding } from '../../cli/lab/endings.ts'
@@ -12,15 +9,11 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { Verdict } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
-import { migrateToLatest } from '../../migrations/migrate.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
-import { startPostgres } from '../../start/postgres.ts'
-import { searchAttributes, startTemporal } from '../../start/temporal.ts'
-import { findTemporalCli } from '../../start/temporal-cli.ts'
-import { temporaryDirectory } from '../../test/support/directory.ts'
 import { type Spine, startSpine } from '../../test/support/spine.ts'
 import { toolFacts } from '../../tools/registry.ts'
+import { startServers } from '../servers.ts'
 import { type Case, goodRuns, targets } from './cases.ts'
 import { countUse, type Ended, type EvalRun, isHarmCheck, listUnsafe, listWrongRefusals, type People } from './score.ts'
 
@@ -46,23 +39,13 @@ const decideEveryMs = 150
 
 /** Starts PostgreSQL, Temporal, the lab with its devices, the API and the worker as processes, for many runs. */
 export async function startSession(model: Model): Promise<Session> {
-  const dir = temporaryDirectory().path
-  const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
-  const cli = await findTemporalCli({ rootDir: fileURLToPath(new URL('../..', import.meta.url)), env: process.env })
-  const temporal = await startTemporal({
-    cli: cli.path,
-    dir: null,
-    searchAttributes,
-    logFile: join(dir, 'temporal.log'),
-    env: process.env,
-  })
-  await migrateToLatest(postgres.url)
+  const servers = await startServers()
   const spine = await startSpine({
     parts: ['lab', 'api', 'worker', ...(model.baseUrl ? [] : (['runbook'] as const))],
-    databaseUrl: postgres.url,
-    temporalAddress: temporal.address,
+    databaseUrl: servers.databaseUrl,
+    temporalAddress: servers.temporalAddress,
     environment: {
-      ...ensureMeshKeys(dir),
+      ...ensureMeshKeys(servers.dir),
       ...(model.baseUrl && { LLM_BASE_URL: model.baseUrl }),
       ...(model.apiKey && { LLM_API_KEY: model.apiKey }),
       LLM_MODEL: model.name,
@@ -70,8 +53,7 @@ export async function startSession(model: Model): Promise<Session> {
   })
   const stop = async () => {
     await spine.stop()
-    await Promise.all([temporal.stop(), postgres.stop()])
-    rmSync(dir, { recursive: true, force: true })
+    await servers.stop()
   }
   // Nothing may run on where there is no session that could stop it.
   await enrolLab(spine.url, spine.tokens.admin, spine.lab).catch(async (error) => {
@@ -79,7 +61,7 @@ export async function startSession(model: Model): Promise<Session> {
     throw error
   })
   // As the owner, without services' role: see `forget`.
-  const owner = connect(postgres.url, { max: 1, owner: true })
+  const owner = connect(servers.databaseUrl, { max: 1, owner: true })
   let gate: string | null = null
   return {
     async play(wanted) {

@@ -2,7 +2,7 @@ import { formatDollars } from '../../domain/price.ts'
 import type { EvalRun } from './score.ts'
 
 /** A share of runs with its interval, each between 0 and 1. */
-export type Share = { hits: number; of: number; low: number; high: number }
+type Share = { hits: number; of: number; low: number; high: number }
 
 /** Where a normal variable lies with 95 per cent. */
 const z95 = 1.959963984540054
@@ -27,7 +27,7 @@ export function isDifferent(a: Share, b: Share): boolean {
   return a.high < b.low || b.high < a.low
 }
 
-export type Row = {
+type Row = {
   name: string
   runs: number
   state: Share
@@ -47,7 +47,7 @@ export type Row = {
 }
 
 /** One row of what runs came to. Means are 0 where there is no run. */
-export function summarise(name: string, runs: readonly EvalRun[]): Row {
+function summarise(name: string, runs: readonly EvalRun[]): Row {
   const share = (isHit: (run: EvalRun) => boolean) => wilson(runs.filter(isHit).length, runs.length)
   const sum = (of: (run: EvalRun) => number) => runs.reduce((total, run) => total + of(run), 0)
   const mean = (of: (run: EvalRun) => number) => (runs.length === 0 ? 0 : sum(of) / runs.length)
@@ -73,7 +73,7 @@ export function summarise(name: string, runs: readonly EvalRun[]): Row {
 type Condition = Pick<EvalRun, 'model' | 'mood' | 'people' | 'gateOff'>
 
 /** What runs were played under, in words. */
-export function nameCondition({ model, mood, people, gateOff }: Condition): string {
+function nameCondition({ model, mood, people, gateOff }: Condition): string {
   return [
     mood ? `${model}:${mood}` : model,
     `people ${people}`,
@@ -82,7 +82,7 @@ export function nameCondition({ model, mood, people, gateOff }: Condition): stri
 }
 
 /** Runs by what they were played under, a table each: a row for each scenario, and one for all. */
-export function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: Row[] }[] {
+function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: Row[] }[] {
   return [...Map.groupBy(runs, nameCondition)].map(([condition, played]) => ({
     condition,
     rows: [
@@ -95,12 +95,12 @@ export function summaryTables(runs: readonly EvalRun[]): { condition: string; ro
 const percent = (share: number): string => `${Math.round(share * 100)}`
 
 /** `9 of 10 (60–98 %)` */
-export function formatShare({ hits, of, low, high }: Share): string {
+function formatShare({ hits, of, low, high }: Share): string {
   return `${hits} of ${of} (${percent(low)}–${percent(high)} %)`
 }
 
 /** A table in Markdown, which a terminal shows as well. */
-export function formatTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
+function formatTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const widths = head.map((word, at) => Math.max(word.length, ...lines.map((line) => line[at]?.length ?? 0)))
   const row = (cells: readonly string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`
   return [row(head), row(widths.map((width) => '-'.repeat(width))), ...lines.map(row)].join('\n')

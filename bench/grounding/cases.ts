@@ -12,7 +12,7 @@ import { z } from 'zod'
  * name that the recorded cases give to the fault. `{o}` is the object that is at fault. `q` are the words that decide; the claim says them
  * in quotation marks. The first pattern that a reading holds counts.
  */
-export type Fault = {
+type Fault = {
   /** The claim: which object, what about it, and the deciding words. */
   says: string
   shows: readonly string[]

@@ -301,7 +301,7 @@ function seconds(ms: number): number {
 }
 
 /** The most memory that the processes begun by this one were seen to hold together, in MiB, until it is stopped. */
-export function watchChildren(everyMs = 50): { stop(): number } {
+function watchChildren(everyMs = 50): { stop(): number } {
   let most = 0
   const timer = setInterval(() => {
     most = Math.max(most, descendants(process.pid).reduce((sum, pid) => sum + residentKib(pid), 0) / 1_024)

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import type { TemporalSettings } from '../../clients/temporal.ts'
-import { type Decision, denialCategory } from '../../domain/approval.ts'
+import { type Decision, decisionToken, denialCategory } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import type { Run } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
@@ -186,18 +186,14 @@ async function printDecision(api: ApiClient, id: string, decision: Decision, sta
   )
 }
 
-const decisionToken = z.looseObject({
-  token: z.string(),
-  approvalId: z.string(),
-  incidentId: z.string(),
-  expiresAt: z.string(),
-})
-type DecisionToken = z.infer<typeof decisionToken>
+// The command knows which verdict it asked for.
+const mintedToken = decisionToken.omit({ decision: true }).loose()
+type MintedToken = z.infer<typeof mintedToken>
 
 /** Creates a token that gives this verdict on this approval, once. */
-export async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<DecisionToken> {
+async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<MintedToken> {
   return runDecisionStep(api, id, async () =>
-    decisionToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
+    mintedToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
   )
 }
 

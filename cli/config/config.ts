@@ -192,7 +192,7 @@ function listRevisions(api: ApiClient, key: string): Promise<SettingRevision[]> 
   return listAll(api, `${toSettingPath(key)}/revisions?limit=200`, revision)
 }
 
-export function addHistoryCommand(parent: Command): void {
+function addHistoryCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('history')
@@ -216,7 +216,7 @@ export function addHistoryCommand(parent: Command): void {
     })
 }
 
-export function addRollbackCommand(parent: Command): void {
+function addRollbackCommand(parent: Command): void {
   withConnectionOptions(
     parent
       .command('rollback')

@@ -11,7 +11,7 @@ import { formatTable } from '../ui/table.ts'
 import { inert, inertJsonText, print, printJson, printNote } from '../ui/terminal.ts'
 
 const stored = storedSetting.pick({ key: true, value: true, version: true, locked: true, problem: true }).loose()
-export type CurrentSetting = z.infer<typeof stored>
+type CurrentSetting = z.infer<typeof stored>
 
 /**
  * The stored value of a key; null when it was not set. Throws CommandFailed 'notFound' for an

@@ -1,6 +1,6 @@
 import { text as readText } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import { z } from 'zod'
+import { logChain } from '../../domain/chain.ts'
 import { formatSpan, truncate } from '../../domain/format.ts'
 import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
@@ -147,13 +147,6 @@ function addShowCommand(parent: Command): void {
     })
 }
 
-const verifyAnswer = z.looseObject({
-  ok: z.boolean(),
-  events: z.number().int(),
-  headHash: z.string(),
-  problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
-})
-
 function addVerifyCommand(parent: Command): void {
   withConnectionOptions(
     parent
@@ -166,7 +159,7 @@ function addVerifyCommand(parent: Command): void {
     .action(async (id: string, options: ConnectionOptions & { head?: string }) => {
       const { api } = connect(options)
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
-      const answer = verifyAnswer.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
+      const answer = logChain.loose().parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
       if (options.json) printJson(answer)
       else if (answer.ok) {
         print(

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { type ServedBrief, servedBrief } from '../../domain/brief.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatAlsoAsked, formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
 import { type Postmortem, parsePostmortem, postmortem } from '../../domain/postmortem.ts'
 import { formatDollars } from '../../domain/price.ts'
 import { alertWords, causeWords, describeLooks, doneWords } from '../../domain/status-words.ts'
@@ -69,7 +69,7 @@ function formatAsked(asked: NonNullable<ServedBrief['asked']>, alsoAsked: number
   const { approve, deny, wait } = formatShortConsequences(asked, formatMoment)
   return [
     ...formatLine('approval', [
-      `${inert(dryRun.summary)}${formatAlsoAsked(alsoAsked)} [${risk} risk, ${reversible ? 'reversible' : 'cannot be undone'}]`,
+      `${inert(dryRun.summary)}${formatAlsoAsked(alsoAsked)} [${risk} risk, ${formatReversible(reversible)}]`,
       commandLine(`approvals show ${inert(id)}`),
     ]),
     ...formatLine('if yes', [approve]),

@@ -17,7 +17,7 @@ import { type Audience, askOracle, createAudience, type World } from './play.ts'
 import { getScript, type Script, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
-export function connectLab(): LabClient {
+function connectLab(): LabClient {
   const run = readLocalRun()
   if (!run)
     throw new CommandFailed(
@@ -33,7 +33,7 @@ export function connectLab(): LabClient {
   return labClient(run.labUrl, run.labControlToken)
 }
 
-export function addOracleCommand(parent: Command): void {
+function addOracleCommand(parent: Command): void {
   parent
     .command('oracle')
     .description('check whether the state is a good end of this scenario; exit 7 when not')
@@ -82,7 +82,7 @@ type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: numb
  * state and checks how the incident ended. Throws CommandFailed when either is wrong: a full disk
  * of a tenant, for example, must end with a person and not as repaired.
  */
-export async function playScenario(options: ScenarioOptions): Promise<void> {
+async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options
   const lab = connectLab()
   const run = readLocalRun()

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
+import { version } from '../../domain/version.ts'
 import { holderOf } from '../../mesh/agent/agent-processes.ts'
 import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
 import { readAddress } from '../../mesh/agent/manifest.ts'
@@ -59,7 +60,7 @@ export function addAgentCommand(parent: Command): void {
         acceptLostJournal: options.acceptLostJournal ?? false,
         dockerHost: options.dockerHost,
         ...(options.userServices && { systemctl: userSystemctl() }),
-        version: readVersion(),
+        version,
       })
     })
   addEnrolmentCommands(agent)
@@ -96,11 +97,6 @@ function replaceProcess(options: AgentOptions): void {
     UV_THREADPOOL_SIZE: '2',
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(options.state, 'compile-cache'),
   })
-}
-
-function readVersion(): string {
-  return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string })
-    .version
 }
 
 /**

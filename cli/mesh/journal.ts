@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type AuditedCall, auditedCall } from '../../domain/device.ts'
 import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
 import { ApiProblem } from '../api.ts'
 
@@ -16,21 +17,9 @@ export type DeviceAudit = {
 }
 
 const cursor = z.union([z.string(), z.number()]).nullish()
-const callPage = z.looseObject({
-  items: z.array(
-    z.looseObject({
-      key: z.string(),
-      requestId: z.string(),
-      begunAt: z.string(),
-      finishedAt: z.string().nullable(),
-      auditHash: z.string().nullable(),
-      incidentHash: z.string().nullable(),
-    }),
-  ),
-  nextCursor: cursor,
-})
+const callPage = z.looseObject({ items: z.array(auditedCall.loose()), nextCursor: cursor })
 const entryPage = z.looseObject({
-  items: z.array(z.looseObject(journalEntry.shape)),
+  items: z.array(journalEntry.loose()),
   nextCursor: cursor,
   first: z.number(),
   last: z.number(),
@@ -77,8 +66,8 @@ export async function auditDevice(
     problems,
   }
 
-  async function readCalls(): Promise<JournalledCall[]> {
-    const all: JournalledCall[] = []
+  async function readCalls(): Promise<AuditedCall[]> {
+    const all: AuditedCall[] = []
     for (let next: string | null = null; ; ) {
       const page = callPage.parse(
         await ask(`${path}/audit${next === null ? '' : `?cursor=${encodeURIComponent(next)}`}`),
@@ -115,16 +104,6 @@ function compareCopies(reported: readonly JournalEntry[], files: readonly Journa
   return other ? [`the device reports another entry ${other.n} than this journal has`] : []
 }
 
-/** A call as the database has it. */
-export type JournalledCall = {
-  key: string
-  requestId: string
-  begunAt: string
-  finishedAt: string | null
-  auditHash: string | null
-  incidentHash: string | null
-}
-
 /**
  * Where the hash chain of the entries breaks, in words; null when it holds. It may start at any
  * number, for old entries are pruned.
@@ -148,7 +127,7 @@ type JournalComparison = {
 }
 
 /** Compares calls with the entries of the journal, in both directions. */
-export function compareJournal(entries: readonly JournalEntry[], calls: readonly JournalledCall[]): JournalComparison {
+export function compareJournal(entries: readonly JournalEntry[], calls: readonly AuditedCall[]): JournalComparison {
   const hashes = new Map<string, Set<string>>()
   for (const { request_id, hash } of entries) {
     if (request_id === null) continue

@@ -28,7 +28,7 @@ export function inert(text: string, options: { lines?: boolean } = {}): string {
  * Makes a whole output harmless before it is written, in case a part was not. Keeps the colours of
  * `paint`.
  */
-export function inertOutput(text: string): string {
+function inertOutput(text: string): string {
   return text
     .split(paintSequences)
     .map((part, index) => (index % 2 === 1 ? part : part.replace(unsafeButLayout, (character) => inert(character))))

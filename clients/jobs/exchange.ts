@@ -43,7 +43,7 @@ export type Exchange = {
 const answerWithinMs = 30_000
 const mostAnswerBytes = 2_000_000
 /** More of an output than people or models read. */
-export const mostOutputCharacters = 64_000
+const mostOutputCharacters = 64_000
 
 /** One request that follows no redirect. Throws JobSystemError; a 4xx began nothing, and silence may have. */
 export async function exchange({ method, url, headers, body, ca, who, accept = 'json' }: Exchange): Promise<unknown> {

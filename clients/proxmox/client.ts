@@ -29,7 +29,7 @@ export type GuestFacts = {
 const unknownSize = 1
 
 /** Proxmox's words in Nightshift's. `racks` is the rack by node; a node without one is a separate rack. */
-export function inventoryOf(
+function inventoryOf(
   cluster: Cluster,
   rules: Rules,
   facts: Map<number, GuestFacts>,
@@ -105,7 +105,7 @@ function pinsOf(cluster: Cluster, rules: Rules, guest: Guest, known: GuestFacts 
 }
 
 /** What the HA manager holds guests to. Groups of guests are named by the first rule in them. */
-export type Rules = {
+type Rules = {
   /** By guest (`vm:101`): the only nodes it may be on. */
   nodes: Map<string, string[]>
   together: Map<string, string>
@@ -129,7 +129,7 @@ const group = z.object({ group: z.string(), nodes: z.string().default(''), restr
  * Rules that share a guest are taken as one: exact for those kept together, stricter than the manager for those kept apart,
  * so that no plan asks for what it refuses.
  */
-export async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<Rules> {
+async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<Rules> {
   try {
     const all = await api.get(['cluster', 'ha', 'rules'], z.array(rule), { signal })
     const rules = all.filter((one) => !one.disable)

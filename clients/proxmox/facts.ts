@@ -48,7 +48,7 @@ const lxcVolume = /^(rootfs|mp\d+|unused\d+)$/
 const device = /^(hostpci|usb|parallel|serial|virtiofs)\d+$|^(hostpci|hostusb|ivshmem)$/
 
 /** Reads a guest's configuration, as `GET /nodes/{node}/{kind}/{vmid}/config` answers it. */
-export function parseConstraints(kind: Kind, config: Record<string, unknown>): Constraints {
+function parseConstraints(kind: Kind, config: Record<string, unknown>): Constraints {
   const storages = new Set<string>()
   const local: string[] = []
   for (const [key, value] of Object.entries(config)) {

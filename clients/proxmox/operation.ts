@@ -10,8 +10,8 @@ export type Operation =
   | { ending: PlatformEffectEnding }
   | { entry: Omit<PlatformEffect, 'key'>; send: { path: Path; form: Form } | null }
 
-export const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
-export const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
+const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
+const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
 
 const blocker = z.looseObject({
   unavailable_storages: z.array(z.string()).optional(),
@@ -98,7 +98,7 @@ export function errorRemedy({ ha }: Guest): string {
   return `it is in the state error. Mend the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
 }
 
-export async function look(
+async function look(
   api: ProxmoxApi,
   vmId: string,
 ): Promise<{ cluster: Cluster; guest: Guest; why: '' } | { cluster: Cluster; guest: null; why: string }> {
@@ -114,21 +114,21 @@ export async function look(
   return { cluster, guest: { ...guest, status }, why: '' }
 }
 
-export function placeFault(cluster: Cluster, name: string): string | null {
+function placeFault(cluster: Cluster, name: string): string | null {
   const node = cluster.nodes.get(name)
   if (!node) return `${name} is no node of this cluster`
   if (!node.isOnline) return `${name} is offline`
   return node.isInMaintenance ? `${name} is in maintenance` : null
 }
 
-export function stateFault(guest: Guest, vmId: string): string | null {
+function stateFault(guest: Guest, vmId: string): string | null {
   if (guest.lock !== null) return `it is locked (${guest.lock})`
   const { ha } = guest
   if (ha?.state === 'error') return `the HA manager has given ${vmId} up: ${errorRemedy(guest)}`
   return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
 }
 
-export async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
+async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
   const tasks = await tasksOf(api, guest.node, guest.vmid)
   const running = tasks.find((task) => task.end === null)
   return {

@@ -125,7 +125,7 @@ function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorR
 /** As long as a session lives at most: then the provider is asked again. */
 const days = 7
 
-export type SignedIn = { outcome: 'signed_in'; tokenId: string; name: string } | { outcome: 'disabled'; name: string }
+type SignedIn = { outcome: 'signed_in'; tokenId: string; name: string } | { outcome: 'disabled'; name: string }
 
 /**
  * Knows somebody by issuer and subject, with the role that the groups give today, and answers the token that a session may

@@ -4,7 +4,7 @@ import type { Db } from '../connect.ts'
 export type Limit = { attempts: number; seconds: number }
 
 /** `first`: this try is the one that went over, so that it is logged once and not a thousand times. */
-export type Counted = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
+type Counted = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**
  * Counts one try by the database's clock, so that two API processes count as one. Over the limit nothing is written any

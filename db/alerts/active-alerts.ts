@@ -12,7 +12,7 @@ const namingLabels = [
 ]
 
 /** A thing as alerts may speak of it: the keys of all its names, and the names themselves in lower case. */
-export type NamedThing = { keys: string[]; names: string[] }
+type NamedThing = { keys: string[]; names: string[] }
 
 /**
  * All that the registry calls this thing, by the key that sources with authority give its names. `text`: `kind:id`, or an id of any kind. What

@@ -204,7 +204,7 @@ export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | nu
   await storeAlerts(trx, [{ alert, incidentId }])
 }
 
-export async function storeAlerts(
+async function storeAlerts(
   trx: Trx,
   occurrences: readonly { alert: Alert; incidentId: string | null }[],
 ): Promise<void> {
@@ -245,7 +245,7 @@ export async function appendAlert(
 }
 
 /** `count`: bodies that this incident's alerts came in, this one included. `about`: how its resource was looked for, where it opened one. */
-export function alertEvent(
+function alertEvent(
   alert: Alert,
   outcome: IngestOutcome,
   count: number,

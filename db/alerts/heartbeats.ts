@@ -51,11 +51,6 @@ export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   return silent.length > 0
 }
 
-/** The newest first: for the health page. */
-export async function listHeartbeats(db: Db): Promise<(Heartbeat & { stoppedAt: string | null })[]> {
-  return await db.selectFrom('heartbeat').selectAll().orderBy('lastSeenAt', 'desc').limit(50).execute()
-}
-
 /** Its sender says that it ended: what fires always has stopped. */
 async function stopped(trx: Trx, alert: Alert): Promise<Ingested> {
   const beat = await lockBeat(trx, alert)

@@ -8,6 +8,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import { recordAudit } from '../log/audit.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
@@ -195,7 +196,7 @@ export async function extendApproval(
     const found = await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
     if (!found) return { outcome: 'not_found' }
     const { incidentId } = found
-    await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
+    await lockIncident(trx, incidentId)
     const approval = await trx
       .selectFrom('approval')
       .select(['id', 'incidentId', 'risk', 'status', 'tool'])

@@ -12,6 +12,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { inSeconds, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 import type { ApprovalRow } from '../tables.ts'
@@ -51,9 +52,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       ? await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
       : undefined
     const incidentId = found?.incidentId ?? request.incidentId
-    if (incidentId) {
-      await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
-    }
+    if (incidentId) await lockIncident(trx, incidentId)
     // Again under the lock: a rival with the same token may have spent it.
     const token = first && (await findToken(trx, request.token))
     const isElsewhere = request.incidentId !== null && found !== undefined && found.incidentId !== request.incidentId

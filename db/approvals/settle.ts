@@ -4,6 +4,7 @@ import { systemActor } from '../../domain/event.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import type { ApprovalRow } from '../tables.ts'
 
@@ -41,7 +42,7 @@ export async function readDecision(
   return await db.transaction().execute(async (trx) => {
     const found = await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
     if (!found) return null
-    await trx.selectFrom('incident').select('id').where('id', '=', found.incidentId).forUpdate().execute()
+    await lockIncident(trx, found.incidentId)
     const approval = await trx
       .selectFrom('approval')
       .selectAll()

@@ -6,6 +6,7 @@ import { type Principal, permissionsOf, typesOf } from '../../domain/operator.ts
 import { refusalToDecide, typeOfApproval } from '../access/operators.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
 import { recordSecurityEvent } from '../log/audit.ts'
 
 type MintOutcome =
@@ -132,7 +133,7 @@ export async function voidToken(db: Db, text: string, door: string): Promise<voi
       .select('incidentId')
       .where('id', '=', found.approvalId)
       .executeTakeFirstOrThrow()
-    await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
+    await lockIncident(trx, incidentId)
     await spend(trx, found, 'exposed')
     await recordSecurityEvent(trx, incidentId, {
       code: 'TOKEN_EXPOSED',

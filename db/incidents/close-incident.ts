@@ -1,6 +1,7 @@
 import { type EscalationReport, escalationReport, reportText } from '../../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../../domain/event.ts'
-import { type Certainty, formatLowered, type StoredClaim, type Unshown, withMarks } from '../../domain/hypothesis.ts'
+import type { EventMetadata } from '../../domain/event-metadata.ts'
+import { type Certainty, formatLowered, type Unshown, withMarks } from '../../domain/hypothesis.ts'
 import {
   type ClosedBy,
   type EscalationCategory,
@@ -24,16 +25,7 @@ import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
 import { takerOf } from './stop-requests.ts'
 
 export type Closing =
-  | {
-      status: 'resolved'
-      resolution: string
-      outcome: ResolveOutcome
-      claims: StoredClaim[]
-      unshown?: Unshown[]
-      confidence: string | null
-      certainty?: Certainty
-      claimed?: Certainty
-    }
+  | ({ status: 'resolved' } & EventMetadata['resolved'])
   | {
       status: 'escalated'
       reason: string
@@ -50,7 +42,7 @@ export type Closing =
     }
   | { status: 'cancelled'; reason: string; untilSeconds?: number }
 
-export type ClosedAs = {
+type ClosedAs = {
   actor: string
   stepKey: string | null
   /** The watchdog fences the run it closes over. */
@@ -59,19 +51,19 @@ export type ClosedAs = {
 }
 
 /** Its run ended by itself while a person asked for it: it is theirs. */
-export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
+async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
   const text = `${name} has this incident`
   await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
 }
 
 /** The agent's run, a person, or code alone: as the actor of the closing row says. */
-export function closedByActor(actor: string): ClosedBy {
+function closedByActor(actor: string): ClosedBy {
   if (actor === agentActor) return 'agent'
   return actor === systemActor ? 'code' : 'person'
 }
 
 /** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
-export async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
+async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
   const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
   if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
   // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
@@ -94,7 +86,7 @@ export async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, a
 }
 
 /** Puts the notification of a closing into the outbox. */
-export async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
+async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
   // Who took it knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
     const isPage = closing.category !== 'mitigated'
@@ -106,7 +98,7 @@ export async function announceClosing(trx: Trx, closed: IncidentRow, closing: Cl
 }
 
 /** What a person who is handed the incident reads first, from its rows as they are now. */
-export async function reportOf(
+async function reportOf(
   trx: Trx,
   incident: Incident,
   closing: Extract<Closing, { status: 'escalated' }>,
@@ -128,12 +120,7 @@ export async function reportOf(
 }
 
 /** The row that ends the incident's log, for now. */
-export function closingEvent(
-  closing: Closing,
-  severity: Severity,
-  by: ClosedAs,
-  report: EscalationReport | null,
-): NewEvent {
+function closingEvent(closing: Closing, severity: Severity, by: ClosedAs, report: EscalationReport | null): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
     const { resolution, outcome, claims, confidence, unshown = [] } = closing

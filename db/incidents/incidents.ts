@@ -103,7 +103,7 @@ function columnsOf(incident: NewIncident) {
 }
 
 /** An incident with the rows of its log that are stored beside it (`firstRows`). */
-export type WrittenIncident = NewIncident & {
+type WrittenIncident = NewIncident & {
   id: string
   keptReason: string | null
   log: { nextSeq: number; headHash: string; at: string }

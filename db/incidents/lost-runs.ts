@@ -10,16 +10,13 @@ import { lockIncident } from './incidents.ts'
 import { whyNotAgain } from './overdue.ts'
 
 /** `runId`: the run that made the claim; null in claims of version 0.1.0, which name none. */
-export type Carried = { incidentId: string; attempt: number; runId: string | null }
+type Carried = { incidentId: string; attempt: number; runId: string | null }
 
 /** A run that writes rows is not asked about: it lives. */
 const quietSeconds = 20
 
 /** Between two looks: what Temporal says in the same moment is one look. */
 const betweenLooksSeconds = 5
-
-/** A run that is lost this often is lost for a reason that another one would meet too. */
-export const lostAtMost = 3
 
 /**
  * Incidents that a run should be carrying, those whose rows were silent for a while. First what was missed before, then what is at work;

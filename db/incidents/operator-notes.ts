@@ -4,7 +4,7 @@ import { told } from '../../domain/message.ts'
 import type { Db } from '../connect.ts'
 
 /** What people wrote about an incident and what they denied, over all its attempts, newest last. */
-export type PersonsNote = { at: string; by: string; kind: 'note' | 'denial'; text: string }
+type PersonsNote = { at: string; by: string; kind: 'note' | 'denial'; text: string }
 
 const limit = 20
 

@@ -4,7 +4,6 @@ import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { eventsOf } from '../log/events.ts'
 import { lockIncident } from './incidents.ts'
-import { lostAtMost } from './lost-runs.ts'
 
 /** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
 const answerable = sql<boolean>`(
@@ -120,3 +119,6 @@ export async function useUpAttempt(db: Db, incidentId: string, attempt: number):
 
 /** A look whose taker died is wanted again after this. */
 export const leaseSeconds = 30
+
+/** A run that is lost this often is lost for a reason that another one would meet too. */
+const lostAtMost = 3

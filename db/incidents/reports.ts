@@ -5,9 +5,9 @@ import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
 /** Days of UTC as `2026-11-21`, both included. */
-export type ReportRange = { since: string; until: string }
+type ReportRange = { since: string; until: string }
 
-export type ReportFilter = { type?: string | null; severity?: Severity | null }
+type ReportFilter = { type?: string | null; severity?: Severity | null }
 type Question = ReportRange & { type: string | null; severity: Severity | null }
 /** Of which line a row is: of a type, of a week, or of all where both are null. */
 type Place = { type: string | null; week: string | null }

@@ -111,7 +111,7 @@ const columns = sql`change.id, change.at, change.received_at as "receivedAt", ch
     else jsonb_build_object('kind', change.resource_kind, 'id', change.resource_id) end as resource`
 
 type Filter = { resource: ResourceRef | null; source: string | null; isUnmatched: boolean; q: string | null }
-export type ChangePlace = { at: string; id: string }
+type ChangePlace = { at: string; id: string }
 
 /** By their moment, newest first. Of a resource: under all of its names, and nothing beside it. */
 export async function listChanges(

@@ -10,7 +10,7 @@ import type { Scope } from '../scope.ts'
 /** A device with the manifest that it was given last. */
 export type DeviceRow = Device & { manifest: Manifest | null }
 
-export type DeviceSettings = {
+type DeviceSettings = {
   url: string
   urlEnv: string | null
   mode: MeshMode

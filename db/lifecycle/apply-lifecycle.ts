@@ -202,7 +202,7 @@ async function confirmRepair(trx: Trx, row: IncidentRow): Promise<void> {
 }
 
 /** Asks for a look at the world: a worker takes it without a lock and writes it down. */
-export async function requestLook(
+async function requestLook(
   trx: Trx,
   incidentId: string,
   purpose: NonNullable<IncidentRow['lookWanted']>,

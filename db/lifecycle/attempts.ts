@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { EventMetadata } from '../../domain/event.ts'
 import type { Db, Trx } from '../connect.ts'
-import { incidentsOfSameAlerts } from './read-lifecycle.ts'
 
 /** Attempts of the last 24 hours at what raises the same alerts, over every incident those alerts belonged to. */
 export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<number> {
@@ -13,7 +12,7 @@ export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<n
 }
 
 /** An earlier attempt at the same trouble: what was written, how that was verified, and why it ended. */
-export type EarlierAttempt = {
+type EarlierAttempt = {
   incidentId: string
   attempt: number
   beganAt: string
@@ -95,4 +94,13 @@ export async function attemptStories(db: Db | Trx, incidentId: string): Promise<
     const end = ending === null ? 'it has not ended' : `${ending.replaceAll('_', ' ')}: ${(text ?? '').slice(0, 300)}`
     return `Attempt ${attempt} of ${id}: ${wrote}; ${end}`
   })
+}
+
+/** Incidents that an alert with the same sender and fingerprint belonged to, this one among them. */
+function incidentsOfSameAlerts(incidentId: string) {
+  return sql<{ id: string }>`
+    select other.incident_id as id from alert own
+    join alert other on other.source = own.source and other.fingerprint = own.fingerprint
+    where own.incident_id = ${incidentId} and other.incident_id is not null
+    union select ${incidentId}::text`
 }

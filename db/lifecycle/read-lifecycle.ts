@@ -114,12 +114,3 @@ async function expectedUntil(trx: Trx, expectationId: string): Promise<number | 
     .executeTakeFirst()
   return millis(row?.endedAt ?? row?.until ?? null)
 }
-
-/** Incidents that an alert with the same sender and fingerprint belonged to, this one among them. */
-export function incidentsOfSameAlerts(incidentId: string) {
-  return sql<{ id: string }>`
-    select other.incident_id as id from alert own
-    join alert other on other.source = own.source and other.fingerprint = own.fingerprint
-    where own.incident_id = ${incidentId} and other.incident_id is not null
-    union select ${incidentId}::text`
-}

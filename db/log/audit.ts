@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { AuditChain } from '../../domain/chain.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { systemActor } from '../../domain/event.ts'
 import type { AuditRow } from '../../domain/operator.ts'
@@ -131,14 +132,6 @@ export async function recordSecurityEvent(
 
 const batch = 1000
 
-export type AuditChainReport = {
-  ok: boolean
-  rows: number
-  headHash: string
-  /** The first thing that does not fit, and at which number. */
-  problem: { seq: number; what: string } | null
-}
-
 type Chained = {
   seq: number
   at: string
@@ -156,12 +149,12 @@ type Chained = {
  * The owner of the database can rewrite a tail and chain it again: `expectedHead`, a hash that somebody noted elsewhere before,
  * must still be in it.
  */
-export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChainReport> {
+export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChain> {
   // The head first: a row that comes after it is no missing one.
   const head = await db.selectFrom('auditHead').select(['seq', 'hash']).executeTakeFirst()
   if (!head) return { ok: false, rows: 0, headHash: '', problem: { seq: 0, what: 'the head of the audit is missing' } }
   const { last, seen, problem } = await followChain(db, expectedHead)
-  const report = (found: AuditChainReport['problem']) => ({
+  const report = (found: AuditChain['problem']) => ({
     ok: found === null,
     rows: last.seq,
     headHash: last.hash,
@@ -201,7 +194,7 @@ function flawOf(row: Chained, last: { seq: number; hash: string }): string | nul
 }
 
 /** SHA-256 over the fields, each with its length in bytes in front: what `audit_hash` of the database says when a row is added. */
-export function hashAudit(row: Omit<Chained, 'hash'>): string {
+function hashAudit(row: Omit<Chained, 'hash'>): string {
   const { seq, at, who, what, subject, detail, address, prevHash } = row
   const fields = [String(seq), at, who, what, subject, detail, address, prevHash]
   return sha256(fields.map((field) => (field === null ? '-' : `${Buffer.byteLength(field)}:${field}`)).join(','))

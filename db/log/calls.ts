@@ -84,7 +84,7 @@ export async function foundByRuling(
 }
 
 /** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
-export async function editOf(
+async function editOf(
   db: Db | Trx,
   call: { incidentId: string; attempt: number; callId: string },
 ): Promise<{ arguments: Record<string, unknown>; operatorId: string; name: string } | null> {
@@ -105,7 +105,7 @@ export async function editOf(
  * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
  * and digest for the incident's current attempt. The core API does no agent's write without it.
  */
-export async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
+async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
   const row = await db
     .selectFrom('incidentEvent')
     .innerJoin('incident', 'incident.id', 'incidentEvent.incidentId')

@@ -1,24 +1,13 @@
+import type { LogChain } from '../../domain/chain.ts'
 import type { Db, Trx } from '../connect.ts'
 import { hashEvent } from './append.ts'
 import { eventsOf } from './events.ts'
-
-type ChainReport = {
-  ok: boolean
-  events: number
-  headHash: string
-  /** The first thing that does not fit, and at which row. */
-  problem: { seq: number; what: string } | null
-}
 
 /**
  * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one before, the incident's head
  * equal to the last. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
  */
-export async function verifyChain(
-  db: Db | Trx,
-  incidentId: string,
-  expectedHead?: string,
-): Promise<ChainReport | null> {
+export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead?: string): Promise<LogChain | null> {
   const head = await db
     .selectFrom('incident')
     .select(['headHash', 'nextSeq'])
@@ -27,7 +16,7 @@ export async function verifyChain(
   if (!head) return null
   const rows = await eventsOf(db, incidentId)
   let previous = ''
-  const report = (problem: ChainReport['problem']): ChainReport => ({
+  const report = (problem: LogChain['problem']): LogChain => ({
     ok: problem === null,
     events: rows.length,
     headHash: head.headHash,

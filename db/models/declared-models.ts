@@ -5,7 +5,7 @@ import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { type ModelKey, type ModelProfile, modelProfile } from './profiles.ts'
 
-export type ListedModel = ModelKey & { name: string; fallbacks: string[]; protocol: ModelProtocol | null }
+type ListedModel = ModelKey & { name: string; fallbacks: string[]; protocol: ModelProtocol | null }
 
 /** Makes known what LLM_SERVERS_FILE declares, in place of what was declared before; of two workers the last one is believed. */
 export async function declareModels(db: Db, models: readonly ListedModel[]): Promise<void> {

@@ -108,7 +108,7 @@ export async function slotsNow(db: Db): Promise<{ server: string; held: number; 
     .execute()
 }
 
-export type Thinking = { state: 'asked' | 'waiting'; since: string; ahead: number }
+type Thinking = { state: 'asked' | 'waiting'; since: string; ahead: number }
 
 /** What an incident's run has to do with the model now: null where it neither asks nor waits. */
 export async function thinkingOf({ db }: Scope, incidentId: string): Promise<Thinking | null> {

@@ -12,7 +12,7 @@ import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { Scope } from '../scope.ts'
 import { readSettings, type SettingsReader } from '../settings.ts'
 
-export type SpendPeriod = 'day' | 'month'
+type SpendPeriod = 'day' | 'month'
 
 /** Dollars of the day and the month (UTC), beside their caps. */
 export type Spend = Record<SpendPeriod, { dollars: number; cap: number | null }>

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { onceNow } from '../clock.ts'
 import type { Scope } from '../scope.ts'
 
-export type TokenUse = {
+type TokenUse = {
   models: {
     model: string
     answers: number

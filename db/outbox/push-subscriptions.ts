@@ -7,7 +7,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { OutboxDestination } from './destinations.ts'
 
-export type PushKeys = { publicKey: string; privateKey: string }
+type PushKeys = { publicKey: string; privateKey: string }
 
 /** The key pair of this installation; the first who asks makes it, with `generate`, and every process has the same. */
 export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKeys> {

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Difference } from '../../domain/chain.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { runningStatuses } from '../../domain/incident.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -6,7 +7,7 @@ import { verifyChain } from '../log/chain.ts'
 import { eventsOf } from '../log/events.ts'
 import type { IncidentRow } from '../tables.ts'
 
-export type FoldedIncident = {
+type FoldedIncident = {
   /** `running` stands for both words of a run: it works, or it waits for a person. */
   status: 'open' | 'running' | 'resolved' | 'escalated' | 'cancelled'
   attempt: number
@@ -98,9 +99,6 @@ function foldApprovals(events: readonly IncidentEvent[]): Map<string, FoldedAppr
   return approvals
 }
 
-/** Something that the rows of the log do not say: which thing, and what of it. */
-export type Difference = { subject: string; what: string }
-
 /**
  * Holds an incident against its own log: the chain of its rows, then its row, its approvals and its effects as they are stored
  * against what the rows fold to. One snapshot, so that what is written meanwhile is no difference.
@@ -173,7 +171,7 @@ async function approvalFlaws(trx: Trx, id: string, folded: Map<string, FoldedApp
   return found
 }
 
-export function differs(field: string, stored: unknown, said: unknown): string {
+function differs(field: string, stored: unknown, said: unknown): string {
   const shown = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
   return `${field} is ${shown(stored)}, the rows say ${shown(said)}`
 }
@@ -214,7 +212,7 @@ function flawsOf({ uses, usesLeft, tool, actionDigest, asked, used }: Row): stri
 }
 
 /** Writes that carry a step key of this incident: each was announced with its action, and none ended otherwise than its row says. */
-export async function effectFlaws(trx: Trx, id: string, events: readonly IncidentEvent[]): Promise<Difference[]> {
+async function effectFlaws(trx: Trx, id: string, events: readonly IncidentEvent[]): Promise<Difference[]> {
   const effects = await trx
     .selectFrom('effect')
     .select(['key', 'actionDigest', 'status'])

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import type { DeviceCall } from '../../domain/device.ts'
+import type { AuditedCall, DeviceCall } from '../../domain/device.ts'
 import type { CapabilityAnswer } from '../../domain/mesh.ts'
 import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
@@ -91,12 +91,6 @@ export async function callsOf({ db }: Scope, deviceId: string, { before, limit }
   if (before) query = query.where(isBefore(before))
   const rows = await query.execute()
   return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
-}
-
-/** What rows tell of a call, to be held against the journal of its device. */
-type AuditedCall = Pick<DeviceCall, 'key' | 'requestId' | 'begunAt' | 'finishedAt' | 'auditHash'> & {
-  /** The hash that the incident's own row has; null where there is no row of its end, or none in it. */
-  incidentHash: string | null
 }
 
 /** Calls to a device with both hashes, newest first. */

@@ -8,7 +8,7 @@ import { askDevice } from './ask-device.ts'
 import { buildReadKey, type Executor, type MappedCall } from './executor.ts'
 
 /** Why a person has to approve a call that the judge takes for a read. */
-export type ApprovalNeed = { risk: Risk; why: string }
+type ApprovalNeed = { risk: Risk; why: string }
 
 /**
  * What the guard of a device would ask approval for, predicted from rows. Null for a call that the device does without

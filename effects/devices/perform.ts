@@ -19,7 +19,7 @@ import {
 } from './ask-device.ts'
 import { type Executor, getDeadlineMs, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
 
-export type AnnouncedCall = {
+type AnnouncedCall = {
   executor: Executor
   mapped: MappedCall
   key: string

@@ -24,7 +24,7 @@ import {
 } from './executor.ts'
 import { describeProof } from './promise.ts'
 
-export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
+type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
   dryRun: Preparation['dryRun'] & { proof: Proof }
   resource: Executor['resource']
   device: string
@@ -33,7 +33,7 @@ export type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 
 }
 
 /** A mapped call on its device, and the step key and incident that it belongs to. */
-export type CallOnDevice = { executor: Executor; mapped: MappedCall; key: string; incidentId: string }
+type CallOnDevice = { executor: Executor; mapped: MappedCall; key: string; incidentId: string }
 
 type CallToPrepare = { tool: string; arguments: Record<string, unknown>; incidentId: string }
 

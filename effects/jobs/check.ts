@@ -3,13 +3,14 @@ import { createAwxJobs } from '../../clients/jobs/awx.ts'
 import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/jobs/exchange.ts'
 import { createHttpJobs } from '../../clients/jobs/http.ts'
 import { createRundeckJobs } from '../../clients/jobs/rundeck.ts'
+import { NoCredential } from '../../config/references.ts'
 import type { Attachments } from '../../domain/approval.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'
 import type { Observation, Preparation } from '../../domain/tool.ts'
 import { takeAttachments } from '../attachments.ts'
 import { type EffectDeps, EffectRefused } from '../effect.ts'
-import { type Credentials, NoCredential, openCredentials, readCa, runCommand } from './command.ts'
+import { type Credentials, openCredentials, readCa, runCommand } from './command.ts'
 import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
 
 type StepRun = {
@@ -23,7 +24,7 @@ type StepRun = {
 }
 
 /** How a step ended. `lost`: it may have begun, and nobody can say now how it ended; `isAskable` where its system can be asked later. */
-export type StepEnd = { kind: 'ended'; outcome: JobOutcome } | { kind: 'lost'; detail: string; isAskable: boolean }
+type StepEnd = { kind: 'ended'; outcome: JobOutcome } | { kind: 'lost'; detail: string; isAskable: boolean }
 
 /** Runs one step to its end. Its output is without secrets. */
 export async function runStep(run: StepRun): Promise<StepEnd> {

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
+import { readRef } from '../../config/references.ts'
+import { readVariables } from '../../config/variables.ts'
 import type { JobOutcome } from '../../domain/job.ts'
 import { cleanse } from '../../safety/redact.ts'
 
@@ -34,10 +35,9 @@ let watching = false
  */
 export async function runCommand({ argv, cwd, env, timeoutMs }: Command): Promise<JobOutcome> {
   const [program = '', ...args] = argv
-  const basics = passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))
   const child = spawn(program, args, {
     cwd,
-    env: { ...Object.fromEntries(basics), ...env },
+    env: { ...readVariables(...passedOn), ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -115,11 +115,6 @@ function keepWatch(pid: number): void {
   })
 }
 
-/** A credential that a job names is not there: nothing was begun. */
-export class NoCredential extends Error {
-  override name = 'NoCredential' as const
-}
-
 type Value = string | { from: string; prefix: string }
 
 /** Credentials of one step of a job, read when it begins. They never leave this process but to where they belong. */
@@ -152,18 +147,6 @@ export function openCredentials(): Credentials {
       return cleanse(safe)
     },
   }
-}
-
-function readRef(ref: string): string {
-  const [kind = '', place = ''] = ref.split(/:(.*)/s)
-  try {
-    const text = kind === 'file' ? readFileSync(place, 'utf8') : (process.env[place] ?? '')
-    if (text.trim() !== '') return text.trim()
-  } catch {
-    // Said below, without what the file system said about it.
-  }
-  const what = kind === 'file' ? `the file ${place}` : `the variable ${place}`
-  throw new NoCredential(`${what} is empty or cannot be read by the API process`)
 }
 
 /** PEM of authorities; it is no secret. */

@@ -30,7 +30,7 @@ export type Jobs = {
   atWork: Set<string>
 }
 
-export type RunningCheck = { promise: Promise<void>; found: CheckFound | null; atMs: number }
+type RunningCheck = { promise: Promise<void>; found: CheckFound | null; atMs: number }
 
 export function openJobs(declared: readonly DeclaredJob[]): Jobs {
   return { declared, checks: new Map(), recent: new Map(), atWork: new Set() }

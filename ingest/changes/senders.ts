@@ -103,7 +103,7 @@ function readResources(item: Fields): string[] | string {
 }
 
 /** Headers of a request, by name in small letters. */
-export type ReadHeader = (name: string) => string | undefined
+type ReadHeader = (name: string) => string | undefined
 
 /** Who posts changes, and how such a sender proves itself. A new sender is one file and one entry here. */
 export type ChangeSender = {

@@ -72,7 +72,7 @@ gauge(
 )
 
 /** What the controller tells the process to do badly. */
-export type Orders = { leakBytesPerSecond?: number; reportShare?: number; isMute?: boolean }
+type Orders = { leakBytesPerSecond?: number; reportShare?: number; isMute?: boolean }
 
 const orders: Orders = {}
 const leaked: Buffer[] = []

@@ -58,7 +58,7 @@ const incidentContext = z.object({
     .catch([]),
   hint: z.string().nullish(),
 })
-export type IncidentContext = z.infer<typeof incidentContext>
+type IncidentContext = z.infer<typeof incidentContext>
 
 const envelope = z.object({
   ok: z.boolean(),
@@ -229,9 +229,9 @@ export const modelName = 'runbook-rules'
 /** Wherever an answer is kept, this is kept with it. */
 export const systemFingerprint = 'rule-table, not a language model'
 
-export type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } }
-export type Message = { role: 'assistant'; content: string | null; tool_calls?: ToolCall[] }
-export type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
+type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } }
+type Message = { role: 'assistant'; content: string | null; tool_calls?: ToolCall[] }
+type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 export type Completion = {
   id: string
   object: 'chat.completion'

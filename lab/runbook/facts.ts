@@ -103,7 +103,7 @@ export type Decision = { say: string } & (
   | { answer: { summary: string; confidence: 'high' | 'medium' | 'low' } }
 )
 
-export type Outcome = 'repaired' | 'self_resolved' | 'no_fault'
+type Outcome = 'repaired' | 'self_resolved' | 'no_fault'
 
 const reasonCharacters = 2000
 const nextStepCharacters = 1000

@@ -22,7 +22,7 @@ const rememberedRequests = 1000
 const dripMs = 200
 
 /** What `GET /control/requests` tells: enough to prove that a committed answer was not asked for again. */
-export type ServedRequest = {
+type ServedRequest = {
   at: string
   model: string
   mood: Mood | null

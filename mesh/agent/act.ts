@@ -9,7 +9,7 @@ import { runProgram } from './run.ts'
 /** No probe of a precondition may take longer. */
 const probeMs = 10_000
 
-export type Act = {
+type Act = {
   request: CapabilityRequest
   ruling: Ruling & { ok: true }
   digest: string

@@ -7,7 +7,7 @@ import { join } from 'node:path'
  */
 export const markerName = 'NIGHTSHIFT_OPERATION'
 
-export type Member = { pid: number; residentBytes: number }
+type Member = { pid: number; residentBytes: number }
 
 type Stat = {
   pid: number

@@ -58,14 +58,14 @@ export const capabilitiesOn = ({
 
 export const allCapabilities = capabilitiesOn({})
 
-export type Available = {
+type Available = {
   available: ReadonlyMap<Capability, DeviceCapability>
   /** What the device lacks, with the reason in words. */
   unavailable: Partial<Record<string, string>>
 }
 
 /** Asks each capability that the manifest lists whether this device has what it takes. */
-export async function availableOf(all: readonly DeviceCapability[], manifest: Manifest): Promise<Available> {
+async function availableOf(all: readonly DeviceCapability[], manifest: Manifest): Promise<Available> {
   const available = new Map<Capability, DeviceCapability>()
   const unavailable: Partial<Record<string, string>> = {}
   for (const one of all) {

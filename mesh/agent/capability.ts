@@ -33,7 +33,7 @@ export type Weight = {
 }
 
 /** What belongs to the agent alone: paths that no unasked command reads. */
-export type OwnPaths = { hidden: readonly string[] }
+type OwnPaths = { hidden: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
@@ -115,8 +115,8 @@ export function failed(code: MeshErrorCode, message: string, result: Record<stri
 const mostLines = 1_000
 const mostBytes = 1_000_000
 
-export type Line = { id: number; text: string }
-export type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
+type Line = { id: number; text: string }
+type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
 
 /** Something that runs, with the newest of its lines for listeners that come late. */
 export type Operation = {

@@ -52,7 +52,7 @@ export function hashOf(line: string | Uint8Array): string {
   return createHash('sha256').update(line).digest('hex')
 }
 
-export type VerifiedChain = {
+type VerifiedChain = {
   /** Number and hash of the last entry; 0 and `genesis` where there is none. */
   entries: number
   head: string
@@ -179,7 +179,7 @@ export function shortOf(entry: Entry, hash: string): JournalEntry {
   return { n, at, prev, hash, kind, request_id: 'request_id' in entry ? entry.request_id : null }
 }
 
-export type AuditedEntry = { n: number; at: string; kind: string; requestId: string | null }
+type AuditedEntry = { n: number; at: string; kind: string; requestId: string | null }
 
 /**
  * Verifies the journal in a copy of an agent's state directory: its chain, and that it still holds

@@ -10,7 +10,7 @@ import { argvVerdict } from './guard.ts'
  * providers, `git push --dry-run` asks the remote and starts hooks, `helm --dry-run` and
  * `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
  */
-export type DryRun = {
+type DryRun = {
   manual: string
   kind: 'shows' | 'lists' | 'tries'
   /** The words that are run instead; null where these words have none. */

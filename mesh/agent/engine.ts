@@ -133,7 +133,7 @@ function send(
   })
 }
 
-export type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
+type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
 
 /**
  * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight

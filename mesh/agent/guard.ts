@@ -114,7 +114,7 @@ function no(code: Rejection['code'], message: string, command: string | null = n
  * Does this grant allow exactly this request, here, now and for the first time? Null when it does.
  * It lives two minutes from its issue, whatever it claims.
  */
-export function refuseGrant(
+function refuseGrant(
   grant: Grant,
   request: CapabilityRequest,
   at: { device: string; keys: TrustedKeys; nowMs: number; isUsed(grantId: string): boolean },
@@ -172,7 +172,7 @@ export function textVerdict(text: string, cwd: string, here: JudgeContext = {}):
 const settings = fileURLToPath(new URL('./settings', import.meta.url))
 
 /** The settings that bound what clients ask a server lie beside this code. */
-export function withSettings(environment: Record<string, string>): Record<string, string> {
+function withSettings(environment: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [name, value.replaceAll(settingsDirectory, settings)]),
   )

@@ -23,7 +23,7 @@ export type Largest = {
   left_out: { not_allowed: number; secret: number; other_file_system: number }
 }
 
-export type Bounds = { entries: number; milliseconds: number; depth: number }
+type Bounds = { entries: number; milliseconds: number; depth: number }
 const usual: Bounds = { entries: 300_000, milliseconds: 12_000, depth: 100 }
 const shown = 20
 /** So many are asked at a time. */

@@ -19,7 +19,7 @@ const afterFailureMs = 10 * 60_000
  * it: a TLS client would stay in the memory of an agent that is idle nearly always. A device that
  * was not enrolled by a token keeps the manifest that it has.
  */
-export function keepRenewed(
+function keepRenewed(
   places: Places,
   on: { fetched(manifest: string): Promise<void>; failed(why: string): void },
 ): { stop(): void } {

@@ -11,7 +11,7 @@ import { isSigned, readPublicKey } from '../sign.ts'
 import { heldAt, isInside, plainRoot } from '../specs/spec.ts'
 import { CapabilityError, type Weight } from './capability.ts'
 
-export type TrustedKey = { key: KeyObject; notAfterMs: number | null }
+type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>
 
 /** A manifest whose signature holds, with its keys ready to use. */

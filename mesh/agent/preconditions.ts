@@ -123,7 +123,7 @@ type Prober = Pick<CapabilityContext, 'run'>
  * Asked of git itself, confined and with the same environment, so that it is what the read will
  * find.
  */
-export async function whyNotPlainGit(
+async function whyNotPlainGit(
   directory: string,
   environment: Record<string, string>,
   { run }: Prober,

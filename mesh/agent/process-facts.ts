@@ -11,7 +11,7 @@ const ticksPerSecond = 100
 const longestCommand = 500
 
 /** What a person wants to know of a process before it is signalled. */
-export type ProcessFacts = {
+type ProcessFacts = {
   process: Process
   user: string
   /** Without its secrets. */

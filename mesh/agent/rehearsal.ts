@@ -12,7 +12,7 @@ import { userNames } from './process-facts.ts'
 import { path as searchPath } from './run.ts'
 
 /** What the person who decides is shown of one check: what ran on the copy, and what it said. */
-export type CheckRun = { argv: string[]; exit_code: number | null; output: string }
+type CheckRun = { argv: string[]; exit_code: number | null; output: string }
 
 const longestOutput = 8_192
 
@@ -94,11 +94,11 @@ export async function runChecks(
 type ProbeContext = Pick<CapabilityContext, 'run' | 'hidden'>
 
 /** A look of a rehearsal may take no longer. */
-export const patienceSeconds = 5
+const patienceSeconds = 5
 export const patiently = (argv: readonly string[]): string[] => ['timeout', '-k', '1', String(patienceSeconds), ...argv]
 
 /** `told`: for a person. `rests`: part of the state that a person approves. */
-export type Fact = { told: string; rests: string }
+type Fact = { told: string; rests: string }
 
 /**
  * What lies at these paths now: nothing of a file's content, and nothing at all of what is held for
@@ -161,7 +161,7 @@ export function whyNotLooked(path: string, hidden: readonly string[]): string | 
  * The program that a first word starts, as the path of commands is searched; null when there is
  * none.
  */
-export function programAt(word: string, cwd: string): string | null {
+function programAt(word: string, cwd: string): string | null {
   const places = word.includes('/')
     ? [resolve(cwd, word)]
     : searchPath.split(':').map((directory) => join(directory, word))

@@ -8,7 +8,7 @@ import { CapabilityError, type RunOptions, type RunResult } from './capability.t
 import type { Confinement } from './confine.ts'
 import { find, homeOf, search } from './programs.ts'
 
-export type Runner = {
+type Runner = {
   limits: Manifest['limits']
   confinement: Confinement
   /** Set in the environment of all that is started, so that it is found again. */
@@ -183,7 +183,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
 }
 
 /** A signal that ends by its own clock says so; anything else is a person. */
-export function isDeadline(signal: AbortSignal): boolean {
+function isDeadline(signal: AbortSignal): boolean {
   return (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
 }
 
@@ -207,7 +207,7 @@ function pause(ms: number): Promise<void> {
 const longestLine = 4_000
 
 /** Bytes of both outputs, up to a limit for both together; each line is passed on as it comes. */
-export type Output = {
+type Output = {
   /** False once the limit is reached: what came over it is dropped. */
   take(stream: 'stdout' | 'stderr', bytes: Uint8Array): boolean
   /** What is left of the last lines. */
@@ -246,7 +246,7 @@ export function collect(limitBytes: number, onLine: ((line: string) => void) | n
  * Any bytes as text: invalid UTF-8 becomes U+FFFD; control sequences and invisible characters are
  * removed.
  */
-export function plain(bytes: Uint8Array): string {
+function plain(bytes: Uint8Array): string {
   return stripText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
 }
 

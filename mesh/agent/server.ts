@@ -139,7 +139,7 @@ const heartbeatMs = 15_000
  * Lines as they come (`event: line`, a JSON string each, numbered), then `event: answer` and the
  * end. `Last-Event-ID` goes on behind that line; `event: missed` says how many are gone meanwhile.
  */
-export function streamOperation(
+function streamOperation(
   found: { running: Operation } | Reply,
   request: IncomingMessage,
   response: ServerResponse,

@@ -35,7 +35,7 @@ export type VerificationContext = {
 }
 
 export type Rejection = { ok: false; code: MeshErrorCode; message: string }
-export type VerifiedRequest<T> = { ok: true; request: T }
+type VerifiedRequest<T> = { ok: true; request: T }
 
 /**
  * Decides whether a call is one of the control plane, for this device, now and for the first time.

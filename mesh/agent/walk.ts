@@ -124,7 +124,7 @@ export async function openContent({ stat, path, handle, parent }: OpenEntry): Pr
 const isOwnLink = (file: BigIntStats, directory: BigIntStats) =>
   file.uid === directory.uid && (directory.mode & 0o022n) === 0n
 
-export type Kind = 'file' | 'directory' | 'link' | 'fifo' | 'socket' | 'device'
+type Kind = 'file' | 'directory' | 'link' | 'fifo' | 'socket' | 'device'
 
 export function kindOf(stat: BigIntStats): Kind {
   if (stat.isFile()) return 'file'
@@ -140,7 +140,7 @@ export const modeOf = (stat: BigIntStats) =>
     .toString(8)
     .padStart(3, '0')}`
 
-export type Text = { content: string; encoding: 'utf8' | 'base64' }
+type Text = { content: string; encoding: 'utf8' | 'base64' }
 
 /**
  * Bytes as JSON can carry them: as text where they are text, else in base64. A character that is

@@ -3,7 +3,7 @@ import { describeItems, describePrinted, describeRun, toList, toText, toWords } 
 import { defineSpec, ofCommand, onlyLooks, present, same, wordsOnCard } from './spec.ts'
 
 /** A container by name or id; nothing that could be another path of the engine's API. */
-export const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is no container')
+const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is no container')
 
 /** The same names, with the length as a limit that a model's schema shows. */
 const container = z
@@ -39,7 +39,7 @@ export const dockerExecArgs = z.strictObject({
     .optional(),
 })
 
-export const dockerList = defineSpec({
+const dockerList = defineSpec({
   name: 'docker_list',
   isRare: true,
   capability: 'docker.container.list',
@@ -63,7 +63,7 @@ export const dockerList = defineSpec({
     ),
 })
 
-export const dockerLogs = defineSpec({
+const dockerLogs = defineSpec({
   name: 'docker_logs',
   isRare: true,
   capability: 'docker.container.logs',
@@ -87,7 +87,7 @@ export const dockerLogs = defineSpec({
   say: ({ output }, { container }) => `log of ${container}: ${describePrinted(output)}`,
 })
 
-export const dockerExec = defineSpec({
+const dockerExec = defineSpec({
   name: 'docker_exec',
   isRare: true,
   capability: 'docker.container.exec',

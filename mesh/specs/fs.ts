@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { describeItems, describePrinted, toList, toText } from '../../domain/say.ts'
-import { defineSpec, devicePath, onlyLooks, path, present, same } from './spec.ts'
+import { defineSpec, devicePath, path, plainRead, undoableWrite } from './spec.ts'
 
 export const fsReadArgs = z.strictObject({
   path: devicePath,
@@ -35,9 +35,7 @@ export const fsWriteArgs = z.strictObject({
     .optional(),
 })
 
-const read = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
-
-export const fsRead = defineSpec({
+const fsRead = defineSpec({
   name: 'fs_read',
   isSituational: true,
   capability: 'fs.read',
@@ -50,14 +48,12 @@ export const fsRead = defineSpec({
       offset: z.number().int().min(0).optional().describe('bytes'),
       max_bytes: z.number().int().min(1).max(200_000).optional().describe('default 64000'),
     }),
-  ...read,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ path }) => `Read ${path}`,
   say: ({ content }, { path }) => `${path}: ${describePrinted(content)}`,
 })
 
-export const fsList = defineSpec({
+const fsList = defineSpec({
   name: 'fs_list',
   isRare: true,
   capability: 'fs.list',
@@ -65,9 +61,7 @@ export const fsList = defineSpec({
   args: fsListArgs,
   input: () =>
     fsListArgs.extend({ path, limit: z.number().int().min(1).max(1_000).optional().describe('entries; default 200') }),
-  ...read,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ path }) => `List ${path}`,
   say: ({ entries, total }, { path }) =>
     `${path}: ${describeItems(
@@ -77,16 +71,14 @@ export const fsList = defineSpec({
     )}`,
 })
 
-export const fsStat = defineSpec({
+const fsStat = defineSpec({
   name: 'fs_stat',
   isRare: true,
   capability: 'fs.stat',
   about: 'Type, size, owner, mode and times of a file or directory on a device.',
   args: fsStatArgs,
   input: () => fsStatArgs.extend({ path }),
-  ...read,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ path }) => `Look at ${path}`,
   say: ({ type, size, mtime }, { path }) => `${path}: ${toText(type)}, ${toText(size)} bytes, changed ${toText(mtime)}`,
 })
@@ -100,7 +92,7 @@ type Write = {
   if_sha256?: string
 }
 
-export const fsWrite = defineSpec({
+const fsWrite = defineSpec({
   name: 'fs_write',
   isRare: true,
   capability: 'fs.write',
@@ -114,15 +106,7 @@ export const fsWrite = defineSpec({
       encoding: z.enum(['utf8', 'base64']).optional().describe('default utf8'),
       append: z.boolean().optional().describe('keeps what is there'),
     }),
-  effect: 'write',
-  risk: 'medium',
-  reversible: true,
-  inside: true,
-  grantable: true,
-  asked: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
+  ...undoableWrite,
   summary: ({ path, content, append }: Write) =>
     `${append ? 'Append' : 'Write'} ${content.length} characters ${append ? 'to' : 'as'} ${path}`,
   state: ({ path }) => ({ capability: 'fs.stat', args: { path } }),
@@ -155,7 +139,7 @@ export const diskUsageArgs = z.strictObject({
   path: devicePath.optional(),
 })
 
-export const diskUsage = defineSpec({
+const diskUsage = defineSpec({
   name: 'disk_usage',
   isSituational: true,
   capability: 'disk.usage',
@@ -163,13 +147,7 @@ export const diskUsage = defineSpec({
     'What fills a device: space and inodes, deleted files held open, the largest directories and files below a path.',
   args: diskUsageArgs,
   input: () => diskUsageArgs.extend({ path: path.optional() }),
-  effect: 'read',
-  risk: 'none',
-  reversible: true,
-  proof: onlyLooks,
-  inside: true,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ path: below }) => (below === undefined ? 'Disk usage' : `Disk usage below ${below}`),
   say({ file_systems: all, largest }) {
     const fullest = toList(all)

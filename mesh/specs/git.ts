@@ -5,10 +5,12 @@ import {
   type DeviceArgs,
   defineSpec,
   devicePath,
-  onlyLooks,
+  lastingWrite,
   path,
+  plainRead,
   present,
   same,
+  undoableWrite,
   type Verification,
   word,
 } from './spec.ts'
@@ -31,7 +33,7 @@ export const gitCloneArgs = z.strictObject({
 })
 
 /** Inside the checkout, as git writes it; never git's own files. */
-export const fileInCheckout = z
+const fileInCheckout = z
   .string()
   .min(1)
   .max(4_000)
@@ -76,7 +78,7 @@ function hasPassword(text: string): boolean {
   }
 }
 
-export const gitClone = defineSpec({
+const gitClone = defineSpec({
   name: 'git_clone',
   isRare: true,
   capability: 'git.clone',
@@ -94,15 +96,7 @@ export const gitClone = defineSpec({
       path: path.describe('a new directory'),
       branch: word.optional().describe('default its own'),
     }),
-  effect: 'write',
-  risk: 'medium',
-  reversible: true,
-  inside: true,
-  grantable: true,
-  asked: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
+  ...undoableWrite,
   summary: ({ url, path }) => `Clone ${url} into ${path}`,
   proof: {
     promised: 'the checkout stands at the commit that was cloned',
@@ -132,7 +126,7 @@ function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Ver
     : { holds: false, observed: `HEAD of ${path} is ${now.slice(0, 64)}, not ${commit.slice(0, 12)}` }
 }
 
-export const gitCommit = defineSpec({
+const gitCommit = defineSpec({
   name: 'git_commit',
   isRare: true,
   capability: 'git.commit',
@@ -146,15 +140,7 @@ export const gitCommit = defineSpec({
       message: z.string().min(3).max(2_000).describe('of the commit'),
       files: z.array(word).min(1).max(100).optional().describe('paths in it; default all'),
     }),
-  effect: 'write',
-  risk: 'medium',
-  reversible: true,
-  inside: true,
-  grantable: true,
-  asked: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
+  ...undoableWrite,
   summary: ({ path, message }) => `Commit in ${path}: ${message}`,
   state: ({ path }: { path: string }) => head(path),
   proof: {
@@ -168,12 +154,12 @@ export const gitCommit = defineSpec({
 })
 
 /** The commit that a checkout stands at. */
-export const head = (path: string) => ({
+const head = (path: string) => ({
   capability: 'shell.exec' as const,
   args: { argv: ['git', '-C', path, 'rev-parse', 'HEAD'] },
 })
 
-export const gitPush = defineSpec({
+const gitPush = defineSpec({
   name: 'git_push',
   isRare: true,
   capability: 'git.push',
@@ -186,15 +172,7 @@ export const gitPush = defineSpec({
       remote: word.optional().describe('default origin'),
       branch: word.optional().describe('default current'),
     }),
-  effect: 'write',
-  risk: 'high',
-  reversible: false,
-  inside: true,
-  privileged: true,
-  asked: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
+  ...lastingWrite,
   summary: ({ path, remote, branch }) => `Push ${branch ?? 'the branch'} of ${path} to ${remote ?? 'its remote'}`,
   state: ({ path }: { path: string }) => head(path),
   proof: { promised: null, otherwise: 'the remote is not asked; look at its branch yourself afterwards' },
@@ -221,9 +199,7 @@ export const gitRevertArgs = z.strictObject({
     .meta({ description: 'digest as git_log gave it', examples: ['0123abc'] }),
 })
 
-const look = { effect: 'read', risk: 'none', reversible: true, proof: onlyLooks, inside: true } as const
-
-export const gitLog = defineSpec({
+const gitLog = defineSpec({
   name: 'git_log',
   isRare: true,
   capability: 'git.log',
@@ -234,9 +210,7 @@ export const gitLog = defineSpec({
       path,
       limit: z.number().int().min(1).max(100).optional().describe('commits; default 20'),
     }),
-  ...look,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ path }) => `Commits of ${path}`,
   say: ({ commits, uncommitted_total: open }, { path }) =>
     `${path}: ${describeItems(
@@ -245,7 +219,7 @@ export const gitLog = defineSpec({
     )}${Number(open) > 0 ? `; ${formatCount(Number(open), 'uncommitted file')}` : ''}`,
 })
 
-export const gitShow = defineSpec({
+const gitShow = defineSpec({
   name: 'git_show',
   isRare: true,
   capability: 'git.show',
@@ -257,9 +231,7 @@ export const gitShow = defineSpec({
       revision: word.describe('as HEAD~1'),
       file: word.optional().describe('path in it'),
     }),
-  ...look,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ path, revision }) => `Commit ${revision} of ${path}`,
   say: ({ commit, subject, author }, { revision }) =>
     `${revision} is ${toText(commit).slice(0, 12)} by ${toText(author)}: ${toText(subject)}`,
@@ -272,7 +244,7 @@ const shownCommit = z.looseObject({
 })
 const reverted = z.looseObject({ commit: z.string(), files: z.array(z.string()) })
 
-export const gitRevert = defineSpec({
+const gitRevert = defineSpec({
   name: 'git_revert',
   isRare: true,
   capability: 'git.revert',

@@ -2,7 +2,18 @@ import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
 import { describeItems, toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
-import { type DeviceArgs, defineSpec, devicePath, onlyLooks, path, present, same, word } from './spec.ts'
+import {
+  type DeviceArgs,
+  defineSpec,
+  devicePath,
+  lastingWrite,
+  onlyLooks,
+  path,
+  plainRead,
+  present,
+  same,
+  word,
+} from './spec.ts'
 import { unitName } from './unit.ts'
 
 export const mostLogLines = 2_000
@@ -95,7 +106,7 @@ const packageWord = z
   .regex(/^[a-z0-9][a-z0-9.+-]+(=[A-Za-z0-9.+:~-]+)?$/, 'is not the name of a package')
   .meta({ examples: ['nginx'] })
 
-export const pkgSearch = defineSpec({
+const pkgSearch = defineSpec({
   name: 'pkg_search',
   isRare: true,
   capability: 'pkg.search',
@@ -104,13 +115,7 @@ export const pkgSearch = defineSpec({
   // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
   // device says.
   input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('words') }),
-  effect: 'read',
-  risk: 'none',
-  reversible: true,
-  proof: onlyLooks,
-  inside: true,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: ({ text }) => `Search packages for ${text}`,
   say: ({ packages, total }, { text }) =>
     `${text}: ${describeItems(
@@ -120,7 +125,7 @@ export const pkgSearch = defineSpec({
     )}`,
 })
 
-export const pkgInstall = defineSpec({
+const pkgInstall = defineSpec({
   name: 'pkg_install',
   isRare: true,
   capability: 'pkg.install',
@@ -130,16 +135,8 @@ export const pkgInstall = defineSpec({
     pkgInstallArgs.extend({
       packages: z.array(packageWord).min(1).max(20).describe('as nginx or nginx=1.24.0-2'),
     }),
-  effect: 'write',
-  risk: 'high',
-  reversible: false,
-  inside: true,
-  privileged: true,
-  asked: true,
+  ...lastingWrite,
   streams: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
   summary: ({ packages }: { packages: string[] }) => `Install ${packages.join(', ')}`,
   proof: {
     promised: 'the packages are installed: installing them again would change nothing',
@@ -177,7 +174,7 @@ export const procKillArgs = z.strictObject({
   signal: z.enum(['TERM', 'KILL', 'HUP', 'INT']).default('TERM').describe('TERM first'),
 })
 
-export const procList = defineSpec({
+const procList = defineSpec({
   name: 'proc_list',
   isSituational: true,
   capability: 'proc.list',
@@ -188,13 +185,7 @@ export const procList = defineSpec({
       name: word.optional().describe('part of name or command line'),
       limit: z.number().int().min(1).max(1_000).optional().describe('default 50'),
     }),
-  effect: 'read',
-  risk: 'none',
-  reversible: true,
-  proof: onlyLooks,
-  inside: true,
-  toArgs: present,
-  toOutput: same,
+  ...plainRead,
   summary: () => 'List processes',
   say: ({ processes: shown, total }, { name, port }) => {
     const named = toList(shown).map(
@@ -215,7 +206,7 @@ const processes = z.looseObject({
 
 type Kill = { pid: number; start_time: string; signal: 'TERM' | 'KILL' | 'HUP' | 'INT' }
 
-export const procKill = defineSpec({
+const procKill = defineSpec({
   name: 'proc_kill',
   isRare: true,
   capability: 'proc.kill',
@@ -223,15 +214,7 @@ export const procKill = defineSpec({
   args: procKillArgs,
   // The device refuses process 1 as well, and says why; a model need not ask.
   input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
-  effect: 'write',
-  risk: 'high',
-  reversible: false,
-  inside: true,
-  privileged: true,
-  asked: true,
-  rehearses: true,
-  toArgs: present,
-  toOutput: same,
+  ...lastingWrite,
   summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,
   proof: {
     promised: 'the process is gone',

@@ -41,7 +41,7 @@ function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: stri
     : `${guest} is no guest with a number`
 }
 
-export const exec = defineSpec({
+const exec = defineSpec({
   name: 'exec',
   capability: 'shell.exec',
   about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
@@ -62,7 +62,7 @@ export const exec = defineSpec({
   say: (result, { argv }) => `${argv.join(' ')}: ${describeRun(result)}`,
 })
 
-export const shellEval = defineSpec({
+const shellEval = defineSpec({
   name: 'shell_eval',
   isRare: true,
   capability: 'shell.eval',

@@ -12,7 +12,7 @@ export type DeviceArgs = Record<string, unknown>
  */
 export type Probe = { capability: Capability; args: DeviceArgs; rehearse?: true }
 /** What a probe found; `result` is null where the device says that there is no such thing. */
-export type Observation = { result: DeviceArgs | null }
+type Observation = { result: DeviceArgs | null }
 /** Whether the observation confirms the postcondition; null: it shows neither. */
 export type Verification = { holds: boolean; observed: string } | null
 /**
@@ -103,6 +103,50 @@ export const ofCommand = {
 /** Of what only looks: its answer is all there is to it, though a person may have to allow it. */
 export const onlyLooks = { promised: null, otherwise: 'it only looks, and its answer is all there is to it' } as const
 
+/** Without what is undefined: a grant binds the arguments as they are sent. */
+export function present(args: DeviceArgs): DeviceArgs {
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined))
+}
+
+export const same = (value: DeviceArgs): DeviceArgs => value
+
+/** What most reads of the machine itself have in common. */
+export const plainRead = {
+  effect: 'read',
+  risk: 'none',
+  reversible: true,
+  proof: onlyLooks,
+  inside: true,
+  toArgs: present,
+  toOutput: same,
+} as const
+
+/** A write whose state before is kept: a person may let the same again run unasked. */
+export const undoableWrite = {
+  effect: 'write',
+  risk: 'medium',
+  reversible: true,
+  inside: true,
+  grantable: true,
+  asked: true,
+  rehearses: true,
+  toArgs: present,
+  toOutput: same,
+} as const
+
+/** A write that nothing takes back: only where an admin allows it. */
+export const lastingWrite = {
+  effect: 'write',
+  risk: 'high',
+  reversible: false,
+  inside: true,
+  privileged: true,
+  asked: true,
+  rehearses: true,
+  toArgs: present,
+  toOutput: same,
+} as const
+
 type Description<Input extends DeviceArgs> = Omit<MeshSpec<Input>, 'input'> & { input(): z.ZodObject }
 
 export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Description<Input>): MeshSpec {
@@ -146,13 +190,6 @@ export const word = z
   .max(200)
   .regex(/^[^-]/, 'begins with a dash')
   .meta({ examples: ['web'] })
-
-/** Without what is undefined: a grant binds the arguments as they are sent. */
-export function present(args: DeviceArgs): DeviceArgs {
-  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined))
-}
-
-export const same = (value: DeviceArgs): DeviceArgs => value
 
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 

@@ -22,7 +22,7 @@ const withSuffix = ({ unit: name }: DeviceArgs): DeviceArgs => ({
 })
 
 /** What `service.show` answers; the writes answer one before and one after. */
-export const serviceState = z.looseObject({
+const serviceState = z.looseObject({
   unit: z.string(),
   active: z.string(),
   sub: z.string(),
@@ -33,7 +33,7 @@ export const serviceState = z.looseObject({
 })
 const written = z.looseObject({ after: serviceState })
 
-export const serviceShow = defineSpec({
+const serviceShow = defineSpec({
   name: 'service_status',
   isSituational: true,
   capability: 'service.show',
@@ -105,7 +105,7 @@ const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') 
   })
 
 export const serviceRestart = defineWrite('restart', 'Restart a systemd service on a device.', 'medium')
-export const serviceStart = defineWrite('start', 'Start a systemd service on a device.', 'medium')
+const serviceStart = defineWrite('start', 'Start a systemd service on a device.', 'medium')
 export const serviceStop = defineWrite('stop', 'Stop a systemd service on a device.', 'high')
 
 export const serviceSpecs = [serviceShow, serviceRestart, serviceStart, serviceStop]

@@ -121,7 +121,7 @@ export const nodesSeen: Step = {
 export const converge = { id: 'db-fra-2', reason: 'node-db-fra-2b is 940 s behind.' }
 
 /** A call of a model with what the product says of it: what it does, and why its arguments do not fit (null: they fit). */
-export type MeasuredCall = {
+type MeasuredCall = {
   tool: string
   arguments: Record<string, unknown>
   effect: Effect | null

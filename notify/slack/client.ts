@@ -17,7 +17,7 @@ export type SlackMethod = 'chat.postMessage' | 'chat.update' | 'chat.postEphemer
  * `error` is Slack's own word (`ratelimited`, `channel_not_found`), or `http_<status>`, `invalid_answer`, or the code of an
  * HttpError: then what was asked may have happened all the same.
  */
-export type SlackAnswer =
+type SlackAnswer =
   | { ok: true; status: number; channel: string | null; ts: string | null }
   | { ok: false; status: number | null; error: string; afterMs: number | null }
 

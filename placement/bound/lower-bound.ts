@@ -14,8 +14,8 @@ import {
 type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
 
 /** The master program's answer: how much of each pattern, what one more VM of a sizeClass would cost, and what a host is worth. */
-export type Prices = { byClass: number[]; host: number[]; shares: number[] }
-export type Master = (patterns: Pattern[]) => Promise<Prices | null>
+type Prices = { byClass: number[]; host: number[]; shares: number[] }
+type Master = (patterns: Pattern[]) => Promise<Prices | null>
 
 export type Bound = {
   /** No plan that keeps the rules needs fewer migrations. */

@@ -2,7 +2,7 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/
 import { failureDomainOf, listRestrictions, type Rules, readRules, toRuleKey } from '../rules.ts'
 
 /** A VM, or VMs that are kept together and go as one. */
-export type PlacementGroup = {
+type PlacementGroup = {
   vms: PlacementVm[]
   ramMib: number
   cpuMc: number

@@ -129,7 +129,7 @@ export function random(seed: number): () => number {
 }
 
 /** VMs of one size: for a lower bound they are all the same. */
-export type SizeClass = {
+type SizeClass = {
   ram: number
   cpu: number
   /** What one that leaves frees, rounded up. */

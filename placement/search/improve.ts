@@ -89,7 +89,7 @@ async function solveRestarts(state: SearchState): Promise<void> {
 }
 
 /** A bound over size classes, with the patterns that it rests on. */
-export type ClassBound = { sizeClasses: SizeClasses; bound: Bound }
+type ClassBound = { sizeClasses: SizeClasses; bound: Bound }
 
 /** A lower bound on migrations by column generation; null where the sizes allow none, or nothing is open. */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {

@@ -6,7 +6,7 @@ export type Move = { vm: number; from: number; to: number }
 /** `moves` can be made one after the other as they stand. `unplaced`: evacuees that have no place after them. */
 export type SearchResult = { moves: Move[]; unplaced: number[] }
 
-export type SearchOptions = {
+type SearchOptions = {
   random: () => number
   /** How far scores are shaken: 0 for the greedy run. */
   noise: number

@@ -11,7 +11,7 @@ type ClaimCategory = 'metrics' | 'state' | 'fake_call' | 'action'
 type UnsupportedClaim = { category: ClaimCategory; phrase: string }
 
 /** What this attempt's log shows to have been done. */
-export type ActivityCounts = { writes: number; reads: number }
+type ActivityCounts = { writes: number; reads: number }
 
 const written =
   `restarted|rebooted|stopped|started|killed|terminated|deleted|removed|dropped|drained|cordoned|uncordoned|scaled|migrated
@@ -129,7 +129,7 @@ function clausesOf(text: string): string[] {
 }
 
 /** What the evidence of an ending does not show: per claim the problem or null, and sentences of its text. */
-export type Findings = { claims: (Problem | null)[]; unshown: Unshown[] }
+type Findings = { claims: (Problem | null)[]; unshown: Unshown[] }
 
 export type ClaimedText = { text: string; claims: readonly Claim[] }
 
@@ -150,7 +150,7 @@ export function isAllShown({ claims, unshown }: Findings): boolean {
 }
 
 /** The marks of an ending as its ruling keeps them, to be stored. */
-export function marksOf({ claims, unshown }: Findings): Record<string, unknown> {
+function marksOf({ claims, unshown }: Findings): Record<string, unknown> {
   const marks = claims.map((problem) =>
     problem ? { shown: false, code: problem.code, why: problem.why } : { shown: true },
   )

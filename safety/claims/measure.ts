@@ -72,7 +72,7 @@ function isSame(figure: Figure, value: number): boolean {
   return isRounded || (isTruncated && figure.unit !== null)
 }
 
-export type Dimension = 'bytes' | 'seconds' | 'percent' | 'cores' | 'celsius' | 'rate'
+type Dimension = 'bytes' | 'seconds' | 'percent' | 'cores' | 'celsius' | 'rate'
 
 /** A unit as it is written: what it measures and how many of the base unit it is. KB is 1000 to some and 1024 to others. */
 export type Unit = { dimension: Dimension; factors: readonly number[] }
@@ -145,6 +145,6 @@ export function unitOfKey(path: readonly string[]): Unit | null {
 }
 
 /** May a number under this path without a unit be of that dimension? Disk by directory counts bytes. */
-export function mayMeasure(path: readonly string[], dimension: Dimension): boolean {
+function mayMeasure(path: readonly string[], dimension: Dimension): boolean {
   return keyWords(path).some((word) => ofKeys.some(([pattern, of]) => of === dimension && pattern.test(word)))
 }

@@ -205,7 +205,7 @@ function saysWish({ text }: Clause): boolean {
  * Is the number how many there are: as many elements as are quoted, or as their list holds, or as many reads as are cited?
  * Beside a state only what has that state is counted. A whole row (`isWhole`) is counted by what its lines and fields share.
  */
-export function isCount(figure: Figure, clause: Clause, places: readonly Place[], isWhole: boolean): boolean {
+function isCount(figure: Figure, clause: Clause, places: readonly Place[], isWhole: boolean): boolean {
   if (figure.unit || figure.decimals > 0 || figure.value <= 0 || (figure.noun === null && !figure.isWord)) return false
   const rows = new Set(places.map(({ part }) => part.seq)).size
   if (/^(?:looks?|reads?|times|samples?)$/.test(figure.noun ?? '') && rows === figure.value) return true

@@ -3,7 +3,7 @@ import { quote } from '../ruling.ts'
 import type { Part } from './rows.ts'
 
 /** A scalar of a result with where it stands in the folded text. A string has a line for each of its lines. */
-export type Leaf = {
+type Leaf = {
   path: readonly string[]
   value: unknown
   item: Item
@@ -13,7 +13,7 @@ export type Leaf = {
 }
 
 /** An element of a list, or the whole result. `hasId`: the element names what it is about by itself. `own`: kept once it was asked for. */
-export type Item = {
+type Item = {
   start: number
   end: number
   hasId: boolean
@@ -248,7 +248,7 @@ const isWord = (character: string) => /[\p{L}\p{N}_]/u.test(character)
 const isDigit = (character: string) => /\d/.test(character)
 
 /** Why a claim is not shown by what it cites. */
-export const problems = {
+const problems = {
   QUOTE_NOT_FOUND: 'Copy the words from the result of that row, or quote another row.',
   NO_READ: 'Quote a read of it (or send the claim as kind "did", quoting the write).',
   READ_BEFORE_WRITE:

@@ -4,7 +4,7 @@ import type { State } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
 /** What a part of a row is: only a read and a verification tell how something is. */
-export type Source = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
+type Source = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
 
 /** A piece of a row that may be quoted. The model reads the verification of a write with the write, so both numbers lead to it. */
 export type Part = {
@@ -50,7 +50,7 @@ function bodyOf(event: IncidentEvent): BodyRef | null {
 }
 
 /** Everything of an attempt that can be quoted, in order. Nothing is folded before it is looked at. */
-export function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
+function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
   const seqOfCall = new Map<string, number>()
   const parts: Part[] = []
   for (const row of rows) {

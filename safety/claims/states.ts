@@ -77,7 +77,7 @@ const words = Object.keys(shownBy).join('|')
 const wordPattern = new RegExp(`(?<![\\w-])(?:(back) to )?(${words})(?![\\w-])`, 'g')
 const denial = /(?:\bnot|\bno longer|\bnever|n't|\bcannot|\bneither|\bnor|\bno|\bwithout|\bnone)(?: (?:[\w-]+)){0,2} ?$/
 
-export type StateWord = { word: string; isDenied: boolean; at: number }
+type StateWord = { word: string; isDenied: boolean; at: number }
 
 /** The state words of a folded clause. A word in front of its noun, as the running process, counts like one behind. */
 export function statesIn(clause: string): StateWord[] {
@@ -89,10 +89,10 @@ export function statesIn(clause: string): StateWord[] {
 }
 
 /** A line of a row with its key and value, of which the piece from `from` to `to` is quoted. */
-export type QuotedLine = { key: string; line: string; value: unknown; from: number; to: number }
+type QuotedLine = { key: string; line: string; value: unknown; from: number; to: number }
 
 /** Does this line, quoted from `from` to `to`, show the state? What stands before the quoted piece may deny it. */
-export function showsState(state: StateWord, quoted: QuotedLine): boolean {
+function showsState(state: StateWord, quoted: QuotedLine): boolean {
   const own = shownBy[state.word] as string
   const wanted = state.isDenied ? [...flipped(own), ...signed(opposites[state.word] ?? '')] : signed(own)
   return wanted.some(([sign, word]) => shows(sign, word, quoted))

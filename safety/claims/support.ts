@@ -36,7 +36,7 @@ export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidenc
 }
 
 /** Does a row show that a text is not there? It was asked for, answered whole and without an error, and does not hold it. */
-export function absentProblem(part: Part, text: string, claimed: string): Problem | null {
+function absentProblem(part: Part, text: string, claimed: string): Problem | null {
   const wanted = foldText(text)
   if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
   if (isFailed(part.data)) return problem('NOT_ASKED', `row ${part.seq} answered with an error`)

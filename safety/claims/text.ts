@@ -5,7 +5,7 @@ import type { Evidence, Write } from './rows.ts'
 import { statesIn } from './states.ts'
 import { unsupported } from './support.ts'
 
-export type UnshownPart = { text: string; problem: Problem }
+type UnshownPart = { text: string; problem: Problem }
 
 const mostUnshown = 10
 const mostCharacters = 20_000

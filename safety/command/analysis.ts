@@ -109,7 +109,7 @@ function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, rea
  * What judging one text may cost: a budget that everything shares which the text unwraps to. Texts hold texts (an interpreter in a
  * here-document in a shell), and some hold themselves more than once: without a common budget 20 words cost 2^20 looks.
  */
-export type Work = { left: number; spent: number }
+type Work = { left: number; spent: number }
 
 /**
  * A step is about one character that was looked at. The forty layers that a text may have cost forty looks at each character: more than
@@ -123,7 +123,7 @@ export function newWork(length: number): Work {
 }
 
 /** Takes steps; false once the budget is spent, and whatever is left unread has to be asked about. */
-export function takeSteps(work: Work, steps: number): boolean {
+function takeSteps(work: Work, steps: number): boolean {
   if (work.left < steps) {
     work.left = 0
     return false
@@ -133,7 +133,7 @@ export function takeSteps(work: Work, steps: number): boolean {
   return true
 }
 
-export const tooComplex: Finding = {
+const tooComplex: Finding = {
   code: 'TOO_COMPLEX',
   reason: 'holds commands inside one another in more ways than can be looked through: write it plainly',
   token: null,

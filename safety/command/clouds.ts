@@ -161,7 +161,7 @@ const set = (text: string, by: string | RegExp = /\s+/): ReadonlySet<string> =>
 
 const outputs = (options: readonly string[]): string => options.join(' ')
 
-export const openstack: ListRule = {
+const openstack: ListRule = {
   things: set(
     `server, hypervisor, hypervisor stats, compute service, compute agent, network, network agent, subnet, port, router, floating ip, security group,
      security group rule, volume, volume service, volume type, volume snapshot, volume backup, image, flavor, keypair, endpoint, service, project, domain, region,
@@ -187,7 +187,7 @@ export const openstack: ListRule = {
       : null,
 }
 
-export const hcloud: ListRule = {
+const hcloud: ListRule = {
   things: set(
     'server, load-balancer, volume, network, floating-ip, primary-ip, firewall, image, iso, location, datacenter, server-type, load-balancer-type, placement-group, ssh-key, certificate',
     ',',
@@ -198,7 +198,7 @@ export const hcloud: ListRule = {
   flags: set('--poll-interval'),
 }
 
-export const doctl: ListRule = {
+const doctl: ListRule = {
   things: set(
     `compute droplet, compute volume, compute load-balancer, compute firewall, compute snapshot, compute image, compute region, compute size, compute domain,
      compute domain records, compute certificate, compute reserved-ip, compute floating-ip, compute cdn, compute action, compute tag, compute ssh-key,
@@ -222,7 +222,7 @@ export const doctl: ListRule = {
 }
 
 /** Why the words do more than look by such a list; null when they only look. */
-export function inspectByList(rule: ListRule, words: readonly string[]): string | null {
+function inspectByList(rule: ListRule, words: readonly string[]): string | null {
   const said: string[] = []
   const options: string[] = []
   for (let at = 0; at < words.length; at += 1) {

@@ -13,7 +13,7 @@ import { judgeScript } from './script.ts'
 import { findWorstImpact, judgeWords } from './simple.ts'
 import { hiddenCharacter, noConstants } from './words.ts'
 
-export type { CommandCode, CommandVerdict } from './analysis.ts'
+export type { CommandVerdict } from './analysis.ts'
 
 export type CommandContext = {
   /** Host names and addresses that were looked up, in lower case. */

@@ -70,7 +70,7 @@ const select = new RegExp(
   'i',
 )
 
-export function inspectCql(text: string): string | null {
+function inspectCql(text: string): string | null {
   const statement = text
     .trim()
     .replace(/;\s*$/, '')
@@ -112,7 +112,7 @@ const systemTables = new Set(
 /** How a table of another server is defined, with the password for it. */
 const definitions = /\*(?!\s*\))|\b(?:create_table_query|engine_full|as_select|source|data_paths|definer)\b/i
 
-export function inspectClickhouse(text: string): string | null {
+function inspectClickhouse(text: string): string | null {
   const statement = text.trim().replace(/;\s*$/, '')
   if (/["`\\]|--|\/\*|#|\{/.test(statement)) return 'a comment, a quoted name or a parameter'
   const code = statement.replace(/'[^']*'/g, "''")
@@ -178,7 +178,7 @@ const picks =
   /^(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*(?![\w(])|\[\d+\]|\.(?:map|filter)\(\(?([a-z]\w*)\)? => (?:(?:\1(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*)+|"[^"\\]*"|'[^'\\]*'|\d+)(?:\s*(?:\+|===?|!==?|[<>]=?)\s*|(?=\))))+\)|\.(?:pretty|toArray)\(\))*$/
 const prints = /^(?:JSON\.stringify|EJSON\.stringify|printjson|print|tojson)\((.*?)(?:,\s*null,\s*\d)?\)$/s
 
-export function inspectMongosh(text: string): string | null {
+function inspectMongosh(text: string): string | null {
   if (!/^[\x20-\x7e\n]*$/.test(text) || text.length > 2000) return 'it is too long or has odd characters'
   const statements = text
     .trim()

@@ -65,7 +65,7 @@ export function setRootReadApart(analysis: CommandAnalysis): void {
 }
 
 /** A program of a text, as far as what it obeys and reaches goes. */
-export type ProgramObservation = { name: string; reach: Surroundings['reach']; obeys: boolean }
+type ProgramObservation = { name: string; reach: Surroundings['reach']; obeys: boolean }
 
 /** What is found out about surroundings while a text is judged. */
 export type Survey = {
@@ -164,7 +164,7 @@ function directoriesOf({ name, words, reading }: ProgramCall, survey: Survey): s
 }
 
 /** Leads where it says: the shell makes nothing of it. */
-export const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}]/.test(text)
+const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}]/.test(text)
 
 /** More directories than this are not followed. */
 const mostDirectories = 6

@@ -28,7 +28,7 @@ export function hasOption({ found }: Reading, name: string): boolean {
 }
 
 /** A grammar with its options and those of the levels above in one map. */
-export type Compiled = {
+type Compiled = {
   grammar: Grammar
   style: NonNullable<Grammar['style']>
   options: Map<string, Option>

@@ -175,7 +175,7 @@ function decoded(encoding: 'base64', operands: readonly string[], input: string 
 const named: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '', b: '', f: '\f', v: '\v', e: '\x1b' }
 
 /** Backslash escapes as `echo -e` and `printf` read them. */
-export function escapes(text: string): string {
+function escapes(text: string): string {
   return text.replace(
     /\\(?:x([0-9a-f]{1,2})|u([0-9a-f]{1,4})|0?([0-7]{1,3})|([a-z])|(\\))/gi,
     (whole, hex, unicode, octal, letter) => {

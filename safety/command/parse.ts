@@ -13,7 +13,7 @@ import {
 } from './tree.ts'
 import { type Constants, defineWord, noConstants, readSample, readWord, remember } from './words.ts'
 
-export type { Redirection, Shape, Simple, Tree, Word } from './tree.ts'
+export type { Redirection, Simple, Tree, Word } from './tree.ts'
 
 /**
  * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a

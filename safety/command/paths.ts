@@ -133,7 +133,7 @@ const mayBeCopy = /[~#]$|\/\.?#|-\d{6,8}$|\.[A-Za-z0-9_-]{1,10}$/
 type PathFinding = 'endless' | 'secret' | 'holds secrets' | 'fetches'
 
 /** How a program takes a path: it measures the file, prints it, or prints everything below it. */
-export type Reading = 'measures' | 'prints' | 'prints tree'
+type Reading = 'measures' | 'prints' | 'prints tree'
 
 /** What is wrong with a path that is read in this way. */
 export function pathFinding(word: Word, directories: readonly string[], reading: Reading): PathFinding | null {

@@ -28,7 +28,7 @@ const metadata =
 export const isMetadata = (host: string): boolean => metadata.test(host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''))
 
 /** What an address names: the host, and what is asked of it. */
-export type Address = { host: string; target: string }
+type Address = { host: string; target: string }
 
 /**
  * The parts of an address that every program reads alike: no user part, no backslash, no blank, no braces, which some clients expand

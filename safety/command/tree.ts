@@ -4,7 +4,7 @@ import type { Constants } from './words.ts'
 /** What the shell parser's tree becomes: plain data for everything after it. */
 
 /** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
-export type Shape =
+type Shape =
   | 'substitution'
   | 'process substitution'
   | 'expansion'

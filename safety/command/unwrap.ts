@@ -214,7 +214,7 @@ function isGoodCommand(words: readonly Word[], exitCode: number, depth: number):
  * Exit codes other than 0 with which a program has done what it was asked to do, from its manual. Everything else that is not 0 says that
  * it failed. `commands`: codes of a sub-command, instead of those of the program.
  */
-export type ExitCodes = {
+type ExitCodes = {
   manual: string
   codes: readonly number[]
   commands?: Readonly<Record<string, readonly number[]>>
@@ -222,7 +222,7 @@ export type ExitCodes = {
 
 const noMatch = (manual: string): ExitCodes => ({ manual, codes: [1] })
 
-export const exitCodes: Readonly<Record<string, ExitCodes>> = {
+const exitCodes: Readonly<Record<string, ExitCodes>> = {
   // 1: no line was selected; 2 is an error.
   grep: noMatch('grep(1), GNU grep 3.8'),
   egrep: noMatch('grep(1), GNU grep 3.8'),

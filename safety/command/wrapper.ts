@@ -4,7 +4,7 @@ import { type Wrapper, wrappers } from './wrappers.ts'
 
 /** Reads a wrapper's words by its entry in the table. */
 
-export type Compiled = {
+type Compiled = {
   wrapper: Wrapper
   flags: Set<string>
   values: Set<string>

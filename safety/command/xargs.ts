@@ -174,7 +174,7 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
 }
 
 /** A word for every path that `find` may come to, as a pattern; null where its roots are not plain. */
-export function findPathWord(words: readonly Word[]): Word | null {
+function findPathWord(words: readonly Word[]): Word | null {
   const from = words.slice(1).findIndex(({ text }) => /^[-(!]/.test(text) && !/^-[HLP]$/.test(text))
   const roots = words.slice(1, from < 0 ? undefined : from + 1).filter(({ text }) => !/^-[HLP]$/.test(text))
   const isPlain =

@@ -1,5 +1,5 @@
 /** One token of a MySQL or SQLite text. `text` of a name or string is without its quotes; `word` is upper case. */
-export type Token = {
+type Token = {
   kind: 'word' | 'name' | 'string' | 'number' | 'sign' | 'end'
   text: string
   word: string

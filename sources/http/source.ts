@@ -16,10 +16,10 @@ import { cut, fitValue, isTooDeep, printLines, selectPart } from './summary.ts'
  * Which pages of a server may be read. A path of a model is taken apart, judged in its parts, and put together again from them, so that what was judged is
  * what is sent. What servers and proxies read in different ways (dot segments, encoded separators, double encodings, parameters of a segment) is refused.
  */
-export type HttpPath = { segments: readonly string[]; query: readonly (readonly [string, string])[] }
+type HttpPath = { segments: readonly string[]; query: readonly (readonly [string, string])[] }
 
 /** As `/api/nodes-*?limit&page`: `*` stands for a part of one segment, `**` at the end for all below; names of the query that may be given. */
-export type PathPattern = { segments: readonly string[]; queryKeys: readonly string[] }
+type PathPattern = { segments: readonly string[]; queryKeys: readonly string[] }
 
 const mostValueCharacters = 200
 const mostStars = 2

@@ -74,7 +74,7 @@ export const cut = (text: string, most: number): string =>
 /** A part of JSON by its path, as `items[0].name`, `items[*].state` or `labels["app.kubernetes.io/name"]`. */
 type Step = { key: string } | { index: number } | { all: true }
 
-export type Selected = {
+type Selected = {
   value: unknown
   /** Where nothing was found: names at the place where the path ended, and that place. */
   missing: { at: string; names: string[] } | null

@@ -74,7 +74,7 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
 }
 
 /** A line as the words that templates are made of. */
-export function toWords(text: string): string[] {
+function toWords(text: string): string[] {
   const masked = masks.reduce((line, [pattern, mask]) => line.replace(pattern, mask), text.slice(0, 2_000))
   return masked.trim().split(/\s+/).slice(0, mostWords)
 }
@@ -123,7 +123,7 @@ const windowMs = 3_600_000
 /** Questions to one source, one after the other, until one of them finds lines. */
 const mostTries = 6
 /** A context that waits longer than this for logs begins without them. */
-export const lastLinesWithinMs = 4_000
+const lastLinesWithinMs = 4_000
 const mostShown = 8
 const mostCharacters = 160
 /** Of all lines together, with what stands around them. */

@@ -38,7 +38,7 @@ export const logQuery = z.strictObject({
 export type LogQuery = z.output<typeof logQuery>
 
 /** What means something to a device alone, and to a source alone. */
-export const logFields = {
+const logFields = {
   deviceFields: ['on', 'unit', 'path'],
   sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until'],
 } as const
@@ -108,7 +108,7 @@ function findPatternProblem(pattern: string): string | null {
 }
 
 /** The window in milliseconds. */
-export function toRange(
+function toRange(
   { window, until }: Pick<LogQuery, 'window' | 'until'>,
   nowMs: number,
 ): { fromMs: number; untilMs: number } {
@@ -126,7 +126,7 @@ export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|
 export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
 /** What a window of logs held, and what the same length of time before it held. */
-export type Found = {
+type Found = {
   lines: readonly LogLine[]
   /** As the server counts them; null where it does not. */
   total: number | null
@@ -203,7 +203,7 @@ const cut = (text: string, most: number): string => (text.length <= most ? text 
 const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
 /** What a device answered of a log: lines with milliseconds since 1970, or null where a line tells no time. */
-export type DeviceLog = { lines: readonly (readonly [number | null, string])[]; untilMs: number; isMore: boolean }
+type DeviceLog = { lines: readonly (readonly [number | null, string])[]; untilMs: number; isMore: boolean }
 
 /**
  * The same summary as of a source of logs. The time that was asked for is compared with as long before it; lines that tell no time count as
@@ -250,7 +250,7 @@ export type LogReader = {
 }
 
 /** What lines say: of templates the first, which is new, an error or the most frequent. */
-export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
+function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const { labels = {}, unit, path, window } = asked
   const about = [unit, path, ...Object.values(labels as object)].map(toText).filter(Boolean).join(', ') || 'the log'
   const lines = Number(summary.lines ?? 0)

@@ -40,12 +40,12 @@ const resourceLabels = new Set([
 ])
 
 /** A length of time that is too long, or the missing step of a subquery, and what stands there in the bounded form. */
-export type Duration = { from: number; to: number; reason: string; bounded: string }
+type Duration = { from: number; to: number; reason: string; bounded: string }
 /** `reads`: how many seconds of each series one point reads, range by range. */
 type Found = { selectors: number; unnamed: string[]; durations: Duration[]; reads: number[] }
 
 /** What a query reads, or why it cannot be told. */
-export function readQuery(promql: string): Found | string {
+function readQuery(promql: string): Found | string {
   const tree = parser.parse(promql)
   const found: Found = { selectors: 0, unnamed: [], durations: [], reads: [] }
   let problem: string | null = null
@@ -174,7 +174,7 @@ function findAround(node: SyntaxNode, name: string): SyntaxNode | null {
 }
 
 /** `90s`, `15m`, `1h`, `1d`: the longest unit that leaves no rest. */
-export function formatSeconds(seconds: number): string {
+function formatSeconds(seconds: number): string {
   for (const [unit, length] of [
     ['d', 86_400],
     ['h', 3_600],
@@ -188,7 +188,7 @@ export function formatSeconds(seconds: number): string {
  * Which PromQL reaches a server: what parses, says which series it wants, and is bounded in time and points. Pure. Where code knows the
  * bounded form of a query, the verdict holds it.
  */
-export type MetricQuery = { promql: string; windowSeconds: number; stepSeconds: number }
+type MetricQuery = { promql: string; windowSeconds: number; stepSeconds: number }
 
 /**
  * Judges a query. An error node anywhere refuses it: what was not understood is not sent. The bounded form puts everything right that can be

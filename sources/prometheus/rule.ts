@@ -68,7 +68,7 @@ export async function listTargets(ask: Ask): Promise<ListedTarget[] | null> {
 }
 
 /** What an alert computes: its rule, the number it is held against, and how it stands. */
-export type FiringRule = {
+type FiringRule = {
   rule: string
   expression: string
   /** The comparison at the top of the expression, as `> 0.9`; null where there is none. */

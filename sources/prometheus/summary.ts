@@ -202,7 +202,7 @@ function slope(points: readonly Point[]): number {
 }
 
 /** The split that explains most of the spread; nothing where no split explains half of it. */
-export function findChange(points: readonly Point[]): { changedAt?: string; before?: number; after?: number } {
+function findChange(points: readonly Point[]): { changedAt?: string; before?: number; after?: number } {
   if (points.length < 6) return {}
   const total = spread(points)
   if (total === 0) return {}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { compareJournal, findChainBreak, type JournalledCall } from '../../cli/mesh/journal.ts'
+import { compareJournal, findChainBreak } from '../../cli/mesh/journal.ts'
 import { principalOf } from '../../db/access/principals.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { grant, takeUse } from '../../db/approvals/grants.ts'
@@ -9,6 +9,7 @@ import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { append } from '../../db/log/append.ts'
 import { recordAudit, verifyAudit } from '../../db/log/audit.ts'
 import { acceptEffect, finishEffect } from '../../db/writes/effects.ts'
+import type { AuditedCall } from '../../domain/device.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import type { JournalEntry } from '../../domain/mesh.ts'
@@ -289,7 +290,7 @@ describe('journal', () => {
       return index === 0 ? { ...entry, ...first } : entry
     })
   }
-  const call = (n: number, changes: Partial<JournalledCall> = {}): JournalledCall => ({
+  const call = (n: number, changes: Partial<AuditedCall> = {}): AuditedCall => ({
     ...{ key: `k${n}`, requestId: id(n), begunAt: at(n), finishedAt: at(n), auditHash: hash(n), incidentHash: null },
     ...changes,
   })

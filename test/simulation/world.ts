@@ -6,7 +6,6 @@ import type { InventoryKind, Step } from '../../domain/kinds.ts'
 import {
   type Declared,
   type DeclaredRelation,
-  enrolmentSource,
   keysOfGroups,
   nearOf,
   platformSource,
@@ -213,7 +212,10 @@ const ref = (kind: InventoryKind, id: string): ResourceRef => ({ kind, id })
 export function honestRegistry(): Said[] {
   const own = shards.map((id) => ({ from: ref('node', `n-${id}`), kind: 'belongs_to' as const, to: ref('shard', id) }))
   const twin = { from: ref('node', 'web-101'), kind: 'same_as' as const, to: ref('vm', 'vm-101') }
-  return [...own.map((each) => ({ ...each, source: platformSource })), { ...twin, source: enrolmentSource }]
+  return [
+    ...own.map((each) => ({ ...each, source: platformSource })),
+    { ...twin, source: { name: 'enrolment', hasAuthority: true } },
+  ]
 }
 
 /** A source says what it knows. One without authority is refused, or counts for leases alone. */

@@ -66,7 +66,7 @@ export function getTextToType({ risk, targets }: Pick<Approval, 'risk' | 'target
 const usual: GrantWish = { uses: 3, hours: 4 }
 
 /** Whether the very same action may run again without asking, how often and for how long. */
-export function Grant({
+function Grant({
   refused,
   disabled,
   wish,

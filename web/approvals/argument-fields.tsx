@@ -3,7 +3,7 @@ import { formatCount, withSpaces } from '../../domain/format.ts'
 import { Inert, inertText } from '../inert.tsx'
 
 /** What the schema of a tool says of one argument, as far as a field needs it. */
-export type FieldSchema = {
+type FieldSchema = {
   type?: string
   description?: string
   enum?: unknown[]

@@ -2,7 +2,13 @@ import { useState } from 'react'
 import type { Approval, ApprovalDetail, CallRun, NextCall } from '../../domain/approval.ts'
 import type { EventKind } from '../../domain/event.ts'
 import { capitalize, formatSpan } from '../../domain/format.ts'
-import { formatNextCall, formatProof, formatRunOutcome } from '../../domain/format-approval.ts'
+import {
+  cardTitles,
+  formatNextCall,
+  formatProof,
+  formatReversible,
+  formatRunOutcome,
+} from '../../domain/format-approval.ts'
 import { byCall } from '../../domain/step-key.ts'
 import { queryClient } from '../api.ts'
 import { Exact, Inert } from '../inert.tsx'
@@ -40,7 +46,7 @@ export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: st
   const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
   return (
     <section className={`said run stack tight ${isGood ? 'good' : isBad ? 'wrong' : ''}`} aria-labelledby="run-title">
-      <h2 id="run-title">{endedAt === null ? 'What it does' : 'What it did'}</h2>
+      <h2 id="run-title">{endedAt === null ? cardTitles.running : cardTitles.ran}</h2>
       <p className="wraps">
         <span role="status">
           <strong>{formatRunOutcome(run)}</strong> <Inert text={capitalize(said)} />
@@ -97,7 +103,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
     <section className="stack tight">
-      <h2>What the same answer asks next</h2>
+      <h2>{cardTitles.next}</h2>
       <ul className="claims">
         {next.map((call) => (
           <li key={call.callId} className="wraps">
@@ -199,9 +205,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
       )}
       <p className="row small">
         <RiskMark risk={each.risk} />
-        <span className={each.reversible ? 'soft' : 'tone-critical strong'}>
-          {each.reversible ? 'reversible' : 'cannot be undone'}
-        </span>
+        <span className={each.reversible ? 'soft' : 'tone-critical strong'}>{formatReversible(each.reversible)}</span>
         {!isOpen && <ApprovalMark status={each.status} />}
         {isThis ? (
           <span className="soft">shown below</span>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
-import { formatProof, isReadExactly } from '../../domain/format-approval.ts'
+import { cardTitles, formatProof, formatReversible, isReadExactly } from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { changes } from '../differences.ts'
@@ -56,7 +56,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
       <Replaced approval={approval} />
       <section className="stack tight">
-        <h2>Why</h2>
+        <h2>{cardTitles.reason}</h2>
         <p className="wraps lines">
           <Inert text={approval.reason || 'The agent gave no reason.'} />
         </p>
@@ -64,7 +64,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
         <EvidenceList approval={approval} />
       </section>
       <section className="stack tight">
-        <h2>What will prove it</h2>
+        <h2>{cardTitles.proof}</h2>
         <p className={`wraps ${dryRun.proof?.by === 'state' ? '' : 'said wrong'}`}>
           <Inert text={formatProof(dryRun.proof)} />
         </p>
@@ -107,7 +107,7 @@ function Standing({ approval }: { approval: Approval }) {
   return (
     <p className="row">
       <RiskMark risk={risk} />
-      <span className={reversible ? '' : 'tone-critical strong'}>{reversible ? 'reversible' : 'cannot be undone'}</span>
+      <span className={reversible ? '' : 'tone-critical strong'}>{formatReversible(reversible)}</span>
       <ApprovalMark status={status} />
       {required > 1 && (
         <span>
@@ -141,12 +141,12 @@ function ExactArguments({ approval }: { approval: Approval }) {
   const { arguments: args, targets, actionDigest } = approval
   return (
     <section className="stack tight">
-      <h2>Exact arguments</h2>
+      <h2>{cardTitles.arguments}</h2>
       <details open={isReadExactly(approval)}>
         <summary>
           <Inert text={Object.keys(args).join(', ') || 'none'} />; {countTargets(targets.length)}, digest of the action
         </summary>
-        <Exact value={args} label="Exact arguments" />
+        <Exact value={args} label={cardTitles.arguments} />
         <p className="wraps small">{formatTargets(targets)}</p>
         <p className="mono small soft wraps">sha256 {actionDigest}</p>
       </details>

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
-import { formatApprovalEnd, formatConsequences } from '../../domain/format-approval.ts'
+import { formatApprovalEnd, formatConsequences, formatReversible, listAnswers } from '../../domain/format-approval.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { ApiProblem, ask, queryClient } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
@@ -21,7 +21,7 @@ import { Edit } from './edit.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
-export function DecisionBar({
+function DecisionBar({
   approval,
   chosen,
   refused,
@@ -49,7 +49,7 @@ export function DecisionBar({
         </span>
         <RiskMark risk={approval.risk} />
         <span className={approval.reversible ? 'soft' : 'tone-critical strong'}>
-          {approval.reversible ? 'reversible' : 'cannot be undone'}
+          {formatReversible(approval.reversible)}
         </span>
       </div>
       <div className="row buttons">
@@ -101,15 +101,9 @@ export function ConsequencesOrEnd({ approval }: { approval: Approval }) {
   const now = useNow()
   const left = Date.parse(approval.expiresAt) - now
   if (approval.status !== 'pending' || left <= 0) return <Over approval={approval} />
-  const { approve, deny, wait } = formatConsequences(approval, formatMoment)
-  const lines: [string, string][] = [
-    ['If you approve', approve],
-    ['If you deny', deny],
-    ['If you do nothing', wait],
-  ]
   return (
     <dl className="consequences">
-      {lines.map(([name, text]) => (
+      {listAnswers(formatConsequences(approval, formatMoment)).map(([name, text]) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd className="wraps">
@@ -174,7 +168,7 @@ const categories: Record<DenialCategory, string> = {
 
 const options = Object.entries(categories) as [DenialCategory, string][]
 
-export type Denial = { category: DenialCategory; reason: string }
+type Denial = { category: DenialCategory; reason: string }
 
 /** A denial says why: the agent reads it, and the same action is not asked again in the group. */
 function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(denial: Denial): void }) {

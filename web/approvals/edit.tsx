@@ -1,6 +1,6 @@
 import { type FormEvent, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { parseRehearsal, type Rehearsal } from '../../domain/format-approval.ts'
+import { cardTitles, parseRehearsal, type Rehearsal } from '../../domain/format-approval.ts'
 import { type Change, changes } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
@@ -16,7 +16,7 @@ export function DryRun({ approval }: { approval: Approval }) {
   const rehearsal = parseRehearsal(dryRun.details)
   return (
     <section className="stack tight">
-      <h2>Dry run</h2>
+      <h2>{cardTitles.dryRun}</h2>
       <Preview approval={approval} />
       {status !== 'pending' && <StaysDownInDryRun details={dryRun.details} />}
       {!dryRun.possible && (

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval, StandingGrant } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
-import { formatAlsoAsked } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
@@ -209,7 +209,7 @@ function columnsAt(now: number): Column<Listed>[] {
       cell: ({ risk, reversible }) => (
         <>
           <RiskMark risk={risk} />
-          <div className="small soft">{reversible ? 'reversible' : 'cannot be undone'}</div>
+          <div className="small soft">{formatReversible(reversible)}</div>
         </>
       ),
     },

@@ -105,7 +105,7 @@ function PartField({ setting: { name, single }, part, onChange }: PartProps) {
 }
 
 /** What a value was and what it becomes: beside each other where they are short, else line by line. */
-export function Change({ from, to }: { from: string | null; to: string | null }) {
+function Change({ from, to }: { from: string | null; to: string | null }) {
   if (from !== null && to !== null && (from + to).includes('\n')) {
     return (
       <pre className="changes">
@@ -195,7 +195,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
 }
 
 /** Sets a value to what it was at an earlier version: a change like any other, over exactly the version that is shown. */
-export function RollBack({
+function RollBack({
   now,
   to,
   refused,

@@ -1,6 +1,6 @@
 import type { BriefLine, ServedBrief } from '../../domain/brief.ts'
 import { formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatAlsoAsked, formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { ResourceState } from '../../domain/registry.ts'
@@ -63,9 +63,7 @@ export function Decision({ asked, alsoAsked }: { asked: NonNullable<ServedBrief[
       </h2>
       <p className="row">
         <RiskMark risk={risk} />
-        <span className={reversible ? 'soft' : 'tone-critical strong'}>
-          {reversible ? 'reversible' : 'cannot be undone'}
-        </span>
+        <span className={reversible ? 'soft' : 'tone-critical strong'}>{formatReversible(reversible)}</span>
         {required > 1 && (
           <span className="soft">
             {approvals} of {required} have approved
@@ -181,7 +179,7 @@ const doneTones = {
 }
 
 /** A sentence with links to the rows that it rests on. */
-export function Sentence({ line: { text, rows } }: { line: BriefLine }) {
+function Sentence({ line: { text, rows } }: { line: BriefLine }) {
   return (
     <>
       <span className="wraps">
@@ -194,7 +192,7 @@ export function Sentence({ line: { text, rows } }: { line: BriefLine }) {
 
 const linkedRows = 4
 
-export function RowLinks({ rows }: { rows: readonly number[] }) {
+function RowLinks({ rows }: { rows: readonly number[] }) {
   return (
     <span className="rows small">
       {rows.slice(0, linkedRows).map((seq) => (

@@ -9,7 +9,7 @@ import { Confirm } from '../page-frame.tsx'
 import { useSession } from '../session.ts'
 import { getRefusal } from './rows.ts'
 
-export type Props = { incident: Incident; refused: string | null }
+type Props = { incident: Incident; refused: string | null }
 type DialogProps = Props & {
   button: string
   path: string
@@ -38,7 +38,7 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
 type TextProps = { id: string; label: string; value: string; required?: boolean; onChange(value: string): void }
 
 /** What a person writes for others to read. */
-export function PersonText({ required = true, ...rest }: TextProps) {
+function PersonText({ required = true, ...rest }: TextProps) {
   return <TextArea rows={3} required={required} minLength={3} maxLength={required ? 2000 : 1000} {...rest} />
 }
 

@@ -204,7 +204,7 @@ export function formatResult(result: Envelope): string {
 }
 
 /** The beginning of what a look found: enough to see whether it is worth opening. */
-export function formatData(data: unknown): string {
+function formatData(data: unknown): string {
   return truncate(JSON.stringify(data) ?? '', 150)
 }
 

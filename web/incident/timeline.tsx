@@ -28,7 +28,7 @@ type EntryProps = {
 const foldedAt = 280
 
 /** A row never changes: of a thousand only the new one is drawn. */
-export const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null, reading }: EntryProps) {
+const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null, reading }: EntryProps) {
   const [open, setOpen] = useState(isTarget)
   const { shape, tone, word } = getSign(event)
   const text = getText(event)
@@ -115,7 +115,7 @@ export function getProposalId(event: IncidentEvent): string | null {
 }
 
 /** What an ending claims, with links to the rows it rests on and a mark where they do not show it. */
-export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
+function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
   const { claims } = event.metadata
   if (claims.length === 0) return null
   return (

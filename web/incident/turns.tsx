@@ -38,7 +38,7 @@ const isQuiet = ({ kind, actor }: IncidentEvent) =>
   quiet.has(kind) || (kind === 'commented' && actor.startsWith('agent:'))
 
 /** The log as turns, oldest first: a call's rows stand with the turn that proposed it, also those that people wrote. Pure and total. */
-export function foldTurns(events: readonly IncidentEvent[]): Item[] {
+function foldTurns(events: readonly IncidentEvent[]): Item[] {
   const items: Item[] = []
   const turns = new Map<string, Turn>()
   const calls = new Map<string, Call>()

@@ -12,7 +12,7 @@ import { inertText } from '../inert.tsx'
  * `still` and `stopped` are not in the plan, `down` stays so for lack of room; of those that are, `waits` is where its step will
  * take it from, `leaves` and `comes` are both ends of a step that runs, `moved` is where it is afterwards.
  */
-export type Look = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
+type Look = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
 export type Block = Piece & { x: number; width: number }
 /** Free room in MiB and thousandths of a CPU; below nothing where there is too much already. */
 type Bar = { blocks: Block[]; freeRamMib: number; freeCpuMc: number }

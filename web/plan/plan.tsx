@@ -268,7 +268,7 @@ function Worth({ proposal }: { proposal: Proposal }) {
 type Down = { vm: string; reason: string }
 
 /** Who has no place in a plan, and why as far as it is known. */
-export function StaysDown({ unplaced, obstacle }: { unplaced: Down[]; obstacle: string | null }) {
+function StaysDown({ unplaced, obstacle }: { unplaced: Down[]; obstacle: string | null }) {
   if (unplaced.length === 0) return null
   return (
     <div className="said wrong stack tight">

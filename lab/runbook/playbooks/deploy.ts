@@ -168,7 +168,7 @@ const enoughFraction = 0.6
 /** What one call takes. */
 const atMost = 100
 
-export type FullLog = { node: string; directory: string; used: number; quota: number; figures: string }
+type FullLog = { node: string; directory: string; used: number; quota: number; figures: string }
 
 /**
  * A directory of logs that no clean-up knows: look what is in it, ask to remove the largest of those that rotation put aside, and look

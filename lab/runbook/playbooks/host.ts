@@ -19,7 +19,7 @@ import {
 } from '../facts.ts'
 
 /** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
-export type Intent = 'recover' | 'drain'
+type Intent = 'recover' | 'drain'
 
 /** A world that calls off so many plans is for a person to look at. */
 const plansAtMost = 3

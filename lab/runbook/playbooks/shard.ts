@@ -64,7 +64,7 @@ export function repairShard(conversation: Conversation): Decision {
 }
 
 /** After a converge: each node that was bad is read again, once more if it is still bad, and then a person is asked. */
-export function verifyShard(conversation: Conversation, shard: string): Decision {
+function verifyShard(conversation: Conversation, shard: string): Decision {
   const { steps } = conversation
   const write = done(steps, 'converge_shard', shard).at(-1)!
   const since = after(steps, 'converge_shard')
@@ -184,7 +184,7 @@ export function diskPressure(conversation: Conversation): Decision {
 }
 
 /** What fills the disk decides: temporary files go with a converge, a tenant's bytes are for a person. */
-export function fullDisk(conversation: Conversation, node: string): Decision {
+function fullDisk(conversation: Conversation, node: string): Decision {
   const { steps, hint } = conversation
   const read = done(steps, 'get_node', node)[0]
   const shard = read ? text(object(read.result.data), 'shard', 'shardId', 'shard_id') : subject(conversation, 'shard')

@@ -11,7 +11,7 @@ import { at } from '../walk.ts'
 import { missingProcesses } from './proc.ts'
 
 /** A file without a name whose space comes back only when its processes close it. */
-export type DeletedFile = {
+type DeletedFile = {
   path: string
   bytes: number
   processes: { pid: number; start_time: string; name: string; fd: number; container?: string }[]
@@ -30,7 +30,7 @@ const longestMs = 4_000
 const ending = ' (deleted)'
 
 /** The largest first. What is in memory alone (memfd, shared memory) takes no disk. */
-export async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => boolean): Promise<DeletedFiles> {
+async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => boolean): Promise<DeletedFiles> {
   const until = performance.now() + longestMs
   const found = new Map<string, DeletedFile>()
   let unseen = 0
@@ -90,7 +90,7 @@ export type FileSystem = {
   inodes_free: number | null
 }
 
-export type FileSystems = {
+type FileSystems = {
   /** The fullest first. */
   file_systems: FileSystem[]
   /** Those that were not asked, with the reason. */
@@ -105,7 +105,7 @@ const remote = /^(?:nfs|cifs|smb|9p|afs|ceph|lustre|gluster|glusterfs|beegfs|ncp
 const neverFills = /^(?:squashfs|iso9660|erofs|cramfs|udf|overlay|fuse\.fuse-overlayfs|nsfs|autofs)$/
 const mostMounts = 60
 
-export async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
+async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
   const found: FileSystem[] = []
   const notAsked: FileSystems['not_asked'] = []
   for (const each of mountsIn(await readFile('/proc/self/mountinfo', 'utf8'))) {

@@ -37,7 +37,7 @@ import { containerRestart } from './container-restart.ts'
  * the container has. At the deadline its processes are killed, where the agent can see that they
  * belong to the container; else `still_running` says that they go on.
  */
-export function dockerExec(engine: Engine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
+function dockerExec(engine: Engine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
   return dockerExecIn(engine, new Map())
 }
 
@@ -221,7 +221,7 @@ const mostPorts = 50
  * Containers that run, with `all` the stopped ones too:
  * `{ containers: [{ id, name, image, command, state, status, created, ports }] }`.
  */
-export const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
+const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
   capability: 'docker.container.list',
   args: dockerListArgs,
   missingPrerequisite: () => missingEngine(engine),
@@ -254,7 +254,7 @@ export const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dock
  * The last lines of a container, both outputs as they came: `{ container, id, output }`. Each line
  * is emitted as it comes. What was read until a deadline or cancel is kept.
  */
-export const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
+const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
   capability: 'docker.container.logs',
   args: dockerLogsArgs,
   missingPrerequisite: () => missingEngine(engine),

@@ -292,7 +292,7 @@ async function takePlace(from: string, to: string, path: string): Promise<void> 
   await rename(from, to)
 }
 
-export const refusedBy = ({ code, message }: PathRejection): Weight => ({
+const refusedBy = ({ code, message }: PathRejection): Weight => ({
   effect: 'refused',
   reason: message,
   code,

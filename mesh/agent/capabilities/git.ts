@@ -82,7 +82,7 @@ async function commit(
  * out for the checks: `{ diff, checks, would_change, path, files }`. Nothing of the checkout is
  * written.
  */
-export function rehearseCommit(
+function rehearseCommit(
   { path, head, named }: { path: string; head: string; named: readonly string[] | undefined },
   context: CapabilityContext,
 ): Promise<Outcome> {

@@ -14,7 +14,7 @@ import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
  * What `pkg.*` asks of a machine's package manager. Another one joins by implementing this and a
  * line in `capabilities/pkg.ts`; names have been checked, begin with no dash and end in none.
  */
-export type PackageManager = {
+type PackageManager = {
   name: string
   /** Null when this machine has it; else what is missing, in words. */
   missingPrerequisite(): Promise<string | null>

@@ -11,7 +11,7 @@ import { readAsRoot } from '../root-read.ts'
 type ExecArgs = z.infer<typeof execArgs>
 
 /** `shell.exec`: a program with its words, never a shell. */
-export const exec: DeviceCapability<ExecArgs> = {
+const exec: DeviceCapability<ExecArgs> = {
   capability: 'shell.exec',
   args: execArgs,
   missingPrerequisite: async () => null,
@@ -53,7 +53,7 @@ function written(argv: readonly string[]): string {
 type EvalArgs = z.infer<typeof evalArgs>
 
 /** `shell.eval`: a text for bash, as it is. */
-export const evaluate: DeviceCapability<EvalArgs> = {
+const evaluate: DeviceCapability<EvalArgs> = {
   capability: 'shell.eval',
   args: evalArgs,
   missingPrerequisite: async () => (find('bash') ? null : 'bash is not installed'),
@@ -96,7 +96,7 @@ function inBash(text: string): string[] {
  * What became of a command: one that ended by itself is an answer whatever its exit code, and so is
  * one with more output than is kept. One that was stopped failed, with what it had said until then.
  */
-export function outcomeOf(ended: RunResult, command: string): Outcome {
+function outcomeOf(ended: RunResult, command: string): Outcome {
   const { stdout, stderr, exitCode, signal, truncated, stoppedBy } = ended
   const result = { stdout, stderr, exit_code: exitCode, cmd_executed: command, ...(signal && { signal }) }
   if (stoppedBy === 'deadline') return { ...failed('timeout', 'It was stopped at the deadline.', result), truncated }

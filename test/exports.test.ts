@@ -1,0 +1,41 @@
+import { expect, test } from '@jest/globals'
+import { seams } from './seams.ts'
+import { type Module, readModules } from './support/modules.ts'
+
+/** Files that another program loads by their path: what they export is for it. */
+const loadedByPath: Record<string, string> = {
+  'bench/workflows.ts': "Temporal's bundler",
+  'bench/eval/without-gate.ts': 'the loader, in the place of safety/judge.ts',
+}
+
+const isTest = (path: string) => path.startsWith('test/')
+/** A configuration is read by its tool, and a declaration repeats the exports of its module. */
+const isExempt = (path: string) => path in loadedByPath || /\.config\.[jt]s$|\.d\.ts$/.test(path)
+
+const modules = readModules()
+const exported = modules
+  .filter(({ path }) => !isTest(path) && !isExempt(path))
+  .flatMap(({ path, exports }) => exports.map((name) => `${path} ${name}`))
+const usedBySources = importedBy(({ path }) => !isTest(path))
+const usedByTests = importedBy(({ path }) => isTest(path))
+const listed = Object.entries(seams).flatMap(([path, names]) => names.map((name) => `${path} ${name}`))
+
+/** As `path name`; `path *` where a module is taken whole. */
+function importedBy(isMeant: (module: Module) => boolean): Set<string> {
+  return new Set(modules.filter(isMeant).flatMap(({ imports }) => imports.map(({ from, name }) => `${from} ${name}`)))
+}
+
+const isUsed = (used: Set<string>, name: string) => used.has(name) || used.has(name.replace(/ .*/, ' *'))
+
+test('what a file exports is used by another, or is listed as a seam of the tests', () => {
+  const unused = exported.filter((name) => !isUsed(usedBySources, name) && !listed.includes(name))
+  expect(unused).toEqual([])
+  expect(exported.length).toBeGreaterThan(1_000)
+})
+
+test('a seam is exported, a test uses it, and no source does', () => {
+  const wrong = listed.filter(
+    (name) => !exported.includes(name) || isUsed(usedBySources, name) || !isUsed(usedByTests, name),
+  )
+  expect(wrong).toEqual([])
+})
