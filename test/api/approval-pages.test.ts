@@ -9,9 +9,9 @@ import { agentActor } from '../../domain/event.ts'
 import type { Role } from '../../domain/operator.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Effect } from '../../domain/tool.ts'
+import { asked, wroteRows } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident, moveClock } from '../support/database.ts'
-import { asked, wroteRows } from './announced.ts'
-import { useApi } from './api.ts'
 
 describe('approval card', () => {
   const api = useApi()

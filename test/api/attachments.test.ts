@@ -6,11 +6,11 @@ import { sha256 } from '../../domain/digest.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { rewritePng, takeAttachments } from '../../effects/attachments.ts'
 import { convergeShard } from '../../tools/platform.ts'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { buildChart, buildPng, pngChunk, pngSignature } from '../support/png.ts'
-import { asked } from './announced.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import { createToken, ensureOperator } from '../../db/access/tokens.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { type Permission, permissions, type Role } from '../../domain/operator.ts'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident, moveClock, openedIncident } from '../support/database.ts'
-import { asked } from './announced.ts'
-import { useApi } from './api.ts'
 
 describe('doors', () => {
   const api = useApi()

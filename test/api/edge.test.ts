@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type ServerType, serve } from '@hono/node-server'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { useApi } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
-import { useApi } from './api.ts'
 
 describe('edge', () => {
   const api = useApi(() => ({ webDir: aBuiltPage() }))

@@ -10,9 +10,9 @@ import { foldHypotheses } from '../../domain/hypothesis.ts'
 import { unreadOf } from '../../domain/message.ts'
 import { platformSource } from '../../domain/registry.ts'
 import { watch } from '../../effects/watchdog.ts'
+import { asked } from '../support/announced.ts'
+import { type Asking, useApi } from '../support/api.ts'
 import { claimedIncident, moveClock, openedIncident } from '../support/database.ts'
-import { asked } from './announced.ts'
-import { type Asking, useApi } from './api.ts'
 
 describe('incidents', () => {
   const api = useApi()

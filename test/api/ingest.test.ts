@@ -7,7 +7,7 @@ import { createApi } from '../../api/app.ts'
 import { connect } from '../../db/connect.ts'
 import { claimIncident, incidentById } from '../../db/incidents/incidents.ts'
 import { eventsOf } from '../../db/log/events.ts'
-import { useApi } from './api.ts'
+import { useApi } from '../support/api.ts'
 
 const api = useApi()
 

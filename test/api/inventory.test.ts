@@ -13,11 +13,11 @@ import { agentActor } from '../../domain/event.ts'
 import { importSource } from '../../domain/registry.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { tools } from '../../tools/registry.ts'
-import { type MeshApi, newKey } from '../mesh/control/mesh-api.ts'
+import { announced, approvedBySomebody } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { anAlert, claimedIncident } from '../support/database.ts'
-import { announced, approvedBySomebody } from './announced.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { type MeshApi, newKey } from '../support/mesh-api.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 describe('inventory', () => {
   const mesh = { keys: { root: newKey('root'), signing: newKey('k'), next: null }, variable: () => undefined }

@@ -16,11 +16,11 @@ import { agentActor } from '../../domain/event.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { parseJobs } from '../../effects/jobs/jobs.ts'
 import { runJob } from '../../tools/jobs.ts'
+import { announced, approvedBySomebody } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { announced, approvedBySomebody } from './announced.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const hosts = temporaryDirectory()
 afterAll(hosts.remove)

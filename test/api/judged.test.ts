@@ -12,11 +12,11 @@ import { agentActor } from '../../domain/event.ts'
 import { type Permission, permission, permissions } from '../../domain/operator.ts'
 import { createSlackClient } from '../../notify/slack/client.ts'
 import { buttonValue, signatureOf } from '../../notify/slack/interaction.ts'
+import { announced, asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { seenNominal } from '../support/events.ts'
-import { announced, asked } from './announced.ts'
-import { useApi } from './api.ts'
 
 describe('judged', () => {
   describe('judge', () => {

@@ -6,6 +6,7 @@ import { createApi } from '../../api/app.ts'
 import { createOidc, type OidcSettings } from '../../clients/oidc.ts'
 import { principalOf } from '../../db/access/principals.ts'
 import { ensureOperator } from '../../db/access/tokens.ts'
+import { useApi } from '../support/api.ts'
 import { moveClock } from '../support/database.ts'
 import { freePort } from '../support/directory.ts'
 import {
@@ -20,7 +21,6 @@ import {
   startScriptedOidc,
   throughIssuer,
 } from '../support/scripted-oidc.ts'
-import { useApi } from './api.ts'
 
 describe('oidc', () => {
   const origin = 'http://localhost'

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { principalOf } from '../../db/access/principals.ts'
 import type { Role } from '../../domain/operator.ts'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident, moveClock } from '../support/database.ts'
-import { asked } from './announced.ts'
-import { useApi } from './api.ts'
 
 describe('operators', () => {
   const api = useApi()

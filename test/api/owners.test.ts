@@ -8,10 +8,10 @@ import type { Home, SearchAnswer } from '../../domain/incident-detail.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { watch } from '../../effects/watchdog.ts'
 import { takeLooks } from '../../worker/looks.ts'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { allAtOnce, anAlert, claimedIncident, moveClock, openedIncident } from '../support/database.ts'
-import { asked } from './announced.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 describe('owners', () => {
   describe('owners', () => {

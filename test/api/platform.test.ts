@@ -6,11 +6,11 @@ import { sql } from 'kysely'
 import { createPlatformClient, type PlatformClient } from '../../clients/platform.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { acceptEffect } from '../../db/writes/effects.ts'
+import { announced, asked, consumed } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { announced, asked, consumed } from './announced.ts'
-import { useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 describe('platform', () => {
   const platform = scriptedPlatform()

@@ -23,12 +23,12 @@ import type { LiveAnswer } from '../../domain/chat.ts'
 import type { PlanStep } from '../../domain/placement.ts'
 import type { Inventory } from '../../domain/platform.ts'
 import { rootDir } from '../../start/web.ts'
-import { useServedApi } from '../cli/run-cli.ts'
+import { asked } from '../support/announced.ts'
+import { twoWaves, useApi } from '../support/api.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 import { compileCache, eventually, freePort } from '../support/directory.ts'
-import { asked } from './announced.ts'
-import { twoWaves, useApi } from './api.ts'
-import { scriptedPlatform } from './scripted-platform.ts'
+import { useServedApi } from '../support/run-cli.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 describe('serving', () => {
   describe('listeners', () => {

@@ -14,10 +14,10 @@ import type { Risk } from '../../domain/tool.ts'
 import { createSlackClient } from '../../notify/slack/client.ts'
 import { buttonValue, incidentButton } from '../../notify/slack/interaction.ts'
 import { startSlack } from '../../notify/slack/send.ts'
-import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { useApi } from './api.ts'
+import { type ScriptedSlack, startScriptedSlack } from '../support/scripted-slack.ts'
 
 describe('slack', () => {
   const publicUrl = 'https://nightshift.example'

@@ -14,11 +14,11 @@ import { noteWorkerEnvironment } from '../../db/settings.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import type { ShownVariable } from '../../domain/setting-row.ts'
 import { healthApp } from '../../worker/workers.ts'
-import { startLocalServer } from '../clients/local-server.ts'
+import { announced, asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { allAtOnce, anAlert, claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { announced, asked } from './announced.ts'
-import { useApi } from './api.ts'
+import { startLocalServer } from '../support/local-server.ts'
 
 describe('status', () => {
   describe('config', () => {

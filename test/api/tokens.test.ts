@@ -5,9 +5,9 @@ import { principalOf } from '../../db/access/principals.ts'
 import { countAttempt } from '../../db/access/rate-limits.ts'
 import { ensureOperator } from '../../db/access/tokens.ts'
 import type { Role } from '../../domain/operator.ts'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident, moveClock, openedIncident } from '../support/database.ts'
-import { asked } from './announced.ts'
-import { useApi } from './api.ts'
 
 describe('attempts', () => {
   const api = useApi()

@@ -7,12 +7,12 @@ import { createApi } from '../../api/app.ts'
 import { createOidc } from '../../clients/oidc.ts'
 import { takeAttachments } from '../../effects/attachments.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
-import { asked, wroteRows } from '../api/announced.ts'
+import { asked, wroteRows } from '../support/announced.ts'
+import { launch, planAsked, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 import { eventually, freePort } from '../support/directory.ts'
 import { buildChart, buildPng } from '../support/png.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
-import { launch, planAsked, screenshot, signedIn, useBrowser } from './browser.ts'
 
 describe('card', () => {
   const on = useBrowser()

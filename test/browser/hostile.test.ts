@@ -8,11 +8,11 @@ import { ensureFirstRunTokens, type FirstRunTokens } from '../../db/access/token
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
+import { launch, signedIn, type Watched } from '../support/browser.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 import { freePort } from '../support/directory.ts'
 import type { Spine } from '../support/spine.ts'
-import { launch, signedIn, type Watched } from './browser.ts'
 
 // What is stored is cleansed before it is shown. Here it is not: every free text of every answer is a stranger's.
 const database = useDatabase()

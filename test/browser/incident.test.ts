@@ -3,9 +3,9 @@ import { noteWait } from '../../db/incidents/waits.ts'
 import { append } from '../../db/log/append.ts'
 import { tellLive } from '../../db/log/live.ts'
 import { agentActor } from '../../domain/event.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
+import { firstScreen, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
-import { firstScreen, screenshot, signedIn, useBrowser } from './browser.ts'
 
 const on = useBrowser()
 

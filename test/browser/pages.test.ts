@@ -7,10 +7,10 @@ import { append } from '../../db/log/append.ts'
 import { putConfig } from '../../db/settings.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
-import { wroteRows } from '../api/announced.ts'
+import { wroteRows } from '../support/announced.ts'
+import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from '../support/browser.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
-import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from './browser.ts'
 
 const keys = temporaryDirectory()
 let spine: Spine

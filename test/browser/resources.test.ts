@@ -6,10 +6,10 @@ import { append } from '../../db/log/append.ts'
 import { putConfig } from '../../db/settings.ts'
 import { acceptEffect, finishEffect, noteJobOfEffect } from '../../db/writes/effects.ts'
 import { agentActor } from '../../domain/event.ts'
-import { startLocalServer } from '../clients/local-server.ts'
+import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { screenshot, signedIn, useBrowser } from './browser.ts'
+import { startLocalServer } from '../support/local-server.ts'
 
 const hosts = temporaryDirectory()
 const jobsFile = join(hosts.path, 'jobs.yaml')

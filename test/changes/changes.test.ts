@@ -13,9 +13,9 @@ import { type Declared, importSource } from '../../domain/registry.ts'
 import type { CoreAnswer, CorePort } from '../../domain/tool.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { tools } from '../../tools/registry.ts'
-import { useApi } from '../api/api.ts'
+import { useApi } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
-import { github, gitlab, signed } from './deliveries.ts'
+import { github, gitlab, signed } from '../support/deliveries.ts'
 
 const api = useApi()
 

@@ -9,11 +9,11 @@ import { systemScope } from '../../db/scope.ts'
 import { acceptEffect, finishEffect, noteJobOfEffect } from '../../db/writes/effects.ts'
 import { importSource } from '../../domain/registry.ts'
 import { parseJobs } from '../../effects/jobs/jobs.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { startLocalServer } from '../clients/local-server.ts'
 import { openedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { harmfulIn, runCli, useServedApi } from './run-cli.ts'
+import { startLocalServer } from '../support/local-server.ts'
+import { harmfulIn, runCli, useServedApi } from '../support/run-cli.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 describe('config', () => {
   describe('alerts', () => {

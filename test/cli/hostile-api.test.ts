@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { buildProgram, runCommand } from '../../cli/program.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { emptyDir, harmfulIn, hostile, hostileToo, useServedApi } from './run-cli.ts'
+import { emptyDir, harmfulIn, hostile, hostileToo, useServedApi } from '../support/run-cli.ts'
 
 // What is stored is cleansed. Here the server itself is the stranger: an old one, a wrong one, or somebody between.
 const api = useServedApi()

@@ -7,10 +7,19 @@ import { append } from '../../db/log/append.ts'
 import { tellLive } from '../../db/log/live.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { emptyDir, harmfulIn, hostile, runAtTerminal, runCli, startCli, tokenFile, useServedApi } from './run-cli.ts'
+import {
+  emptyDir,
+  harmfulIn,
+  hostile,
+  runAtTerminal,
+  runCli,
+  startCli,
+  tokenFile,
+  useServedApi,
+} from '../support/run-cli.ts'
 
 describe('incidents', () => {
   const api = useServedApi()

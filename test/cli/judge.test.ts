@@ -5,10 +5,10 @@ import { describe, expect, test } from '@jest/globals'
 import type { Command } from 'commander'
 import { buildProgram } from '../../cli/program.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { runCli, startCli, useServedApi } from './run-cli.ts'
+import { runCli, startCli, useServedApi } from '../support/run-cli.ts'
 
 describe('judge', () => {
   test('commands of stdin are judged one JSON line each, in their order, with nothing running', async () => {

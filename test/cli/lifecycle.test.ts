@@ -7,8 +7,8 @@ import { queueScheduleId } from '../../domain/step-key.ts'
 import { searchAttributeFaults } from '../../worker/schedule.ts'
 import { temporalAddress } from '../support/broker.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
+import { hostile, runAtTerminal, runCli, useServedApi } from '../support/run-cli.ts'
 import { newAuthority, startTemporalProxy, type TemporalProxy } from '../support/temporal-proxy.ts'
-import { hostile, runAtTerminal, runCli, useServedApi } from './run-cli.ts'
 
 describe('lifecycle', () => {
   const api = useServedApi()

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { syncInventory } from '../../db/inventory/sync-inventory.ts'
 import { callDevice } from '../../mesh/client.ts'
 import { issueRequest } from '../../mesh/sign.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
 import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
-import { runCli, useServedApi } from './run-cli.ts'
+import { runCli, useServedApi } from '../support/run-cli.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const api = useServedApi()
 const dir = temporaryDirectory()

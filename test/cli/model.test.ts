@@ -9,7 +9,7 @@ import { warnOfGrade } from '../../worker/workers.ts'
 import { eventually } from '../support/directory.ts'
 import { runHost } from '../support/model-hosts/host.ts'
 import { llamaCpp } from '../support/model-hosts/local.ts'
-import { hostile, runCli, startCli, useServedApi } from './run-cli.ts'
+import { hostile, runCli, startCli, useServedApi } from '../support/run-cli.ts'
 
 const modelServer = runbookServer(0)
 let baseUrl = ''

@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { generate } from '../../bench/placement/clusters.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
-import { emptyDir, runCli, startCli } from './run-cli.ts'
+import { emptyDir, runCli, startCli } from '../support/run-cli.ts'
 
 const example = 'examples/placement.yaml'
 const placement = (...args: string[]) => runCli(['placement', ...args])

@@ -12,9 +12,9 @@ import { acceptEffect, finishEffect } from '../../db/writes/effects.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import type { JournalEntry } from '../../domain/mesh.ts'
-import { announced, asked, consumed } from '../api/announced.ts'
+import { announced, asked, consumed } from '../support/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
-import { runCli, useServedApi } from './run-cli.ts'
+import { runCli, useServedApi } from '../support/run-cli.ts'
 
 describe('verify', () => {
   const api = useServedApi()

@@ -5,9 +5,18 @@ import { readServedModel } from '../../clients/chat/window.ts'
 import { baseUrlOf, createModelClient, type ModelRequest } from '../../clients/model.ts'
 import type { Writing } from '../../domain/chat.ts'
 import { answerForm } from '../../model/protocol.ts'
+import {
+  apiKey,
+  fault,
+  type LocalServer,
+  later,
+  plain,
+  said,
+  startLocalServer,
+  useHosts,
+} from '../support/local-server.ts'
 import { openAi, openRouter, providerFailed } from '../support/model-hosts/host.ts'
 import { allowedBy, llamaCpp, ollama, vllm } from '../support/model-hosts/local.ts'
-import { apiKey, fault, type LocalServer, later, plain, said, startLocalServer, useHosts } from './local-server.ts'
 
 describe('answers', () => {
   describe('answers', () => {

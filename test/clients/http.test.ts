@@ -5,7 +5,7 @@ import { allows, kindOfAddress } from '../../clients/address.ts'
 import { createCoreClient } from '../../clients/core.ts'
 import { closeConnections, HttpError, type HttpRequest, request } from '../../clients/http.ts'
 import { createPlatformClient, PlatformError } from '../../clients/platform.ts'
-import { answerJson, type LocalServer, startLocalServer } from './local-server.ts'
+import { answerJson, type LocalServer, startLocalServer } from '../support/local-server.ts'
 
 describe('http', () => {
   describe('address', () => {

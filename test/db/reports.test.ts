@@ -10,7 +10,7 @@ import { append } from '../../db/log/append.ts'
 import { systemScope } from '../../db/scope.ts'
 import { agentActor, type EventMetadata } from '../../domain/event.ts'
 import type { Report } from '../../domain/status.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()

@@ -9,7 +9,6 @@ import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { describeLiveAnswer } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/status.ts'
-import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import {
   type Answered,
@@ -22,6 +21,7 @@ import {
 } from '../support/model-hosts/host.ts'
 import { ollama, vllm } from '../support/model-hosts/local.ts'
 import { type Said, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
+import { type ScriptedSlack, startScriptedSlack } from '../support/scripted-slack.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { spoken } from '../support/temporal.ts'
 

@@ -18,11 +18,11 @@ import type { Approval, ApprovalDetail, Decision, StandingGrant } from '../../do
 import type { IncidentEvent } from '../../domain/event.ts'
 import { runbookServer } from '../../lab/runbook/server.ts'
 import { readPrompts } from '../../prompts/render.ts'
-import { useApi } from '../api/api.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
+import { useApi } from '../support/api.ts'
 import { moveClock, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { type ChatRequest, type Said, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { useTemporal } from '../support/temporal.ts'
 

@@ -8,9 +8,9 @@ import { requestApproval } from '../../db/approvals/ask.ts'
 import { withdrawPending } from '../../db/approvals/settle.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
-import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
+import { type ScriptedSlack, startScriptedSlack } from '../support/scripted-slack.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 describe('webhooks', () => {

@@ -5,10 +5,10 @@ import { sql } from 'kysely'
 import { whyUnnameable } from '../../domain/job.ts'
 import { runCommand } from '../../effects/jobs/command.ts'
 import { JobsFileError, parseJobs } from '../../effects/jobs/jobs.ts'
-import { useApi } from '../api/api.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { answerJson, type LocalServer, type Play, startLocalServer } from '../clients/local-server.ts'
+import { useApi } from '../support/api.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
+import { answerJson, type LocalServer, type Play, startLocalServer } from '../support/local-server.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 /** What AWX's and Rundeck's documentation say that they answer, as far as a job needs it. */
 

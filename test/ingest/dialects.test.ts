@@ -9,7 +9,7 @@ import { parseGenericChanges, senderOf } from '../../ingest/changes/senders.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
 import { parseGeneric as parse, parseGeneric } from '../../ingest/generic.ts'
 import { parseGrafana } from '../../ingest/grafana.ts'
-import { github, gitlab, signed } from '../changes/deliveries.ts'
+import { github, gitlab, signed } from '../support/deliveries.ts'
 
 describe('dialects', () => {
   describe('generic', () => {

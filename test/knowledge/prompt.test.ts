@@ -26,9 +26,9 @@ import { checkClaims } from '../../safety/claims/check.ts'
 import { bodiesToCheck, evidenceOf } from '../../safety/claims/rows.ts'
 import { fold } from '../../safety/fold.ts'
 import { tools } from '../../tools/registry.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { runCli, useServedApi } from '../cli/run-cli.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
+import { runCli, useServedApi } from '../support/run-cli.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const prompts = readPrompts()
 const promptOf = (site: SiteFacts, kind: Parameters<typeof topicsOf>[0] = null) =>

@@ -11,7 +11,7 @@ import { processState } from '../../lab/children.ts'
 import { type Journal, type Outcome, openJournal, whatBecameOf } from '../../lab/effects.ts'
 import { issueManifest, issueRequest, publicHalf } from '../../mesh/sign.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
-import { labDirectory, type RunningLab, runLab } from './running-lab.ts'
+import { labDirectory, type RunningLab, runLab } from '../support/running-lab.ts'
 
 describe('devices', () => {
   const key = (id: string) => ({ id, key: generateKeyPairSync('ed25519').privateKey })

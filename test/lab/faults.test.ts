@@ -9,9 +9,9 @@ import { nodeAccount } from '../../lab/children.ts'
 import { missingPrograms, packagePrograms } from '../../lab/packages.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { tools } from '../../tools/registry.ts'
-import { useApi } from '../api/api.ts'
+import { useApi } from '../support/api.ts'
 import { eventually } from '../support/directory.ts'
-import { labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
+import { labDirectory, platformToken, type RunningLab, runLab } from '../support/running-lab.ts'
 
 describe('faults', () => {
   describe('agent faults', () => {

@@ -7,7 +7,7 @@ import { healthOf, type NodeLook } from '../../lab/look.ts'
 import { describeMissing, missingServers } from '../../lab/monitoring.ts'
 import { afterLook, type Memory } from '../../lab/prober.ts'
 import { eventually } from '../support/directory.ts'
-import { controlToken, labDirectory, platformToken, type RunningLab, runLab } from './running-lab.ts'
+import { controlToken, labDirectory, platformToken, type RunningLab, runLab } from '../support/running-lab.ts'
 
 describe('lab', () => {
   const directory = labDirectory()

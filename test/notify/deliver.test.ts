@@ -9,13 +9,13 @@ import { renderSlack } from '../../notify/slack/notification.ts'
 import { deliver } from '../../notify/webhook/deliver.ts'
 import { renderGeneric } from '../../notify/webhook/generic.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
-import { asked } from '../api/announced.ts'
-import { useApi } from '../api/api.ts'
-import { type LocalServer, startLocalServer } from '../clients/local-server.ts'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
+import { type LocalServer, startLocalServer } from '../support/local-server.ts'
 import { type PushService, startPushService } from '../support/push-service.ts'
-import { hostileTitles, notification } from './scripted-slack.ts'
+import { hostileTitles, notification } from '../support/scripted-slack.ts'
 
 describe('deliver', () => {
   describe('deliver', () => {

@@ -12,7 +12,7 @@ import { risks } from '../../domain/tool.ts'
 import { renderCard, renderRoot } from '../../notify/slack/card.ts'
 import { slackOutcome } from '../../notify/slack/client.ts'
 import { renderNotification } from '../../notify/slack/notification.ts'
-import { breaches, hostileTitles, notification } from './scripted-slack.ts'
+import { breaches, hostileTitles, notification } from '../support/scripted-slack.ts'
 
 describe('slack messages', () => {
   const url = 'https://nightshift.example/approvals/apr_1'

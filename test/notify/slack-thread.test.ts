@@ -16,10 +16,10 @@ import { leaseSlackChannel, useSlackChannel } from '../../db/outbox/slack-channe
 import { createSlackClient } from '../../notify/slack/client.ts'
 import { startSlack } from '../../notify/slack/send.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { anAlert, claimedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { type ScriptedSlack, startScriptedSlack } from './scripted-slack.ts'
+import { type ScriptedSlack, startScriptedSlack } from '../support/scripted-slack.ts'
 
 const database = useDatabase()
 const publicUrl = 'https://nightshift.example'

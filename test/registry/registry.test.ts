@@ -21,10 +21,10 @@ import { findDeclarationFaults, findSiteFaults } from '../../domain/site.ts'
 import { stepKey } from '../../domain/step-key.ts'
 import { replay } from '../../safety/replay.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { useApi } from '../api/api.ts'
-import { runCli } from '../cli/run-cli.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runCli } from '../support/run-cli.ts'
 
 describe('registry', () => {
   describe('registry', () => {

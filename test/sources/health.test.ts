@@ -8,9 +8,9 @@ import { syncTargets } from '../../api/sync-targets.ts'
 import { leaseKeys } from '../../db/inventory/registry.ts'
 import { findAlertResources, neighboursOf } from '../../db/inventory/resources.ts'
 import { targetsToDeclared } from '../../domain/source.ts'
-import { useApi } from '../api/api.ts'
+import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { type Answer, json, matrix, useSourceServer, vector } from './server.ts'
+import { type Answer, json, matrix, useSourceServer, vector } from '../support/source-server.ts'
 
 describe('health', () => {
   describe('health', () => {

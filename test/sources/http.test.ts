@@ -11,8 +11,8 @@ import { planRead, readSource } from '../../sources/kinds.ts'
 import { findTemplates } from '../../sources/logs/last.ts'
 import { judgeLogQuery, type LogQuery, logQuery, quotePattern } from '../../sources/logs/logs.ts'
 import { toLogql, toLogsql } from '../../sources/logs/stores.ts'
-import { announced } from '../api/announced.ts'
-import { useApi } from '../api/api.ts'
+import { announced } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 
 describe('http', () => {

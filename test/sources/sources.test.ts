@@ -10,10 +10,10 @@ import type { EventMetadata } from '../../domain/event.ts'
 import type { CoreAnswer, CorePort } from '../../domain/tool.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { chooseLabels } from '../../sources/logs/last.ts'
-import { useApi } from '../api/api.ts'
+import { useApi } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { type Answer, json, matrix, useSourceServer } from './server.ts'
+import { type Answer, json, matrix, useSourceServer } from '../support/source-server.ts'
 
 const api = useApi()
 

@@ -3,7 +3,7 @@ import { closeConnections } from '../../../clients/http.ts'
 import { PlatformError } from '../../../clients/platform.ts'
 import { createProxmoxClient, type ProxmoxOptions } from '../../../clients/proxmox/client.ts'
 import { resourceId } from '../../../tools/define.ts'
-import { answerJson, startLocalServer } from '../local-server.ts'
+import { answerJson, startLocalServer } from '../../support/local-server.ts'
 import {
   aGuest,
   memoryJournal,

@@ -10,10 +10,10 @@ import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
 import type { Db } from '../../../db/connect.ts'
 import { platformJournal } from '../../../effects/platform.ts'
-import { useApi } from '../../api/api.ts'
+import { useApi } from '../../support/api.ts'
 import { useDatabase } from '../../support/database.ts'
 import { compileCache, eventually, freePort } from '../../support/directory.ts'
-import { selfSigned } from '../local-server.ts'
+import { selfSigned } from '../../support/local-server.ts'
 import {
   aGuest,
   anotherClient,

@@ -4,7 +4,7 @@ import type { PlatformClient } from '../../../clients/platform.ts'
 import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
 import type { Journal } from '../../../clients/proxmox/outcome.ts'
 import type { EffectAnswer, PlatformEffectRow } from '../../../domain/platform.ts'
-import { answerJson, type LocalServer, type Seen, startLocalServer } from '../local-server.ts'
+import { answerJson, type LocalServer, type Seen, startLocalServer } from '../../support/local-server.ts'
 
 export const token = 'nightshift@pve!core=11112222-3333-4444-5555-666677778888'
 const owner = 'nightshift@pve!core'

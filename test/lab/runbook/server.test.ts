@@ -7,7 +7,7 @@ import type { Call } from '../../../lab/runbook/facts.ts'
 import { runbookServer } from '../../../lab/runbook/server.ts'
 import type { FaultName } from '../../../lab/state.ts'
 import { eventually } from '../../support/directory.ts'
-import { labDirectory, type RunningLab, runLab } from '../running-lab.ts'
+import { labDirectory, type RunningLab, runLab } from '../../support/running-lab.ts'
 import { type Alert, type Answer, opening, play } from './investigation.ts'
 
 describe('lab', () => {

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
+import { aManifest, startAgent } from '../../support/running-agent.ts'
 import { changes, commands, own, ownSecret, picture, ruled, stateOf, throwAwayRoot, unexplained } from './corpus.ts'
-import { aManifest, startAgent } from './running.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { findConfinement } from '../../../mesh/agent/confine.ts'
 import { argvVerdict, asRead } from '../../../mesh/agent/guard.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys } from './running.ts'
+import { aManifest, keys } from '../../support/running-agent.ts'
 
 /** What ends an unasked read of a database, where its own text says nothing of an end. */
 

@@ -11,7 +11,16 @@ import type { CapabilityAnswer, JournalEntry } from '../../../domain/mesh.ts'
 import { readAddress, whyTls } from '../../../mesh/agent/manifest.ts'
 import { signed, writePublicKey } from '../../../mesh/sign.ts'
 import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
-import { aLeave, aManifest, aRequest, inSeconds, keys, newRequestId, type Running, startAgent } from './running.ts'
+import {
+  aLeave,
+  aManifest,
+  aRequest,
+  inSeconds,
+  keys,
+  newRequestId,
+  type Running,
+  startAgent,
+} from '../../support/running-agent.ts'
 
 describe('operations', () => {
   const own = keys()

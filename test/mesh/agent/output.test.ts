@@ -6,7 +6,7 @@ import { auditJournal, entriesAfter, verifyChain } from '../../../mesh/agent/cha
 import { type Journal, openJournal } from '../../../mesh/agent/journal.ts'
 import { openNonces } from '../../../mesh/agent/verify-request.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, inSeconds, keys, type Running, startAgent } from './running.ts'
+import { aManifest, inSeconds, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 describe('output', () => {
   describe('audit', () => {

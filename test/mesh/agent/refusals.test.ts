@@ -9,8 +9,8 @@ import { type GuardContext, rule } from '../../../mesh/agent/guard.ts'
 import type { TrustedKeys } from '../../../mesh/agent/manifest.ts'
 import { bodyBytes, type VerificationContext, verifyCall, verifyCancel } from '../../../mesh/agent/verify-request.ts'
 import { signed, writePublicKey } from '../../../mesh/sign.ts'
-import { runCli } from '../../cli/run-cli.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
+import { runCli } from '../../support/run-cli.ts'
 import {
   aGrant,
   aGranted,
@@ -22,7 +22,7 @@ import {
   newRequestId,
   type Running,
   startAgent,
-} from './running.ts'
+} from '../../support/running-agent.ts'
 
 describe('refusals', () => {
   const own = keys()

@@ -7,7 +7,7 @@ import type { Capability } from '../../../domain/mesh.ts'
 import { dryRunOf, dryRuns } from '../../../mesh/agent/dry-runs.ts'
 import { argvVerdict } from '../../../mesh/agent/guard.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys, type Running, startAgent } from './running.ts'
+import { aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 describe('dry runs', () => {
   const of = (command: string) => {

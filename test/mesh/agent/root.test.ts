@@ -9,7 +9,15 @@ import { homeOf } from '../../../mesh/agent/programs.ts'
 import { writableBelow, writersOf } from '../../../mesh/agent/root-read.ts'
 import { shownAt } from '../../../mesh/agent/sandboxes.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aGrant, aManifest, aRequest, keys, newRequestId, type Running, startAgent } from './running.ts'
+import {
+  aGrant,
+  aManifest,
+  aRequest,
+  keys,
+  newRequestId,
+  type Running,
+  startAgent,
+} from '../../support/running-agent.ts'
 
 describe('root', () => {
   describe('root only', () => {

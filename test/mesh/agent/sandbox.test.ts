@@ -8,7 +8,7 @@ import type { RunOptions } from '../../../mesh/agent/capability.ts'
 import { type Confinement, findConfinement } from '../../../mesh/agent/confine.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys, startAgent } from './running.ts'
+import { aManifest, keys, startAgent } from '../../support/running-agent.ts'
 
 const own = keys()
 const { limits } = manifest.parse(aManifest(own))

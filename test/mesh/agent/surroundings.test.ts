@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { CapabilityAnswer } from '../../../domain/mesh.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { aLeave, aManifest, keys, type Running, startAgent } from './running.ts'
+import { aLeave, aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 const own = keys()
 const uid = process.getuid?.() === 0 ? 65_534 : undefined

@@ -7,8 +7,8 @@ import fc from 'fast-check'
 import { dockerOn } from '../../../mesh/agent/capabilities/docker.ts'
 import { demultiplex } from '../../../mesh/agent/engine.ts'
 import { containerRestart } from '../../../mesh/specs/docker.ts'
+import { ask, type Device, deviceOf, done, fault } from '../../support/device.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
 describe('docker', () => {
   // A scripted engine on a Unix socket, in the shapes of the Engine API (v1.41 and later): we do not own the engine. One that really

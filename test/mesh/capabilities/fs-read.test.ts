@@ -16,8 +16,8 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { fsList, fsRead, fsStat } from '../../../mesh/agent/capabilities/fs.ts'
 import { parsePlace } from '../../../mesh/agent/manifest.ts'
+import { ask, type Device, deviceOf, done, fault } from '../../support/device.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 let root: string

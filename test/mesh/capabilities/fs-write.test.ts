@@ -26,8 +26,8 @@ import { replace } from '../../../mesh/agent/replace.ts'
 import { beside, entry, at as walkTo } from '../../../mesh/agent/walk.ts'
 import { deviceLogs } from '../../../mesh/specs/host.ts'
 import { summarizeDeviceLog } from '../../../sources/logs/logs.ts'
+import { ask, type Device, deviceOf, done, fault } from '../../support/device.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
 describe('fs write', () => {
   let place: ReturnType<typeof temporaryDirectory>

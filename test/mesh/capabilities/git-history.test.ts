@@ -9,8 +9,8 @@ import { gitCommit, gitHistory, gitRevert } from '../../../mesh/agent/capabiliti
 import { gitClone, gitPush } from '../../../mesh/agent/capabilities/git-transfer.ts'
 import type { DeviceCapability } from '../../../mesh/agent/capability.ts'
 import { specOf } from '../../../mesh/registry.ts'
+import { ask, type Device, deviceOf, done, fault } from '../../support/device.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { ask, type Device, deviceOf, done, fault } from './device.ts'
 
 describe('git history', () => {
   let place: ReturnType<typeof temporaryDirectory>

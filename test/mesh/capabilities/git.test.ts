@@ -15,8 +15,8 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { gitCommit } from '../../../mesh/agent/capabilities/git.ts'
 import { gitClone, gitPush } from '../../../mesh/agent/capabilities/git-transfer.ts'
 import { remoteOf } from '../../../mesh/agent/checkout.ts'
+import { ask, type Device, deviceOf, done, fault, manifestOf } from '../../support/device.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { ask, type Device, deviceOf, done, fault, manifestOf } from './device.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 let device: Device

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { apt, installWith, pkgInstall, pkgSearch, searchWith } from '../../../mesh/agent/capabilities/pkg.ts'
 import { readStat } from '../../../mesh/agent/programs.ts'
+import { type Device, deviceOf, done, fault } from '../../support/device.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aGranted, aManifest, keys, type Running, startAgent } from '../agent/running.ts'
-import { type Device, deviceOf, done, fault } from './device.ts'
+import { aGranted, aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 describe('pkg', () => {
   // The real apt-get and dpkg, in a root of their own with a repository of hand-made packages. dpkg wants to be root for that.

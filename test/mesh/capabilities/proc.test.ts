@@ -11,8 +11,8 @@ import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../mes
 import { readStat } from '../../../mesh/agent/programs.ts'
 import { privilegeOf, socketsIn, systemdBy } from '../../../mesh/agent/systemd.ts'
 import { serviceRestart, serviceStop, sudoersLine } from '../../../mesh/specs/unit.ts'
+import { ask, contextOf, type Device, deviceOf, done, fault } from '../../support/device.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { ask, contextOf, type Device, deviceOf, done, fault } from './device.ts'
 
 describe('proc', () => {
   const device = deviceOf('/nowhere', {})

@@ -6,8 +6,7 @@ import { syncInventory } from '../../../db/inventory/sync-inventory.ts'
 import { capabilitiesOn } from '../../../mesh/agent/agent-state.ts'
 import { type MeshSpec, meshSpecs, specOf } from '../../../mesh/registry.ts'
 import { tools } from '../../../tools/registry.ts'
-import { announced } from '../../api/announced.ts'
-import { scriptedPlatform } from '../../api/scripted-platform.ts'
+import { announced } from '../../support/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import {
@@ -20,8 +19,9 @@ import {
   stopDevicesAtEnd,
   toolNamed,
   useMeshApi,
-} from './mesh-api.ts'
-import type { ScriptedDevice } from './scripted-device.ts'
+} from '../../support/mesh-api.ts'
+import type { ScriptedDevice } from '../../support/scripted-device.ts'
+import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
 describe('offered', () => {
   describe('logs', () => {

@@ -27,10 +27,19 @@ import {
 import { procListArgs } from '../../../mesh/specs/host.ts'
 import { describeTools } from '../../../model/describe-tools.ts'
 import { describedTools, tools } from '../../../tools/registry.ts'
-import { scriptedPlatform } from '../../api/scripted-platform.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { corePort, enrolled, prepared, ran, realAgent, stopDevicesAtEnd, toolNamed, useMeshApi } from './mesh-api.ts'
-import type { ScriptedDevice } from './scripted-device.ts'
+import {
+  corePort,
+  enrolled,
+  prepared,
+  ran,
+  realAgent,
+  stopDevicesAtEnd,
+  toolNamed,
+  useMeshApi,
+} from '../../support/mesh-api.ts'
+import type { ScriptedDevice } from '../../support/scripted-device.ts'
+import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
 describe('registry', () => {
   describe('registry', () => {

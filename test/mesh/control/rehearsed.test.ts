@@ -12,7 +12,7 @@ import type { Preparation } from '../../../domain/tool.ts'
 import { fold } from '../../../safety/fold.ts'
 import { judge } from '../../../safety/judge.ts'
 import { toolFacts } from '../../../tools/registry.ts'
-import { announced, approvedBySomebody, asked, consumed } from '../../api/announced.ts'
+import { announced, approvedBySomebody, asked, consumed } from '../../support/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { logOf, looked } from '../../support/events.ts'
@@ -26,8 +26,8 @@ import {
   stopDevicesAtEnd,
   usedApproval,
   useMeshApi,
-} from './mesh-api.ts'
-import type { ScriptedDevice } from './scripted-device.ts'
+} from '../../support/mesh-api.ts'
+import type { ScriptedDevice } from '../../support/scripted-device.ts'
 
 describe('rehearsed', () => {
   describe('rehearsed', () => {

@@ -13,11 +13,19 @@ import { findApprovalNeed } from '../../../effects/devices/approval-need.ts'
 import type { MappedCall } from '../../../effects/devices/executor.ts'
 import { specNamed } from '../../../mesh/registry.ts'
 import { tools } from '../../../tools/registry.ts'
-import { announced, asked } from '../../api/announced.ts'
+import { announced, asked } from '../../support/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { enrolled, prepared, ran, realAgent, stopDevicesAtEnd, usedApproval, useMeshApi } from './mesh-api.ts'
-import type { ScriptedDevice } from './scripted-device.ts'
+import {
+  enrolled,
+  prepared,
+  ran,
+  realAgent,
+  stopDevicesAtEnd,
+  usedApproval,
+  useMeshApi,
+} from '../../support/mesh-api.ts'
+import type { ScriptedDevice } from '../../support/scripted-device.ts'
 
 describe('writes', () => {
   const api = useMeshApi()

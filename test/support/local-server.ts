@@ -5,7 +5,7 @@ import { afterAll, afterEach } from '@jest/globals'
 import type { ModelError } from '../../clients/chat/answer.ts'
 import { closeConnections } from '../../clients/http.ts'
 import type { ModelRequest } from '../../clients/model.ts'
-import { type RunningHost, runHost } from '../support/model-hosts/host.ts'
+import { type RunningHost, runHost } from './model-hosts/host.ts'
 
 export type Seen = { method: string; path: string; headers: Record<string, string>; body: string }
 export type Play = (response: ServerResponse, seen: Seen, request: IncomingMessage) => void

@@ -1,8 +1,8 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { unifiedDiff } from '../../../mesh/agent/replace.ts'
-import { type AgentOptions, startAgent } from '../../../mesh/agent/start.ts'
-import { loadSql } from '../../../safety/sql/inspect.ts'
+import { unifiedDiff } from '../../mesh/agent/replace.ts'
+import { type AgentOptions, startAgent } from '../../mesh/agent/start.ts'
+import { loadSql } from '../../safety/sql/inspect.ts'
 
 /**
  * `agent-process.ts '<AgentOptions>' [uid]`: the agent as another user, who need not be able to read this checkout, and one that can be

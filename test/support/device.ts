@@ -1,10 +1,10 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { afterAll } from '@jest/globals'
-import { type Manifest, manifest as manifestSchema } from '../../../domain/mesh.ts'
-import type { CapabilityContext, DeviceCapability, Outcome } from '../../../mesh/agent/capability.ts'
-import { findConfinement } from '../../../mesh/agent/confine.ts'
-import { runProgram } from '../../../mesh/agent/run.ts'
-import { signed, writePublicKey } from '../../../mesh/sign.ts'
+import { type Manifest, manifest as manifestSchema } from '../../domain/mesh.ts'
+import type { CapabilityContext, DeviceCapability, Outcome } from '../../mesh/agent/capability.ts'
+import { findConfinement } from '../../mesh/agent/confine.ts'
+import { runProgram } from '../../mesh/agent/run.ts'
+import { signed, writePublicKey } from '../../mesh/sign.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 

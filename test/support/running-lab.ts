@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { effectAnswer, type Inventory, inventory } from '../../domain/platform.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
 import type { WebhookBody } from '../../lab/conditions.ts'
-import { compileCache, temporaryDirectory } from '../support/directory.ts'
+import { compileCache, temporaryDirectory } from './directory.ts'
 
 export const platformToken = 'platform-token-of-a-test'
 export const controlToken = 'control-token-of-a-test'

@@ -8,8 +8,8 @@ import {
   type Manifest,
   type MeshErrorCode,
   signedRead,
-} from '../../../domain/mesh.ts'
-import { argsDigest, isSigned, readPublicKey } from '../../../mesh/sign.ts'
+} from '../../domain/mesh.ts'
+import { argsDigest, isSigned, readPublicKey } from '../../mesh/sign.ts'
 
 type Did = { ok: true; result: Record<string, unknown> } | { ok: false; code: MeshErrorCode; message?: string }
 

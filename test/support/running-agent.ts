@@ -3,12 +3,12 @@ import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Capability, CapabilityAnswer, Grant, Manifest, MeshHealth } from '../../../domain/mesh.ts'
-import type { AgentOptions } from '../../../mesh/agent/start.ts'
-import { argsDigest, type SigningKey, signed, writePublicKey } from '../../../mesh/sign.ts'
-import { compileCache, eventually, temporaryDirectory } from '../../support/directory.ts'
+import type { Capability, CapabilityAnswer, Grant, Manifest, MeshHealth } from '../../domain/mesh.ts'
+import type { AgentOptions } from '../../mesh/agent/start.ts'
+import { argsDigest, type SigningKey, signed, writePublicKey } from '../../mesh/sign.ts'
+import { compileCache, eventually, temporaryDirectory } from './directory.ts'
 
-const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
+const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 
 const agentProcess = fileURLToPath(new URL('./agent-process.ts', import.meta.url))
 

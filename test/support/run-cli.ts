@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import type { Role } from '../../domain/operator.ts'
-import { type TestApi, useApi } from '../api/api.ts'
-import { compileCache, eventually } from '../support/directory.ts'
+import { type TestApi, useApi } from './api.ts'
+import { compileCache, eventually } from './directory.ts'
 
 /** ESC and CSI, a bell, a right-to-left override, a zero-width space, and an OSC that would rename the window. */
 export const hostile = 'a\u001b[2Jb\u009b31mc\u0007d\u202ee\u200bf\u001b]0;pwned\u0007\nnext line'

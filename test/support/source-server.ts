@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect } from '@jest/globals'
-import type { useApi } from '../api/api.ts'
+import type { useApi } from './api.ts'
 
 export type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void
 type Asked = { path: string; body: URLSearchParams; authorization: string | undefined }

@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { parse } from 'yaml'
 import type { Proposal } from '../../domain/placement.ts'
-import { asked } from '../api/announced.ts'
-import { claimedIncident } from '../support/database.ts'
-import { type Spine, startSpine } from '../support/spine.ts'
+import { asked } from './announced.ts'
+import { claimedIncident } from './database.ts'
+import { type Spine, startSpine } from './spine.ts'
 
 const candidates = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 

@@ -5,7 +5,7 @@ import type { Db } from '../../db/connect.ts'
 import type { Role } from '../../domain/operator.ts'
 import type { Inventory } from '../../domain/platform.ts'
 import type { RunSignal, Runs } from '../../effects/runs.ts'
-import { type TestDatabase, useDatabase } from '../support/database.ts'
+import { type TestDatabase, useDatabase } from './database.ts'
 
 export type Answer = { status: number; body: Record<string, never> & { [key: string]: unknown }; headers: Headers }
 export type Asking = { body?: unknown; raw?: string; key?: string; headers?: Record<string, string>; as?: string }

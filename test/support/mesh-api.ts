@@ -4,21 +4,21 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll } from '@jest/globals'
-import type { ApiOptions } from '../../../api/app.ts'
-import type { Db } from '../../../db/connect.ts'
-import { syncInventory } from '../../../db/inventory/sync-inventory.ts'
-import { append } from '../../../db/log/append.ts'
-import { agentActor } from '../../../domain/event.ts'
-import type { CorePort, Tool, ToolContext } from '../../../domain/tool.ts'
-import type { Mesh } from '../../../effects/devices/executor.ts'
-import type { SigningKey } from '../../../mesh/sign.ts'
-import { tools } from '../../../tools/registry.ts'
-import { announced, approvedBySomebody, asked, consumed } from '../../api/announced.ts'
-import { type TestApi, useApi } from '../../api/api.ts'
-import { scriptedPlatform } from '../../api/scripted-platform.ts'
-import { claimedIncident } from '../../support/database.ts'
-import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
+import type { ApiOptions } from '../../api/app.ts'
+import type { Db } from '../../db/connect.ts'
+import { syncInventory } from '../../db/inventory/sync-inventory.ts'
+import { append } from '../../db/log/append.ts'
+import { agentActor } from '../../domain/event.ts'
+import type { CorePort, Tool, ToolContext } from '../../domain/tool.ts'
+import type { Mesh } from '../../effects/devices/executor.ts'
+import type { SigningKey } from '../../mesh/sign.ts'
+import { tools } from '../../tools/registry.ts'
+import { announced, approvedBySomebody, asked, consumed } from './announced.ts'
+import { type TestApi, useApi } from './api.ts'
+import { claimedIncident } from './database.ts'
+import { eventually, freePort, temporaryDirectory } from './directory.ts'
 import { type ScriptedDevice, scriptedDevice } from './scripted-device.ts'
+import { scriptedPlatform } from './scripted-platform.ts'
 
 export function newKey(id: string): SigningKey {
   return { id, key: generateKeyPairSync('ed25519').privateKey }
@@ -158,7 +158,7 @@ function contextOf(api: MeshApi, stepKey: string): ToolContext {
   return { core: corePort(api), incidentId: stepKey.split('.')[0] ?? '', stepKey, ifMatch: null }
 }
 
-const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
+const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 const ending: (() => void)[] = []
 afterAll(() => {
   for (const end of ending.splice(0)) end()
