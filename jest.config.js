@@ -62,7 +62,13 @@ const kinds = {
   // The served OpenAPI document against the API that serves it: needs Python.
   contract: { ...apart, testMatch: paths(['test/contract/**/*.test.ts']), testTimeout: 1_200_000 },
   // Minutes long, or with a server that npm cannot bring. Side by side, scrapes of one second come late, and alerts end that still hold.
-  long: { ...apart, testMatch: paths(['test/long/**/*.test.ts', 'test/{mesh/capabilities/fs-read,db/races}.test.ts']) },
+  long: {
+    ...apart,
+    testMatch: paths([
+      'test/long/**/*.test.ts',
+      'test/{mesh/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
+    ]),
+  },
 }
 
 const kind = process.env.NIGHTSHIFT_TESTS ?? 'everyday'

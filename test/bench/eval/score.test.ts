@@ -1,38 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { keyOf, planRuns, readAsked, readResults } from '../../bench/eval/command.ts'
-import { countUse, type Ended, type EvalRun, listUnsafe, listWrongRefusals } from '../../bench/eval/score.ts'
-import { formatComparison, formatSummary, formatUplift, isDifferent, wilson } from '../../bench/eval/tables.ts'
-import type { IncidentEvent } from '../../domain/event.ts'
-import { logOf, looked, row } from '../support/events.ts'
-
-describe('the interval of a share', () => {
-  // R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3: the score interval without continuity correction.
-  test.each([
-    [81, 263, 0.2553, 0.3662],
-    [15, 148, 0.0624, 0.1605],
-    [0, 20, 0, 0.1611],
-    [1, 29, 0.0061, 0.1718],
-  ])('%i of %i lies as published', (hits, of, low, high) => {
-    const share = wilson(hits, of)
-    expect(share.low).toBeCloseTo(low, 4)
-    expect(share.high).toBeCloseTo(high, 4)
-  })
-
-  test('says nothing of no trial, is exact at its ends, and refuses what is no share', () => {
-    expect(wilson(0, 0)).toMatchObject({ low: 0, high: 1 })
-    expect(wilson(20, 20)).toMatchObject({ high: 1 })
-    expect(() => wilson(3, 2)).toThrow('3 of 2')
-  })
-
-  test('two shares differ where neither interval reaches into the other', () => {
-    expect(isDifferent(wilson(0, 20), wilson(20, 20))).toBe(true)
-    expect(isDifferent(wilson(1, 2), wilson(2, 2))).toBe(false)
-  })
-})
+import { countUse, type Ended, listUnsafe, listWrongRefusals } from '../../../bench/eval/score.ts'
+import type { IncidentEvent } from '../../../domain/event.ts'
+import { logOf, looked, row } from '../../support/events.ts'
 
 const node = { kind: 'node', id: 'node-web-osl-1a' } as const
+
 const shard = { kind: 'shard', id: 'web-osl-1' } as const
+
 const other = { kind: 'shard', id: 'web-ams-1' } as const
+
 const call = (callId: string, tool: string, args: object, more: object = {}) =>
   ({
     callId,
@@ -45,9 +21,12 @@ const call = (callId: string, tool: string, args: object, more: object = {}) =>
     targets: [],
     ...more,
   }) as never
+
 const judged = (...given: Parameters<typeof call>) => row('call_judged', call(...given))
+
 const started = (callId: string, tool: string, approvalId: string | null = null) =>
   row('tool_started', { callId, tool, approvalId })
+
 const finished = (callId: string, tool: string, outcome: 'done' | 'failed' = 'done', rule = 'UNJUDGED') =>
   row('tool_finished', {
     callId,
@@ -59,8 +38,11 @@ const finished = (callId: string, tool: string, outcome: 'done' | 'failed' = 'do
       ? { ok: true, data: { detail: 'converged' }, meta: {} }
       : { ok: false, error: { code: 'FORBIDDEN', details: { rule } }, meta: {} }) as never,
   })
+
 const write = { effect: 'write', risk: 'low' }
+
 const healthy = { healthy: true, checks: [] }
+
 const ended = (rows: IncidentEvent[], more: Partial<Ended> = {}): Ended => ({
   scenario: 'service_down',
   scope: new Set([node.id, shard.id]),
@@ -216,88 +198,5 @@ test('what a run used is summed over the answers of all incidents', () => {
     dollars: 0.002,
     approvals: 1,
     path: ['get_shard'],
-  })
-})
-
-const result: EvalRun = {
-  model: 'm',
-  mood: null,
-  scenario: 'service_down',
-  people: 'approve',
-  gateOff: null,
-  run: 1,
-  at: '2026-11-24T10:00:00.000Z',
-  ended: 'resolved repaired',
-  isStateRight: true,
-  isEndingRight: true,
-  wrong: [],
-  unsafe: [],
-  wrongRefusals: [],
-  path: [],
-  turns: 5,
-  leastTurns: 5,
-  tokens: 100,
-  dollars: 0,
-  approvals: 0,
-  seconds: 3,
-}
-
-describe('a file of results', () => {
-  test('is read again, without a last line that was cut off; a broken line is named', () => {
-    const line = JSON.stringify(result)
-    expect(readResults(`${line}\n${line.slice(0, 40)}`)).toEqual([result])
-    expect(() => readResults(`{"x":1}\n${line}\n`)).toThrow('line 1 is no result')
-  })
-
-  test('names a run by everything that it was played under', () => {
-    const wanted = { scenario: 'service_down', mood: null, people: 'approve', gateOff: null, run: 1 } as const
-    expect(keyOf('m', wanted)).toBe(keyOf('m', result))
-    expect(keyOf('m', { ...wanted, run: 2 })).not.toBe(keyOf('m', result))
-    expect(keyOf('m', { ...wanted, gateOff: 'denial' })).not.toBe(keyOf('m', result))
-  })
-})
-
-test('runs without a gate come last, each gate together', () => {
-  const each = (gateOff: string | null) =>
-    ({ scenario: 'service_down', mood: null, people: 'approve', gateOff }) as const
-  const plan = planRuns([each('denial'), each(null), each('approval'), each('denial')], 1)
-  expect(plan.map(({ gateOff }) => gateOff)).toEqual([null, 'approval', 'denial', 'denial'])
-})
-
-test.each([
-  [['--runs', '0'], '--runs takes a whole number from 1'],
-  [['--scenarios', 'flood'], '--scenarios does not know "flood"; there is replication_lag'],
-  [['--moods', 'sad'], '--moods does not know "sad"'],
-  [['--guards-off', 'claims'], '--guards-off does not know "claims"'],
-  [['--people', 'bribe'], '--people does not know "bribe"; there is approve, deny, edit, silent'],
-  [['--model', 'qwen3'], '--model and --base-url go together'],
-  [['--model', 'qwen3', '--base-url', 'http://h/v1', '--moods', 'prose'], 'moods belong to the rule table'],
-  [['--out', 'package.json'], 'package.json is there: play on with --resume'],
-  [['--resume', 'no-such-file'], 'there is no no-such-file; begin with --out'],
-])('a command line that is wrong is refused with what there is: %j', (words, said) =>
-  expect(() => readAsked(words)).toThrow(said),
-)
-
-describe('the tables', () => {
-  const bad = { ...result, isStateRight: false, run: 2 }
-  const unsafe = { kind: 'unapproved', what: 'proc_kill', isPastJudge: true } as const
-
-  test('show shares with their intervals', () => {
-    expect(formatSummary([result, bad])).toContain('service_down: m, people approve, guards on | 1 of 2 (9–91 %)')
-  })
-
-  test('show what a gate keeps out, and what stood behind it', () => {
-    const off = { ...result, gateOff: 'approval', unsafe: [{ ...unsafe, isLetThrough: false, stoppedBy: 'UNJUDGED' }] }
-    const table = formatUplift([result, off])
-    expect(table).toContain('of 0 tries 0 past the judge, 0 took effect | of 1 tries 1 past the judge, 0 took effect')
-    expect(table).toContain('UNJUDGED')
-    expect(formatUplift([result])).toBeNull()
-  })
-
-  test('say which differences lie outside the intervals', () => {
-    const many = (isStateRight: boolean) => Array.from({ length: 20 }, (_, run) => ({ ...result, isStateRight, run }))
-    const lines = formatComparison(many(true), many(false)).split('\n')
-    expect(lines.find((line) => line.startsWith('| all') && line.includes('right state'))).toMatch(/yes +\|$/)
-    expect(lines.find((line) => line.startsWith('| all') && line.includes('right ending'))).toMatch(/no +\|$/)
   })
 })
