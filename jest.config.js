@@ -9,7 +9,7 @@ const whole = [
   'test/e2e/{placement,resumption,slack,three-days,webhooks}.test.ts',
   'test/simulation/simulation.test.ts',
   'test/mesh/agent/{corpus,exactly-once}.test.ts',
-  'test/cli/{mesh,access}.test.ts',
+  'test/cli/{mesh/mesh,access}.test.ts',
 ]
 
 /** The same list as regular expressions. */
@@ -67,7 +67,7 @@ const kinds = {
     ...apart,
     testMatch: paths([
       'test/long/**/*.test.ts',
-      'test/{mesh/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
+      'test/{mesh/agent/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
     ]),
   },
 }

@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
-import { generate } from '../../bench/placement/clusters.ts'
-import type { PlacementProblem } from '../../domain/placement.ts'
-import { emptyDir, runCli, startCli } from '../support/run-cli.ts'
+import { generate } from '../../../bench/placement/clusters.ts'
+import type { PlacementProblem } from '../../../domain/placement.ts'
+import { emptyDir, runCli, startCli } from '../../support/run-cli.ts'
 
 const example = 'examples/placement.yaml'
 const placement = (...args: string[]) => runCli(['placement', ...args])

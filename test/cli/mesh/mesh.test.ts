@@ -4,18 +4,18 @@ import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { syncInventory } from '../../db/inventory/sync-inventory.ts'
-import { callDevice } from '../../mesh/client.ts'
-import { issueRequest } from '../../mesh/sign.ts'
-import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
-import { runCli, useServedApi } from '../support/run-cli.ts'
-import { scriptedPlatform } from '../support/scripted-platform.ts'
+import { syncInventory } from '../../../db/inventory/sync-inventory.ts'
+import { callDevice } from '../../../mesh/client.ts'
+import { issueRequest } from '../../../mesh/sign.ts'
+import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
+import { runCli, useServedApi } from '../../support/run-cli.ts'
+import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
 const api = useServedApi()
 const dir = temporaryDirectory()
 const state = join(dir.path, 'agent')
 const root = join(dir.path, 'srv')
-const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+const entry = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
 const run = (...args: string[]) => runCli(['mesh', ...args], api.as('admin'))
 let agent: ChildProcess | null = null
 let address = ''

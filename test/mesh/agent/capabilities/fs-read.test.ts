@@ -14,10 +14,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { fsList, fsRead, fsStat } from '../../../mesh/agent/capabilities/fs.ts'
-import { parsePlace } from '../../../mesh/agent/manifest.ts'
-import { ask, type Device, deviceOf, done, fault } from '../../support/device.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { fsList, fsRead, fsStat } from '../../../../mesh/agent/capabilities/fs.ts'
+import { parsePlace } from '../../../../mesh/agent/manifest.ts'
+import { ask, type Device, deviceOf, done, fault } from '../../../support/device.ts'
+import { temporaryDirectory } from '../../../support/directory.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 let root: string

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Call } from '../../../lab/runbook/facts.ts'
-import { type Alert, type Answer, play } from './investigation.ts'
+import type { Call } from '../../../../lab/runbook/facts.ts'
+import { type Alert, type Answer, play } from '../investigation.ts'
 
 const node = 'node-web-osl-1a'
 const whole = '{ "routes": {} }\n'

@@ -3,16 +3,16 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { createApi } from '../../api/app.ts'
-import { connect } from '../../db/connect.ts'
-import { claimIncident, incidentById } from '../../db/incidents/incidents.ts'
-import { eventsOf } from '../../db/log/events.ts'
-import { useApi } from '../support/api.ts'
+import { createApi } from '../../../api/app.ts'
+import { connect } from '../../../db/connect.ts'
+import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
+import { eventsOf } from '../../../db/log/events.ts'
+import { useApi } from '../../support/api.ts'
 
 const api = useApi()
 
 function recorded(name: string): string {
-  return readFileSync(new URL(`../data/alertmanager/${name}.json`, import.meta.url), 'utf8')
+  return readFileSync(new URL(`../../data/alertmanager/${name}.json`, import.meta.url), 'utf8')
 }
 
 type Taken = { fingerprint: string; incidentId: string | null; outcome: string }

@@ -12,11 +12,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { gitCommit } from '../../../mesh/agent/capabilities/git.ts'
-import { gitClone, gitPush } from '../../../mesh/agent/capabilities/git-transfer.ts'
-import { remoteOf } from '../../../mesh/agent/checkout.ts'
-import { ask, type Device, deviceOf, done, fault, manifestOf } from '../../support/device.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { gitCommit } from '../../../../mesh/agent/capabilities/git.ts'
+import { gitClone, gitPush } from '../../../../mesh/agent/capabilities/git-transfer.ts'
+import { remoteOf } from '../../../../mesh/agent/checkout.ts'
+import { ask, type Device, deviceOf, done, fault, manifestOf } from '../../../support/device.ts'
+import { temporaryDirectory } from '../../../support/directory.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 let device: Device

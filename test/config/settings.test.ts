@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { listEnvironment, withoutCredentials } from '../config/environment.ts'
+import { listEnvironment, withoutCredentials } from '../../config/environment.ts'
 import {
   type ConfigError,
   modelsOf,
@@ -13,10 +13,10 @@ import {
   settingNames,
   slackSettings,
   temporalSettings,
-} from '../config/settings.ts'
-import { formatWithUnit } from '../domain/format.ts'
-import { settingSections, settings } from '../domain/setting.ts'
-import { newAuthority } from './support/temporal-proxy.ts'
+} from '../../config/settings.ts'
+import { formatWithUnit } from '../../domain/format.ts'
+import { settingSections, settings } from '../../domain/setting.ts'
+import { newAuthority } from '../support/temporal-proxy.ts'
 
 function problems(environment: Record<string, string>, requires: Parameters<typeof readConfig>[1] = []): string[] {
   try {

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { deviceById } from '../../db/inventory/devices.ts'
-import { type Manifest, manifest as manifestSchema } from '../../domain/mesh.ts'
-import { noteKeys } from '../../effects/devices/executor.ts'
-import { callDevice } from '../../mesh/client.ts'
-import { isSigned, issueRequest, publicHalf, readPublicKey } from '../../mesh/sign.ts'
-import { moveClock } from '../support/database.ts'
-import { enrol, enrolled, newKey, stopDevicesAtEnd, useMeshApi } from '../support/mesh-api.ts'
+import { deviceById } from '../../../db/inventory/devices.ts'
+import { type Manifest, manifest as manifestSchema } from '../../../domain/mesh.ts'
+import { noteKeys } from '../../../effects/devices/executor.ts'
+import { callDevice } from '../../../mesh/client.ts'
+import { isSigned, issueRequest, publicHalf, readPublicKey } from '../../../mesh/sign.ts'
+import { moveClock } from '../../support/database.ts'
+import { enrol, enrolled, newKey, stopDevicesAtEnd, useMeshApi } from '../../support/mesh-api.ts'
 
 const warnings: unknown[][] = []
 const log = { level: 'warn', warn: (...said: unknown[]) => void warnings.push(said), error() {}, info() {}, debug() {} }

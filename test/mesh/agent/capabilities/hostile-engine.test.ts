@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { dockerOn } from '../../../mesh/agent/capabilities/docker.ts'
-import { ask, type Device, deviceOf, done, fault } from '../../support/device.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { dockerOn } from '../../../../mesh/agent/capabilities/docker.ts'
+import { ask, type Device, deviceOf, done, fault } from '../../../support/device.ts'
+import { temporaryDirectory } from '../../../support/directory.ts'
 
 // An engine that lies, answers without an end, or gives a name to another container. It speaks the Engine API of Docker and Podman over a
 // real socket; what it says comes from images, names and programs that others have written.
