@@ -12,6 +12,10 @@ const folders = readdirSync('.', { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && entry.name !== 'node_modules')
   .map(({ name }) => name)
 
+const files = folders.flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+)
+
 /** GitHub's anchor of a heading: lower case, signs gone, spaces to hyphens. */
 const anchorOf = (heading: string) =>
   heading
@@ -37,14 +41,53 @@ test.each(pages)('every link of %s leads to a file and a heading that are there'
 })
 
 test.each(pages)('every file of the repository that %s names is there', (page) => {
-  const named = [...readFileSync(page, 'utf8').matchAll(/`([a-z][\w./-]*\/[\w./-]*)`/g)].map(([, path]) => path!)
-  // `web/dist` is built; a release's old name may stand in the changelog.
-  const missing = named.filter(
-    (path) =>
-      folders.includes(path.split('/')[0]!) &&
-      !path.startsWith('web/dist') &&
-      !existsSync(path) &&
-      !existsSync(`${path}.test.ts`),
-  )
-  expect(page === 'CHANGELOG.md' ? [] : missing).toEqual([])
+  // A release's old name may stand in the changelog.
+  expect(page === 'CHANGELOG.md' ? [] : misnamed(readFileSync(page, 'utf8'))).toEqual([])
 })
+
+test.each([
+  ['a file that there is not', 'read by `no-such-reader.ts`', ['no-such-reader.ts']],
+  ['a file in the wrong folder', 'read by `api/append.ts`', ['api/append.ts']],
+  ['the end of a path that there is not', 'read by `log/no-such-reader.ts`', ['log/no-such-reader.ts']],
+  ['a file of another folder in the row of a folder', '| `safety/` | `append.ts` | domain |', ['append.ts in safety/']],
+  ['a room of another folder in the row of a folder', '| `safety/` | `routes/` | domain |', ['routes/ in safety/']],
+  ['tests that there are not', 'run `npm test -- test/no-such-folder`', ['test/no-such-folder']],
+  [
+    'what is there',
+    '`append.ts`, `log/append.ts`, `db/`, `test/db/log/append`, `*/main.ts` and `clouds.yml` of a site',
+    [],
+  ],
+])('%s is noticed', (_what, text, found) => {
+  expect(misnamed(text)).toEqual(found)
+})
+
+/**
+ * The names in back quotes that lead nowhere: a path from one of our folders, the end of one, or a name alone. Names that do not end in
+ * `.ts` may be anybody's. In the row of a folder a name is of that folder.
+ */
+function misnamed(text: string): string[] {
+  return text.split('\n').flatMap((line) => {
+    const [, folder] = /^\| `([\w./-]+\/)` \|/.exec(line) ?? []
+    const named = [...line.matchAll(/`([^`]+)`/g)].flatMap(([, words]) => words!.split(/\s+/))
+    return named.flatMap((name) => {
+      if (isTop(name)) return isThere(name) ? [] : [name]
+      const end = name.replace(/^\*\//, '')
+      if (folder && /^[\w-]+\/$/.test(end)) return existsSync(join(folder, end)) ? [] : [`${name} in ${folder}`]
+      if (!/^[\w-][\w./-]*\.tsx?$/.test(end)) return []
+      const found = files.filter((file) => `/${file}`.endsWith(`/${end}`))
+      if (found.length === 0) return [name]
+      return folder && !found.some((file) => file.startsWith(folder)) ? [`${name} in ${folder}`] : []
+    })
+  })
+}
+
+/** A path that begins with one of our folders. */
+function isTop(name: string): boolean {
+  return /^[a-z][\w.-]*\/[\w./-]*$/.test(name) && folders.includes(name.split('/')[0]!)
+}
+
+/** As it stands, or for tests as jest finds it: by the beginning of its name. `web/dist` is built. */
+function isThere(path: string): boolean {
+  if (existsSync(path) || path.startsWith('web/dist')) return true
+  return path.startsWith('test/') && files.some((file) => file.startsWith(path) && file.endsWith('.test.ts'))
+}
