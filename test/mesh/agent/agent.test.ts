@@ -54,7 +54,9 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     writeFileSync(at('.env'), 'TOKEN=x\n')
     give(root)
     expect((await agent.call('fs.read', { path: at('plain') })).answer).toMatchObject({
-      ...{ ok: true, approval_status: 'auto_approved', cmd_executed: null },
+      ok: true,
+      approval_status: 'auto_approved',
+      cmd_executed: null,
       result: { content: 'hello\n', encoding: 'utf8' },
     })
     expect((await agent.call('fs.read', { path: '/etc/hostname' })).answer.error).toMatchObject({
@@ -119,7 +121,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     expect((await kill(agent.pid)).answer.error).toMatchObject({ code: 'blocked' })
     expect((await kill(child.pid!)).answer).toMatchObject({ ok: true, result: { ended: true } })
     expect(await gone).toBe('SIGTERM')
-    const { answer } = await agent.call('proc.list', { name: 'mesh/agent/' })
+    const { answer } = await agent.call('proc.list', { name: 'agent' })
     expect((answer.result!.processes as { pid: number }[]).map(({ pid }) => pid)).toContain(agent.pid)
   })
 })
