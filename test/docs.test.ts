@@ -3,7 +3,9 @@ import { dirname, join, normalize } from 'node:path'
 import { expect, test } from '@jest/globals'
 
 const pages = [
-  ...['README.md', 'AGENTS.md', 'CHANGELOG.md'],
+  'README.md',
+  'AGENTS.md',
+  'CHANGELOG.md',
   ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => join('docs', file)),

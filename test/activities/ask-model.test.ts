@@ -29,23 +29,25 @@ const body = async (text: string) => await database.db.transaction().execute(asy
 /** An attempt that has read twenty pages of logs. */
 async function readingRun(): Promise<{ opening: EventMetadata['context_assembled']; events: IncidentEvent[] }> {
   const opening = {
-    ...{ prompt: await body('You investigate.'), tools: await body('[]'), context: await body('{"hint":null}') },
-    ...{
-      protocol: 'native',
-      model: 'qwen3',
-      parts: {},
-      hintFrom: null,
-      maxTurns: 30,
-      deadline: '',
-      tokenBudget: 1e6,
-    },
+    prompt: await body('You investigate.'),
+    tools: await body('[]'),
+    context: await body('{"hint":null}'),
+    protocol: 'native',
+    model: 'qwen3',
+    parts: {},
+    hintFrom: null,
+    maxTurns: 30,
+    deadline: '',
+    tokenBudget: 1e6,
   } as EventMetadata['context_assembled']
   const events = Array.from({ length: 20 }, (_, index): unknown[] => {
     const callId = `c${index}_0`
     const meta = { ok: true, data: 'line of a log '.repeat(300), meta: {} }
     return [
       {
-        ...{ kind: 'model_answered', attempt: 1, seq: index * 2 },
+        kind: 'model_answered',
+        attempt: 1,
+        seq: index * 2,
         metadata: {
           content: '',
           calls: [{ id: callId, tool: 'read_log', arguments: {}, problem: null }],
@@ -53,7 +55,10 @@ async function readingRun(): Promise<{ opening: EventMetadata['context_assembled
         },
       },
       {
-        ...{ kind: 'tool_finished', attempt: 1, seq: index * 2 + 1, at: '2026-11-21T02:00:00Z' },
+        kind: 'tool_finished',
+        attempt: 1,
+        seq: index * 2 + 1,
+        at: '2026-11-21T02:00:00Z',
         metadata: { callId, tool: 'read_log', result: meta, body: null },
       },
     ]
@@ -66,7 +71,11 @@ async function asking(speak: () => Spoken | Promise<Spoken>, window: number) {
   const where = { baseUrl: host.url, apiKey: '' }
   const served = servedModels(database.db, where, silent)
   const deps: AskDeps = {
-    ...{ db: database.db, temperature: 0, maxTokens: 512, contextTokens: 100_000, served },
+    db: database.db,
+    temperature: 0,
+    maxTokens: 512,
+    contextTokens: 100_000,
+    served,
     model: createModelClient({ ...where, memory: served.memory }),
   }
   const incidentId = await claimedIncident(database.db)

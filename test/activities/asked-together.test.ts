@@ -26,20 +26,40 @@ async function proposed(on: string[], known: string[]) {
   await database.db.transaction().execute(async (trx) => {
     for (const [index, id] of known.entries())
       await append(trx, incidentId, 1, {
-        ...{ kind: 'tool_finished', actor: agentActor, turn: 1, detail: '' },
+        kind: 'tool_finished',
+        actor: agentActor,
+        turn: 1,
+        detail: '',
         stepKey: stepKey(base, 1, 'tool_finished', index),
         metadata: {
-          ...{ callId: `c1_${index}`, tool: 'find_resource', arguments: { text: id }, effect: 'resolve' },
-          ...{ targets: [], outcome: 'done', body: null, durationMs: 1, result: { ok: true, data: {}, meta: {} } },
+          callId: `c1_${index}`,
+          tool: 'find_resource',
+          arguments: { text: id },
+          effect: 'resolve',
+          targets: [],
+          outcome: 'done',
+          body: null,
+          durationMs: 1,
+          result: { ok: true, data: {}, meta: {} },
           discovered: [{ ...node(id), name: id, aliases: [] }],
         },
       })
     await append(trx, incidentId, 1, {
-      ...{ kind: 'model_answered', actor: agentActor, turn: 2, detail: '' },
+      kind: 'model_answered',
+      actor: agentActor,
+      turn: 2,
+      detail: '',
       stepKey: stepKey(base, 2, 'model_answered', 0),
       metadata: {
-        ...{ content: '', body: null, calls, final: null, problem: null, model: 'm', finishReason: 'stop' },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+        content: '',
+        body: null,
+        calls,
+        final: null,
+        problem: null,
+        model: 'm',
+        finishReason: 'stop',
+        usage: { promptTokens: 1, completionTokens: 1 },
+        durationMs: 1,
       },
     })
   })
@@ -76,7 +96,10 @@ async function fail({ incidentId, base }: Awaited<ReturnType<typeof proposed>>) 
   const result = failedEnvelope('DENIED', 'there is no such process')
   await database.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, turn: 2, detail: '' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      turn: 2,
+      detail: '',
       stepKey: stepKey(base, 2, 'tool_finished', 0),
       metadata: { ...metadata, outcome: 'failed', result, body: null, discovered: [], durationMs: 1 },
     }),

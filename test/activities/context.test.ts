@@ -31,7 +31,9 @@ async function contextOf(incidentId: string) {
 test('an alert whose label means several things gets no resource, and the model gets five of them with the reason', async () => {
   const { db } = database
   const resources = ['1', '2', '3', '4', '5', '6'].map((n) => ({
-    ...{ kind: 'node' as const, id: `app-${n}`, aliases: ['app.example.com'] },
+    kind: 'node' as const,
+    id: `app-${n}`,
+    aliases: ['app.example.com'],
   }))
   await db.transaction().execute((trx) => declareResources(trx, importSource, { resources, relations: [] }))
   const incidentId = await openedIncident(db, { labels: { instance: 'app.example.com:9100' } })

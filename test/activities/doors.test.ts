@@ -276,12 +276,17 @@ test('a run that continues as new still holds its claim', async () => {
     const incidentId = await openedIncident(database.db)
     const [claim] = argsOf(incidentId)
     const answer = await stranger(`investigate:${incidentId}:1`, 'Continuing', [
-      ...[taskQueue, claim, 'isStopWanted', [incidentId, 1]],
+      taskQueue,
+      claim,
+      'isStopWanted',
+      [incidentId, 1],
     ])
     expect(answer).toEqual({ value: false })
     expect(await codesOf(incidentId)).toEqual([])
     const afresh = await stranger(`investigate:${incidentId}:1`, 'Stranger', [
-      ...[taskQueue, 'isStopWanted', [incidentId, 1]],
+      taskQueue,
+      'isStopWanted',
+      [incidentId, 1],
     ])
     expect(afresh).toBe('StaleRunError')
     expect(await codesOf(incidentId)).toEqual(['FORGED_RUN'])

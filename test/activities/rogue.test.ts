@@ -85,7 +85,9 @@ test('what a rogue worker says that the model proposed, a person approved or a l
   })
   const worker = {
     ...rogue.activities,
-    ...{ claim, verify, closing },
+    claim,
+    verify,
+    closing,
     // The real one, as a rogue has it called: for the approval that nobody gave.
     act: (place: { approvalId: string | null }) => {
       acts += 1
@@ -114,7 +116,10 @@ test('a run that a rogue worker let end is escalated by the watchdog, without a 
   })
   const round = () =>
     watch({
-      ...{ db: database.db, locks: database.db, runs: noRuns, log: pino({ level: 'silent' }) },
+      db: database.db,
+      locks: database.db,
+      runs: noRuns,
+      log: pino({ level: 'silent' }),
       metrics: { watchdog: { inc: () => {} } } as never,
     })
   await round()

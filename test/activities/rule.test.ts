@@ -21,8 +21,15 @@ test('a try that is slower than another judges nothing, and sends only after it 
       stepKey: stepKey(place, 1, 'model_answered', 0),
       detail: '',
       metadata: {
-        ...{ content: '', body: null, calls: [call], final: null, problem: null, model: 'm', finishReason: 'stop' },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+        content: '',
+        body: null,
+        calls: [call],
+        final: null,
+        problem: null,
+        model: 'm',
+        finishReason: 'stop',
+        usage: { promptTokens: 1, completionTokens: 1 },
+        durationMs: 1,
       },
     }),
   )

@@ -38,13 +38,19 @@ async function written(tool: string, args: Record<string, unknown>, outcome: 'do
   const about = { callId, tool, arguments: args, effect: 'write' as const, targets: [node] }
   await database.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{ kind: 'tool_started', actor: agentActor, turn: turns, detail: '', stepKey: key },
+      kind: 'tool_started',
+      actor: agentActor,
+      turn: turns,
+      detail: '',
+      stepKey: key,
       metadata: { ...about, risk: 'low', actionDigest: 'd', approvalId: null },
     }),
   )
   await note(incidentId, key.replace('started', 'finished'), {
-    ...{ ...about, outcome, discovered: [] },
-    ...{ result: outcome === 'done' ? { ok: true, meta: {} } : failedEnvelope('X', 'the platform said no') },
+    ...about,
+    outcome,
+    discovered: [],
+    result: outcome === 'done' ? { ok: true, meta: {} } : failedEnvelope('X', 'the platform said no'),
   })
   return { place, key }
 }
@@ -54,7 +60,10 @@ async function note(incidentId: string, stepKey: string, metadata: object) {
     async (trx) =>
       (
         await append(trx, incidentId, 1, {
-          ...{ kind: 'tool_finished', actor: agentActor, detail: '', stepKey },
+          kind: 'tool_finished',
+          actor: agentActor,
+          detail: '',
+          stepKey,
           metadata: { body: null, durationMs: 1, ...metadata } as never,
         })
       ).event as IncidentEvent<'tool_finished'>,
@@ -118,8 +127,14 @@ test('a later look at the target closes an open write on a device, asked for by 
   await lookOnce({ db: database.db, core: core(unreadable) }, place)
   expect((await told(incidentId)).outcome).toBe('open')
   const read = await note(incidentId, `${incidentId}.1:99:tool_finished:0`, {
-    ...{ callId: 'c99_0', tool: 'get_node', arguments: {}, effect: 'read', outcome: 'done', discovered: [] },
-    ...{ targets: [node], result: { ok: true, meta: {} } },
+    callId: 'c99_0',
+    tool: 'get_node',
+    arguments: {},
+    effect: 'read',
+    outcome: 'done',
+    discovered: [],
+    targets: [node],
+    result: { ok: true, meta: {} },
   })
   const looked = core(seen({ holds: true, observed: 'the process is gone' }))
   await closeByReading({ db: database.db, core: looked }, { ...place, turn: 99 }, read)

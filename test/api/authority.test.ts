@@ -137,7 +137,10 @@ test('no machine presses a button of Slack, nor does who signs for nobody we kno
   const id = await asked(api.db, await claimedIncident(api.db))
   const { actionDigest } = (await api.get(`/approvals/${id}`)).body as unknown as { actionDigest: string }
   const payload = JSON.stringify({
-    ...{ type: 'block_actions', user: { id: 'U0AGENT' }, trigger_id: '1', channel: { id: 'C0OPS' } },
+    type: 'block_actions',
+    user: { id: 'U0AGENT' },
+    trigger_id: '1',
+    channel: { id: 'C0OPS' },
     container: { message_ts: '1.1' },
     actions: [{ action_id: 'approve', value: buttonValue(signingSecret, { id, actionDigest }) }],
   })

@@ -33,8 +33,16 @@ test('ten pages whose connections keep being cut off hear every row once and in 
 test('who comes late sees within a second what a model writes; the stream of another incident, and the log, have nothing of it', async () => {
   const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
   const live = {
-    ...{ incidentId: id, attempt: 1, turn: 3, maxTurns: 10, model: 'qwen', state: 'writing' as const },
-    ...{ seconds: 14, tokens: 310, isCounted: false, tail: 'the replica lags' },
+    incidentId: id,
+    attempt: 1,
+    turn: 3,
+    maxTurns: 10,
+    model: 'qwen',
+    state: 'writing' as const,
+    seconds: 14,
+    tokens: 310,
+    isCounted: false,
+    tail: 'the replica lags',
   }
   const client = createApiClient({ url: api.apiUrl, token: api.tokens.viewer, run: null })
   const ends = new AbortController()
@@ -62,8 +70,16 @@ test('of a run that nobody watches nothing is told, from the moment on that the 
   const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
   const told = async (incidentId: string) =>
     await tellLive(api.db, {
-      ...{ incidentId, attempt: 1, turn: 1, maxTurns: 10, model: 'qwen', state: 'writing' as const },
-      ...{ seconds: 1, tokens: 2, isCounted: false, tail: 'words' },
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      maxTurns: 10,
+      model: 'qwen',
+      state: 'writing' as const,
+      seconds: 1,
+      tokens: 2,
+      isCounted: false,
+      tail: 'words',
     })
   const client = createApiClient({ url: api.apiUrl, token: api.tokens.viewer, run: null })
   const watch = (incidentId: string | undefined) => {
@@ -97,8 +113,16 @@ test('what anybody else says on the channel of the database is passed over', asy
   const heard: LiveAnswer[] = []
   const listening = listenLive(api.db, (said) => void heard.push(said), ends.signal)
   const good = {
-    ...{ incidentId: id, attempt: 1, turn: 1, maxTurns: 10, model: 'qwen', state: 'asked' as const },
-    ...{ seconds: 1, tokens: 0, isCounted: false, tail: '' },
+    incidentId: id,
+    attempt: 1,
+    turn: 1,
+    maxTurns: 10,
+    model: 'qwen',
+    state: 'asked' as const,
+    seconds: 1,
+    tokens: 0,
+    isCounted: false,
+    tail: '',
   }
   await eventually('a good word is heard', async () => {
     for (const payload of ['x', '{}', JSON.stringify({ ...good, tokens: 'many' })])

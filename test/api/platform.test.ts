@@ -45,13 +45,17 @@ test('a shard, its nodes and its tenant are as the platform says now', async () 
 test('a host tells its capacity, what is left of it, and its VMs with priority and state', async () => {
   const one = (await api.get('/hosts/host-osl-1')).body as unknown as { use: { freeRamMib: number }; ramMib: number }
   expect(one).toMatchObject({
-    ...{ state: 'live', status: 'nominal', rack: 'r1', device: null },
+    state: 'live',
+    status: 'nominal',
+    rack: 'r1',
+    device: null,
     use: { vms: 1, running: 1, ramMib: 1024, cpuMc: 500, freeRamMib: one.ramMib - 1024 },
     vms: [{ id: 'vm-1', running: true, ramMib: 1024, cpuMc: 500, haGroup: null, priority: 0, tenant: 'tenant-1' }],
   })
   // What does not run takes nothing.
   expect((await api.get('/hosts/host-osl-2')).body).toMatchObject({
-    ...{ state: 'dead', status: 'critical' },
+    state: 'dead',
+    status: 'critical',
     use: { vms: 2, running: 0, ramMib: 0 },
   })
   expect((await api.get('/hosts/host-osl-4')).body).toMatchObject({ state: 'draining', use: { vms: 0 }, vms: [] })
@@ -74,7 +78,11 @@ test('hosts are listed by rack or region, and a rack that there is not is named 
 test('health is told of nodes and of hosts', async () => {
   const health = async (id: string) => (await api.get(`/nodes/${id}/health`)).body
   expect(await health('node-osl-2')).toEqual({
-    ...{ node: 'node-osl-2', kind: 'node', status: 'degraded', reason: 'replica is 42 s behind', device: null },
+    node: 'node-osl-2',
+    kind: 'node',
+    status: 'degraded',
+    reason: 'replica is 42 s behind',
+    device: null,
   })
   expect(await health('host-osl-1')).toMatchObject({ kind: 'host', status: 'nominal' })
   expect(await health('host-osl-4')).toMatchObject({ status: 'degraded', state: 'draining', vmCount: 0 })
@@ -88,7 +96,10 @@ test('a link lives only with both its ends, and a path only over live links', as
   const reach = async (from: string, to: string) => (await api.get(`/reachability?from=${from}&to=${to}`)).body
   expect(await reach('host-osl-1', 'host-osl-3')).toMatchObject({ status: 'reachable', reachable: true, cost: 10 })
   expect(await reach('host-osl-1', 'host-osl-4')).toMatchObject({
-    ...{ status: 'unreachable', reachable: false, cost: null, path: [] },
+    status: 'unreachable',
+    reachable: false,
+    cost: null,
+    path: [],
   })
   expect((await api.get('/links?a=host-osl-1&b=nowhere')).status).toBe(404)
 })
@@ -100,7 +111,10 @@ test('where the platform tells no links, links and paths between live hosts are 
   const told = async (path: string) => (await api.get(path)).body
   expect(await told('/links?a=host-osl-1&b=host-osl-3')).toMatchObject({ status: 'unknown', live: null, cost: null })
   expect(await told('/reachability?from=host-osl-1&to=host-osl-3')).toMatchObject({
-    ...{ status: 'unknown', reachable: null, cost: null, path: [] },
+    status: 'unknown',
+    reachable: null,
+    cost: null,
+    path: [],
   })
   // What follows from the hosts alone is known all the same.
   expect(await told('/reachability?from=host-osl-1&to=host-osl-1')).toMatchObject({ status: 'reachable', cost: 0 })
@@ -114,24 +128,20 @@ test('resources are found by a part of their name', async () => {
   const found = await api.get('/resources?q=fjord')
   expect(found.body.items).toEqual([{ kind: 'tenant', id: 'tenant-1', name: 'Fjord Bank', aliases: [] }])
   expect((await api.get('/vms/vm-2')).body).toEqual({
-    ...{
-      id: 'vm-2',
-      host: 'host-osl-2',
-      running: false,
-      ramMib: 1024,
-      cpuMc: 500,
-      haGroup: null,
-      tenant: 'tenant-1',
-    },
-    ...{
-      priority: 0,
-      pinnedTo: [],
-      forbiddenHosts: [],
-      affinityGroup: null,
-      startedAt: null,
-      busy: null,
-      device: null,
-    },
+    id: 'vm-2',
+    host: 'host-osl-2',
+    running: false,
+    ramMib: 1024,
+    cpuMc: 500,
+    haGroup: null,
+    tenant: 'tenant-1',
+    priority: 0,
+    pinnedTo: [],
+    forbiddenHosts: [],
+    affinityGroup: null,
+    startedAt: null,
+    busy: null,
+    device: null,
   })
 })
 
@@ -155,7 +165,9 @@ test('a dry run tells what a convergence would change, changes nothing, and is n
   Object.assign(one!, { status: 'nominal' })
   Object.assign(other!, { status: 'critical' })
   const told = {
-    ...{ dryRun: true, possible: true, detail: '1 of 2 nodes would change' },
+    dryRun: true,
+    possible: true,
+    detail: '1 of 2 nodes would change',
     nodes: [
       { id: one!.id, changes: [] },
       { id: other!.id, changes: ['restart its process'] },

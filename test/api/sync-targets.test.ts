@@ -50,8 +50,11 @@ test('what a source scrapes is in the registry, an alert finds it, and it is a n
   )
   await sync()
   expect(await known()).toEqual([
-    ...['10.0.0.1:9100', '10.9.9.9:9100', 'localhost:9090'],
-    ...[expect.stringMatching(/^shop\.example\.com-health-[0-9a-f]{8}$/), 'web-1.example.com:9187'],
+    '10.0.0.1:9100',
+    '10.9.9.9:9100',
+    'localhost:9090',
+    expect.stringMatching(/^shop\.example\.com-health-[0-9a-f]{8}$/),
+    'web-1.example.com:9187',
   ])
   const shown = await api.get('/inventory/resources/target/10.0.0.1:9100')
   expect(shown.body).toMatchObject({

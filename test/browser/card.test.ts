@@ -192,7 +192,9 @@ test.each([
   await on.page.getByRole('button', { name: 'Yes, approve 2' }).click()
   await card.locator('.together').getByText('Approved').nth(1).waitFor()
   expect([await statusOf(first), await statusOf(second), await statusOf(third)]).toEqual([
-    ...['approved', 'approved', 'pending'],
+    'approved',
+    'approved',
+    'pending',
   ])
   expect(on.page.complaints).toEqual([])
 })
@@ -348,11 +350,9 @@ test('a plan over 30 hosts with long names is legible on a phone, and begins wit
 
 test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {
   const id = await asked(on.spine.db, await claimedIncident(on.spine.db), {
-    ...{
-      tool: 'shell_eval',
-      targets: [{ kind: 'node', id: 'web-7' }],
-      identity: { command: 'systemctl restart nginx' },
-    },
+    tool: 'shell_eval',
+    targets: [{ kind: 'node', id: 'web-7' }],
+    identity: { command: 'systemctl restart nginx' },
   })
   const rehearsal = {
     told: ['runs as user root'],
@@ -364,7 +364,8 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
   await on.spine.db
     .updateTable('approval')
     .set({
-      ...{ dryRun: JSON.stringify(dryRun), reversible: false },
+      dryRun: JSON.stringify(dryRun),
+      reversible: false,
       args: JSON.stringify({ command: 'systemctl restart nginx', on: 'web-7' }),
     })
     .where('id', '=', id)

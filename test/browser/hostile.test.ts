@@ -67,16 +67,16 @@ beforeAll(async () => {
   await openedIncident(db, { title: 'Another disk' })
   await db.transaction().execute(async (trx) => {
     await append(trx, incident, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called a tool' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: 'Called a tool',
       metadata: {
-        ...{
-          callId: 'c1_0',
-          tool: 'get_host',
-          arguments: { host_id: 'h 1' },
-          outcome: 'done',
-          durationMs: 1,
-          effect: 'read',
-        },
+        callId: 'c1_0',
+        tool: 'get_host',
+        arguments: { host_id: 'h 1' },
+        outcome: 'done',
+        durationMs: 1,
+        effect: 'read',
         result: { ok: true, data: { items: [{ id: 'a b', status: 'critical', reason: 'full disk' }] }, meta: {} },
       } as never,
     })
@@ -95,22 +95,20 @@ beforeAll(async () => {
     .where('id', '=', approval)
     .execute()
   paths = [
-    ...[
-      '/home',
-      '/incidents',
-      '/approvals',
-      '/alerts',
-      '/jobs',
-      '/knowledge',
-      '/gaps',
-      '/devices',
-      '/usage',
-      '/health',
-      '/config',
-      '/audit',
-      '/people',
-      '/tokens',
-    ],
+    '/home',
+    '/incidents',
+    '/approvals',
+    '/alerts',
+    '/jobs',
+    '/knowledge',
+    '/gaps',
+    '/devices',
+    '/usage',
+    '/health',
+    '/config',
+    '/audit',
+    '/people',
+    '/tokens',
     ...['', '?tab=log', '?view=json', '?tab=alerts', '?tab=similar', '?tab=attempts', '?tab=details'].map(
       (view) => `/incidents/${incident}${view}`,
     ),

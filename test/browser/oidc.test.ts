@@ -24,8 +24,13 @@ beforeAll(async () => {
   // Two names of this machine are two sites to a browser: what it keeps from strangers, it keeps from this provider.
   url = `http://localhost:${port}`
   const oidc = createOidc({
-    ...{ issuer: provider.issuer, clientId: provider.clientId, clientSecret: provider.clientSecret, publicUrl: url },
-    ...{ scopes: 'openid', groupsClaim: 'groups', roles: { sre: 'approver' } },
+    issuer: provider.issuer,
+    clientId: provider.clientId,
+    clientSecret: provider.clientSecret,
+    publicUrl: url,
+    scopes: 'openid',
+    groupsClaim: 'groups',
+    roles: { sre: 'approver' },
   })
   const { app } = createApi({ db: database.db, publicUrl: url, oidc, webDir: join(rootDir, 'web', 'dist') })
   server = serve({ fetch: app.fetch, port, hostname: '127.0.0.1' }) as Server

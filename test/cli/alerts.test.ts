@@ -43,7 +43,9 @@ test('an incident shows the group of its alert and its http links, and no other 
   const id = await openedIncident(api.db, {
     groupKey: '{}:{alertname="\u001b[31mDisk"}',
     links: {
-      ...{ generator: 'https://prometheus.example.com/graph', external: 'javascript:alert(1)', runbook: null },
+      generator: 'https://prometheus.example.com/graph',
+      external: 'javascript:alert(1)',
+      runbook: null,
       panel: 'https://grafana.example.com/d/abc?viewPanel=2',
     },
   })

@@ -42,16 +42,16 @@ beforeAll(async () => {
   })
   await api.db.transaction().execute((trx) =>
     append(trx, incident, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: 'Called',
       metadata: {
-        ...{
-          callId: 'c1_0',
-          tool: 'get_host',
-          arguments: { host_id: 'h1' },
-          outcome: 'done',
-          durationMs: 1,
-          effect: 'read',
-        },
+        callId: 'c1_0',
+        tool: 'get_host',
+        arguments: { host_id: 'h1' },
+        outcome: 'done',
+        durationMs: 1,
+        effect: 'read',
         result: { ok: true, data: { items: [{ id: 'a', status: 'critical', reason: 'full' }] }, meta: {} },
       } as never,
     }),
@@ -62,15 +62,16 @@ beforeAll(async () => {
   commands = [
     ...['list', `show ${incident}`, `show ${incident} --full`, `verify ${incident}`].map((each) => `incidents ${each}`),
     ...['list', `show ${approval}`, 'grants'].map((each) => `approvals ${each}`),
-    ...[
-      'config list',
-      'config history agent.max_turns',
-      'config effective',
-      'operators list',
-      'tokens list',
-      'audit list',
-    ],
-    ...['expectations list', 'mesh devices', 'status', 'verify'],
+    'config list',
+    'config history agent.max_turns',
+    'config effective',
+    'operators list',
+    'tokens list',
+    'audit list',
+    'expectations list',
+    'mesh devices',
+    'status',
+    'verify',
   ]
 })
 afterAll(() => {

@@ -79,6 +79,7 @@ test('a doctor says of a Temporal behind TLS whether it answers, and what is wro
   expect(await temporalOf(behindTls)).toMatchObject({ ok: true, detail: expect.stringContaining(namespace) })
   const other = (await newAuthority('Other')).certificate
   expect(await temporalOf({ ...behindTls, TEMPORAL_TLS_SERVER_CA_CERT_DATA: other })).toMatchObject({
-    ...{ ok: false, remedy: expect.stringContaining('TEMPORAL_TLS_SERVER_CA_CERT_PATH') },
+    ok: false,
+    remedy: expect.stringContaining('TEMPORAL_TLS_SERVER_CA_CERT_PATH'),
   })
 })

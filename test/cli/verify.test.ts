@@ -80,10 +80,21 @@ async function aWholeLife() {
 function finished(stepKey: string): NewEvent {
   const callId = `c${stepKey.split(':')[1]}_0`
   return {
-    ...{ kind: 'tool_finished', actor: agentActor, turn: 9, detail: 'done' },
+    kind: 'tool_finished',
+    actor: agentActor,
+    turn: 9,
+    detail: 'done',
     metadata: {
-      ...{ callId, tool: 'converge_shard', arguments: {}, effect: 'write', targets: [], outcome: 'done' },
-      ...{ result: { ok: true, data: null, error: null, meta: {} }, body: null, discovered: [], durationMs: 1 },
+      callId,
+      tool: 'converge_shard',
+      arguments: {},
+      effect: 'write',
+      targets: [],
+      outcome: 'done',
+      result: { ok: true, data: null, error: null, meta: {} },
+      body: null,
+      discovered: [],
+      durationMs: 1,
     },
   } as unknown as NewEvent
 }

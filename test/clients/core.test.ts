@@ -116,7 +116,8 @@ test('a platform stops and restarts a VM under its key, and one that cannot is a
   server.play(answerJson(200, effect))
   expect(await platform.powerVm('vm-1', 'stop', 'host-2', 'k')).toEqual(effect)
   expect(server.seen.at(-1)).toMatchObject({
-    ...{ path: '/v1/vms/vm-1/stop', body: '{"host":"host-2"}' },
+    path: '/v1/vms/vm-1/stop',
+    body: '{"host":"host-2"}',
     headers: { 'idempotency-key': 'k' },
   })
   for (const status of [404, 405, 501]) {

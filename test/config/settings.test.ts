@@ -96,7 +96,9 @@ const provider = {
 
 test('a provider takes all of its settings, and its groups give roles of people alone', () => {
   expect(oidcSettings(readConfig(provider))).toMatchObject({
-    ...{ issuer: provider.OIDC_ISSUER, scopes: 'openid profile email', groupsClaim: 'groups' },
+    issuer: provider.OIDC_ISSUER,
+    scopes: 'openid profile email',
+    groupsClaim: 'groups',
     roles: { 'sre-admins': 'admin', sre: 'approver' },
   })
   expect(oidcSettings(readConfig({}))).toBeNull()
@@ -132,7 +134,9 @@ const slack = {
 
 test('Slack with a bot takes all of its settings, and one message says which are missing', () => {
   expect(slackSettings(readConfig(slack))).toEqual({
-    ...{ botToken: slack.SLACK_BOT_TOKEN, signingSecret: slack.SLACK_SIGNING_SECRET, channel: 'C0123456789' },
+    botToken: slack.SLACK_BOT_TOKEN,
+    signingSecret: slack.SLACK_SIGNING_SECRET,
+    channel: 'C0123456789',
     apiUrl: 'https://slack.com/api',
   })
   expect(slackSettings(readConfig({}))).toBeNull()
@@ -156,7 +160,9 @@ const proxmox = {
 
 test('a Proxmox VE cluster takes an address and a token, and is the only platform', () => {
   expect(proxmoxSettings(readConfig(proxmox))).toEqual({
-    ...{ urls: ['https://pve1:8006', 'https://pve2:8006'], token: proxmox.PROXMOX_TOKEN, racks: {} },
+    urls: ['https://pve1:8006', 'https://pve2:8006'],
+    token: proxmox.PROXMOX_TOKEN,
+    racks: {},
   })
   expect(proxmoxSettings(readConfig({}))).toBeNull()
   expect(problems({ PROXMOX_URL: 'https://pve1:8006' })).toEqual(['PROXMOX_TOKEN is required when PROXMOX_URL is set'])
@@ -203,19 +209,26 @@ test('Temporal is reached as its own variables say, each over the profile of a f
   const settings = (environment: Record<string, string>) => temporalSettings(readConfig(environment))
   expect(settings({})).toEqual({ address: '127.0.0.1:7233', namespace: 'default', tls: false })
   expect(settings({ TEMPORAL_ADDRESS: 'temporal', TEMPORAL_NAMESPACE: 'ops' })).toEqual({
-    ...{ address: 'temporal:7233', namespace: 'ops', tls: false },
+    address: 'temporal:7233',
+    namespace: 'ops',
+    tls: false,
   })
   // A key is never sent in clear text, so it brings TLS with it.
   expect(settings({ TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'k' })).toMatchObject({
-    ...{ apiKey: 'k', tls: true },
+    apiKey: 'k',
+    tls: true,
   })
   expect(settings({ TEMPORAL_CONFIG_FILE: file })).toMatchObject({ address: 'first:1', namespace: 'default' })
   const cloud = { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: 'cloud' }
   expect(settings(cloud)).toEqual({
-    ...{ address: 'cloud.example.com:7233', namespace: 'ops.a1b2c', apiKey: 'of-the-file', tls: true },
+    address: 'cloud.example.com:7233',
+    namespace: 'ops.a1b2c',
+    apiKey: 'of-the-file',
+    tls: true,
   })
   expect(settings({ ...cloud, TEMPORAL_NAMESPACE: 'mine', TEMPORAL_API_KEY: '' })).toMatchObject({
-    ...{ namespace: 'mine', apiKey: 'of-the-file' },
+    namespace: 'mine',
+    apiKey: 'of-the-file',
   })
 })
 

@@ -29,16 +29,24 @@ async function asked(expirySeconds: number): Promise<{ id: string; incidentId: s
   const incidentId = await claimedIncident(database.db)
   const { id } = await database.db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'execute_migration', args: {}, targets: [] },
-      ...{
-        reason: 'the host is dead',
-        actionDigest: incidentId,
-        stateFingerprint: '',
-        risk: 'high',
-        reversible: true,
-      },
-      ...{ required: 1, dryRun: { possible: true, summary: '', details: {} }, expirySeconds, replaces: null },
-      ...{ stepKey: `${incidentId}:ask`, actor: 'agent:incident-investigator' },
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'execute_migration',
+      args: {},
+      targets: [],
+      reason: 'the host is dead',
+      actionDigest: incidentId,
+      stateFingerprint: '',
+      risk: 'high',
+      reversible: true,
+      required: 1,
+      dryRun: { possible: true, summary: '', details: {} },
+      expirySeconds,
+      replaces: null,
+      stepKey: `${incidentId}:ask`,
+      actor: 'agent:incident-investigator',
     }),
   )
   return { id, incidentId }

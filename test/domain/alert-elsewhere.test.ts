@@ -48,8 +48,20 @@ const cluster = known('cluster', 'eu1')
 const space = known('namespace', 'pay', [], below(cluster))
 const inCluster = [cluster, space, known('workload', 'pay:worker', ['worker'], below(space)), known('node', 'k8s-3')]
 const registry = [
-  ...[oslo, bergen, ...twins, ...units, ...databases, ...machines, haproxy, search, addressed],
-  ...[...guests, ...words, ...inCluster, known('device', 'sw1', ['10.99.0.2']), known('shard', 'main')],
+  oslo,
+  bergen,
+  ...twins,
+  ...units,
+  ...databases,
+  ...machines,
+  haproxy,
+  search,
+  addressed,
+  ...guests,
+  ...words,
+  ...inCluster,
+  known('device', 'sw1', ['10.99.0.2']),
+  known('shard', 'main'),
 ]
 
 function find(labels: Record<string, string>) {

@@ -10,15 +10,20 @@ const incident = { ...incidentExample, resource: host, createdAt: '2026-11-21T01
 /** Rows of one attempt as the log has them, numbered from 1. */
 function rows(...given: [EventKind, Record<string, unknown>, number?][]): IncidentEvent[] {
   return given.map(([kind, metadata, attempt = 1], at) => ({
-    ...{ id: String(at), incidentId: incident.id, attempt, seq: at + 1, stepKey: null, turn: 1, kind, metadata },
-    ...{
-      action: 'investigated',
-      actor: 'agent:x',
-      detail: '',
-      at: `2026-11-21T01:46:0${at}.000000Z`,
-      prevHash: '',
-      hash: '',
-    },
+    id: String(at),
+    incidentId: incident.id,
+    attempt,
+    seq: at + 1,
+    stepKey: null,
+    turn: 1,
+    kind,
+    metadata,
+    action: 'investigated',
+    actor: 'agent:x',
+    detail: '',
+    at: `2026-11-21T01:46:0${at}.000000Z`,
+    prevHash: '',
+    hash: '',
   })) as unknown as IncidentEvent[]
 }
 
@@ -31,15 +36,14 @@ function brief(events: IncidentEvent[], more: Partial<BriefSources> = {}) {
 const look = (health: string, said?: string): [EventKind, Record<string, unknown>] => [
   'tool_finished',
   {
-    ...{
-      callId: 'r',
-      tool: 'get_host',
-      effect: 'read',
-      targets: [host],
-      outcome: 'done',
-      result: { ok: true, meta: {} },
-    },
-    ...{ discovered: [{ ...host, name: host.id, aliases: [], seen: true, health }], ...(said && { said }) },
+    callId: 'r',
+    tool: 'get_host',
+    effect: 'read',
+    targets: [host],
+    outcome: 'done',
+    result: { ok: true, meta: {} },
+    discovered: [{ ...host, name: host.id, aliases: [], seen: true, health }],
+    ...(said && { said }),
   },
 ]
 const cause = (id: string, state: string, text: string, seq = 1): [EventKind, Record<string, unknown>] => [
@@ -51,8 +55,14 @@ const write = (outcome: string, proof: string | null): [EventKind, Record<string
   [
     'tool_finished',
     {
-      ...{ callId: 'w', tool: 'converge_shard', effect: 'write', targets: [], outcome, discovered: [] },
-      ...{ result: { ok: outcome === 'done', meta: {} }, said: 'web-1 converged: restarted' },
+      callId: 'w',
+      tool: 'converge_shard',
+      effect: 'write',
+      targets: [],
+      outcome,
+      discovered: [],
+      result: { ok: outcome === 'done', meta: {} },
+      said: 'web-1 converged: restarted',
     },
   ],
   ...(proof === null

@@ -62,8 +62,12 @@ test('an approval that waits says nothing of the kind', () => {
 
 test('a rehearsal is read line by line: what was found, the diff, the checks, and what was not tried', () => {
   const rehearsal = {
-    ...{ told: ['runs as user 7'], untried: ['make was not tried: no way is known.'], tried: false },
-    ...{ diff: '-a\n+b\n', checks: [{ argv: ['nginx', '-t'], exit_code: 1, output: 'no\n' }], truncated: true },
+    told: ['runs as user 7'],
+    untried: ['make was not tried: no way is known.'],
+    tried: false,
+    diff: '-a\n+b\n',
+    checks: [{ argv: ['nginx', '-t'], exit_code: 1, output: 'no\n' }],
+    truncated: true,
   }
   expect(parseRehearsal({ rehearsal })).toEqual({
     lines: ['runs as user 7', '-a', '+b', 'check nginx -t ended with 1', '  no', 'This is not all of it.'],

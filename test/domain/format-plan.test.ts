@@ -37,7 +37,9 @@ test('what still stands is told by name, and what the plan made worse apart', ()
 
 test('of those that stay down while less important VMs get a place, the most important is named first', () => {
   const down = (vm: string, priority: number, overtakenBy?: string[]) => ({
-    ...{ vm, reason: 'rack spread of g', priority },
+    vm,
+    reason: 'rack spread of g',
+    priority,
     ...(overtakenBy ? { overtakenBy } : {}),
   })
   expect(formatOvertaken([down('a', 0), down('b', 80, ['c']), down('d', 100, ['c'])])).toEqual([

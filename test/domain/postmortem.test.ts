@@ -12,9 +12,15 @@ import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 
 const shard = { kind: 'shard' as const, id: 'db-osl-1' }
 const incident = {
-  ...{ id: 'inc_00000000000000000000000001', title: 'Replica behind', type: 'replication_lag', attempt: 1 },
-  ...{ severity: 'critical' as const, resource: shard, alerts: { firing: 0, unknown: 0 } },
-  ...{ createdAt: '2026-11-21T02:00:00.000000Z', closedAt: '2026-11-21T02:10:00.000000Z' as string | null },
+  id: 'inc_00000000000000000000000001',
+  title: 'Replica behind',
+  type: 'replication_lag',
+  attempt: 1,
+  severity: 'critical' as const,
+  resource: shard,
+  alerts: { firing: 0, unknown: 0 },
+  createdAt: '2026-11-21T02:00:00.000000Z',
+  closedAt: '2026-11-21T02:10:00.000000Z' as string | null,
 }
 const alert = (status: 'firing' | 'resolved', more = {}) =>
   row(
@@ -29,7 +35,9 @@ const refused = (code: string) =>
 const asks = row('approval_requested', { approvalId: 'apr_1', summary: 'Start 2 VMs' })
 const hypothesis = (state: 'proposed' | 'supported' | 'refuted', text: string, quoted: number[] = []) =>
   row('commented', {
-    ...{ text, confidence: null, action: 'investigated' },
+    text,
+    confidence: null,
+    action: 'investigated',
     hypothesis: { id: text, text, state, quotes: quoted.map((seq) => ({ seq, text: 'x' })) },
   })
 
@@ -123,7 +131,9 @@ describe('a postmortem is folded from the rows', () => {
         row('capability_gap', { category: 'remediation', description: 'restart a switch' }),
         row('budget_ended', { budget: 'turns', limit: 10, used: 10 }),
         row('escalated', {
-          ...{ reason: 'x', code: 'TURN_LIMIT', certainty: 'likely' },
+          reason: 'x',
+          code: 'TURN_LIMIT',
+          certainty: 'likely',
           report: { nextStep: 'Look at the switch' } as never,
         }),
       ],
@@ -169,7 +179,10 @@ describe('a postmortem is folded from the rows', () => {
 describe('what a person writes', () => {
   const events = logOf(alert('firing'), ended({ resolution: 'A [link](x) and <b>' }))
   const edit = (version: number, sections: PostmortemEdit['sections'], by = 'anna'): PostmortemEdit => ({
-    ...{ version, by, at: '2026-11-22T09:00:00.000000Z', sections },
+    version,
+    by,
+    at: '2026-11-22T09:00:00.000000Z',
+    sections,
   })
   const causeOf = (found: Postmortem) => found.sections.find(({ section }) => section === 'cause')!
 
@@ -215,7 +228,8 @@ describe('what a person writes', () => {
       .replace(/## Summary\n[\s\S]*?\n(?=## )/, '## Summary\n\n')
     const later = foldPostmortem(incident, events, [edit(3, { summary: 'Short.' }), edit(4, { impact: 'x' })])
     expect(parsePostmortem(file, later)).toMatchObject({
-      ...{ ok: true, version: 3 },
+      ok: true,
+      version: 3,
       sections: { summary: null, cause: 'It was stopped by hand.\n\n### Why\n\nNobody knows.' },
     })
   })

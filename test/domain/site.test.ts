@@ -29,7 +29,8 @@ test('faults of an entry hide no fault between entries', () => {
     expect.stringMatching(/^resources\.4\.id: takes letters/),
     expect.stringMatching(/^resources\.5\.id: /),
     expect.stringMatching(/^relations\.3\.kind: /),
-    ...['nodes: x is a host, too', 'nodes: x is a host, too'],
+    'nodes: x is a host, too',
+    'nodes: x is a host, too',
     'null: vm:a runs_on vm:gone: vm:gone is not known',
     'null: a loop: vm:a → vm:b → vm:a',
   ])

@@ -61,8 +61,16 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   const temporal = await findTemporalCli({ rootDir, env: process.env })
   const signal = (input: object) =>
     execute(temporal.path, [
-      ...['workflow', 'signal', '--address', run.temporalAddress, '--workflow-id', workflowId, '--name', 'approve'],
-      ...['--input', JSON.stringify(input)],
+      'workflow',
+      'signal',
+      '--address',
+      run.temporalAddress,
+      '--workflow-id',
+      workflowId,
+      '--name',
+      'approve',
+      '--input',
+      JSON.stringify(input),
     ])
   await signal({ by: 'root', approved: true })
   await shown('UNKNOWN_TOKEN')

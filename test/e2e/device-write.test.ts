@@ -114,7 +114,11 @@ test('a model reads a file on a device unasked, and is asked about with a rehear
     event.kind === 'call_judged' ? [`${event.metadata.tool} ${event.metadata.code}`] : [],
   )
   expect(judged).toEqual([
-    ...['get_node READ', 'fs_read READ', 'exec READ_COMMAND', 'exec FORBIDDEN_COMMAND', 'fs_write RISK_MEDIUM'],
+    'get_node READ',
+    'fs_read READ',
+    'exec READ_COMMAND',
+    'exec FORBIDDEN_COMMAND',
+    'fs_write RISK_MEDIUM',
   ])
 }, 300_000)
 
@@ -146,7 +150,8 @@ test('an approved command is followed line by line and done once, and that it en
   )
   expect(shown).toEqual(['step 1', 'step 2', 'step 3', 'step 4'])
   expect(await verification('shell_eval')).toMatchObject({
-    ...{ outcome: 'unproven', postcondition: '' },
+    outcome: 'unproven',
+    postcondition: '',
     observed: expect.stringContaining('nothing proves that it worked'),
   })
   const audit = await runCli(['mesh', 'audit', 'verify', node, '--journal', state], asAdmin())

@@ -90,8 +90,15 @@ test('a log that gives orders is read as what it is: the service is repaired, an
   // Nothing was written but what a service that is down needs, there and nowhere else, and nobody was asked.
   const started = events.flatMap((event) => (event.kind === 'tool_started' ? [event.metadata.tool] : []))
   expect(started).toEqual([
-    ...['get_node', 'exec', 'get_shard', 'list_nodes_by_shard', 'add_incident_event', 'converge_shard', 'node_health'],
-    ...['add_incident_event', 'resolve_incident'],
+    'get_node',
+    'exec',
+    'get_shard',
+    'list_nodes_by_shard',
+    'add_incident_event',
+    'converge_shard',
+    'node_health',
+    'add_incident_event',
+    'resolve_incident',
   ])
   // What it took for the cause is shown by what it read before it wrote.
   expect(foldHypotheses(events)).toMatchObject([{ id: 'h1', state: 'supported', by: 'agent' }])
@@ -148,7 +155,9 @@ testWith(packagePrograms)(
     await spine.lab.break('missing_package', node)
     const asked = await spine.pendingApproval()
     expect(asked).toMatchObject({
-      ...{ tool: 'pkg_install', risk: 'high', arguments: { on: node, packages: ['nightly-tariffs'] } },
+      tool: 'pkg_install',
+      risk: 'high',
+      arguments: { on: node, packages: ['nightly-tariffs'] },
       dryRun: { possible: true },
     })
     expect(JSON.stringify(asked.dryRun)).toContain('Inst nightly-tariffs')

@@ -37,7 +37,9 @@ const resolve = (outcome: string) => (request: ChatRequest) => [
   {
     tool: 'resolve_incident',
     arguments: {
-      ...{ id: idOf(request), resolution: 'Nothing was found.', outcome },
+      id: idOf(request),
+      resolution: 'Nothing was found.',
+      outcome,
       claims: [{ kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] }],
     },
   },
@@ -46,7 +48,9 @@ const handOver = (request: ChatRequest) => [
   {
     tool: 'escalate_incident',
     arguments: {
-      ...{ id: idOf(request), reason: 'Nothing was found and the alert fires on.', category: 'no_fault_found' },
+      id: idOf(request),
+      reason: 'Nothing was found and the alert fires on.',
+      category: 'no_fault_found',
       next_step: 'Look at the alert rule.',
     },
   },

@@ -42,7 +42,10 @@ async function site(played: ModelHost, model: string, speak: Speak, environment:
   spine = await startSpine({
     parts: ['api', 'worker'],
     environment: {
-      ...{ LLM_BASE_URL: host.url, LLM_MODEL: model, LLM_API_KEY: 'sk-test', AGENT_MAX_CONCURRENT: '5' },
+      LLM_BASE_URL: host.url,
+      LLM_MODEL: model,
+      LLM_API_KEY: 'sk-test',
+      AGENT_MAX_CONCURRENT: '5',
       ...environment,
     },
   })

@@ -12,8 +12,10 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'api2', 'worker'],
     environment: {
       PUBLIC_URL: 'https://nightshift.example',
-      ...{ SLACK_BOT_TOKEN: botToken, SLACK_SIGNING_SECRET: signingSecret },
-      ...{ SLACK_CHANNEL: channel, SLACK_API_URL: apiUrl },
+      SLACK_BOT_TOKEN: botToken,
+      SLACK_SIGNING_SECRET: signingSecret,
+      SLACK_CHANNEL: channel,
+      SLACK_API_URL: apiUrl,
     },
   })
 }, 300_000)
@@ -29,7 +31,11 @@ test('what ran on a dead host is brought back by one press in Slack, though the 
     method: 'PUT',
     headers: { authorization: `Bearer ${spine.tokens.admin}`, 'content-type': 'application/json' },
     body: JSON.stringify({
-      ...{ role: 'approver', maxRisk: 'high', incidentTypes: null, disabled: false, slackUserId: 'U0ANNA' },
+      role: 'approver',
+      maxRisk: 'high',
+      incidentTypes: null,
+      disabled: false,
+      slackUserId: 'U0ANNA',
     }),
   })
   expect(answer.status).toBe(200)

@@ -55,7 +55,9 @@ beforeAll(async () => {
         db: core.db,
         models: [
           {
-            ...{ name: 'default', model: 'runbook-rules', fallbacks: [] },
+            name: 'default',
+            model: 'runbook-rules',
+            fallbacks: [],
             client: createModelClient({ baseUrl: url(model), apiKey: '' }),
             served: servedModels(core.db, { baseUrl: url(model), apiKey: '' }, log),
           },

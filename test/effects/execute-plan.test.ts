@@ -38,7 +38,9 @@ async function planned(incidentId: string | null = null): Promise<Proposed> {
 
 async function execute(plan: Proposed, key = `k-${plan.proposal_id}`) {
   const answer = await api.post(`/placement/proposals/${plan.proposal_id}/execute`, {
-    ...{ body: { reason: 'host c is dead' }, key, headers: { 'if-match': plan.stateFingerprint } },
+    body: { reason: 'host c is dead' },
+    key,
+    headers: { 'if-match': plan.stateFingerprint },
   })
   return answer.body as unknown as {
     detail: string
@@ -177,12 +179,10 @@ test('an investigation that is stopped begins no further step', async () => {
     return answer
   }
   const answer = await api.post(`/placement/proposals/${plan.proposal_id}/execute`, {
-    ...{
-      body: { reason: 'host c is dead' },
-      key,
-      headers: { 'if-match': plan.stateFingerprint },
-      as: api.tokens.agent,
-    },
+    body: { reason: 'host c is dead' },
+    key,
+    headers: { 'if-match': plan.stateFingerprint },
+    as: api.tokens.agent,
   })
   expect(answer.body).toMatchObject({ skipped: expect.any(Number) })
   const { steps } = answer.body as unknown as Awaited<ReturnType<typeof execute>>
@@ -246,7 +246,8 @@ test('hosts that somebody wrote down are planned for and never acted on; what is
   const plan = (await ask(written)).body as unknown as Proposed
   expect(plan.steps).toMatchObject([{ action: 'start', vm: '101', to: 'y' }])
   const refused = await api.post(`/placement/proposals/${plan.proposal_id}/execute`, {
-    ...{ body: { reason: 'just to see' }, headers: { 'if-match': plan.stateFingerprint } },
+    body: { reason: 'just to see' },
+    headers: { 'if-match': plan.stateFingerprint },
   })
   expect([refused.status, refused.body.code]).toEqual([409, 'NOT_OF_THE_INVENTORY'])
 

@@ -86,7 +86,8 @@ test('a repair that the adapter has not got is a failure that says so, and nothi
   const headers = { 'if-match': String(dryRun.body.stateFingerprint) }
   const answer = await api.post('/vms/vm-1/restart', { body: { reason: 'it hangs' }, key: 'restart-1', headers })
   expect([answer.status, answer.body.detail]).toEqual([
-    ...[502, 'this platform cannot restart a VM: it answered 501 to POST /v1/vms/vm-1/restart (add it to `actions`)'],
+    502,
+    'this platform cannot restart a VM: it answered 501 to POST /v1/vms/vm-1/restart (add it to `actions`)',
   ])
 })
 

@@ -60,7 +60,8 @@ async function operations(): Promise<Operation[]> {
 }
 
 const anAlert: Operation = {
-  ...{ method: 'POST', path: '/api/v1/ingest/generic' },
+  method: 'POST',
+  path: '/api/v1/ingest/generic',
   body: { name: 'disk_pressure', severity: 'warning', title: 'full' },
 }
 

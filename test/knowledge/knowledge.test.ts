@@ -79,8 +79,18 @@ describe('the runbooks that ship with the product', () => {
 
 describe('a match', () => {
   const runbook = (name: string, more: Partial<Runbook> = {}): Runbook => ({
-    ...{ name, description: '', incidentTypes: [], resourceKinds: [], owner: null, reviewedAt: null },
-    ...{ origin: 'folder', replaces: [], digest: '', bytes: 1, body: 'x', ...more },
+    name,
+    description: '',
+    incidentTypes: [],
+    resourceKinds: [],
+    owner: null,
+    reviewedAt: null,
+    origin: 'folder',
+    replaces: [],
+    digest: '',
+    bytes: 1,
+    body: 'x',
+    ...more,
   })
   const nameFor = (list: Runbook[], subject: Partial<Subject> & { type: string }) =>
     matchRunbooks(list, { kind: null, words: '', ...subject }).chosen?.name ?? null

@@ -127,7 +127,10 @@ test('what a runbook says makes nothing known, is no look, no evidence, and chan
   const verdictWith = async (hasRead: boolean) => {
     const incidentId = await claimedIncident(api.db, aboutHost)
     const call = (index: number, tool: string, args: Record<string, unknown>) => ({
-      ...{ id: `c1_${index}`, tool, arguments: args, problem: null },
+      id: `c1_${index}`,
+      tool,
+      arguments: args,
+      problem: null,
     })
     const calls = [
       call(0, 'read_runbook', { name: 'site' }),
@@ -136,35 +139,41 @@ test('what a runbook says makes nothing known, is no look, no evidence, and chan
     const base = { incidentId, attempt: 1, turn: 1 }
     await api.db.transaction().execute(async (trx) => {
       await append(trx, incidentId, 1, {
-        ...{
-          kind: 'model_answered',
-          actor: agentActor,
-          turn: 1,
-          stepKey: `${incidentId}.1:1:model_answered:0`,
-          detail: '',
-        },
+        kind: 'model_answered',
+        actor: agentActor,
+        turn: 1,
+        stepKey: `${incidentId}.1:1:model_answered:0`,
+        detail: '',
         metadata: {
-          ...{ content: '', body: null, calls, final: null, problem: null, model: 'm', finishReason: 'stop' },
-          ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+          content: '',
+          body: null,
+          calls,
+          final: null,
+          problem: null,
+          model: 'm',
+          finishReason: 'stop',
+          usage: { promptTokens: 1, completionTokens: 1 },
+          durationMs: 1,
         },
       })
       if (!hasRead) return
       await append(trx, incidentId, 1, {
-        ...{
-          kind: 'tool_finished',
-          actor: agentActor,
-          turn: 1,
-          stepKey: `${incidentId}.1:1:tool_finished:0`,
-          detail: '',
-        },
+        kind: 'tool_finished',
+        actor: agentActor,
+        turn: 1,
+        stepKey: `${incidentId}.1:1:tool_finished:0`,
+        detail: '',
         metadata: {
-          ...{ callId: 'c1_0', tool: 'read_runbook', arguments: { name: 'site' }, effect: 'record', targets: [] },
-          ...{
-            result: { ok: true, data: { name: 'site', digest: 'd', body: text }, meta: {} },
-            outcome: 'done',
-            body: null,
-          },
-          ...{ discovered: [], durationMs: 1 },
+          callId: 'c1_0',
+          tool: 'read_runbook',
+          arguments: { name: 'site' },
+          effect: 'record',
+          targets: [],
+          result: { ok: true, data: { name: 'site', digest: 'd', body: text }, meta: {} },
+          outcome: 'done',
+          body: null,
+          discovered: [],
+          durationMs: 1,
         },
       } as Parameters<typeof append>[3])
     })
@@ -186,7 +195,8 @@ test('what a runbook says makes nothing known, is no look, no evidence, and chan
         judged.metadata.code,
         judged.metadata.reason,
       ],
-      ...{ state: { diagnostics, reads, lookedAt, resolved }, problem: problem?.code },
+      state: { diagnostics, reads, lookedAt, resolved },
+      problem: problem?.code,
     }
   }
   const [without, having] = [await verdictWith(false), await verdictWith(true)]
@@ -221,6 +231,8 @@ test('a core API that does not answer costs the runbook, which the row says, and
 
 test('the facts of a site are those of its registry', async () => {
   expect(await readSiteFacts(systemScope(api.db))).toEqual({
-    ...{ counts: { region: 1, shard: 1, node: 2, tenant: 1, host: 4, vm: 3 }, databaseShards: 1, racks: 4 },
+    counts: { region: 1, shard: 1, node: 2, tenant: 1, host: 4, vm: 3 },
+    databaseShards: 1,
+    racks: 4,
   })
 })

@@ -30,7 +30,11 @@ describe("a site's own folder", () => {
     const knowledge = open('own')
     await knowledge.refresh()
     expect(knowledge.show('host-down')).toMatchObject({
-      ...{ origin: 'folder', replaces: ['shipped'], owner: 'sre', reviewedAt: '2026-10-01', body: 'Call Kari.' },
+      origin: 'folder',
+      replaces: ['shipped'],
+      owner: 'sre',
+      reviewedAt: '2026-10-01',
+      body: 'Call Kari.',
     })
     expect(knowledge.match({ type: 'host_down', kind: 'host', words: '' }).chosen?.body).toBe('Call Kari.')
     const { isWell, detail } = describeKnowledge(knowledge.list())

@@ -28,7 +28,9 @@ describe("a site's own repository", () => {
   const env = { PATH: process.env.PATH, HOME: place.path, GIT_CONFIG_NOSYSTEM: '1' }
   const git = (cwd: string, ...words: string[]) =>
     execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'protocol.file.allow=always', ...words], {
-      ...{ cwd, env, encoding: 'utf8' },
+      cwd,
+      env,
+      encoding: 'utf8',
     }).trim()
   const commit = () => {
     git(work, 'add', '--all')

@@ -46,7 +46,8 @@ test('a VM that is stopped stays stopped until it is started, and a repeat chang
   }
   expect(await now()).toMatchObject({ running: false, startedAt: null })
   expect((await lab.write('r2', `/v1/vms/${vm.id}/restart`, host())).answer).toMatchObject({
-    ...{ status: 'failed', detail: `${vm.id} does not run` },
+    status: 'failed',
+    detail: `${vm.id} does not run`,
   })
   expect((await lab.write('s2', `/v1/vms/${vm.id}/start`, host())).answer.status).toBe('done')
   expect(await now()).toMatchObject({ running: true, host: vm.host })
@@ -86,16 +87,21 @@ test('each repair goes through the core API to a real process, and its tool prov
       { kind: 'host', id: vm.host },
     ])
     const answer = await api.post(`/vms/${vm.id}/${action}`, {
-      ...{ body: { reason: args.reason }, key, headers: { 'if-match': stateFingerprint } },
+      body: { reason: args.reason },
+      key,
+      headers: { 'if-match': stateFingerprint },
     })
     expect([answer.status, answer.body.detail]).toEqual([200, expect.stringContaining(vm.id)])
     const looked = { ...context, stepKey: String(answer.body.key) }
     expect(await tool.postcondition!.check(args, null, looked)).toMatchObject({
-      ...{ holds: true, observed: expect.stringContaining(observed!) },
+      holds: true,
+      observed: expect.stringContaining(observed!),
     })
     // Decided on the state of before: the same order again is about another state.
     const again = await api.post(`/vms/${vm.id}/${action}`, {
-      ...{ body: { reason: args.reason }, key: `${key}-again`, headers: { 'if-match': '0'.repeat(64) } },
+      body: { reason: args.reason },
+      key: `${key}-again`,
+      headers: { 'if-match': '0'.repeat(64) },
     })
     expect([action, again.status]).toEqual([action, 412])
   }

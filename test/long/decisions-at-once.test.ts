@@ -44,7 +44,10 @@ async function build() {
 
 async function raise(spine: Spine): Promise<void> {
   const alerts = Array.from({ length: count }, (_, n) => ({
-    ...{ status: 'firing', annotations: {}, fingerprint: `fp-${n}`, startsAt: new Date().toISOString() },
+    status: 'firing',
+    annotations: {},
+    fingerprint: `fp-${n}`,
+    startsAt: new Date().toISOString(),
     labels: {
       alertname: 'replication_lag',
       incident_type: 'replication_lag',

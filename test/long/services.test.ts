@@ -199,7 +199,9 @@ when(
           tool: 'escalate_incident',
           arguments: {
             id: idIn(request),
-            ...{ reason: 'It does not start.', category: 'no_tool', next_step: 'Look at its configuration.' },
+            reason: 'It does not start.',
+            category: 'no_tool',
+            next_step: 'Look at its configuration.',
           },
         },
       ]

@@ -114,8 +114,13 @@ describe('a result', () => {
     }
     const [first] = shown(logOf(answer(1, 'get_node'), finished('c1_0', data)))
     expect(first.data).toEqual({
-      ...{ id: 'node-a', ip: '10.0.0.1', role: 'web', shard: 'web-1', device: { id: 'node-a', mode: 'all' } },
-      ...{ status: 'critical', hostname: 'node-a.osl.example.com' },
+      id: 'node-a',
+      ip: '10.0.0.1',
+      role: 'web',
+      shard: 'web-1',
+      device: { id: 'node-a', mode: 'all' },
+      status: 'critical',
+      hostname: 'node-a.osl.example.com',
     })
     expect(first.meta).toEqual({ seq: 2, tool: 'get_node', at: '02:00:00' })
   })
@@ -213,8 +218,10 @@ const message = (text: string, actor = 'user:anna') =>
   row('commented', { text, confidence: null, action: 'told' }, { actor })
 const answered = (turn: number, read: number[]) =>
   row('model_answered', {
-    ...{ content: `turn ${turn}`, calls: [{ id: `c${turn}_0`, tool: 'get_shard', arguments: {}, problem: null }] },
-    ...{ usage: { promptTokens: 1, completionTokens: 1 }, read },
+    content: `turn ${turn}`,
+    calls: [{ id: `c${turn}_0`, tool: 'get_shard', arguments: {}, problem: null }],
+    usage: { promptTokens: 1, completionTokens: 1 },
+    read,
   })
 const said = (events: ReturnType<typeof logOf>, attempt = 1) =>
   renderMessages('native', [], conversation(events, attempt), new Map(), 10_000).map(
@@ -253,7 +260,9 @@ test('a message cannot end its fence, speak for another role, or put words befor
 test('what is left out keeps how the hypotheses stand, and what people wrote', () => {
   const hypothesis = (state: 'proposed' | 'refuted', quotes: { seq: number; text: string }[]) =>
     row('commented', {
-      ...{ text: 'x', confidence: null, action: 'investigated' },
+      text: 'x',
+      confidence: null,
+      action: 'investigated',
       hypothesis: { id: 'h1', text: 'the disk is full', state, quotes },
     })
   const filler = Array.from({ length: 40 }, (_, n) => answered(n + 3, []))

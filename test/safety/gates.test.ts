@@ -203,7 +203,9 @@ describe('what a person tells the agent', () => {
     row(
       'commented',
       {
-        ...{ text, confidence: null, action: 'told' },
+        text,
+        confidence: null,
+        action: 'told',
         named: named.map((ref) => ({ ...ref, name: ref.id, aliases: [] })),
       },
       { actor: 'user:anna' },
@@ -258,7 +260,9 @@ describe('hypotheses', () => {
   const rows = [looked('c1_0', [shard])]
   const supposed = (state: 'proposed' | 'supported' | 'refuted', quotes = [nominal]) =>
     row('commented', {
-      ...{ text: 'x', confidence: null, action: 'investigated' },
+      text: 'x',
+      confidence: null,
+      action: 'investigated',
       hypothesis: { id: 'h1', text: 'the replica stopped', state, quotes },
     })
 

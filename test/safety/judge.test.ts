@@ -230,8 +230,12 @@ describe('what becomes of a proposed call', () => {
       } as never)
     const between = [asked('c2_0', 'y'), asked('c3_0', 'z'), asked('c4_0', 'w')]
     const rows = (second: string) => [
-      ...[asked('c1_0', 'x'), said('c1_0', 'critical', 'r1'), ...between],
-      ...[asked('c5_0', 'x'), said('c5_0', second, 'r2'), asked('c6_0', 'v')],
+      asked('c1_0', 'x'),
+      said('c1_0', 'critical', 'r1'),
+      ...between,
+      asked('c5_0', 'x'),
+      said('c5_0', second, 'r2'),
+      asked('c6_0', 'v'),
     ]
     const ruling = (second: string) =>
       judge(call('get_shard', { id: 'x' }), toolFacts, fold(logOf(...rows(second)), 1, shard), policy, now)
@@ -246,7 +250,8 @@ describe('what becomes of a proposed call', () => {
   test('the very same write runs twice in an investigation and no third time, whatever it argues with and whatever was read between', () => {
     const ran = (callId: string, reason: string) => [
       row('tool_started', { ...wrote(callId, [shard]).metadata, arguments: { id: shard.id, reason } } as never),
-      ...[verified(callId, 'held'), looked(`${callId}_look`, [shard])],
+      verified(callId, 'held'),
+      looked(`${callId}_look`, [shard]),
     ]
     const first = [looked('c1_0', [shard]), ...ran('c2_0', 'a')]
     const again = (rows: unknown[]) => ruled(rows as never, converge())

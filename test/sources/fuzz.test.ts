@@ -7,8 +7,15 @@ import { toLogql, toLogsql } from '../../sources/logs/stores.ts'
 import { bounds, judgePromql } from '../../sources/prometheus/promql.ts'
 
 const source = {
-  ...{ name: 'main', kind: 'prometheus', url: 'http://127.0.0.1:1', credential: null, caFile: null, options: {} },
-  ...{ timeoutSeconds: 1, createdBy: 'x', createdAt: '2026-11-21T01:46:02.000000Z' },
+  name: 'main',
+  kind: 'prometheus',
+  url: 'http://127.0.0.1:1',
+  credential: null,
+  caFile: null,
+  options: {},
+  timeoutSeconds: 1,
+  createdBy: 'x',
+  createdAt: '2026-11-21T01:46:02.000000Z',
 }
 
 const name = fc.constantFrom('up', 'node_load1', 'http_requests_total', '__name__', 'job', 'instance', 'pod', 'x')

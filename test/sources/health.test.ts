@@ -34,7 +34,9 @@ const news = () => said.filter(({ msg }) => msg.startsWith('a source is')).map((
 test('the status says of each source how it does, and the log says once that it is away and once that it is back', async () => {
   await api.put('/sources/main', { body: { kind: 'prometheus', url } })
   expect(await partOfMain()).toEqual({
-    ...{ name: 'main (prometheus)', status: 'unknown', detail: expect.stringMatching(/^Nobody asked it/) },
+    name: 'main (prometheus)',
+    status: 'unknown',
+    detail: expect.stringMatching(/^Nobody asked it/),
   })
   await read()
   expect(await partOfMain()).toMatchObject({

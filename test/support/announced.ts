@@ -30,8 +30,14 @@ export async function announced(
       stepKey,
       detail: `Calling tool: ${tool}`,
       metadata: {
-        ...{ callId: `c${calls}_0`, tool, arguments: identity, effect, risk: 'low', targets: [] },
-        ...{ actionDigest: actionDigest(tool, identity), approvalId },
+        callId: `c${calls}_0`,
+        tool,
+        arguments: identity,
+        effect,
+        risk: 'low',
+        targets: [],
+        actionDigest: actionDigest(tool, identity),
+        approvalId,
       },
     }),
   )
@@ -61,15 +67,21 @@ export async function asked(
   const callId = more.askedWith === undefined ? `c${calls}_0` : `c1_${calls}`
   const { id } = await db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn, callId, tool, args: more.identity ?? {}, targets: more.targets ?? [] },
-      ...{ reason: 'the host is dead', actionDigest: actionDigest(tool, more.identity ?? {}), stateFingerprint: '' },
-      ...{
-        risk: more.risk ?? 'high',
-        reversible: true,
-        required: more.required ?? 1,
-        replaces: null,
-        actor: agentActor,
-      },
+      incidentId,
+      attempt: 1,
+      turn,
+      callId,
+      tool,
+      args: more.identity ?? {},
+      targets: more.targets ?? [],
+      reason: 'the host is dead',
+      actionDigest: actionDigest(tool, more.identity ?? {}),
+      stateFingerprint: '',
+      risk: more.risk ?? 'high',
+      reversible: true,
+      required: more.required ?? 1,
+      replaces: null,
+      actor: agentActor,
       dryRun: more.dryRun ?? { possible: true, summary: more.summary ?? 'Start 2 VMs', details: {} },
       expirySeconds: more.expirySeconds ?? 600,
       askedWith: more.askedWith ?? null,
@@ -131,13 +143,11 @@ export async function wroteRows(
       outcome: 'done',
     }
     const event = {
-      ...{
-        kind,
-        actor: agentActor,
-        turn: 1,
-        detail: `${kind} of ${tool}`,
-        stepKey: `${incidentId}.1:1:${kind}:${calls}`,
-      },
+      kind,
+      actor: agentActor,
+      turn: 1,
+      detail: `${kind} of ${tool}`,
+      stepKey: `${incidentId}.1:1:${kind}:${calls}`,
       metadata: { ...common, ...(kind === 'tool_finished' ? result : {}), ...more },
     } as unknown as NewEvent
     await db.transaction().execute((trx) => append(trx, incidentId, 1, event))

@@ -161,8 +161,17 @@ export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
     possible: true,
     summary: 'start 3 VMs and migrate 1 VM, to host-3, host-4; 1 VM stays down',
     details: {
-      ...{ proposalId: plan.id, intent: plan.intent, hosts: dead, state, steps, migrations, lowerBound, unplaced },
-      ...{ proof: plan.proof.kind, obstacle: plan.obstacle?.text ?? null, standing },
+      proposalId: plan.id,
+      intent: plan.intent,
+      hosts: dead,
+      state,
+      steps,
+      migrations,
+      lowerBound,
+      unplaced,
+      proof: plan.proof.kind,
+      obstacle: plan.obstacle?.text ?? null,
+      standing,
     },
   }
   const incidentId = await claimedIncident(spine.db, { title: 'Hosts host-1 and host-2 are down' })
@@ -180,6 +189,9 @@ export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
 }
 
 const far = (index: number) => ({
-  ...{ name: `hypervisor-${index}.compute.frankfurt.example.net`, rack: `cage-7-row-${index}-of-the-large-hall` },
-  ...{ ram_mib: 65_536, cpu_mc: 32_000, region: 'fra' },
+  name: `hypervisor-${index}.compute.frankfurt.example.net`,
+  rack: `cage-7-row-${index}-of-the-large-hall`,
+  ram_mib: 65_536,
+  cpu_mc: 32_000,
+  region: 'fra',
 })

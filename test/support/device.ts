@@ -13,8 +13,13 @@ export function manifestOf(changes: Partial<Manifest>): Manifest {
   return manifestSchema.parse(
     signed(
       {
-        ...{ id: 'm1', device: 'web1', mode: 'user', capabilities: [], roots: [] },
-        ...{ issued_at: '2026-11-21T00:00:00Z', expires_at: '2027-11-21T00:00:00Z' },
+        id: 'm1',
+        device: 'web1',
+        mode: 'user',
+        capabilities: [],
+        roots: [],
+        issued_at: '2026-11-21T00:00:00Z',
+        expires_at: '2027-11-21T00:00:00Z',
         keys: [{ id: 'k1', public_key: writePublicKey(publicKey), not_after: null }],
         ...changes,
       },

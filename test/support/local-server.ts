@@ -121,7 +121,8 @@ export const plain: ModelRequest = {
     { role: 'system', content: 'you look after databases' },
     { role: 'user', content: 'why is db-osl-1 slow?' },
   ],
-  ...{ temperature: 0.1, maxTokens: 1_024 },
+  temperature: 0.1,
+  maxTokens: 1_024,
 }
 /** A later turn, with a call, its result, and two messages of the user in a row. */
 export const later: ModelRequest = {

@@ -50,7 +50,9 @@ export async function enrolled(api: MeshApi, id: string, settings: DeviceSetting
   const device = await scriptedDevice(id)
   started.push(device)
   const body = {
-    ...{ url: device.url, mode: 'all', terms: { capabilities: [], roots: [{ path: '/srv', writable: true }] } },
+    url: device.url,
+    mode: 'all',
+    terms: { capabilities: [], roots: [{ path: '/srv', writable: true }] },
     ...settings,
   }
   const made = await api.put(`/devices/${id}`, { body })
@@ -91,11 +93,21 @@ export async function proposed(
   const call = { id: `c${turns}_0`, tool, arguments: args, problem: null, ...more }
   await db.transaction().execute((trx) =>
     append(trx, id, 1, {
-      ...{ kind: 'model_answered', actor: agentActor, turn: turns, detail: '' },
+      kind: 'model_answered',
+      actor: agentActor,
+      turn: turns,
+      detail: '',
       stepKey: `${id}.1:${turns}:model_answered:0`,
       metadata: {
-        ...{ content: '', body: null, calls: [call], final: null, problem: null, model: 'm', finishReason: 'stop' },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+        content: '',
+        body: null,
+        calls: [call],
+        final: null,
+        problem: null,
+        model: 'm',
+        finishReason: 'stop',
+        usage: { promptTokens: 1, completionTokens: 1 },
+        durationMs: 1,
       },
     }),
   )

@@ -75,7 +75,10 @@ export function aRequest(
 /** What a reader of this path sees. */
 export function aLeave(read: string, by: SigningKey, changes: Record<string, unknown> = {}): { authorization: string } {
   const unsigned = {
-    ...{ read, nonce: randomBytes(16).toString('base64'), issued_at: inSeconds(0), device: 'web-1' },
+    read,
+    nonce: randomBytes(16).toString('base64'),
+    issued_at: inSeconds(0),
+    device: 'web-1',
     ...changes,
   }
   return { authorization: `Mesh ${Buffer.from(JSON.stringify(signed(unsigned, by))).toString('base64url')}` }

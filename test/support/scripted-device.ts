@@ -54,17 +54,20 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
   await listen(0)
   const { port } = server.address() as AddressInfo
   const device: ScriptedDevice = {
-    ...{ id, url: `http://127.0.0.1:${port}`, manifest: null, files: new Map(), processes: [], head: sha('') },
-    ...{
-      done: [],
-      heard: [],
-      cancelled: [],
-      moods: [],
-      journalLost: false,
-      rehearsal: null,
-      lines: [],
-      lineEveryMs: 10,
-    },
+    id,
+    url: `http://127.0.0.1:${port}`,
+    manifest: null,
+    files: new Map(),
+    processes: [],
+    head: sha(''),
+    done: [],
+    heard: [],
+    cancelled: [],
+    moods: [],
+    journalLost: false,
+    rehearsal: null,
+    lines: [],
+    lineEveryMs: 10,
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -154,12 +157,17 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
     if (!request.rehearse) device.done.push({ key: own, capability, args, granted: request.grant?.authority ?? null })
     device.head = sha(`${device.head}${own}`)
     const answer: CapabilityAnswer = {
-      ...{ request_id: request.request_id, device: id, status: did.ok ? 'done' : 'failed', ok: did.ok },
+      request_id: request.request_id,
+      device: id,
+      status: did.ok ? 'done' : 'failed',
+      ok: did.ok,
       result: did.ok ? did.result : null,
       error: did.ok ? null : { code: did.code, message: did.message ?? 'as it was scripted' },
       approval_status: request.grant ? 'granted' : 'auto_approved',
       cmd_executed: Array.isArray(args.argv) ? args.argv.join(' ') : typeof args.text === 'string' ? args.text : null,
-      ...{ audit_hash: device.head, truncated: false, duration_ms: 1 },
+      audit_hash: device.head,
+      truncated: false,
+      duration_ms: 1,
     }
     journal.set(own, { digest: argsDigest(args), answer })
     operations.set(answer.request_id, answer)
@@ -185,10 +193,17 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
 
   function refuse(request: CapabilityRequest, code: MeshErrorCode): CapabilityAnswer {
     return {
-      ...{ request_id: request.request_id, device: id, status: 'failed', ok: false, result: null },
+      request_id: request.request_id,
+      device: id,
+      status: 'failed',
+      ok: false,
+      result: null,
       error: { code, message: `scripted: ${code}` },
       approval_status: code === 'approval_required' ? 'required' : 'refused',
-      ...{ cmd_executed: null, audit_hash: null, truncated: false, duration_ms: 0 },
+      cmd_executed: null,
+      audit_hash: null,
+      truncated: false,
+      duration_ms: 0,
     }
   }
 
@@ -232,10 +247,17 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
   }
 
   const health = () => ({
-    ...{ device: id, status: device.manifest ? 'ready' : 'refusing', reason: null, version: '0.1.0' },
-    ...{ manifest_id: device.manifest?.id ?? null, manifest_expires_at: device.manifest?.expires_at ?? null },
-    ...{ mode: device.manifest?.mode ?? null, unavailable: { 'docker.container.list': 'no engine socket' } },
-    ...{ sandbox: 'bwrap', journal: { entries: journal.size, head: device.head }, uptime_seconds: 1 },
+    device: id,
+    status: device.manifest ? 'ready' : 'refusing',
+    reason: null,
+    version: '0.1.0',
+    manifest_id: device.manifest?.id ?? null,
+    manifest_expires_at: device.manifest?.expires_at ?? null,
+    mode: device.manifest?.mode ?? null,
+    unavailable: { 'docker.container.list': 'no engine socket' },
+    sandbox: 'bwrap',
+    journal: { entries: journal.size, head: device.head },
+    uptime_seconds: 1,
   })
   return device
 }

@@ -81,17 +81,39 @@ export function scriptedPlatform(): ScriptedPlatform {
 
 function oslo(): Inventory {
   const node = (id: string, role: 'primary' | 'replica', status: 'nominal' | 'degraded') => ({
-    ...{ id, shard: 'db-osl-1', region: 'osl', role, hostname: id, ip: '127.0.0.1', status },
+    id,
+    shard: 'db-osl-1',
+    region: 'osl',
+    role,
+    hostname: id,
+    ip: '127.0.0.1',
+    status,
     reason: status === 'nominal' ? null : 'replica is 42 s behind',
     replicationLagSeconds: role === 'replica' ? 42 : null,
-    ...{ diskUsedBytes: 1, diskQuotaBytes: 2, diskByDirectory: { data: 1 } },
+    diskUsedBytes: 1,
+    diskQuotaBytes: 2,
+    diskByDirectory: { data: 1 },
   })
   const host = (id: string, rack: string, state: 'live' | 'draining' | 'dead' = 'live') => ({
-    ...{ id, region: 'osl', rack, state, ramMib: 8_192, cpuMc: 4_000 },
+    id,
+    region: 'osl',
+    rack,
+    state,
+    ramMib: 8_192,
+    cpuMc: 4_000,
   })
   const vm = (id: string, on: string, haGroup: string | null, running = true) => ({
-    ...{ id, host: on, running, ramMib: 1_024, cpuMc: 500, haGroup, tenant: 'tenant-1' },
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], affinityGroup: null },
+    id,
+    host: on,
+    running,
+    ramMib: 1_024,
+    cpuMc: 500,
+    haGroup,
+    tenant: 'tenant-1',
+    priority: 0,
+    pinnedTo: [],
+    forbiddenHosts: [],
+    affinityGroup: null,
   })
   return {
     regions: [{ id: 'osl' }],

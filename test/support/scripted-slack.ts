@@ -178,7 +178,11 @@ export async function startScriptedSlack(): Promise<ScriptedSlack> {
   }
 
   const slack: ScriptedSlack = {
-    ...{ settings, calls: [], messages: new Map(), troubles: [], views: [] },
+    settings,
+    calls: [],
+    messages: new Map(),
+    troubles: [],
+    views: [],
     pace(ms) {
       paceMs = ms
       lastPostAt = 0
@@ -204,7 +208,10 @@ export async function startScriptedSlack(): Promise<ScriptedSlack> {
       triggers.add(trigger)
       const thread = slack.messages.get(ts)?.body.thread_ts
       return payload({
-        ...{ type: 'block_actions', user: { id: user }, trigger_id: trigger, channel: { id: channelId } },
+        type: 'block_actions',
+        user: { id: user },
+        trigger_id: trigger,
+        channel: { id: channelId },
         container: { type: 'message', message_ts: ts, ...(thread && { thread_ts: thread }) },
         actions: [{ type: 'button', action_id: actionId, value }],
         response_url: 'https://hooks.slack.example/actions/never-used',
@@ -213,7 +220,8 @@ export async function startScriptedSlack(): Promise<ScriptedSlack> {
     submit(user, { category, words }) {
       const newest = slack.views.at(-1)
       return payload({
-        ...{ type: 'view_submission', user: { id: user } },
+        type: 'view_submission',
+        user: { id: user },
         view: {
           ...newest?.view,
           state: {

@@ -82,10 +82,25 @@ describe('a card says before anybody decides', () => {
 
 function asked(proof: Proof | undefined): Approval {
   return schema.parse({
-    ...{ id: 'apr_1', incidentId: 'inc_1', attempt: 1, callId: 'c1_0', tool: 'exec', arguments: { argv: ['id'] } },
-    ...{ targets: [{ kind: 'node', id: 'node-osl-1' }], reason: 'because', risk: 'medium', reversible: false },
-    ...{ required: 1, approvals: 0, actionDigest: 'd', stateFingerprint: 's', status: 'pending', useBy: null },
-    ...{ requestedAt: '2026-11-21T02:00:00Z', expiresAt: '2026-11-21T02:10:00Z', decisions: [] },
+    id: 'apr_1',
+    incidentId: 'inc_1',
+    attempt: 1,
+    callId: 'c1_0',
+    tool: 'exec',
+    arguments: { argv: ['id'] },
+    targets: [{ kind: 'node', id: 'node-osl-1' }],
+    reason: 'because',
+    risk: 'medium',
+    reversible: false,
+    required: 1,
+    approvals: 0,
+    actionDigest: 'd',
+    stateFingerprint: 's',
+    status: 'pending',
+    useBy: null,
+    requestedAt: '2026-11-21T02:00:00Z',
+    expiresAt: '2026-11-21T02:10:00Z',
+    decisions: [],
     dryRun: { possible: false, summary: 'Run it', details: {}, ...(proof && { proof }) },
   })
 }

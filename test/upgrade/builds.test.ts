@@ -31,7 +31,11 @@ test('a plan that was stored before plans had waves and proofs can be read after
   await migrateTo(database.url, '0014-size')
   const steps = [1, 2].map((step) => ({ step, action: 'migrate', vm: `vm-${step}`, from: 'host-1', to: 'host-2' }))
   const problem = {
-    ...{ intent: 'drain', hostIds: ['host-1'], vmIds: null, useRackConstraints: false, vms: [] },
+    intent: 'drain',
+    hostIds: ['host-1'],
+    vmIds: null,
+    useRackConstraints: false,
+    vms: [],
     hosts: [{ name: 'host-1', ramMib: 1_024, cpuMc: 1_000, rack: null, state: 'draining' }],
   }
   await sql`

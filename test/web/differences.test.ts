@@ -20,7 +20,12 @@ const signed = (from: string, to: string) => lines(from, to).map(({ sign, text }
 test('a changed text shows the lines that went and came, with two around them', () => {
   const before = ['one', 'two', 'three', 'four', 'five', 'six', 'seven']
   expect(signed(before.join('\n'), before.with(3, 'FOUR').join('\n'))).toEqual([
-    ...[' two', ' three', '-four', '+FOUR', ' five', ' six'],
+    ' two',
+    ' three',
+    '-four',
+    '+FOUR',
+    ' five',
+    ' six',
   ])
   expect(signed('a\nb', 'a\nb')).toEqual([])
   expect(signed('a', 'a\nb')).toEqual([' a', '+b'])

@@ -79,7 +79,8 @@ test('with the agent off nothing is taken up, although somebody lets the Schedul
     expect(
       await client.workflow.execute('ProcessIncidentQueue', { taskQueue, workflowId: scheduleId, args: [] }),
     ).toEqual({
-      ...{ groups: 0, rewoken: 0 },
+      groups: 0,
+      rewoken: 0,
     })
     // A group that somebody wakes ends, instead of starting what claims nothing over and over.
     await client.workflow.execute('InvestigateIncidentGroup', {

@@ -67,7 +67,10 @@ describe('an investigation', () => {
     const { end: how, did } = await end(script, { maxTurns: 3, timeBudgetMs: 1_000 })
     expect(how).toEqual({ end: 'closed' })
     expect(did.slice(1)).toEqual([
-      ...['act 1.0 resolve_incident', 'pause 100000', 'act 1.0 resolve_incident', 'pause 100000'],
+      'act 1.0 resolve_incident',
+      'pause 100000',
+      'act 1.0 resolve_incident',
+      'pause 100000',
       'act 1.0 resolve_incident',
     ])
   })
@@ -78,8 +81,13 @@ describe('an investigation', () => {
     const { end: how, did } = await end(script, { maxTurns: 2, timeBudgetMs: 1_000 })
     expect(how).toEqual({ end: 'closed' })
     expect(did).toEqual([
-      ...['think 1', 'wait 1 behind 3', 'think 1', 'wait 1 behind 1'],
-      ...['think 1', 'act 1.0 get_shard', 'think 2'],
+      'think 1',
+      'wait 1 behind 3',
+      'think 1',
+      'wait 1 behind 1',
+      'think 1',
+      'act 1.0 get_shard',
+      'think 2',
     ])
   })
 

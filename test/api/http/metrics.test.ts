@@ -29,8 +29,15 @@ async function answered(incidentId: string, model: string): Promise<void> {
     turn: 1,
     detail: 'said something',
     metadata: {
-      ...{ content: '', body: null, calls: [], final: null, problem: null, model, finishReason: 'native:stop' },
-      ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+      content: '',
+      body: null,
+      calls: [],
+      final: null,
+      problem: null,
+      model,
+      finishReason: 'native:stop',
+      usage: { promptTokens: 1, completionTokens: 1 },
+      durationMs: 1,
     },
   } as NewEvent
   await api.db.transaction().execute((trx) => append(trx, incidentId, 1, event))

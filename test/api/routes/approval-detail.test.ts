@@ -20,9 +20,18 @@ type Look = { tool: string; effect?: Effect; ok?: boolean; targets?: ResourceRef
 async function looked(incidentId: string, { tool, effect = 'read', ok = true, targets = [], discovered = [] }: Look) {
   const { event } = await api.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: `Called tool: ${tool}` },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: `Called tool: ${tool}`,
       metadata: {
-        ...{ callId: 'c1_0', tool, arguments: {}, effect, targets, outcome: 'done', body: null, durationMs: 3 },
+        callId: 'c1_0',
+        tool,
+        arguments: {},
+        effect,
+        targets,
+        outcome: 'done',
+        body: null,
+        durationMs: 3,
         result: ok ? { ok, data: { found: tool }, meta: {} } : { ok, meta: {} },
         discovered: discovered.map((thing) => ({ ...thing, name: thing.id, aliases: [] })),
       },
@@ -102,7 +111,9 @@ test('a card says what the approved call does, step by step, and how it ended', 
   expect(await runOf()).toBeNull()
   await wroteRows(api.db, id, [{ kind: 'tool_started' }, { kind: 'step_started', ...step(1, 'vm-1') }])
   expect(await runOf()).toMatchObject({
-    ...{ outcome: 'running', endedAt: null, verification: null },
+    outcome: 'running',
+    endedAt: null,
+    verification: null,
     steps: [
       { step: 1, text: 'start vm-1 to host-2', state: 'running' },
       { step: 2, text: 'start vm-2 to host-2', state: 'waiting' },
@@ -116,11 +127,9 @@ test('a card says what the approved call does, step by step, and how it ended', 
   ])
   const run = (await runOf()) as unknown as { output: string[] }
   expect(run).toMatchObject({
-    ...{
-      outcome: 'done',
-      said: 'started 0 of 2 VMs',
-      verification: { outcome: 'not_held', text: 'vm-1 is stopped' },
-    },
+    outcome: 'done',
+    said: 'started 0 of 2 VMs',
+    verification: { outcome: 'not_held', text: 'vm-1 is stopped' },
     steps: [{ state: 'failed', detail: 'host-2 refused it' }, { state: 'skipped' }],
   })
   expect([run.output.length, run.output.at(-1)]).toEqual([20, 'line 30'])
@@ -137,14 +146,12 @@ test('a card says which writes the same answer proposes next, and the schema tha
   const { callId } = (await api.get(`/approvals/${id}`)).body as unknown as { callId: string }
   await wroteRows(api.db, id, [
     {
-      ...{
-        kind: 'model_answered',
-        content: '',
-        final: null,
-        usage: { prompt: 1, completion: 1 },
-        model: 'm',
-        latencyMs: 1,
-      },
+      kind: 'model_answered',
+      content: '',
+      final: null,
+      usage: { prompt: 1, completion: 1 },
+      model: 'm',
+      latencyMs: 1,
       calls: [
         proposed('before', 'converge_shard', { id: 'db-osl-0', reason: 'it came before' }),
         proposed(callId, 'converge_shard', {}),

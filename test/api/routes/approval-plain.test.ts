@@ -80,7 +80,11 @@ test('of a plan it says who stays down before the steps, what is proved, and who
   const id = await anApproval()
   const step = { step: 1, action: 'start', vm: 'vm-1', from: 'host-1', to: 'host-2' }
   const plan = {
-    ...{ state: 'partial', migrations: 0, lowerBound: 0, proof: 'trivial', obstacle: null },
+    state: 'partial',
+    migrations: 0,
+    lowerBound: 0,
+    proof: 'trivial',
+    obstacle: null,
     steps: [{ ...step, needs: [], wave: 1 }],
     unplaced: [{ vm: '<b>vm-2', reason: 'no room for 4096 MiB' }],
     standing: {
@@ -161,8 +165,10 @@ test('a form decides what is ticked beside it: calls of the same card, none that
   expect(text).toContain('the worst')
   for (const other of [critical, foreign, 'apr_none']) {
     const refused = await open(first, cookie, [
-      ...[['decision', 'approve'] as [string, string], ['sure', 'yes'] as [string, string]],
-      ...[['also', second] as [string, string], ['also', other] as [string, string]],
+      ['decision', 'approve'] as [string, string],
+      ['sure', 'yes'] as [string, string],
+      ['also', second] as [string, string],
+      ['also', other] as [string, string],
     ])
     expect([refused.status, refused.text.includes('Nothing was decided')]).toEqual([422, true])
   }

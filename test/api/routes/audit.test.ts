@@ -28,7 +28,9 @@ test('who minted and who revoked a token is told, and never what it is', async (
     body: { name: 'laptop', role: 'approver', operator: 'approver', scopes: ['type:disk_pressure'] },
   })
   expect(await newest('token.minted')).toMatchObject({
-    ...{ who: 'admin', subject: body.id, detail: 'Minted laptop: approver of approver for type:disk_pressure' },
+    who: 'admin',
+    subject: body.id,
+    detail: 'Minted laptop: approver of approver for type:disk_pressure',
   })
   await api.post(`/tokens/${body.id}/revoke`)
   await api.post(`/tokens/${body.id}/revoke`)
@@ -54,7 +56,10 @@ test('what a person may now, and what it was before, is told', async () => {
 test('a changed setting is told without its value', async () => {
   await api.put('/config/webhook.critical.secret', { body: { value: `whsec_${'A'.repeat(32)}`, reason: 'rotated' } })
   expect(await newest('config')).toMatchObject({
-    ...{ who: 'admin', what: 'config.changed', subject: 'webhook.critical.secret', detail: 'Version 1: rotated' },
+    who: 'admin',
+    what: 'config.changed',
+    subject: 'webhook.critical.secret',
+    detail: 'Version 1: rotated',
   })
   await sql`insert into platform_config (key, value) values ('agent.paused', 'true')`.execute(api.owner)
   expect(await newest('config')).toMatchObject({ who: 'sql', subject: 'agent.paused' })
@@ -88,7 +93,10 @@ test('decisions, forgeries and what a person did to an incident come from the lo
 test('sign-ins are told with where they came from, the refused as well', async () => {
   await signIn(api.tokens.approver)
   expect(await newest('sign_in')).toMatchObject({
-    ...{ who: 'approver', what: 'sign_in.done', detail: 'Signed in as approver', address: '192.0.2.7' },
+    who: 'approver',
+    what: 'sign_in.done',
+    detail: 'Signed in as approver',
+    address: '192.0.2.7',
   })
   await signIn('nst_forged')
   expect(await newest('sign_in')).toMatchObject({ who: 'unknown', what: 'sign_in.refused', address: '192.0.2.7' })

@@ -274,8 +274,13 @@ test('the tool says in 2 kB what changed and how long before the incident, newes
   const data = answer?.ok ? (answer.data as { found: number; notShown: number; changes: unknown[] }) : null
   expect(Buffer.byteLength(JSON.stringify(data))).toBeLessThanOrEqual(2_000)
   expect(data?.changes[0]).toEqual({
-    ...{ when: '4 min before it began', at: expect.any(String), title: 'Deployed the shop', source: 'generic' },
-    ...{ onWhatItNeeds: 'workload:shop', author: 'anna', revision: 'abc' },
+    when: '4 min before it began',
+    at: expect.any(String),
+    title: 'Deployed the shop',
+    source: 'generic',
+    onWhatItNeeds: 'workload:shop',
+    author: 'anna',
+    revision: 'abc',
   })
   expect([data?.found, (data?.notShown ?? 0) + (data?.changes.length ?? 0)]).toEqual([31, 31])
   expect(await ask('node:nowhere')).toMatchObject({ ok: false, status: 404 })

@@ -17,8 +17,12 @@ test('a person reads a file on a node through its device', async () => {
   expect([answer.status, answer.body]).toEqual([
     200,
     expect.objectContaining({
-      ...{ on: { kind: 'node', id: 'node-osl-1' }, device: 'node-osl-1', content: 'port = 80' },
-      ...{ approval_status: 'auto_approved', cmd_executed: null, audit_hash: device.head },
+      on: { kind: 'node', id: 'node-osl-1' },
+      device: 'node-osl-1',
+      content: 'port = 80',
+      approval_status: 'auto_approved',
+      cmd_executed: null,
+      audit_hash: device.head,
     }),
   ])
 })

@@ -153,8 +153,13 @@ test('after a rotation a request signed with the old key is refused by the devic
   expect((await api.post('/devices/node-osl-2/calls', { body: look })).body.code).toBe('not_found')
   const stale = issueRequest(
     {
-      ...{ requestId: `req_${'a'.repeat(24)}`, device: 'node-osl-2', capability: 'fs.stat', args: look.args },
-      ...{ idempotencyKey: 'by the old key', deadlineMs: 5_000, grant: null },
+      requestId: `req_${'a'.repeat(24)}`,
+      device: 'node-osl-2',
+      capability: 'fs.stat',
+      args: look.args,
+      idempotencyKey: 'by the old key',
+      deadlineMs: 5_000,
+      grant: null,
     },
     old,
   )

@@ -155,7 +155,8 @@ test('what cannot be read now cannot be marked', async () => {
   platform.down = true
   api.api.deps.state.forget()
   expect(await api.post(`/incidents/${id}/expected`, { body: mark() })).toMatchObject({
-    ...{ status: 409, body: { code: 'UNREADABLE' } },
+    status: 409,
+    body: { code: 'UNREADABLE' },
   })
   expect(await standing(id)).toMatchObject({ status: 'open' })
 })

@@ -33,7 +33,10 @@ test('a message to a running investigation is a row with a name and what it name
   expect(answer).toMatchObject({
     status: 201,
     body: {
-      ...{ kind: 'commented', actor: 'user:operator', detail: text, attempt: 1 },
+      kind: 'commented',
+      actor: 'user:operator',
+      detail: text,
+      attempt: 1,
       metadata: { action: 'told', named: [{ kind: 'node', id: 'node-web-osl-1b' }] },
     },
   })

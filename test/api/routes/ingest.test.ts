@@ -93,7 +93,11 @@ test('the end of an alert is told to the run that works on it', async () => {
   const incidentId = opened?.incidentId ?? ''
   await api.db.transaction().execute((trx) =>
     claimIncident(trx, {
-      ...{ incidentId, attempt: 1, workflowId: `investigate:${incidentId}:1`, role: 'leader', groupId: 'grp_1' },
+      incidentId,
+      attempt: 1,
+      workflowId: `investigate:${incidentId}:1`,
+      role: 'leader',
+      groupId: 'grp_1',
       timeBudgetSeconds: 1800,
     }),
   )

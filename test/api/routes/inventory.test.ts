@@ -11,11 +11,9 @@ const bare = useApi(() => ({ mesh })) as MeshApi
 const given = useApi(() => ({ mesh, platform: scriptedPlatform() }))
 
 const device = (ip: string) => ({
-  ...{
-    url: `https://${ip}:7474`,
-    mode: 'user',
-    terms: { capabilities: [], roots: [{ path: '/srv', writable: false }] },
-  },
+  url: `https://${ip}:7474`,
+  mode: 'user',
+  terms: { capabilities: [], roots: [{ path: '/srv', writable: false }] },
 })
 const site = {
   groups: [{ id: 'db', region: 'oslo', role: 'database' }],

@@ -170,7 +170,8 @@ test('bad names get a reason that says what there is instead', async () => {
   }
   expect(await asked(`none/preparation?${about}`)).toEqual([404, expect.stringContaining('converge-node, no-check')])
   expect(await asked('no-check/preparation?kind=node&id=node-osl-1')).toEqual([
-    ...[422, 'no-check is not for node node-osl-1. Declared for it: converge-node.'],
+    422,
+    'no-check is not for node node-osl-1. Declared for it: converge-node.',
   ])
   expect(await asked('converge-node/preparation?kind=node&id=node-osl-9')).toEqual([404, expect.any(String)])
   expect(called()).toEqual([])
@@ -211,7 +212,9 @@ const core: CorePort = {
   post: (path, sent, { idempotencyKey: key, ifMatch }) =>
     answered(
       api.post(path.replace('/api/v1', ''), {
-        ...{ body: sent, key, as: api.tokens.agent },
+        body: sent,
+        key,
+        as: api.tokens.agent,
         headers: ifMatch ? { 'if-match': ifMatch } : {},
       }),
     ),
@@ -227,22 +230,21 @@ const args = { job: 'converge-node', kind: 'node', id: 'node-osl-2', reason: 'it
 async function lookedUp(incidentId: string, kind: 'node' | 'vm' = 'node') {
   await api.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{
-        kind: 'tool_finished',
-        actor: agentActor,
-        turn: 1,
-        detail: '',
-        stepKey: `${incidentId}.1:1:tool_finished:0`,
-      },
+      kind: 'tool_finished',
+      actor: agentActor,
+      turn: 1,
+      detail: '',
+      stepKey: `${incidentId}.1:1:tool_finished:0`,
       metadata: {
-        ...{
-          callId: 'c1_0',
-          tool: 'get_node',
-          arguments: { id: args.id },
-          effect: 'read',
-          targets: [{ kind, id: args.id }],
-        },
-        ...{ outcome: 'done', result: { ok: true, meta: {} }, body: null, durationMs: 1 },
+        callId: 'c1_0',
+        tool: 'get_node',
+        arguments: { id: args.id },
+        effect: 'read',
+        targets: [{ kind, id: args.id }],
+        outcome: 'done',
+        result: { ok: true, meta: {} },
+        body: null,
+        durationMs: 1,
         discovered: [{ kind, id: args.id, name: args.id, aliases: [], seen: true }],
       },
     }),

@@ -28,12 +28,13 @@ const servers: Server[] = []
 
 async function served(publicUrl: string, port: number, from: RealOidc): Promise<string> {
   const oidc = createOidc({
-    ...{ issuer: from.issuer, clientId: from.clientId, clientSecret: from.clientSecret, publicUrl },
-    ...{
-      scopes: 'openid profile email',
-      groupsClaim: 'groups',
-      roles: { sre: 'approver', admins: 'admin' } as const,
-    },
+    issuer: from.issuer,
+    clientId: from.clientId,
+    clientSecret: from.clientSecret,
+    publicUrl,
+    scopes: 'openid profile email',
+    groupsClaim: 'groups',
+    roles: { sre: 'approver', admins: 'admin' } as const,
   })
   const { app } = createApi({ db: api.db, publicUrl, oidc })
   servers.push(serve({ fetch: app.fetch, port, hostname: '127.0.0.1' }) as Server)

@@ -13,9 +13,14 @@ let provider: ScriptedOidc
 let app: ReturnType<typeof createApi>['app']
 
 const settings = (change: Partial<OidcSettings> = {}): OidcSettings => ({
-  ...{ issuer: provider.issuer, clientId: provider.clientId, clientSecret: provider.clientSecret },
-  ...{ scopes: 'openid profile', groupsClaim: 'groups', roles: { sre: 'approver', 'sre-admins': 'admin' } },
-  ...{ publicUrl: origin, ...change },
+  issuer: provider.issuer,
+  clientId: provider.clientId,
+  clientSecret: provider.clientSecret,
+  scopes: 'openid profile',
+  groupsClaim: 'groups',
+  roles: { sre: 'approver', 'sre-admins': 'admin' },
+  publicUrl: origin,
+  ...change,
 })
 const appWith = (change: Partial<OidcSettings> = {}) =>
   createApi({ db: api.db, publicUrl: origin, oidc: createOidc(settings(change)) }).app

@@ -17,7 +17,11 @@ async function tokenOf(operator: string, role = 'approver') {
 test('a person is made, changed and found by name', async () => {
   expect((await put('anna', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })).status).toBe(200)
   expect((await api.get('/operators/anna')).body).toMatchObject({
-    ...{ name: 'anna', role: 'approver', maxRisk: 'high', incidentTypes: ['disk_pressure'], disabledAt: null },
+    name: 'anna',
+    role: 'approver',
+    maxRisk: 'high',
+    incidentTypes: ['disk_pressure'],
+    disabledAt: null,
   })
   expect((await put('anna', { role: 'viewer' })).body).toMatchObject({ role: 'viewer', maxRisk: 'critical' })
   const { items } = (await api.get('/operators')).body as unknown as { items: { name: string }[] }

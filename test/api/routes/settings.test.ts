@@ -18,7 +18,11 @@ test('a value is set, takes effect, and its history tells who and why', async ()
   expect([answer.status, answer.headers.get('etag')]).toEqual([200, '"1"'])
   const effective = await api.get('/config/effective?type=disk_pressure')
   expect(effective.body.items).toContainEqual({
-    ...{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null },
+    name: 'agent.max_turns',
+    key: 'agent.max_turns',
+    value: 12,
+    source: 'global',
+    problem: null,
   })
   expect((await api.get('/config/agent.max_turns/revisions')).body.items).toMatchObject([
     { version: 1, oldValue: null, newValue: '12', actor: 'user:admin', reason: 'disks need more' },
@@ -46,7 +50,11 @@ test('a value that does not fit and a key that no setting has are refused', asyn
 test('the environment stands between a stored value and the default', async () => {
   await sql`delete from platform_config where key = 'agent.max_turns'`.execute(api.owner)
   expect((await api.get('/config/effective')).body.items).toContainEqual({
-    ...{ name: 'agent.max_turns', key: 'LLM_MAX_TURNS', value: 7, source: 'environment', problem: null },
+    name: 'agent.max_turns',
+    key: 'LLM_MAX_TURNS',
+    value: 7,
+    source: 'environment',
+    problem: null,
   })
 })
 
@@ -108,7 +116,10 @@ test('a test message goes to the stored address with its secret, and the answer 
     await api.put('/config/webhook.approval.secret', { body: { value: secret } })
     receiver.play((response) => response.writeHead(200).end('thanks'))
     expect((await api.post('/webhooks/approval/test')).body).toEqual({
-      ...{ outcome: 'sent', status: 200, detail: 'the receiver answered 200', said: 'thanks' },
+      outcome: 'sent',
+      status: 200,
+      detail: 'the receiver answered 200',
+      said: 'thanks',
     })
     const { body, headers } = receiver.seen.at(-1)!
     expect(new Webhook(secret).verify(body, headers)).toMatchObject({
@@ -117,7 +128,10 @@ test('a test message goes to the stored address with its secret, and the answer 
     })
     receiver.play((response) => response.writeHead(403).end('no such channel at /hook/PATH'))
     expect((await api.post('/webhooks/approval/test')).body).toEqual({
-      ...{ outcome: 'drop', status: 403, detail: 'the receiver answered 403', said: 'no such channel at [path]' },
+      outcome: 'drop',
+      status: 403,
+      detail: 'the receiver answered 403',
+      said: 'no such channel at [path]',
     })
     const audit = (await api.get('/audit?what=webhook')).body.items
     expect(audit).toMatchObject([

@@ -76,8 +76,12 @@ async function approvalAsked(): Promise<{ id: string; button: string }> {
 function press(user: string, button: string, more: { action?: string; [key: string]: unknown } = {}): string {
   const { action = 'approve', ...rest } = more
   const payload = {
-    ...{ type: 'block_actions', user: { id: user }, trigger_id: 't', channel: { id: 'C0OPS' } },
-    ...{ container: { message_ts: '1.1' }, actions: [{ action_id: action, value: button }] },
+    type: 'block_actions',
+    user: { id: user },
+    trigger_id: 't',
+    channel: { id: 'C0OPS' },
+    container: { message_ts: '1.1' },
+    actions: [{ action_id: action, value: button }],
     ...rest,
   }
   return new URLSearchParams({ payload: JSON.stringify(payload) }).toString()

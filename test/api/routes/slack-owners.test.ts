@@ -24,7 +24,8 @@ const api = useApi(async () => {
 beforeAll(async () => {
   await useSlackChannel(api.db, slack.settings.channel)
   worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
-    ...{ paceSeconds: 0, pollEveryMs: 50 },
+    paceSeconds: 0,
+    pollEveryMs: 50,
   })
   const people = { anna: {}, bert: {}, vera: { role: 'viewer' }, gone: { disabled: true } }
   for (const [name, more] of Object.entries(people)) {

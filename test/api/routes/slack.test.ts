@@ -28,7 +28,8 @@ const api = useApi(async () => {
 beforeAll(async () => {
   await useSlackChannel(api.db, slack.settings.channel)
   worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
-    ...{ paceSeconds: 0, pollEveryMs: 50 },
+    paceSeconds: 0,
+    pollEveryMs: 50,
   })
   const people = { anna: {}, bert: {}, vera: { role: 'viewer' }, lowe: { maxRisk: 'low' }, gone: { disabled: true } }
   for (const [name, more] of Object.entries(people)) {
@@ -54,25 +55,23 @@ async function asks(
   const incidentId = more.incidentId ?? (await claimedIncident(api.db))
   const { id } = await api.db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn: calls, callId: more.callId ?? `c${calls}_0`, tool: 'execute_migration' },
-      ...{
-        args: { proposal_id: 'prp_1' },
-        targets: more.targets ?? [],
-        reason: 'the host is dead',
-        stateFingerprint: '',
-      },
-      ...{
-        actionDigest: `digest-${calls}`,
-        risk: more.risk ?? 'high',
-        required: more.required ?? 1,
-        reversible: true,
-      },
-      ...{
-        replaces: null,
-        actor: 'agent:incident-investigator',
-        expirySeconds: 600,
-        stepKey: `${incidentId}:${calls}`,
-      },
+      incidentId,
+      attempt: 1,
+      turn: calls,
+      callId: more.callId ?? `c${calls}_0`,
+      tool: 'execute_migration',
+      args: { proposal_id: 'prp_1' },
+      targets: more.targets ?? [],
+      reason: 'the host is dead',
+      stateFingerprint: '',
+      actionDigest: `digest-${calls}`,
+      risk: more.risk ?? 'high',
+      required: more.required ?? 1,
+      reversible: true,
+      replaces: null,
+      actor: 'agent:incident-investigator',
+      expirySeconds: 600,
+      stepKey: `${incidentId}:${calls}`,
       dryRun: { possible: true, summary: 'start 3 VMs', details: {} },
     }),
   )
@@ -111,7 +110,8 @@ test('who is known here approves by a button: one decision, by the door slack, a
   const { id, incidentId } = await asks()
   expect(await press('U0ANNA', id)).toEqual({ status: 200, text: '' })
   expect(await approval(id)).toMatchObject({
-    ...{ status: 'approved', decisions: [{ operator: 'anna', decision: 'approve', via: 'slack' }] },
+    status: 'approved',
+    decisions: [{ operator: 'anna', decision: 'approve', via: 'slack' }],
   })
   expect(api.told).toContainEqual({ signal: 'decided', incidentId, attempt: 1 })
   const asked = await card(id)
@@ -133,10 +133,20 @@ test('the question says what was found, in the sentences of its run', async () =
   const host = { kind: 'host' as const, id: 'host-osl-1' }
   await api.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called tool: get_host', turn: 1 },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: 'Called tool: get_host',
+      turn: 1,
       metadata: {
-        ...{ callId: 'c0_0', tool: 'get_host', arguments: { id: host.id }, effect: 'read', targets: [host] },
-        ...{ outcome: 'done', result: { ok: true, data: { raw: 'json' }, meta: {} }, body: null, durationMs: 4 },
+        callId: 'c0_0',
+        tool: 'get_host',
+        arguments: { id: host.id },
+        effect: 'read',
+        targets: [host],
+        outcome: 'done',
+        result: { ok: true, data: { raw: 'json' }, meta: {} },
+        body: null,
+        durationMs: 4,
         discovered: [{ ...host, name: host.id, aliases: [], seen: true, health: 'critical' }],
         said: 'host-osl-1 is down: 0 of 3 VMs run',
       },

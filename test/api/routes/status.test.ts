@@ -47,7 +47,13 @@ test('an incident says what the caller may do now, and why not the rest', async 
     return Object.fromEntries(rows.map(({ action, refused }) => [action, refused]))
   }
   expect(await actions(api.tokens.admin)).toEqual({
-    ...{ resolve: null, escalate: null, cancel: null, comment: null, tell: null, take: null, expected: null },
+    resolve: null,
+    escalate: null,
+    cancel: null,
+    comment: null,
+    tell: null,
+    take: null,
+    expected: null,
     give_back: 'Nobody has it: there is nothing to give back.',
     investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
   })
@@ -71,7 +77,12 @@ test('the status tells what waits, and what is not there', async () => {
   expect(body.backlog).toMatchObject({ oldestWaitingAt: expect.any(String) })
   const parts = body.parts as unknown as { name: string; status: string }[]
   expect(Object.fromEntries(parts.map((part) => [part.name, part.status]))).toEqual({
-    ...{ database: 'ok', Temporal: 'ok', worker: 'unknown', queue: 'unknown', platform: 'off', model: 'unknown' },
+    database: 'ok',
+    Temporal: 'ok',
+    worker: 'unknown',
+    queue: 'unknown',
+    platform: 'off',
+    model: 'unknown',
     knowledge: 'unknown',
   })
 })

@@ -190,7 +190,9 @@ const core: CorePort = {
   post: (path, sent, { idempotencyKey: key, ifMatch }) =>
     answered(
       api.post(path.replace('/api/v1', ''), {
-        ...{ body: sent, key, as: api.tokens.agent },
+        body: sent,
+        key,
+        as: api.tokens.agent,
         headers: ifMatch ? { 'if-match': ifMatch } : {},
       }),
     ),
@@ -207,12 +209,22 @@ async function aboutVm() {
   const incidentId = await claimedIncident(api.db)
   await api.db.transaction().execute((trx) =>
     append(trx, incidentId, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, turn: 1, detail: '' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      turn: 1,
+      detail: '',
       stepKey: `${incidentId}.1:1:tool_finished:0`,
       metadata: {
-        ...{ callId: 'c1_0', tool: 'current_vm_host', arguments: { vm: 'vm-1' }, effect: 'read' },
-        ...{ targets: [{ kind: 'vm', id: 'vm-1' }], outcome: 'done', result: { ok: true, meta: {} }, body: null },
-        ...{ durationMs: 1, discovered: [{ kind: 'vm', id: 'vm-1', name: 'vm-1', aliases: [], seen: true }] },
+        callId: 'c1_0',
+        tool: 'current_vm_host',
+        arguments: { vm: 'vm-1' },
+        effect: 'read',
+        targets: [{ kind: 'vm', id: 'vm-1' }],
+        outcome: 'done',
+        result: { ok: true, meta: {} },
+        body: null,
+        durationMs: 1,
+        discovered: [{ kind: 'vm', id: 'vm-1', name: 'vm-1', aliases: [], seen: true }],
       },
     }),
   )

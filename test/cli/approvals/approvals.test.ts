@@ -20,17 +20,24 @@ async function planAsked(stepKey: string, dryRun: Parameters<typeof requestAppro
   const incidentId = await claimedIncident(api.db)
   const { id } = await api.db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{
-        incidentId,
-        attempt: 1,
-        turn: 1,
-        callId: 'c1_0',
-        tool: 'execute_migration',
-        args: { proposal_id: 'prp_1' },
-      },
-      ...{ targets: [{ kind: 'vm', id: 'vm-101' }], reason: 'host-osl-1 is dead', stateFingerprint: '' },
-      ...{ actionDigest: actionDigest('execute_migration', {}), risk: 'high', reversible: true, required: 1 },
-      ...{ replaces: null, actor: agentActor, expirySeconds: 600, stepKey, dryRun },
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'execute_migration',
+      args: { proposal_id: 'prp_1' },
+      targets: [{ kind: 'vm', id: 'vm-101' }],
+      reason: 'host-osl-1 is dead',
+      stateFingerprint: '',
+      actionDigest: actionDigest('execute_migration', {}),
+      risk: 'high',
+      reversible: true,
+      required: 1,
+      replaces: null,
+      actor: agentActor,
+      expirySeconds: 600,
+      stepKey,
+      dryRun,
     }),
   )
   return id
@@ -63,7 +70,11 @@ test('a card tells a rehearsal line by line, and what was not tried', async () =
 
 test('a card says first who stays down, then in which waves, what is proved, and whose death would now be worse', async () => {
   const details = {
-    ...{ proposalId: 'prp_1', state: 'partial', migrations: 1, lowerBound: 1, proof: 'certificate' },
+    proposalId: 'prp_1',
+    state: 'partial',
+    migrations: 1,
+    lowerBound: 1,
+    proof: 'certificate',
     steps: steps.map((step, index) => ({ ...step, wave: index + 1, needs: index === 0 ? [] : [1] })),
     unplaced: [{ vm: 'vm-102', reason: 'no room for 4096 MiB' }],
     obstacle: 'RAM is short by 2048 MiB in total',

@@ -30,8 +30,12 @@ function record<K extends EventKind>(id: string, event: Omit<NewEvent<K>, 'actor
 const looked = {
   kind: 'tool_finished',
   metadata: {
-    ...{ callId: 'c1_0', tool: 'list_nodes_by_shard', arguments: { shard_id: 'db-osl-1' }, outcome: 'done' },
-    ...{ durationMs: 12, effect: 'read' },
+    callId: 'c1_0',
+    tool: 'list_nodes_by_shard',
+    arguments: { shard_id: 'db-osl-1' },
+    outcome: 'done',
+    durationMs: 12,
+    effect: 'read',
     result: { ok: true, data: { items: [{ id: 'b', status: 'critical', reason: '42 s behind' }] }, meta: {} },
   },
 } as never
@@ -168,8 +172,16 @@ test('a chain that holds says over how many rows; one that does not says where',
 test('a watch at a terminal says who answers, for how long and the last words, and harms no terminal', async () => {
   const id = await claimedIncident(api.db)
   const live = {
-    ...{ incidentId: id, attempt: 1, turn: 3, maxTurns: 10, model: 'qwen', state: 'writing' as const },
-    ...{ seconds: 14, tokens: 310, isCounted: false, tail: `the replica lags ${hostile}` },
+    incidentId: id,
+    attempt: 1,
+    turn: 3,
+    maxTurns: 10,
+    model: 'qwen',
+    state: 'writing' as const,
+    seconds: 14,
+    tokens: 310,
+    isCounted: false,
+    tail: `the replica lags ${hostile}`,
   }
   const telling = setInterval(() => void tellLive(api.db, live), 200)
   const { shown } = await runAtTerminal(['incidents', 'watch', id, '--timeout', '3'], api.as('viewer'))

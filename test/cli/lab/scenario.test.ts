@@ -27,7 +27,12 @@ type Stored = {
 /** An API that knows these incidents, newest first, each with the starts of its alerts. */
 function apiWith(stored: Stored[]): ApiClient {
   const items = stored.map(({ id, on = node, title = 'Node down', status = 'open', closedAt = null }) => ({
-    ...{ ...incidentExample, id, status, closedAt, type: 'service_down', title },
+    ...incidentExample,
+    id,
+    status,
+    closedAt,
+    type: 'service_down',
+    title,
     resource: on === null ? null : { kind: 'node', id: on },
   }))
   const get = async (path: string) => {
@@ -109,9 +114,18 @@ test('times that a scenario shortens are put back, and people hear of both, also
 
 const incident = (rest: Partial<ApiIncident>) =>
   ({
-    ...{ id: 'inc_1', type: 'service_down', status: 'escalated', outcome: null, category: null, closedBy: 'agent' },
-    ...{ alerts: { firing: 1, unknown: 0 }, resolution: '', watchUntil: null, cancelledUntil: null },
-    ...{ owner: null, keptReason: null },
+    id: 'inc_1',
+    type: 'service_down',
+    status: 'escalated',
+    outcome: null,
+    category: null,
+    closedBy: 'agent',
+    alerts: { firing: 1, unknown: 0 },
+    resolution: '',
+    watchUntil: null,
+    cancelledUntil: null,
+    owner: null,
+    keptReason: null,
     ...rest,
   }) as ApiIncident
 const row = (kind: string, code?: string) => ({ kind, metadata: { code } }) as unknown as IncidentEvent

@@ -15,7 +15,12 @@ function journal(from: number, to: number, first: Partial<JournalEntry> = {}): J
   })
 }
 const call = (n: number, changes: Partial<JournalledCall> = {}): JournalledCall => ({
-  ...{ key: `k${n}`, requestId: id(n), begunAt: at(n), finishedAt: at(n), auditHash: hash(n), incidentHash: null },
+  key: `k${n}`,
+  requestId: id(n),
+  begunAt: at(n),
+  finishedAt: at(n),
+  auditHash: hash(n),
+  incidentHash: null,
   ...changes,
 })
 const calls = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => call(from + index))
@@ -53,7 +58,9 @@ test('a journal that was lost is a problem, once and not for each call before', 
   const after = journal(1, 10, { kind: 'lost', request_id: null, at: at(0) })
   const before = Array.from({ length: 20 }, (_, n) => call(100 + n, { begunAt: '2026-11-20T00:00:00.000000Z' }))
   expect(compareJournal(after, [...before, ...calls(2, 10)])).toEqual({
-    ...{ problems: [`the journal before ${at(0)} was lost`], unknownEntries: [], older: 20 },
+    problems: [`the journal before ${at(0)} was lost`],
+    unknownEntries: [],
+    older: 20,
   })
 })
 

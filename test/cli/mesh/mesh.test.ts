@@ -137,8 +137,13 @@ test('what was asked of a device with the key, but by no call of the control pla
   if (!signing) throw new Error('no key')
   const request = issueRequest(
     {
-      ...{ requestId: 'req_000000000000000000000bad', device: 'node-osl-1', capability: 'shell.exec' },
-      ...{ args: { argv: ['uptime'] }, idempotencyKey: 'stolen', deadlineMs: 60_000, grant: null },
+      requestId: 'req_000000000000000000000bad',
+      device: 'node-osl-1',
+      capability: 'shell.exec',
+      args: { argv: ['uptime'] },
+      idempotencyKey: 'stolen',
+      deadlineMs: 60_000,
+      grant: null,
     },
     signing,
   )

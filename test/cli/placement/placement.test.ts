@@ -187,7 +187,12 @@ test('a certificate of a drain counts what has to leave, and one of an overfull 
       { step: 1, action: 'migrate', vm: 'r', from: 'a', to: 'b', needs: [], wave: 1 },
       { step: 2, action: 'migrate', vm: 'v', from: 'c', to: 'a', needs: [1], wave: 2 },
     ],
-    ...{ migrations: 2, lowerBound: 2, unplaced: [], obstacle: null, standing: null, reason: null },
+    migrations: 2,
+    lowerBound: 2,
+    unplaced: [],
+    obstacle: null,
+    standing: null,
+    reason: null,
     proof: { kind: 'certificate', k: 0, scale: 1, price: { '3072/1000': 1 } },
   }
   const full = { ...drain, vms: [...drain.vms, on('t', 'b', 3)] }

@@ -37,15 +37,15 @@ describe('an answer in text', () => {
     const allowed = allowedBy(toGrammar(answerForm))
     expect([called, ended, ` ${called}\n`].map((text) => allowed.test(text))).toEqual([true, true, true])
     const others = [
-      ...[
-        '',
-        'ok',
-        '{}',
-        '{"tool_call":{"name":"a"}}',
-        `${called}${called}`,
-        `{"tool_call":{"name":"a","parameters":{}},"b":1}`,
-      ],
-      ...[ended.replace('high', 'sure'), ended.replace('"is"', '"maybe"'), called.replace('1,2.5', '01')],
+      '',
+      'ok',
+      '{}',
+      '{"tool_call":{"name":"a"}}',
+      `${called}${called}`,
+      `{"tool_call":{"name":"a","parameters":{}},"b":1}`,
+      ended.replace('high', 'sure'),
+      ended.replace('"is"', '"maybe"'),
+      called.replace('1,2.5', '01'),
     ]
     expect(others.filter((text) => allowed.test(text))).toEqual([])
   })

@@ -13,8 +13,11 @@ test("OpenAI's models that reason are asked as they want, after two refusals and
   expect(answer).toMatchObject({ content: said.content, usage: { completionTokens: 320, reasoningTokens: 256 } })
   expect(host.asked).toHaveLength(3)
   expect(host.asked.at(-1)).toEqual({
-    ...{ model: 'gpt-5-mini', messages: plain.messages, max_completion_tokens: 1_024 },
-    ...{ stream: true, stream_options: { include_usage: true } },
+    model: 'gpt-5-mini',
+    messages: plain.messages,
+    max_completion_tokens: 1_024,
+    stream: true,
+    stream_options: { include_usage: true },
   })
   await client.complete(plain)
   expect(host.asked).toHaveLength(4)

@@ -57,7 +57,9 @@ function scriptedAwx(): ScriptedAwx {
       job.looks += 1
       const isOver = awx.endsAfter !== null && job.looks > awx.endsAfter
       return json(200, {
-        ...{ id: job.id, job_type: job.body.job_type, job_explanation: '' },
+        id: job.id,
+        job_type: job.body.job_type,
+        job_explanation: '',
         status: job.canceled ? 'canceled' : isOver ? awx.status : 'running',
       })
     },
@@ -142,7 +144,8 @@ async function run(job: string, key: string) {
   const { body } = await prepare(job)
   const { stateFingerprint } = body.preparation as unknown as { stateFingerprint: string }
   return await api.post(`/jobs/${job}/run`, {
-    ...{ key, body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' } },
+    key,
+    body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' },
     headers: { 'if-match': stateFingerprint },
   })
 }
@@ -161,7 +164,10 @@ test('a job of AWX is checked with its check mode and run with its run mode, on 
   const { body } = await prepare('awx')
   expect(JSON.stringify(body.preparation)).toContain('changed=1')
   expect(awx.jobs[0]!.body).toEqual({
-    ...{ job_type: 'check', diff_mode: true, limit: 'node-osl-2', extra_vars: { reason: 'node' } },
+    job_type: 'check',
+    diff_mode: true,
+    limit: 'node-osl-2',
+    extra_vars: { reason: 'node' },
   })
   const answer = await run('awx', 'awx-1')
   expect([answer.status, answer.body.detail]).toEqual([200, 'awx: AWX job 42 is successful'])
@@ -188,7 +194,8 @@ test('an AWX job that takes too long is asked to stop, and its end is what AWX s
   const fingerprint = (body.preparation as unknown as { stateFingerprint: string }).stateFingerprint
   awx.endsAfter = null
   const answer = await api.post('/jobs/awx/run', {
-    ...{ key: 'awx-late', body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' } },
+    key: 'awx-late',
+    body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' },
     headers: { 'if-match': fingerprint },
   })
   expect([answer.status, answer.body.detail]).toEqual([

@@ -33,7 +33,9 @@ test('a restart is done only once the guest runs with a new start', async () => 
   expect(waiting).toMatchObject({ status: 'running', detail: expect.stringContaining('no new start yet') })
   Object.assign(pve.guest(101), { status: 'running', uptime: 2 })
   expect(await client.effect('k1')).toMatchObject({
-    ...{ status: 'done', detail: 'vm-101 was restarted on pve1', result: { newStart: true } },
+    status: 'done',
+    detail: 'vm-101 was restarted on pve1',
+    result: { newStart: true },
   })
   expect(pve.begun).toMatchObject([{ path: '/api2/json/nodes/pve1/qemu/101/status/reboot', form: { timeout: '60' } }])
 })

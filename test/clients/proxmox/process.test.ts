@@ -27,9 +27,14 @@ afterAll(async () => {
 async function started(): Promise<ChildProcess> {
   const child = spawn(process.execPath, ['api/main.ts'], {
     env: {
-      ...{ PATH: process.env.PATH, NODE_COMPILE_CACHE: compileCache, LOG_LEVEL: 'debug' },
-      ...{ DATABASE_URL: database.url, PORT: new URL(url).port },
-      ...{ TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}`, PROXMOX_URL: pve.server.url, PROXMOX_TOKEN: token },
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: compileCache,
+      LOG_LEVEL: 'debug',
+      DATABASE_URL: database.url,
+      PORT: new URL(url).port,
+      TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}`,
+      PROXMOX_URL: pve.server.url,
+      PROXMOX_TOKEN: token,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -33,15 +33,34 @@ async function stored(db: Db) {
   for (const { id } of incidents) expect((await verifyIncident(db, id)).found).toEqual([])
   return {
     incidents: incidents.map(({ type, severity, status, title, nextSeq, keptReason, reopened, previousId }) => ({
-      ...{ type, severity, status, title, nextSeq, keptReason, reopened, follows: place.get(previousId ?? '') },
+      type,
+      severity,
+      status,
+      title,
+      nextSeq,
+      keptReason,
+      reopened,
+      follows: place.get(previousId ?? ''),
     })),
     events: events
       .map(({ incidentId, seq, kind, action, actor, detail, metadata }) => ({
-        ...{ of: place.get(incidentId), seq, kind, action, actor, detail, metadata },
+        of: place.get(incidentId),
+        seq,
+        kind,
+        action,
+        actor,
+        detail,
+        metadata,
       }))
       .sort((a, b) => (a.of ?? 0) - (b.of ?? 0) || a.seq - b.seq),
     alerts: alerts.map(({ fingerprint, status, count, startsAt, startSeen, incidentId, unknownWhy }) => ({
-      ...{ fingerprint, status, count, startsAt, startSeen, of: place.get(incidentId ?? ''), unknownWhy },
+      fingerprint,
+      status,
+      count,
+      startsAt,
+      startSeen,
+      of: place.get(incidentId ?? ''),
+      unknownWhy,
     })),
   }
 }

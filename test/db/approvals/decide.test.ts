@@ -180,8 +180,13 @@ test('the yes of a person who was disabled since does not count, their no does',
 test('a standing grant is as good as its giver is when it is used', async () => {
   const given = await asked()
   await decide(database.db, {
-    ...{ token: await tokenOf('bert', given.id), decision: 'approve', approvalId: given.id, incidentId: null },
-    ...{ reason: null, via: 'page', grant: { uses: 2, hours: 1 } },
+    token: await tokenOf('bert', given.id),
+    decision: 'approve',
+    approvalId: given.id,
+    incidentId: null,
+    reason: null,
+    via: 'page',
+    grant: { uses: 2, hours: 1 },
   })
   const run = { incidentId: await claimedIncident(database.db), attempt: 1, turn: 1 }
   const inTrx = <T>(work: (trx: Trx) => Promise<T>) => database.db.transaction().execute(work)

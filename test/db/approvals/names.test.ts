@@ -40,15 +40,24 @@ async function ask(on: ResourceRef): Promise<string> {
   const args = { on: on.id, ...kill, reason: 'it eats the CPU' }
   return await database.db.transaction().execute(async (trx) => {
     const { id } = await requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'proc_kill', args, targets: [on] },
-      ...{ reason: '', actionDigest: actionDigest('proc_kill', args), stateFingerprint: 'f', risk: 'high' },
-      ...{
-        reversible: false,
-        required: 1,
-        dryRun: { possible: false, summary: '', details: {} },
-        expirySeconds: 600,
-      },
-      ...{ stepKey: `${incidentId}:ask`, replaces: null, actor: agentActor },
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'proc_kill',
+      args,
+      targets: [on],
+      reason: '',
+      actionDigest: actionDigest('proc_kill', args),
+      stateFingerprint: 'f',
+      risk: 'high',
+      reversible: false,
+      required: 1,
+      dryRun: { possible: false, summary: '', details: {} },
+      expirySeconds: 600,
+      stepKey: `${incidentId}:ask`,
+      replaces: null,
+      actor: agentActor,
     })
     return id
   })
@@ -64,20 +73,38 @@ async function propose(on: ResourceRef, args: object = kill) {
   await database.db.transaction().execute(async (trx) => {
     const looked = { callId: 'c1_0', tool: 'find_resource', arguments: { text: on.id } }
     await append(trx, incidentId, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, turn: 1, detail: '' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      turn: 1,
+      detail: '',
       stepKey: stepKey(place, 1, 'tool_finished', 0),
       metadata: {
-        ...{ ...looked, effect: 'resolve', targets: [], outcome: 'done', body: null, durationMs: 1 },
+        ...looked,
+        effect: 'resolve',
+        targets: [],
+        outcome: 'done',
+        body: null,
+        durationMs: 1,
         result: { ok: true, data: {}, meta: {} },
         discovered: [{ ...on, name: on.id, aliases: [] }],
       },
     })
     await append(trx, incidentId, 1, {
-      ...{ kind: 'model_answered', actor: agentActor, turn: 2, detail: '' },
+      kind: 'model_answered',
+      actor: agentActor,
+      turn: 2,
+      detail: '',
       stepKey: stepKey(place, 2, 'model_answered', 0),
       metadata: {
-        ...{ content: '', body: null, calls: [call], final: null, problem: null, model: 'm', finishReason: 'stop' },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, durationMs: 1 },
+        content: '',
+        body: null,
+        calls: [call],
+        final: null,
+        problem: null,
+        model: 'm',
+        finishReason: 'stop',
+        usage: { promptTokens: 1, completionTokens: 1 },
+        durationMs: 1,
       },
     })
     const dryRun = { possible: false, summary: '', details: {} }

@@ -52,7 +52,11 @@ const told = async (id: string) => {
 }
 
 const byHand: Closing = {
-  ...{ status: 'resolved', outcome: 'repaired', resolution: 'restarted by hand', claims: [], confidence: null },
+  status: 'resolved',
+  outcome: 'repaired',
+  resolution: 'restarted by hand',
+  claims: [],
+  confidence: null,
 }
 const escalated: Closing = { status: 'escalated', code: 'AGENT', reason: 'a person has to look' }
 
@@ -116,7 +120,8 @@ test('what is not investigated unasked is not investigated for coming back', asy
   await ingestAlert(database.db, { ...alert, status: 'resolved', endsAt: await pass(60) })
   await ingestAlert(database.db, { ...alert, startsAt: await pass(60) })
   expect(await standing(id)).toMatchObject({
-    ...{ status: 'open', reopened: 1 },
+    status: 'open',
+    reopened: 1,
     keptReason: 'agent.investigate is none for incidents of this type',
   })
 })

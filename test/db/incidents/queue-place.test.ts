@@ -37,8 +37,12 @@ async function work(id: string, role: 'leader' | 'follower' = 'leader'): Promise
   )
   await database.db.transaction().execute((trx) =>
     claimIncident(trx, {
-      ...{ incidentId: id, attempt: 1, workflowId: `investigate:${id}:1`, role },
-      ...{ groupId, timeBudgetSeconds: 1800 },
+      incidentId: id,
+      attempt: 1,
+      workflowId: `investigate:${id}:1`,
+      role,
+      groupId,
+      timeBudgetSeconds: 1800,
     }),
   )
 }

@@ -137,16 +137,24 @@ async function waiting(): Promise<string> {
   const incidentId = await claimedIncident(database.db)
   await database.db.transaction().execute((trx) =>
     requestApproval(trx, {
-      ...{ incidentId, attempt: 1, turn: 1, callId: 'c1_0', tool: 'converge_shard', args: {}, targets: [] },
-      ...{
-        reason: 'behind',
-        actionDigest: incidentId,
-        stateFingerprint: 'state',
-        risk: 'high' as const,
-        reversible: true,
-      },
-      ...{ required: 1, dryRun: { possible: false, summary: 'none', details: {} }, expirySeconds: 600 },
-      ...{ stepKey: `${incidentId}:ask`, replaces: null, actor: 'agent:incident-investigator' },
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'converge_shard',
+      args: {},
+      targets: [],
+      reason: 'behind',
+      actionDigest: incidentId,
+      stateFingerprint: 'state',
+      risk: 'high' as const,
+      reversible: true,
+      required: 1,
+      dryRun: { possible: false, summary: 'none', details: {} },
+      expirySeconds: 600,
+      stepKey: `${incidentId}:ask`,
+      replaces: null,
+      actor: 'agent:incident-investigator',
     }),
   )
   return incidentId

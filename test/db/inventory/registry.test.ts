@@ -174,7 +174,9 @@ test('an alert finds a service on the machine that it names', async () => {
       name: 'nginx.service',
     })),
     ['app-1', 'app-2'].map((id) => ({
-      ...{ from: ref('service_unit', `${id}:nginx.service`), kind: 'runs_on' as const, to: ref('node', id) },
+      from: ref('service_unit', `${id}:nginx.service`),
+      kind: 'runs_on' as const,
+      to: ref('node', id),
     })),
   )
   const labels = { instance: '10.7.0.1:9100', name: 'nginx.service' }
@@ -212,7 +214,9 @@ test('a declaration that cannot be is told with all its faults at once', () => {
 test('a chain of 100,000 is no loop and no stack overflow', () => {
   const resources = Array.from({ length: 100_001 }, (_, at) => ({ kind: 'vm' as const, id: `v${at}` }))
   const relations = resources.slice(1).map(({ id }, at) => ({
-    ...{ from: ref('vm', `v${at}`), kind: 'depends_on' as const, to: ref('vm', id) },
+    from: ref('vm', `v${at}`),
+    kind: 'depends_on' as const,
+    to: ref('vm', id),
   }))
   expect(findDeclarationFaults({ resources, relations })).toEqual([])
 })

@@ -477,8 +477,13 @@ describe('what the next attempt starts from', () => {
         actor: 'user:ben',
         detail: 'denied',
         metadata: {
-          ...{ approvalId: 'apr_1', callId: 'c1_0', decision: 'deny', reason: 'not during the backup', via: 'api' },
-          ...{ status: 'denied', actionDigest: 'd' },
+          approvalId: 'apr_1',
+          callId: 'c1_0',
+          decision: 'deny',
+          reason: 'not during the backup',
+          via: 'api',
+          status: 'denied',
+          actionDigest: 'd',
         },
       })
       await append(trx, id, 1, wrote('c2_0', [{ kind: 'shard', id: 'db-osl-1' }]) as never)

@@ -19,8 +19,12 @@ let models = 0
 const aModel = () => ({ server: 'http://models.example/v1', model: `m${++models}` })
 const learned: RequestShape = { ...plainShape, limit: 'max_completion_tokens', temperature: 'omitted' }
 const served: Served = {
-  ...{ windowTokens: 8_192, source: 'max_model_len of /v1/models', identity: 'a' },
-  ...{ cutsSilently: false, isProvisional: false, abilities: { grammar: 'yes', parallel: 'yes' } },
+  windowTokens: 8_192,
+  source: 'max_model_len of /v1/models',
+  identity: 'a',
+  cutsSilently: false,
+  isProvisional: false,
+  abilities: { grammar: 'yes', parallel: 'yes' },
 }
 
 test('what one worker learned every worker knows, for a week', async () => {

@@ -10,7 +10,11 @@ import { moveClock, useDatabase } from '../../support/database.ts'
 const database = useDatabase()
 const entry = {
   key: 'inc_1.1:3:tool_started:0:1',
-  ...{ action: 'migrate' as const, vmId: 'vm-101', node: 'pve1', target: 'pve2', tasksBefore: ['UPID:a', 'UPID:b'] },
+  action: 'migrate' as const,
+  vmId: 'vm-101',
+  node: 'pve1',
+  target: 'pve2',
+  tasksBefore: ['UPID:a', 'UPID:b'],
 }
 
 test('of two that want to send a write one may, and both find the same row', async () => {

@@ -115,7 +115,10 @@ test('a standing grant mints one device grant for each use that a run took', asy
     const key = await announced(api.db, id, 'fs_write', identity)
     await api.db.transaction().execute((trx) =>
       append(trx, id, 1, {
-        ...{ kind: 'grant_used', actor: agentActor, detail: '', stepKey: key.replace('tool_started', 'grant_used') },
+        kind: 'grant_used',
+        actor: agentActor,
+        detail: '',
+        stepKey: key.replace('tool_started', 'grant_used'),
         metadata: { approvalId, grantId, usesLeft: 2 - round },
       }),
     )

@@ -127,7 +127,9 @@ test('what a device refuses is told in its own word, timeout and approval_requir
   await node()
   const answer = await api.post(path, { body: write('by hand'), as: api.tokens.admin })
   expect([answer.status, answer.body.code, answer.body.detail]).toEqual([
-    ...[403, 'approval_required', 'device_mesh: fs.write: approval_required: scripted: approval_required'],
+    403,
+    'approval_required',
+    'device_mesh: fs.write: approval_required: scripted: approval_required',
   ])
 })
 

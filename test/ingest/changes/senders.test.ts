@@ -23,7 +23,10 @@ const refused = (parsed: ParsedChanges): string => (parsed.ok ? 'taken' : parsed
 
 test('a deployment of GitHub says what was deployed where, by whom, and when', () => {
   expect(only(readGithub('deployment_status', github.deployment({ at })))).toMatchObject({
-    ...{ source: 'github', at: '2026-11-22T02:50:00.000Z', author: 'anna', environment: 'production' },
+    source: 'github',
+    at: '2026-11-22T02:50:00.000Z',
+    author: 'anna',
+    environment: 'production',
     title: 'Deployment of acme/shop to production: success',
     url: 'https://github.com/acme/shop/actions/runs/7/job/9',
     revision: 'f95f852bd8fca8fcc58a9a2d6c842781e32a215e',
@@ -35,7 +38,9 @@ test('a deployment of GitHub says what was deployed where, by whom, and when', (
 test('a push to the default branch of GitHub is a change, dated by the push; a push to another branch is not', () => {
   const pushedAt = Date.parse(at) / 1000
   expect(only(readGithub('push', github.push({ pushedAt })))).toMatchObject({
-    ...{ at: '2026-11-22T02:50:00.000Z', author: 'anna', labels: { repository: 'acme/shop', branch: 'main' } },
+    at: '2026-11-22T02:50:00.000Z',
+    author: 'anna',
+    labels: { repository: 'acme/shop', branch: 'main' },
     title: 'Push to main of acme/shop: Raise the pool to 50 (2 commits)',
   })
   for (const other of [{ ref: 'refs/heads/topic' }, { ref: 'refs/tags/main' }, { deleted: true }])
@@ -44,7 +49,8 @@ test('a push to the default branch of GitHub is a change, dated by the push; a p
 
 test('of a release of GitHub the publication counts, of a workflow its end on the default branch', () => {
   expect(only(readGithub('release', github.release({ action: 'published', at })))).toMatchObject({
-    ...{ title: 'Release v2.1 of acme/shop: Winter sale', revision: 'v2.1' },
+    title: 'Release v2.1 of acme/shop: Winter sale',
+    revision: 'v2.1',
   })
   expect(ignored(readGithub('release', github.release({ action: 'released', at })))).toContain('released')
   expect(only(readGithub('workflow_run', github.run({ at }))).title).toBe(
@@ -64,16 +70,22 @@ test('of a release of GitHub the publication counts, of a workflow its end on th
 
 test('a push, a deployment and a pipeline of GitLab are changes, with their spelling of times', () => {
   expect(only(readGitlab('Push Hook', gitlab.push()))).toMatchObject({
-    ...{ source: 'gitlab', at: now, author: 'anna', revision: 'da1560886d4f094c3e6c9ef40349f7d38b5d27d7' },
+    source: 'gitlab',
+    at: now,
+    author: 'anna',
+    revision: 'da1560886d4f094c3e6c9ef40349f7d38b5d27d7',
     title: 'Push to main of acme/shop: Raise the pool to 50 (4 commits)',
   })
   expect(only(readGitlab('Deployment Hook', gitlab.deployment({ at: '2026-11-22 03:50:00 +0100' })))).toMatchObject({
-    ...{ at: '2026-11-22T02:50:00.000Z', environment: 'production', author: 'anna' },
+    at: '2026-11-22T02:50:00.000Z',
+    environment: 'production',
+    author: 'anna',
     title: 'Deployment of acme/shop to production: success: Raise the pool to 50',
     revision: 'da1560886d4f094c3e6c9ef40349f7d38b5d27d7',
   })
   expect(only(readGitlab('Pipeline Hook', gitlab.pipeline({ at: '2026-11-22 02:50:00 UTC' })))).toMatchObject({
-    ...{ at: '2026-11-22T02:50:00.000Z', title: 'Pipeline of acme/shop on main: success: Raise the pool to 50' },
+    at: '2026-11-22T02:50:00.000Z',
+    title: 'Pipeline of acme/shop on main: success: Raise the pool to 50',
   })
 })
 

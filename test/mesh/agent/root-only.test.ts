@@ -43,7 +43,10 @@ test('a condition over files names the one that is obeyed, also from above', asy
     whyUnmet(
       {
         conditions: [{ kind: 'root_only', program: 'x', files, directories: ['directory'], ...(up && { up }) }],
-        ...{ sees: [], environment: {}, cwd: place.path, rootRead: null },
+        sees: [],
+        environment: {},
+        cwd: place.path,
+        rootRead: null,
       },
       { canShow: () => true },
       { run: () => Promise.reject(new Error('nothing is run for that')) },

@@ -35,10 +35,21 @@ beforeAll(async () => {
 async function finished(id: string, stepKey: string, tool: string, args: Record<string, unknown>, answer: CoreAnswer) {
   await api.db.transaction().execute((trx) =>
     append(trx, id, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: '', stepKey: stepKey.replace('started', 'finished') },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: '',
+      stepKey: stepKey.replace('started', 'finished'),
       metadata: {
-        ...{ callId: 'c1_0', tool, arguments: args, effect: 'write', targets: [], body: null, discovered: [] },
-        ...{ outcome: answer.ok ? 'done' : 'failed', result: { ...toEnvelope(answer), data: null }, durationMs: 1 },
+        callId: 'c1_0',
+        tool,
+        arguments: args,
+        effect: 'write',
+        targets: [],
+        body: null,
+        discovered: [],
+        outcome: answer.ok ? 'done' : 'failed',
+        result: { ...toEnvelope(answer), data: null },
+        durationMs: 1,
       },
     }),
   )
@@ -70,7 +81,8 @@ describe('a command that was to change something', () => {
     expect(
       (await callsOf(systemScope(api.db), on, { limit: 50 })).find(({ key }) => key === effect?.key),
     ).toMatchObject({
-      ...{ ok: false, errorCode: 'exit_code' },
+      ok: false,
+      errorCode: 'exit_code',
     })
     expect(read).toMatchObject({
       ok: false,
@@ -138,7 +150,8 @@ describe('a command that was to change something', () => {
   test('in a guest that pct reaches ends with the exit code of the guest', async () => {
     const inGuest = (argv: string[]) => verified('exec', { on: 'vm-101', argv })
     expect((await inGuest(['sh', '-c', 'echo down >&2; exit 5'])).seen).toEqual({
-      ...{ holds: false, observed: 'not verified: exit code 5: down' },
+      holds: false,
+      observed: 'not verified: exit code 5: down',
     })
     expect((await inGuest(['touch', join(place.path, 'guest')])).seen).toMatchObject({ holds: null })
     const text = await verified('shell_eval', { on: 'vm-101', command: 'touch z; exit 9' })

@@ -68,7 +68,8 @@ test('a write is asked about again when what the card showed is not so any more'
   const answer = await api.post(`/devices/${on}/calls`, {
     body: { capability: 'shell.exec', args },
     headers: { 'if-match': String(before.found?.stateFingerprint) },
-    ...{ key, as: api.tokens.agent },
+    key,
+    as: api.tokens.agent,
   })
   expect([answer.status, answer.body.code]).toEqual([412, 'STATE_CHANGED'])
   expect(readFileSync(join(at, 'b'), 'utf8')).toBe('somebody needs this')

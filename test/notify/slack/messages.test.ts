@@ -18,24 +18,61 @@ const button = `apr_1.${'n'.repeat(43)}`
 
 function incident(more: Partial<Incident> = {}): Incident {
   return {
-    ...{ id: 'inc_1', type: 'replication_lag', severity: 'critical', severitySource: 'alert', status: 'escalated' },
-    ...{ title: 'MySQL replication lag', resource: { kind: 'shard', id: 'db-osl-1' }, assignedTo: null, attempt: 1 },
-    ...{ outcome: null, category: null, closedBy: null, alerts: { firing: 1, unknown: 0 }, reopened: 0 },
-    ...{ watchUntil: null, cancelledUntil: null, owner: null, keptReason: null, previousId: null },
-    ...{ role: null, groupId: null, resolution: null, queuedAt: null, closedAt: null, events: 3 },
-    ...{ createdAt: '2026-11-21T01:00:00.000000Z', updatedAt: '2026-11-21T01:00:00.000000Z' },
+    id: 'inc_1',
+    type: 'replication_lag',
+    severity: 'critical',
+    severitySource: 'alert',
+    status: 'escalated',
+    title: 'MySQL replication lag',
+    resource: { kind: 'shard', id: 'db-osl-1' },
+    assignedTo: null,
+    attempt: 1,
+    outcome: null,
+    category: null,
+    closedBy: null,
+    alerts: { firing: 1, unknown: 0 },
+    reopened: 0,
+    watchUntil: null,
+    cancelledUntil: null,
+    owner: null,
+    keptReason: null,
+    previousId: null,
+    role: null,
+    groupId: null,
+    resolution: null,
+    queuedAt: null,
+    closedAt: null,
+    events: 3,
+    createdAt: '2026-11-21T01:00:00.000000Z',
+    updatedAt: '2026-11-21T01:00:00.000000Z',
     ...more,
   }
 }
 
 function approval(more: Partial<Approval> = {}): Approval {
   return {
-    ...{ id: 'apr_1', incidentId: 'inc_1', attempt: 1, callId: 'c1_0', tool: 'execute_migration' },
-    ...{ arguments: { proposal_id: 'prp_1' }, targets: [{ kind: 'host', id: 'host-osl-1' }] },
-    ...{ reason: 'the host is dead', risk: 'high', reversible: true, required: 1, approvals: 0 },
-    ...{ dryRun: { possible: true, summary: 'start 3 VMs', details: {} }, actionDigest: 'd', stateFingerprint: 's' },
-    ...{ status: 'pending', requestedAt: '2026-11-21T02:00:00.000000Z', expiresAt: '2026-11-21T02:10:00.000000Z' },
-    ...{ useBy: null, askedWith: null, edited: null, decisions: [] },
+    id: 'apr_1',
+    incidentId: 'inc_1',
+    attempt: 1,
+    callId: 'c1_0',
+    tool: 'execute_migration',
+    arguments: { proposal_id: 'prp_1' },
+    targets: [{ kind: 'host', id: 'host-osl-1' }],
+    reason: 'the host is dead',
+    risk: 'high',
+    reversible: true,
+    required: 1,
+    approvals: 0,
+    dryRun: { possible: true, summary: 'start 3 VMs', details: {} },
+    actionDigest: 'd',
+    stateFingerprint: 's',
+    status: 'pending',
+    requestedAt: '2026-11-21T02:00:00.000000Z',
+    expiresAt: '2026-11-21T02:10:00.000000Z',
+    useBy: null,
+    askedWith: null,
+    edited: null,
+    decisions: [],
     ...more,
   }
 }
@@ -50,7 +87,10 @@ test('a card says how many more calls of the same answer wait, while it waits it
 
 const root = (more: Partial<Parameters<typeof renderRoot>[0]> = {}) =>
   renderRoot({
-    ...{ incident: incident(), report: null, approvals: [], url },
+    incident: incident(),
+    report: null,
+    approvals: [],
+    url,
     buttons: { take: button, give_back: button },
     ...more,
   })
@@ -66,8 +106,12 @@ const words = (message: object) => JSON.stringify(message)
 test('a question says what, how risky, the exact arguments, why, the dry run, who may and until when', () => {
   const said = words(card())
   for (const part of [
-    ...['Approval needed: execute_migration on host:host-osl-1', 'Risk: high, reversible', 'Why: the host is dead'],
-    ...['{"proposal_id":"prp_1"}', 'Dry run: start 3 VMs', 'one person who may decide about high risk'],
+    'Approval needed: execute_migration on host:host-osl-1',
+    'Risk: high, reversible',
+    'Why: the host is dead',
+    '{"proposal_id":"prp_1"}',
+    'Dry run: start 3 VMs',
+    'one person who may decide about high risk',
     'Expires: 2026-11-21 02:10 UTC',
   ]) {
     expect(said).toContain(JSON.stringify(part).slice(1, -1))
@@ -174,8 +218,14 @@ test('the first message of a thread says how the incident stands and who decided
 })
 
 const report = (text: string): EscalationReport => ({
-  ...{ name: text, severity: 'critical', resource: text, since: '2026-11-21 01:00 UTC', nextStep: text },
-  ...{ found: Array(8).fill(text), ruledOut: Array(8).fill(text), changed: Array(8).fill(text) },
+  name: text,
+  severity: 'critical',
+  resource: text,
+  since: '2026-11-21 01:00 UTC',
+  nextStep: text,
+  found: Array(8).fill(text),
+  ruledOut: Array(8).fill(text),
+  changed: Array(8).fill(text),
 })
 
 test('the first message of an escalated incident says what to do and what was found, and nothing in JSON', () => {
@@ -214,7 +264,10 @@ test('what is mitigated says so instead of escalated', () => {
 
 const listed = (count: number, title = 'Disk full') =>
   Array.from({ length: count }, (_, index) => ({
-    ...{ id: `inc_${index}`, title: `${title} ${index}`, severity: 'critical', status: 'escalated' },
+    id: `inc_${index}`,
+    title: `${title} ${index}`,
+    severity: 'critical',
+    status: 'escalated',
     since: '2026-11-21T02:00:00.000000Z',
   })) as Notification['incidents']
 
@@ -258,7 +311,8 @@ function everyKind(text: string) {
     arguments: { command: text },
     targets: Array.from({ length: 20 }, () => ({ kind: 'host' as const, id: text })),
     dryRun: {
-      ...{ possible: true, summary: text },
+      possible: true,
+      summary: text,
       details: { ...plan(text), rehearsal: { told: [text, text], untried: [text] }, notRehearsed: text },
     },
     decisions: Array.from({ length: 4 }, () => ({ ...decision, decision: 'deny' as const, reason: text })),
@@ -273,7 +327,8 @@ function everyKind(text: string) {
     ),
     ...[null, report(text)].map((each) =>
       root({
-        ...{ incident: { ...strange, owner: { id: 'opr_1', name: text, since: text } }, report: each },
+        incident: { ...strange, owner: { id: 'opr_1', name: text, since: text } },
+        report: each,
         approvals: Array.from({ length: 20 }, () => asked),
       }),
     ),
@@ -285,7 +340,9 @@ function everyKind(text: string) {
     ...[0, 1, 2].map((reminder) =>
       renderNotification(
         notification({
-          ...{ title: text, reason: text, trigger: 'approval' },
+          title: text,
+          reason: text,
+          trigger: 'approval',
           approval: { ...asked, summary: text, reminder, cause: text },
         }),
       ),

@@ -71,14 +71,19 @@ async function escalate(incidentId: string, reason = 'the disk is full') {
 
 async function decideAs(name: string, approvalId: string, decision: 'approve' | 'deny') {
   const token = await createToken(database.db, {
-    ...{ name, role: 'approver' as const },
+    name,
+    role: 'approver' as const,
     operatorId: await ensureOperator(database.db, name, 'approver'),
   })
   const principal = await principalOf(database.db, token)
   const minted = await mintDecisionToken(database.db, principal!, approvalId, decision)
   if (minted.outcome !== 'minted') throw new Error(minted.message)
   return await decide(database.db, {
-    ...{ approvalId, incidentId: null, token: minted.token, decision, via: 'cli' },
+    approvalId,
+    incidentId: null,
+    token: minted.token,
+    decision,
+    via: 'cli',
     reason: decision === 'deny' ? 'backup runs' : null,
   })
 }
@@ -210,7 +215,8 @@ test('nobody is asked in Slack what was decided before Slack could be told', asy
   await allTold()
   expect(posted().filter((each) => textOf(each).includes('Approval needed'))).toEqual([])
   expect((await rows(incidentId)).find(({ destination }) => destination === 'slack.tell')).toMatchObject({
-    ...{ status: 'sent', response: 'it is approved already' },
+    status: 'sent',
+    response: 'it is approved already',
   })
 })
 

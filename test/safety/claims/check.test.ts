@@ -81,14 +81,15 @@ describe('an ending', () => {
   /** A page about a pod, as a server gives it. */
   const page = (text: string[]) =>
     row('tool_finished', {
-      ...{
-        callId: 'c1_0',
-        tool: 'http_read',
-        arguments: { path: '/pods/billing-7c' },
-        effect: 'read',
-        targets: [shard],
-      },
-      ...{ outcome: 'done', result: { ok: true, data: { summary: { text } }, meta: {} }, body: null, discovered: [] },
+      callId: 'c1_0',
+      tool: 'http_read',
+      arguments: { path: '/pods/billing-7c' },
+      effect: 'read',
+      targets: [shard],
+      outcome: 'done',
+      result: { ok: true, data: { summary: { text } }, meta: {} },
+      body: null,
+      discovered: [],
     } as never)
   const found = (read: IncidentEvent, text: string, quoted: string) => {
     const said = { kind: 'was', text, quotes: [{ seq: 1, text: quoted }] }
@@ -112,9 +113,15 @@ describe('an ending', () => {
 
   test('about a field of a thing may be in other words than the field', () => {
     const file = row('tool_finished', {
-      ...{ callId: 'c1_0', tool: 'fs_list', arguments: {}, effect: 'read', targets: [shard], outcome: 'done' },
+      callId: 'c1_0',
+      tool: 'fs_list',
+      arguments: {},
+      effect: 'read',
+      targets: [shard],
+      outcome: 'done',
       result: { ok: true, data: { entries: [{ name: 'ledger.log.1', size: 9 }] }, meta: {} },
-      ...{ body: null, discovered: [] },
+      body: null,
+      discovered: [],
     } as never)
     expect(found(file, 'rotated logs filled the directory', '"name":"ledger.log.1"')).toBe('shown')
   })

@@ -51,36 +51,44 @@ const isAllowed = (path: string, ...allowed: string[]) => {
 }
 
 test.each([
-  ...[
-    '/files/../admin',
-    '/files/%2e%2e/admin',
-    '/files/.%2E/admin',
-    '/files/%252e%252e/admin',
-    '/files/./x',
-    '/files/...',
-  ],
-  ...[
-    '/files//x',
-    '//evil.example/files/x',
-    '/files/a%2fb',
-    '/files/a%5cb',
-    '/files\\..\\admin',
-    '/files/%00',
-    '/files/%',
-  ],
-  ...[
-    '/files/%c0%ae%c0%ae/x',
-    '/files/..;/admin',
-    '/files/x;v=1',
-    '/files/%3b',
-    '/files/x#y',
-    '/files/x%23y',
-    '/files/x%3fy',
-  ],
+  '/files/../admin',
+  '/files/%2e%2e/admin',
+  '/files/.%2E/admin',
+  '/files/%252e%252e/admin',
+  '/files/./x',
+  '/files/...',
+  '/files//x',
+  '//evil.example/files/x',
+  '/files/a%2fb',
+  '/files/a%5cb',
+  '/files\\..\\admin',
+  '/files/%00',
+  '/files/%',
+  '/files/%c0%ae%c0%ae/x',
+  '/files/..;/admin',
+  '/files/x;v=1',
+  '/files/%3b',
+  '/files/x#y',
+  '/files/x%23y',
+  '/files/x%3fy',
   ...['http://evil.example/', 'files/x', '@evil.example/x', '/files/ x', '/files/é', '/files/*', '/files/%ef%bc%8fx'],
-  ...['/files/%ef%bc%8e%ef%bc%8e/x', '/files/x?a', '/health?x=1', '/health/', '/Health', '/healthz', '/api/v1/nodes/'],
-  ...['/api/v1/nodes/a/b', '/api/v1/nodes/a?limit=1&limit=2', '/api/v1/nodes/a?LIMIT=1', '/api/v1/nodes/a?limit=%00'],
-  ...['/api/v1/nodes/a?limit=1&x=2', '/api/v1/nodes/a?', '/files/.git/config', '/files/a/.env', '/api/v1/nodes/.x', ''],
+  '/files/%ef%bc%8e%ef%bc%8e/x',
+  '/files/x?a',
+  '/health?x=1',
+  '/health/',
+  '/Health',
+  '/healthz',
+  '/api/v1/nodes/',
+  '/api/v1/nodes/a/b',
+  '/api/v1/nodes/a?limit=1&limit=2',
+  '/api/v1/nodes/a?LIMIT=1',
+  '/api/v1/nodes/a?limit=%00',
+  '/api/v1/nodes/a?limit=1&x=2',
+  '/api/v1/nodes/a?',
+  '/files/.git/config',
+  '/files/a/.env',
+  '/api/v1/nodes/.x',
+  '',
 ])('a path that could mean another page, or is not on the list, is not read: %s', (path) => {
   expect(isAllowed(path, ...paths)).toBe(false)
 })
@@ -148,7 +156,8 @@ test('a part of JSON is selected by its path', () => {
   expect(selectPart(value, 'items[].name')).toMatchObject({ value: ['a', 'b'] })
   expect(selectPart(value, '["a.b/c"]')).toMatchObject({ value: { 1: 7 } })
   expect(selectPart(value, 'items[0].zone')).toEqual({
-    ...{ value: null, missing: { at: '.items[0]', names: ['name', 'state'] } },
+    value: null,
+    missing: { at: '.items[0]', names: ['name', 'state'] },
   })
   expect(selectPart(value, 'constructor.name')?.missing).toMatchObject({ at: 'the answer' })
   expect(selectPart(value, '$')?.value).toBe(value)
@@ -242,7 +251,8 @@ test('a source of pages takes its paths from a command line, and is asked the fi
   const made = await add('pages', { paths: '/nodes/*, /state?x, /health' })
   expect(made.body.options).toEqual({ paths: ['/nodes/*', '/state?x', '/health'] })
   expect((await api.post('/sources/pages/test')).body).toMatchObject({
-    ...{ ok: true, detail: 'it answers at /state; 3 paths may be read' },
+    ok: true,
+    detail: 'it answers at /state; 3 paths may be read',
   })
   expect(asked.at(-1)).toBe('GET /base/state')
 })

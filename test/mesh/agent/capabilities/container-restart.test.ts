@@ -23,8 +23,14 @@ beforeEach(async () => {
   asked = []
   const State = { Status: 'running', Running: true, StartedAt: '2026-11-23T10:00:00Z', ExitCode: 0 }
   about = {
-    ...{ Id: id, Name: '/web', Image: 'sha256:1', RestartCount: 0, State },
-    ...{ Config: { Image: 'nginx:1.29', Tty: false }, HostConfig: { AutoRemove: false }, Mounts: [{ Type: 'bind' }] },
+    Id: id,
+    Name: '/web',
+    Image: 'sha256:1',
+    RestartCount: 0,
+    State,
+    Config: { Image: 'nginx:1.29', Tty: false },
+    HostConfig: { AutoRemove: false },
+    Mounts: [{ Type: 'bind' }],
   }
   restarts = () => {
     about.State = { ...about.State, StartedAt: '2026-11-23T11:00:00Z' }

@@ -117,8 +117,13 @@ test('containers are listed with their state and ports, without secrets and labe
   expect(result).toEqual({
     containers: [
       {
-        ...{ id: 'cccccccccccc', name: 'web', image: 'nginx:1.27', state: 'running', status: 'Up 2 hours' },
-        ...{ command: expect.not.stringContaining('hunter2'), created: '2023-11-14T22:13:20.000Z' },
+        id: 'cccccccccccc',
+        name: 'web',
+        image: 'nginx:1.27',
+        state: 'running',
+        status: 'Up 2 hours',
+        command: expect.not.stringContaining('hunter2'),
+        created: '2023-11-14T22:13:20.000Z',
         ports: ['0.0.0.0:8080->80/tcp', '443/tcp'],
       },
     ],
@@ -168,12 +173,22 @@ test('a program in a container answers with both outputs and its exit code', asy
   exit = { Running: false, ExitCode: 3, Pid: 0 }
   const result = await done(device, docker().exec, { container: 'web', argv: ['ls', '-l', 'a b'], user: 'app' })
   expect(result).toEqual({
-    ...{ container: 'web', stdout: 'out\n', stderr: 'err\n', exit_code: 3, cmd_executed: "ls -l 'a b'" },
+    container: 'web',
+    stdout: 'out\n',
+    stderr: 'err\n',
+    exit_code: 3,
+    cmd_executed: "ls -l 'a b'",
   })
   expect(execs).toEqual([
     {
-      ...{ AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Privileged: false },
-      ...{ Cmd: ['ls', '-l', 'a b'], Env: expect.any(Array), User: 'app' },
+      AttachStdin: false,
+      AttachStdout: true,
+      AttachStderr: true,
+      Tty: false,
+      Privileged: false,
+      Cmd: ['ls', '-l', 'a b'],
+      Env: expect.any(Array),
+      User: 'app',
     },
   ])
 })
@@ -210,7 +225,8 @@ test('a program that is cancelled is left alone unless it is provably of the con
   const child = spawn('sleep', ['60'])
   try {
     expect(await cancelled(child.pid!)).toMatchObject({
-      ...{ ok: false, code: 'cancelled' },
+      ok: false,
+      code: 'cancelled',
       result: { stdout: 'begun\n', exit_code: null, still_running: true },
     })
     expect(child.signalCode).toBeNull()
@@ -336,17 +352,16 @@ const real = (() => {
 
 test('before a program runs in a container the card says which container, as whom, which file, and how it gets out', async () => {
   about = {
-    ...{
-      Image: `sha256:${'a'.repeat(64)}`,
-      State: { Status: 'running', Running: true, StartedAt: '2026-02-03T04:05:06.7Z' },
-    },
+    Image: `sha256:${'a'.repeat(64)}`,
+    State: { Status: 'running', Running: true, StartedAt: '2026-02-03T04:05:06.7Z' },
     Config: {
       Image: 'shop:7',
       User: 'app',
       WorkingDir: '/srv',
       Env: ['PATH=/bin:/opt/bin', 'DB_PASSWORD=hunter2hunter2'],
     },
-    ...{ HostConfig: { Privileged: true }, Mounts: [{ Source: '/etc', Destination: '/host/etc', RW: true }] },
+    HostConfig: { Privileged: true },
+    Mounts: [{ Source: '/etc', Destination: '/host/etc', RW: true }],
   }
   const asking = { container: 'web', argv: ['appctl', 'reload', '/etc/none'] }
   const outcome = await ask(device, docker().exec, asking, { rehearse: true })

@@ -121,8 +121,12 @@ test('a revert is a commit on the branch; the file has its former content, and c
   const previous = head()
   const result = await done(device, gitRevert, revert(second.slice(0, 10)))
   expect(result).toEqual({
-    ...{ path: checkout, branch: 'main', previous, reverted: second },
-    ...{ commit: head(), files: ['app.conf', 'new file'] },
+    path: checkout,
+    branch: 'main',
+    previous,
+    reverted: second,
+    commit: head(),
+    files: ['app.conf', 'new file'],
   })
   expect(read('app.conf')).toBe('workers 4\nport 80\n# end\n')
   expect([existsSync(join(checkout, 'new file')), read('other')]).toEqual([false, 'by hand\n'])

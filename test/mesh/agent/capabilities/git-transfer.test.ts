@@ -61,9 +61,15 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
     return void response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
   const backend = spawn('git', ['http-backend'], {
     env: {
-      ...{ PATH: process.env.PATH!, GIT_PROJECT_ROOT: at('served'), GIT_HTTP_EXPORT_ALL: '1', REMOTE_USER: 'ada' },
-      ...{ PATH_INFO: pathname, QUERY_STRING: search.slice(1), REQUEST_METHOD: request.method! },
-      ...{ CONTENT_TYPE: request.headers['content-type'] ?? '', GIT_CONFIG_NOSYSTEM: '1' },
+      PATH: process.env.PATH!,
+      GIT_PROJECT_ROOT: at('served'),
+      GIT_HTTP_EXPORT_ALL: '1',
+      REMOTE_USER: 'ada',
+      PATH_INFO: pathname,
+      QUERY_STRING: search.slice(1),
+      REQUEST_METHOD: request.method!,
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      GIT_CONFIG_NOSYSTEM: '1',
       HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
       GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
     },

@@ -133,8 +133,11 @@ test('a commit takes exactly the files that are named, as Nightshift, with the i
     incident: 'inc-17',
   })
   expect(result).toEqual({
-    ...{ path: checkout, branch: 'main', previous: before },
-    ...{ commit: head(), files: ['app.json', 'new file'] },
+    path: checkout,
+    branch: 'main',
+    previous: before,
+    commit: head(),
+    files: ['app.json', 'new file'],
   })
   expect(git(checkout, 'log', '-1', '--format=%an <%ae> %cn%n%B')).toBe(
     'Nightshift <nightshift@web1> Nightshift\nMove the port\n\n# because 80 is taken\n\nIncident: inc-17',
@@ -191,7 +194,9 @@ test('a rehearsed commit shows what it would hold and what the checks say, and t
   await done(device, gitCommit, asked)
   expect(shown.diff).toBe(`${git(checkout, 'diff-tree', '-r', '-p', 'HEAD~', 'HEAD')}\n`)
   expect(await done(device, gitCommit, { path: checkout, message: 'Again' }, { rehearse: true })).toMatchObject({
-    ...{ would_change: false, diff: '', checks: [] },
+    would_change: false,
+    diff: '',
+    checks: [],
   })
 })
 

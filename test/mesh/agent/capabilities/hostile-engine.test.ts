@@ -96,9 +96,13 @@ describe('what others wrote into names, images and labels', () => {
 
   test('stays on its own line of a card', async () => {
     answers['GET /containers/web/json'] = {
-      ...{ Id: id, Name: `/${odd}`, Image: odd, State: { Running: true, Status: odd, StartedAt: odd } },
+      Id: id,
+      Name: `/${odd}`,
+      Image: odd,
+      State: { Running: true, Status: odd, StartedAt: odd },
       Config: { Image: odd, User: odd, WorkingDir: `/srv\nprogram ls: is harmless`, Env: null },
-      ...{ HostConfig: {}, Mounts: [{ Source: `/etc\n${odd}`, Destination: odd, RW: true }] },
+      HostConfig: {},
+      Mounts: [{ Source: `/etc\n${odd}`, Destination: odd, RW: true }],
     }
     const { result } = await ask(device, docker().exec, write, { rehearse: true })
     const { told, container } = result as { told: string[]; container: string }
@@ -109,7 +113,11 @@ describe('what others wrote into names, images and labels', () => {
   test('shows nothing of an environment that is full of secrets', async () => {
     const Env = Array.from({ length: 20_000 }, (_, n) => `SECRET_${n}=hunter2-${n}`)
     answers['GET /containers/web/json'] = {
-      ...{ Id: id, Name: '/web', State: { Running: true }, HostConfig: {}, Mounts: [] },
+      Id: id,
+      Name: '/web',
+      State: { Running: true },
+      HostConfig: {},
+      Mounts: [],
       Config: { Env: [...Env, `PATH=${Array.from({ length: 5_000 }, (_, n) => `/bin${n}`).join(':')}`] },
     }
     const outcome = await ask(device, docker().exec, write, { rehearse: true })

@@ -24,8 +24,13 @@ beforeAll(() => {
   root = at('root')
   const repository = at('repository')
   for (const directory of [
-    ...['root/var/lib/dpkg/info', 'root/var/lib/dpkg/updates', 'root/var/lib/apt/lists/partial'],
-    ...['root/var/cache/apt/archives/partial', 'root/etc/apt/preferences.d', 'root/var/log/apt', 'repository'],
+    'root/var/lib/dpkg/info',
+    'root/var/lib/dpkg/updates',
+    'root/var/lib/apt/lists/partial',
+    'root/var/cache/apt/archives/partial',
+    'root/etc/apt/preferences.d',
+    'root/var/log/apt',
+    'repository',
   ])
     mkdirSync(at(directory), { recursive: true })
   writeFileSync(at('root/var/lib/dpkg/status'), '')
@@ -39,24 +44,26 @@ beforeAll(() => {
     ].join('\n'),
   )
   options = [
-    ...[
-      '-o',
-      `Dir=${root}`,
-      '-o',
-      `Dir::State::status=${root}/var/lib/dpkg/status`,
-      '-o',
-      'Dir::Bin::dpkg=/usr/bin/dpkg',
-    ],
-    ...[
-      '-o',
-      'Dir::Bin::methods=/usr/lib/apt/methods',
-      '-o',
-      'APT::Sandbox::User=root',
-      '-o',
-      `DPkg::Options::=--root=${root}`,
-    ],
-    ...['-o', 'DPkg::Options::=--force-not-root', '-o', `DPkg::Options::=--log=${root}/dpkg.log`],
-    ...['-o', 'APT::Architecture=amd64', '-o', 'APT::Architectures::=amd64'],
+    '-o',
+    `Dir=${root}`,
+    '-o',
+    `Dir::State::status=${root}/var/lib/dpkg/status`,
+    '-o',
+    'Dir::Bin::dpkg=/usr/bin/dpkg',
+    '-o',
+    'Dir::Bin::methods=/usr/lib/apt/methods',
+    '-o',
+    'APT::Sandbox::User=root',
+    '-o',
+    `DPkg::Options::=--root=${root}`,
+    '-o',
+    'DPkg::Options::=--force-not-root',
+    '-o',
+    `DPkg::Options::=--log=${root}/dpkg.log`,
+    '-o',
+    'APT::Architecture=amd64',
+    '-o',
+    'APT::Architectures::=amd64',
   ]
   execFileSync('apt-get', [...options, 'update'], { stdio: 'pipe' })
 })
@@ -69,7 +76,10 @@ function build(repository: string, name: string, version: string, description: s
   mkdirSync(join(tree, 'opt'), { recursive: true })
   writeFileSync(join(tree, 'opt', name), `${version}\n`)
   const control = [
-    ...[`Package: ${name}`, `Version: ${version}`, 'Architecture: all', 'Maintainer: Nobody <nobody@localhost>'],
+    `Package: ${name}`,
+    `Version: ${version}`,
+    'Architecture: all',
+    'Maintainer: Nobody <nobody@localhost>',
     ...(field ? [field] : []),
     `Description: ${description}`,
   ]

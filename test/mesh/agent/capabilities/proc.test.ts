@@ -98,8 +98,12 @@ test('the tables of sockets are read right: IPv6, connected UDP, and no port tha
   expect(socketsIn(tcp, 'tcp', 8080)).toEqual([
     { protocol: 'tcp', local: '[::]:8080', remote: null, state: 'listen', uid: '1000', inode: '4711' },
     {
-      ...{ protocol: 'tcp', local: '127.0.0.1:8080', remote: '127.0.0.1:54321' },
-      ...{ state: 'established', uid: '1000', inode: '4711' },
+      protocol: 'tcp',
+      local: '127.0.0.1:8080',
+      remote: '127.0.0.1:54321',
+      state: 'established',
+      uid: '1000',
+      inode: '4711',
     },
   ])
   expect(socketsIn(line('0100007F:0035', '00000000:0000', '07'), 'udp', 53)).toMatchObject([
@@ -126,8 +130,13 @@ test('the list says how many there are beyond what it shows', async () => {
 test('a line of /proc is read right whatever the process calls itself', () => {
   const rest = `S 7 1 1 0 -1 2129984 0 0 0 0 250 50 0 0 20 0 1 0 98765 1 1 1`
   expect(readStat(`42 (a) R (b c) ${rest}`)).toEqual({
-    ...{ pid: 42, ppid: 7, start_time: '98765', name: 'a) R (b c' },
-    ...{ state: 'S', cpu_seconds: 3, kernel_thread: true },
+    pid: 42,
+    ppid: 7,
+    start_time: '98765',
+    name: 'a) R (b c',
+    state: 'S',
+    cpu_seconds: 3,
+    kernel_thread: true,
   })
 })
 
@@ -237,7 +246,11 @@ test.each([
 
 test('a process of a container or guest is refused, and so are the services of Nightshift', () => {
   const of = (changes: Partial<ProcessScope>): ProcessScope => ({
-    ...{ cgroups: ['0::/system.slice/x.service'], numbers: ['7'], namespace: 'pid:[1]', words: ['x'], name: 'x' },
+    cgroups: ['0::/system.slice/x.service'],
+    numbers: ['7'],
+    namespace: 'pid:[1]',
+    words: ['x'],
+    name: 'x',
     ...changes,
   })
   const container = (letter: string) => [`0::/docker/${letter.repeat(64)}`]
