@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createPlatformClient, type PlatformClient } from '../../clients/platform.ts'
-import type { CorePort } from '../../domain/tool.ts'
 import { tools } from '../../tools/registry.ts'
-import { useApi } from '../support/api.ts'
+import { corePort, useApi } from '../support/api.ts'
 import { labDirectory, platformToken, type RunningLab, runLab } from '../support/running-lab.ts'
 
 const directory = labDirectory()
@@ -61,15 +60,7 @@ test('a VM that runs elsewhere is not stopped', async () => {
   expect((await now()).running).toBe(true)
 })
 
-const core: CorePort = {
-  async get(path) {
-    const { status, body } = await api.get(path.replace('/api/v1', ''))
-    return status < 300
-      ? { ok: true, status, data: body }
-      : { ok: false, status, problem: { title: '', detail: String(body.detail) } }
-  },
-  post: () => Promise.reject(new Error('this one only looks')),
-}
+const core = corePort(api)
 
 test('each repair goes through the core API to a real process, and its tool proves it by looking', async () => {
   for (const [action, observed] of [

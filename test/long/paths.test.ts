@@ -12,9 +12,10 @@ import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { investigationId, stepKey } from '../../domain/step-key.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
+import { corePort } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
-import { corePort, enrol, useMeshApi } from '../support/mesh-api.ts'
+import { enrol, useMeshApi } from '../support/mesh-api.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const root = new URL('../../', import.meta.url).href

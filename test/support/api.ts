@@ -4,6 +4,7 @@ import { createToken, ensureOperator } from '../../db/access/tokens.ts'
 import type { Db } from '../../db/connect.ts'
 import type { Role } from '../../domain/operator.ts'
 import type { Inventory } from '../../domain/platform.ts'
+import type { CorePort } from '../../domain/tool.ts'
 import type { RunSignal, Runs } from '../../effects/runs.ts'
 import { type TestDatabase, useDatabase } from './database.ts'
 
@@ -118,5 +119,20 @@ export function twoWaves(): Inventory {
       vm('big', 'c', 8_000, false),
       vm('lone', 'c', 900, false),
     ],
+  }
+}
+
+/** The core API as a worker reaches it. */
+export function corePort(api: TestApi): CorePort {
+  const answer = ({ status, body }: Answer) =>
+    status < 300
+      ? { ok: true as const, status, data: body as unknown }
+      : { ok: false as const, status, problem: body as unknown as { title: string; detail: string; code?: string } }
+  const below = (path: string) => path.replace('/api/v1', '')
+  const as = () => api.tokens.agent
+  return {
+    get: async (path) => answer(await api.get(below(path), { as: as() })),
+    post: async (path, body, { idempotencyKey: key, ifMatch }) =>
+      answer(await api.post(below(path), { body, key, as: as(), headers: ifMatch ? { 'if-match': ifMatch } : {} })),
   }
 }

@@ -9,12 +9,12 @@ import type { Db } from '../../db/connect.ts'
 import { syncInventory } from '../../db/inventory/sync-inventory.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
-import type { CorePort, Tool, ToolContext } from '../../domain/tool.ts'
+import type { Tool, ToolContext } from '../../domain/tool.ts'
 import type { Mesh } from '../../effects/devices/executor.ts'
 import type { SigningKey } from '../../mesh/sign.ts'
 import { tools } from '../../tools/registry.ts'
 import { announced, approvedBySomebody, asked, consumed } from './announced.ts'
-import { type TestApi, useApi } from './api.ts'
+import { corePort, type TestApi, useApi } from './api.ts'
 import { claimedIncident } from './database.ts'
 import { eventually, freePort, temporaryDirectory } from './directory.ts'
 import { type ScriptedDevice, scriptedDevice } from './scripted-device.ts'
@@ -112,21 +112,6 @@ export async function proposed(
     }),
   )
   return `${id}.1:${turns}:tool_started:0`
-}
-
-/** The core API as a worker reaches it. */
-export function corePort(api: MeshApi): CorePort {
-  const answer = ({ status, body }: Awaited<ReturnType<MeshApi['get']>>) =>
-    status < 300
-      ? { ok: true as const, status, data: body as unknown }
-      : { ok: false as const, status, problem: body as unknown as { title: string; detail: string; code?: string } }
-  const below = (path: string) => path.replace('/api/v1', '')
-  const as = () => api.tokens.agent
-  return {
-    get: async (path) => answer(await api.get(below(path), { as: as() })),
-    post: async (path, body, { idempotencyKey: key, ifMatch }) =>
-      answer(await api.post(below(path), { body, key, as: as(), headers: ifMatch ? { 'if-match': ifMatch } : {} })),
-  }
 }
 
 export function toolNamed(name: string): Tool {

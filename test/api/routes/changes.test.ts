@@ -10,10 +10,9 @@ import { bodyText } from '../../../db/log/bodies.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { type Declared, importSource } from '../../../domain/registry.ts'
-import type { CoreAnswer, CorePort } from '../../../domain/tool.ts'
 import { readPrompts } from '../../../prompts/render.ts'
 import { tools } from '../../../tools/registry.ts'
-import { useApi } from '../../support/api.ts'
+import { corePort, useApi } from '../../support/api.ts'
 import { openedIncident } from '../../support/database.ts'
 import { github, gitlab, signed } from '../../support/deliveries.ts'
 
@@ -236,15 +235,7 @@ test('a list is paged by moment, and no row is shown twice or left out', async (
   expect([seen.length, new Set(seen).size]).toEqual([7, 7])
 })
 
-/** The core API as the agent asks it. */
-const core: CorePort = {
-  async get(path): Promise<CoreAnswer> {
-    const { status, body } = await api.get(path.replace('/api/v1', ''), { as: api.tokens.agent })
-    if (status < 400) return { ok: true, status, data: body }
-    return { ok: false, status, problem: { title: 'refused', detail: String(body.detail), code: String(body.code) } }
-  },
-  post: async () => ({ ok: false, status: 403, problem: { title: 'no', detail: 'no' } }),
-}
+const core = corePort(api)
 
 /** An incident about nginx on web-1, whose alert began ten minutes ago. */
 async function aboutNginx(): Promise<string> {

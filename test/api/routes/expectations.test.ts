@@ -2,10 +2,9 @@ import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import pino from 'pino'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
 import type { Alert } from '../../../domain/alert.ts'
-import type { CorePort } from '../../../domain/tool.ts'
 import { watch } from '../../../effects/watchdog.ts'
 import { takeLooks } from '../../../worker/looks.ts'
-import { useApi } from '../../support/api.ts'
+import { corePort, useApi } from '../../support/api.ts'
 import { anAlert, claimedIncident, moveClock, openedIncident } from '../../support/database.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
@@ -33,15 +32,7 @@ async function inForce(): Promise<Mark[]> {
   return items.filter((each) => each.inForce)
 }
 
-/** The core API as a worker asks it. */
-const core: CorePort = {
-  async get(path) {
-    const { status, body } = await api.get(path.replace('/api/v1', ''), { as: api.tokens.agent })
-    if (status < 300) return { ok: true, status, data: body }
-    return { ok: false, status, problem: { title: String(body.title), detail: String(body.detail) } }
-  },
-  post: async () => ({ ok: false, status: 500, problem: { title: 'no', detail: 'a look writes nothing' } }),
-}
+const core = corePort(api)
 const look = () => takeLooks({ db: api.db, core, log: pino({ level: 'silent' }) })
 const standing = async (id: string) => (await api.get(`/incidents/${id}`)).body
 const noted = async (id: string) => {

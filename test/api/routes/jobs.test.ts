@@ -13,11 +13,10 @@ import { eventsOf } from '../../../db/log/events.ts'
 import { acceptEffect, noteJobOfEffect } from '../../../db/writes/effects.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
-import type { CorePort } from '../../../domain/tool.ts'
 import { parseJobs } from '../../../effects/jobs/jobs.ts'
 import { runJob } from '../../../tools/jobs.ts'
 import { announced, approvedBySomebody } from '../../support/announced.ts'
-import { useApi } from '../../support/api.ts'
+import { corePort, useApi } from '../../support/api.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
@@ -207,23 +206,7 @@ test('of a command whose process is gone nobody says how it ended, unless it was
 
 // What follows is a run of the agent without its model: the activities, the kernel and real rows.
 
-const core: CorePort = {
-  get: (path) => answered(api.get(path.replace('/api/v1', ''), { as: api.tokens.agent })),
-  post: (path, sent, { idempotencyKey: key, ifMatch }) =>
-    answered(
-      api.post(path.replace('/api/v1', ''), {
-        body: sent,
-        key,
-        as: api.tokens.agent,
-        headers: ifMatch ? { 'if-match': ifMatch } : {},
-      }),
-    ),
-}
-async function answered(asked: ReturnType<typeof api.get>) {
-  const { status, body: data } = await asked
-  if (status < 300) return { ok: true as const, status, data }
-  return { ok: false as const, status, problem: data as unknown as { title: string; detail: string; code: string } }
-}
+const core = corePort(api)
 
 const args = { job: 'converge-node', kind: 'node', id: 'node-osl-2', reason: 'it has drifted' }
 

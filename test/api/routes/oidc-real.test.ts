@@ -15,6 +15,7 @@ import {
   startRealOidc,
   throughIssuer,
 } from '../../support/scripted-oidc.ts'
+import { type Cookies, type Seen, seenOf, withCookies } from '../../support/visit.ts'
 
 // Everything here is real and over HTTP: the issuer, and two servers of ours on one database.
 const api = useApi()
@@ -70,21 +71,9 @@ afterAll(async () => {
   await other?.stop()
 })
 
-type Cookies = Record<string, string>
-type Seen = { status: number; location: string; cookies: Cookies; code: string | null; text: string }
-
 async function visit(url: string, cookies: Cookies = {}, more: RequestInit = {}): Promise<Seen> {
-  const cookie = Object.entries(cookies).map(([name, value]) => `${name}=${value}`)
-  const headers = { ...(cookie.length > 0 && { cookie: cookie.join('; ') }), ...(more.headers as object) }
-  const response = await fetch(url, { redirect: 'manual', ...more, headers })
-  const set = response.headers.getSetCookie().map((each) => /^([^=]+)=([^;]*)/.exec(each)?.slice(1) as [string, string])
-  return {
-    status: response.status,
-    location: response.headers.get('location') ?? '',
-    cookies: Object.fromEntries(set),
-    code: response.headers.get('x-problem-code'),
-    text: await response.text(),
-  }
+  const headers = { ...withCookies(cookies), ...(more.headers as object) }
+  return await seenOf(await fetch(url, { redirect: 'manual', ...more, headers }))
 }
 
 const start = (query = '') => visit(`${home}/auth/oidc/start${query}`)

@@ -6,6 +6,7 @@ import { ensureOperator } from '../../../db/access/tokens.ts'
 import { useApi } from '../../support/api.ts'
 import { moveClock } from '../../support/database.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../../support/scripted-oidc.ts'
+import { type Cookies, type Seen, seenOf, withCookies } from '../../support/visit.ts'
 
 const origin = 'http://localhost'
 const api = useApi()
@@ -32,19 +33,8 @@ beforeAll(async () => {
 beforeEach(() => calmDown(provider))
 afterAll(() => provider.stop())
 
-type Seen = { status: number; location: string; cookies: Record<string, string>; code: string | null; text: string }
-
-async function visit(url: string, cookies: Record<string, string> = {}, from = app): Promise<Seen> {
-  const cookie = Object.entries(cookies).map(([name, value]) => `${name}=${value}`)
-  const response = await from.request(url, { headers: cookie.length > 0 ? { cookie: cookie.join('; ') } : {} })
-  const set = response.headers.getSetCookie().map((each) => /^([^=]+)=([^;]*)/.exec(each)?.slice(1) as [string, string])
-  return {
-    status: response.status,
-    location: response.headers.get('location') ?? '',
-    cookies: Object.fromEntries(set),
-    code: response.headers.get('x-problem-code'),
-    text: await response.text(),
-  }
+async function visit(url: string, cookies: Cookies = {}, from = app): Promise<Seen> {
+  return await seenOf(await from.request(url, { headers: withCookies(cookies) }))
 }
 
 /** What a browser does between our two doors: goes to the provider and comes back with an address. */

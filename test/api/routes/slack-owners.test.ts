@@ -1,64 +1,36 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import pino from 'pino'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { eventsOf } from '../../../db/log/events.ts'
-import { useSlackChannel } from '../../../db/outbox/slack-channel.ts'
 import { incidentOfThread } from '../../../db/outbox/slack-threads.ts'
 import { messagesOf } from '../../../domain/message.ts'
-import { createSlackClient } from '../../../notify/slack/client.ts'
 import { incidentButton } from '../../../notify/slack/interaction.ts'
-import { startSlack } from '../../../notify/slack/send.ts'
-import { useApi } from '../../support/api.ts'
 import { claimedIncident, openedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
-import { type ScriptedSlack, startScriptedSlack } from '../../support/scripted-slack.ts'
+import { putMembers, useSlackDoor } from '../../support/slack-door.ts'
 
-const publicUrl = 'https://nightshift.example'
-let slack: ScriptedSlack
-let worker: { stop(): Promise<void> }
-
-const api = useApi(async () => {
-  slack = await startScriptedSlack()
-  return { slack: createSlackClient(slack.settings), publicUrl }
-})
-
+const door = useSlackDoor()
+const { api } = door
 beforeAll(async () => {
-  await useSlackChannel(api.db, slack.settings.channel)
-  worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
-    paceSeconds: 0,
-    pollEveryMs: 50,
-  })
   const people = { anna: {}, bert: {}, vera: { role: 'viewer' }, gone: { disabled: true } }
-  for (const [name, more] of Object.entries(people)) {
-    const slackUserId = `U0${name.toUpperCase()}`
-    const body = { role: 'operator', maxRisk: 'low', incidentTypes: null, disabled: false, slackUserId, ...more }
-    expect((await api.put(`/operators/${name}`, { body })).status).toBe(200)
-  }
-})
-afterAll(async () => {
-  await worker?.stop()
-  await slack?.stop()
-})
-beforeEach(() => {
-  slack.calls.length = 0
+  await putMembers(api, people, { role: 'operator', maxRisk: 'low' })
 })
 
 /** The first message of the incident's thread, once Slack has it. */
 const root = (id: string) =>
   eventually('the thread', () =>
-    [...slack.messages.values()].find(
+    [...door.slack.messages.values()].find(
       ({ body }) => body.thread_ts === undefined && JSON.stringify(body.blocks).includes(`Nightshift, ${id}`),
     ),
   )
 async function send(form: URLSearchParams) {
   const body = form.toString()
-  const headers = slack.signed(body)
+  const headers = door.slack.signed(body)
   const response = await api.api.app.request('http://localhost/slack/interactions', { method: 'POST', headers, body })
   expect(response.status).toBe(200)
 }
 const press = async (user: string, id: string, action: 'take' | 'give_back') =>
-  send(slack.press(user, (await root(id)).ts, action))
+  send(door.slack.press(user, (await root(id)).ts, action))
 const whisper = (user: string, text: string) =>
-  eventually(`${user} to hear ${text}`, () => slack.whispers(user).find((each) => each.includes(text)))
+  eventually(`${user} to hear ${text}`, () => door.slack.whispers(user).find((each) => each.includes(text)))
 const owner = async (id: string) => (await api.get(`/incidents/${id}`)).body.owner as unknown
 
 const critical = { severity: 'critical' } as const
@@ -66,11 +38,11 @@ const critical = { severity: 'critical' } as const
 test('who is known here takes an incident by a button and gives it back, and the thread says so', async () => {
   const id = await openedIncident(api.db, critical)
   const { ts } = await root(id)
-  expect(Object.keys(slack.buttons(ts))).toEqual(['take', 'open'])
+  expect(Object.keys(door.slack.buttons(ts))).toEqual(['take', 'open'])
   await press('U0ANNA', id, 'take')
   await whisper('U0ANNA', 'It is yours')
   expect(await owner(id)).toMatchObject({ name: 'anna' })
-  await eventually('the button to change', () => slack.buttons(ts).give_back)
+  await eventually('the button to change', () => door.slack.buttons(ts).give_back)
   expect(JSON.stringify((await root(id)).body)).toContain('anna has it')
   await press('U0ANNA', id, 'give_back')
   await whisper('U0ANNA', 'It is given back')
@@ -98,10 +70,10 @@ test.each([
 test('a button of another incident, of another action or of nobody takes nothing, and is written down', async () => {
   const id = await openedIncident(api.db, critical)
   const { ts } = await root(id)
-  const secret = slack.settings.signingSecret
+  const secret = door.slack.settings.signingSecret
   const [, foreign] = incidentButton(secret, 'inc_other', 'take').split('.')
   for (const value of [`${id}.${foreign}`, incidentButton(secret, id, 'give_back'), `${id}.${'A'.repeat(43)}`, 'x']) {
-    await send(slack.press('U0ANNA', ts, 'take', { value }))
+    await send(door.slack.press('U0ANNA', ts, 'take', { value }))
   }
   await whisper('U0ANNA', 'not one of mine')
   expect(await owner(id)).toBeNull()
@@ -112,7 +84,7 @@ test('a button of another incident, of another action or of nobody takes nothing
 
 test('an old button of what is closed by now takes nothing and says why', async () => {
   const id = await openedIncident(api.db, critical)
-  const old = slack.press('U0BERT', (await root(id)).ts, 'take')
+  const old = door.slack.press('U0BERT', (await root(id)).ts, 'take')
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted it', outcome: 'repaired' } })
   await send(old)
   await whisper('U0BERT', 'Nothing was done: it is resolved')
@@ -136,7 +108,7 @@ describe('what members write in the thread of an incident', () => {
     const eventId = `Ev${events}`
     const body = JSON.stringify({ type: 'event_callback', event_id: eventId, event })
     const post = async () => {
-      const headers = { ...slack.signed(body), 'content-type': 'application/json' }
+      const headers = { ...door.slack.signed(body), 'content-type': 'application/json' }
       return await api.api.app.request('http://localhost/slack/events', { method: 'POST', headers, body })
     }
     expect((await post()).status).toBe(200)
@@ -186,7 +158,7 @@ describe('what members write in the thread of an incident', () => {
       const all = { ...headers, 'content-type': 'application/json' }
       return await api.api.app.request('http://localhost/slack/events', { method: 'POST', headers: all, body })
     }
-    expect(await (await ask(slack.signed(body))).text()).toBe('c-1')
+    expect(await (await ask(door.slack.signed(body))).text()).toBe('c-1')
     expect((await ask({})).status).toBe(401)
   })
 })

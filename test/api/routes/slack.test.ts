@@ -1,50 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import pino from 'pino'
 import { requestApproval } from '../../../db/approvals/ask.ts'
 import { withdrawPending } from '../../../db/approvals/settle.ts'
 import { append } from '../../../db/log/append.ts'
 import { eventsOf } from '../../../db/log/events.ts'
-import { useSlackChannel } from '../../../db/outbox/slack-channel.ts'
 import { agentActor } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
 import type { Risk } from '../../../domain/tool.ts'
-import { createSlackClient } from '../../../notify/slack/client.ts'
 import { buttonValue } from '../../../notify/slack/interaction.ts'
-import { startSlack } from '../../../notify/slack/send.ts'
-import { useApi } from '../../support/api.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
-import { type ScriptedSlack, startScriptedSlack } from '../../support/scripted-slack.ts'
+import { publicUrl, putMembers, useSlackDoor } from '../../support/slack-door.ts'
 
-const publicUrl = 'https://nightshift.example'
-let slack: ScriptedSlack
-let worker: { stop(): Promise<void> }
-
-const api = useApi(async () => {
-  slack = await startScriptedSlack()
-  return { slack: createSlackClient(slack.settings), publicUrl }
-})
+const door = useSlackDoor()
+const { api } = door
 beforeAll(async () => {
-  await useSlackChannel(api.db, slack.settings.channel)
-  worker = startSlack(api.db, pino({ level: 'silent' }), createSlackClient(slack.settings), publicUrl, {
-    paceSeconds: 0,
-    pollEveryMs: 50,
-  })
   const people = { anna: {}, bert: {}, vera: { role: 'viewer' }, lowe: { maxRisk: 'low' }, gone: { disabled: true } }
-  for (const [name, more] of Object.entries(people)) {
-    const slackUserId = `U0${name.toUpperCase()}`
-    const body = { role: 'approver', maxRisk: 'critical', incidentTypes: null, disabled: false, slackUserId, ...more }
-    expect((await api.put(`/operators/${name}`, { body })).status).toBe(200)
-  }
-})
-
-afterAll(async () => {
-  await worker?.stop()
-  await slack?.stop()
-})
-beforeEach(() => {
-  slack.calls.length = 0
+  await putMembers(api, people, { role: 'approver', maxRisk: 'critical' })
 })
 
 let calls = 0
@@ -81,7 +53,7 @@ async function asks(
 /** The message that asks for it, once Slack has it. */
 const card = async (id: string) =>
   await eventually('the question', () =>
-    [...slack.messages.values()].find(
+    [...door.slack.messages.values()].find(
       ({ body }) => body.thread_ts !== undefined && JSON.stringify(body.blocks).includes(`Nightshift, ${id}`),
     ),
   )
@@ -90,17 +62,17 @@ async function send(form: URLSearchParams, headers?: Record<string, string>) {
   const body = form.toString()
   const response = await api.api.app.request('http://localhost/slack/interactions', {
     method: 'POST',
-    headers: headers ?? slack.signed(body),
+    headers: headers ?? door.slack.signed(body),
     body,
   })
   return { status: response.status, text: await response.text() }
 }
 
 const press = async (user: string, id: string, action: 'approve' | 'deny' = 'approve') =>
-  await send(slack.press(user, (await card(id)).ts, action))
+  await send(door.slack.press(user, (await card(id)).ts, action))
 const approval = async (id: string) => (await api.get(`/approvals/${id}`)).body
 const whisper = (user: string, text: string) =>
-  eventually(`${user} to be told ${text}`, () => slack.whispers(user).find((each) => each.includes(text)))
+  eventually(`${user} to be told ${text}`, () => door.slack.whispers(user).find((each) => each.includes(text)))
 const security = async (incidentId: string) =>
   (await eventsOf(api.db, incidentId)).flatMap((event) =>
     event.kind === 'security_event' ? [`${event.metadata.door} ${event.metadata.code}`] : [],
@@ -115,7 +87,7 @@ test('who is known here approves by a button: one decision, by the door slack, a
   })
   expect(api.told).toContainEqual({ signal: 'decided', incidentId, attempt: 1 })
   const asked = await card(id)
-  await eventually('the buttons to go', () => !slack.buttons(asked.ts).approve)
+  await eventually('the buttons to go', () => !door.slack.buttons(asked.ts).approve)
   expect(JSON.stringify(asked.body)).toMatch(/Approved by anna, .* UTC, by Slack/)
 })
 
@@ -160,7 +132,7 @@ test('the question says what was found, in the sentences of its run', async () =
 
 test('a second press is told who decided, when and where, and decides nothing', async () => {
   const { id } = await asks()
-  const stale = slack.press('U0BERT', (await card(id)).ts, 'approve')
+  const stale = door.slack.press('U0BERT', (await card(id)).ts, 'approve')
   await press('U0ANNA', id)
   await send(stale)
   expect(await whisper('U0BERT', 'Nothing was decided by this button')).toMatch(/Approved by anna, .* UTC, by Slack/)
@@ -184,19 +156,22 @@ test.each([
   await press(user, id)
   await whisper(user, why)
   await press(user, id, 'deny')
-  await eventually('both to be refused', () => slack.whispers(user).filter((each) => each.includes(why)).length === 2)
-  expect(slack.views).toEqual([])
+  await eventually(
+    'both to be refused',
+    () => door.slack.whispers(user).filter((each) => each.includes(why)).length === 2,
+  )
+  expect(door.slack.views).toEqual([])
   expect((await approval(id)).status).toBe('pending')
 })
 
 test('a denial asks for its category and words, and the agent gets both', async () => {
   const { id } = await asks()
   await press('U0ANNA', id, 'deny')
-  await eventually('the modal', () => slack.views.length === 1)
+  await eventually('the modal', () => door.slack.views.length === 1)
   expect((await approval(id)).status).toBe('pending')
-  const unsaid = await send(slack.submit('U0ANNA', { category: 'other' }))
+  const unsaid = await send(door.slack.submit('U0ANNA', { category: 'other' }))
   expect(JSON.parse(unsaid.text)).toMatchObject({ response_action: 'errors', errors: { words: expect.any(String) } })
-  const said = await send(slack.submit('U0ANNA', { category: 'wrong_time', words: 'the backup runs' }))
+  const said = await send(door.slack.submit('U0ANNA', { category: 'wrong_time', words: 'the backup runs' }))
   expect(said).toEqual({ status: 200, text: '' })
   expect(await approval(id)).toMatchObject({
     status: 'denied',
@@ -206,7 +181,7 @@ test('a denial asks for its category and words, and the agent gets both', async 
 
 test('where no modal opens, a denial is sent to the card', async () => {
   const { id } = await asks()
-  slack.troubles.push({ method: 'views.open', error: 'expired_trigger_id' })
+  door.slack.troubles.push({ method: 'views.open', error: 'expired_trigger_id' })
   await press('U0ANNA', id, 'deny')
   expect(await whisper('U0ANNA', 'could not ask you why')).toContain(`${publicUrl}/approvals/${id}`)
 })
@@ -214,10 +189,10 @@ test('where no modal opens, a denial is sent to the card', async () => {
 test('critical risk has no button here, and a forged one is refused and written down', async () => {
   const { id, incidentId } = await asks({ risk: 'critical', required: 2 })
   const { ts } = await card(id)
-  expect(Object.keys(slack.buttons(ts))).toEqual(['open'])
+  expect(Object.keys(door.slack.buttons(ts))).toEqual(['open'])
   const row = await approval(id)
-  const value = buttonValue(slack.settings.signingSecret, { id, actionDigest: String(row.actionDigest) })
-  for (const action of ['approve', 'deny']) await send(slack.press('U0ANNA', ts, action, { value }))
+  const value = buttonValue(door.slack.settings.signingSecret, { id, actionDigest: String(row.actionDigest) })
+  for (const action of ['approve', 'deny']) await send(door.slack.press('U0ANNA', ts, action, { value }))
   await whisper('U0ANNA', 'critical risk is decided on the card alone')
   expect(await approval(id)).toMatchObject({ status: 'pending', decisions: [] })
   expect(await security(incidentId)).toEqual(['slack CRITICAL_BUTTON', 'slack CRITICAL_BUTTON'])
@@ -227,9 +202,9 @@ test('a button of another action or of nobody decides nothing', async () => {
   const { id, incidentId } = await asks()
   const other = await asks()
   const { ts } = await card(id)
-  const [, nonce] = (slack.buttons((await card(other.id)).ts).approve?.value ?? '').split('.')
+  const [, nonce] = (door.slack.buttons((await card(other.id)).ts).approve?.value ?? '').split('.')
   for (const value of [`${id}.${nonce}`, `${id}.${'A'.repeat(43)}`, `${id}.`, 'x', `apr_none.${nonce}`]) {
-    await send(slack.press('U0ANNA', ts, 'approve', { value }))
+    await send(door.slack.press('U0ANNA', ts, 'approve', { value }))
   }
   await whisper('U0ANNA', 'not one of mine')
   expect((await approval(id)).status).toBe('pending')
@@ -238,7 +213,7 @@ test('a button of another action or of nobody decides nothing', async () => {
 
 test('the button of what was withdrawn and asked again says so', async () => {
   const { id, incidentId } = await asks({ callId: 'c9_0' })
-  const old = slack.press('U0ANNA', (await card(id)).ts, 'approve')
+  const old = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the platform changed'))
   const anew = await asks({ incidentId, callId: 'c9_0' })
   await send(old)
@@ -248,7 +223,7 @@ test('the button of what was withdrawn and asked again says so', async () => {
 
 test('the button of what has expired says so, also when nobody noticed before', async () => {
   const { id } = await asks()
-  const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
+  const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await sql`update approval set expires_at = nightshift_now() where id = ${id}`.execute(api.owner)
   await send(form)
   await whisper('U0ANNA', 'it expired')
@@ -269,17 +244,17 @@ test('where two people are needed, the first is told so and the buttons stay', a
 
 test('a forged signature, an old and a future time and a repeated request are refused and written down', async () => {
   const { id, incidentId } = await asks()
-  const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
+  const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   const body = form.toString()
   const now = Math.floor(Date.now() / 1000)
-  const genuine = slack.signed(body)
+  const genuine = door.slack.signed(body)
   for (const headers of [
-    slack.signed(body, { secret: 'of somebody else' }),
+    door.slack.signed(body, { secret: 'of somebody else' }),
     { ...genuine, 'x-slack-signature': genuine['x-slack-signature']!.toUpperCase() },
     { ...genuine, 'x-slack-request-timestamp': String(now - 1) },
     { 'content-type': 'application/x-www-form-urlencoded' },
-    slack.signed(body, { atSeconds: now - 400 }),
-    slack.signed(body, { atSeconds: now + 400 }),
+    door.slack.signed(body, { atSeconds: now - 400 }),
+    door.slack.signed(body, { atSeconds: now + 400 }),
   ]) {
     expect(await send(form, headers)).toMatchObject({ status: 401, text: expect.stringContaining('NOT_FROM_SLACK') })
   }
@@ -294,8 +269,8 @@ test('a forged signature, an old and a future time and a repeated request are re
 
 test('of one request that reaches two servers at once, one is believed', async () => {
   const { id } = await asks()
-  const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
-  const headers = slack.signed(form.toString())
+  const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
+  const headers = door.slack.signed(form.toString())
   const answers = await Promise.all(Array.from({ length: 8 }, () => send(form, headers)))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
   expect((await approval(id)).decisions).toHaveLength(1)
@@ -304,7 +279,7 @@ test('of one request that reaches two servers at once, one is believed', async (
 test('a press in Slack against a denial at the API has one outcome, and the loser is told', async () => {
   for (let round = 0; round < 3; round += 1) {
     const { id } = await asks()
-    const form = slack.press('U0ANNA', (await card(id)).ts, 'approve')
+    const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
     const { token } = (
       await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'deny' } })
     ).body
@@ -325,10 +300,10 @@ test('a press in Slack against a denial at the API has one outcome, and the lose
 test('a press is answered although Slack itself answers nothing', async () => {
   const { id } = await asks()
   const { ts } = await card(id)
-  const release = slack.hold()
+  const release = door.slack.hold()
   // Slack would call anything later than three seconds a failure.
-  expect((await send(slack.press('U0STRANGER', ts, 'approve'))).status).toBe(200)
-  expect(slack.whispers('U0STRANGER')).toEqual([])
+  expect((await send(door.slack.press('U0STRANGER', ts, 'approve'))).status).toBe(200)
+  expect(door.slack.whispers('U0STRANGER')).toEqual([])
   release()
   await whisper('U0STRANGER', 'I do not know who you are')
 })
@@ -338,7 +313,7 @@ test('what is signed and no button of ours is answered and changes nothing; what
     expect((await send(new URLSearchParams({ payload }))).status).toBe(200)
   }
   const { id } = await asks()
-  expect((await send(slack.press('U0ANNA', (await card(id)).ts, 'open'))).status).toBe(200)
+  expect((await send(door.slack.press('U0ANNA', (await card(id)).ts, 'open'))).status).toBe(200)
   expect((await send(new URLSearchParams({ payload: 'x'.repeat(1_100_000) }))).status).toBe(413)
   expect((await approval(id)).status).toBe('pending')
 })

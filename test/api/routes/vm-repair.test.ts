@@ -10,10 +10,9 @@ import { acceptEffect, noteVmOfEffect } from '../../../db/writes/effects.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { importSource } from '../../../domain/registry.ts'
-import type { CorePort } from '../../../domain/tool.ts'
 import { tools } from '../../../tools/registry.ts'
 import { announced, approvedBySomebody } from '../../support/announced.ts'
-import { useApi } from '../../support/api.ts'
+import { corePort, useApi } from '../../support/api.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
@@ -185,23 +184,7 @@ test('a run that announced it without an approval is refused', async () => {
 
 // What follows is a run of the agent without its model: the activities, the kernel and real rows.
 
-const core: CorePort = {
-  get: (path) => answered(api.get(path.replace('/api/v1', ''), { as: api.tokens.agent })),
-  post: (path, sent, { idempotencyKey: key, ifMatch }) =>
-    answered(
-      api.post(path.replace('/api/v1', ''), {
-        body: sent,
-        key,
-        as: api.tokens.agent,
-        headers: ifMatch ? { 'if-match': ifMatch } : {},
-      }),
-    ),
-}
-async function answered(asking: ReturnType<typeof api.get>) {
-  const { status, body: data } = await asking
-  if (status < 300) return { ok: true as const, status, data }
-  return { ok: false as const, status, problem: data as unknown as { title: string; detail: string; code: string } }
-}
+const core = corePort(api)
 const signal = new AbortController().signal
 const args = { id: 'vm-1', reason: 'it does not answer' }
 

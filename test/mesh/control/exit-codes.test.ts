@@ -12,8 +12,9 @@ import { agentActor } from '../../../domain/event.ts'
 import type { CoreAnswer } from '../../../domain/tool.ts'
 import { whyEndedBadly } from '../../../effects/devices/ask-device.ts'
 import { specNamed } from '../../../mesh/registry.ts'
+import { corePort } from '../../support/api.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { corePort, prepared, ran, realAgent, toolNamed, useMeshApi } from '../../support/mesh-api.ts'
+import { prepared, ran, realAgent, toolNamed, useMeshApi } from '../../support/mesh-api.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
 /** What went through: tool registry, core API, signature, the agent's door, guard and journal, the process, and back. */

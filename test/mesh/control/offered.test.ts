@@ -1,7 +1,8 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { syncInventory } from '../../../db/inventory/sync-inventory.ts'
 import { meshSpecs } from '../../../mesh/registry.ts'
-import { corePort, enrolled, stopDevicesAtEnd, toolNamed, useMeshApi } from '../../support/mesh-api.ts'
+import { corePort } from '../../support/api.ts'
+import { enrolled, stopDevicesAtEnd, toolNamed, useMeshApi } from '../../support/mesh-api.ts'
 import type { ScriptedDevice } from '../../support/scripted-device.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 

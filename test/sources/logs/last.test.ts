@@ -5,9 +5,8 @@ import { contextActivities } from '../../../activities/context.ts'
 import { bodyText } from '../../../db/log/bodies.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import type { EventMetadata } from '../../../domain/event.ts'
-import type { CoreAnswer, CorePort } from '../../../domain/tool.ts'
 import { readPrompts } from '../../../prompts/render.ts'
-import { useApi } from '../../support/api.ts'
+import { corePort, useApi } from '../../support/api.ts'
 import { openedIncident } from '../../support/database.ts'
 import { type Answer, json, useSourceServer } from '../../support/source-server.ts'
 
@@ -41,14 +40,7 @@ describe('the last log lines of an incident', () => {
     return await openedIncident(api.db, { labels, fingerprint: createHash('sha256').update(instance).digest('hex') })
   }
   const contextOf = async (incidentId: string) => {
-    const core: CorePort = {
-      async get(path): Promise<CoreAnswer> {
-        const { status, body } = await api.get(path.replace('/api/v1', ''), { as: api.tokens.agent })
-        if (status < 400) return { ok: true, status, data: body }
-        return { ok: false, status, problem: { title: String(body.title), detail: String(body.detail) } }
-      },
-      post: async () => ({ ok: false, status: 403, problem: { title: 'no', detail: 'no' } }),
-    }
+    const core = corePort(api)
     const prompts = readPrompts()
     const deps = {
       db: api.db,
