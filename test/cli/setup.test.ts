@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Client, Connection } from '@temporalio/client'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { searchAttributeFaults } from '../../worker/schedule.ts'
-import { temporalAddress } from '../support/broker.ts'
+import { registerNamespace, temporalAddress } from '../support/broker.ts'
 import { runCli } from '../support/run-cli.ts'
 import { newAuthority, startTemporalProxy, type TemporalProxy } from '../support/temporal-proxy.ts'
 
@@ -17,10 +17,7 @@ let inCloud: Record<string, string>
 beforeAll(async () => {
   const address = await temporalAddress()
   connection = await Connection.connect({ address })
-  await connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-  })
+  await registerNamespace(connection, namespace)
   const authority = await newAuthority('Site')
   const pair = await authority.issue({ dns: ['localhost'] })
   const apiKey = 'key-of-the-site'

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from '@jest/globals'
 import { connect } from '../../db/connect.ts'
 import type { Approval } from '../../domain/approval.ts'
 import { freshDatabase } from '../support/broker.ts'
+import { storeSetting } from '../support/database.ts'
 import { shardPlatform } from '../support/shard-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -25,11 +26,7 @@ async function build() {
     'agent.concurrency.replication_lag': '40',
     'approval.expiry.converge_shard': '3600',
   }
-  for (const [key, value] of Object.entries(settings))
-    await owner
-      .insertInto('platformConfig')
-      .values({ key, value } as never)
-      .execute()
+  for (const [key, value] of Object.entries(settings)) await storeSetting(owner, key, value)
   await owner.destroy()
   const platform = await shardPlatform(count, 100)
   stops.push(() => platform.stop())

@@ -7,6 +7,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
 import { giveBack } from '../../start/process.ts'
+import { storeSetting } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { shardPlatform } from '../support/shard-platform.ts'
 import { type PartName, type Spine, startSpine } from '../support/spine.ts'
@@ -52,11 +53,7 @@ async function build(): Promise<World> {
   const settings = { 'approval.risk.converge_shard': 'high', 'agent.max_followers': '40', 'alert.quiet': '0' }
   for (const type of ['replication_lag', 'config_drift'])
     Object.assign(settings, { [`agent.concurrency.${type}`]: '20' })
-  for (const [key, value] of Object.entries(settings))
-    await owner
-      .insertInto('platformConfig')
-      .values({ key, value } as never)
-      .execute()
+  for (const [key, value] of Object.entries(settings)) await storeSetting(owner, key, value)
   await owner.destroy()
   const spine = await startSpine({
     parts: ['runbook', 'api', 'api2', 'worker', 'worker2'],

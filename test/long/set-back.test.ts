@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import pg from 'pg'
 import type { Approval } from '../../domain/approval.ts'
-import { freshDatabase } from '../support/broker.ts'
+import { freshDatabase, registerNamespace } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { ownTemporal } from '../support/temporal-proxy.ts'
@@ -149,10 +149,7 @@ describe('temporal set back', () => {
     const first = await spine.pendingApproval()
     await setBack()
     // As the one who runs that Temporal makes it again; a supervisor starts the worker again.
-    await spine.client.connection.workflowService.registerNamespace({
-      namespace: spine.namespace,
-      workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-    })
+    await registerNamespace(spine.client.connection, spine.namespace)
     await spine.kill('worker')
     await spine.start('worker')
     await expectAskedAgain(spine, first)

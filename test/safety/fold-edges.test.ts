@@ -2,23 +2,23 @@ import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { fold } from '../../safety/fold.ts'
-import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+import { logOf, looked, partOfRow, row, verified, wrote } from '../support/events.ts'
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const folded = (...rows: IncidentEvent[]) => fold(logOf(...rows), 1)
 
 const judged = (callId: string, more: Record<string, unknown> = {}) =>
-  row('call_judged', {
+  partOfRow('call_judged', {
     callId,
     tool: 'get_shard',
     arguments: { id: callId },
     verdict: 'run',
     code: 'READ',
     ...more,
-  } as never)
+  })
 
 const finished = (more: Record<string, unknown>) =>
-  row('tool_finished', {
+  partOfRow('tool_finished', {
     callId: 'c1_0',
     tool: 'get_shard',
     effect: 'read',
@@ -27,7 +27,7 @@ const finished = (more: Record<string, unknown>) =>
     body: null,
     discovered: [],
     ...more,
-  } as never)
+  })
 
 describe('evidence', () => {
   test('is the alert, in each attempt, and what succeeded in this one', () => {
@@ -70,7 +70,7 @@ test('the hint that was given and what the model used are counted', () => {
 
 describe('the clock', () => {
   const at = (atSeconds: number, kind: 'claimed' | 'commented' | 'approval_requested' = 'commented') =>
-    row(kind, {} as never, { atSeconds })
+    partOfRow(kind, {}, { atSeconds })
 
   test('does not run before the attempt is claimed', () => {
     expect(folded(at(0), at(100)).workedMs).toBe(0)

@@ -3,7 +3,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { replay } from '../../safety/replay.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { logOf, looked, row } from '../support/events.ts'
+import { logOf, looked, partOfRow } from '../support/events.ts'
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const policy = {
@@ -20,19 +20,19 @@ const policy = {
 const prepared = { ok: true, targets: [shard], identity: { id: shard.id }, stateFingerprint: 'now' }
 
 const proposed = (id: string, tool: string, args: Record<string, unknown> | null, more: Record<string, unknown> = {}) =>
-  row(
+  partOfRow(
     'model_answered',
     {
       usage: { promptTokens: 1, completionTokens: 1 },
       calls: [{ id, tool, arguments: args, problem: null, ...more }],
-    } as never,
+    },
     {
       attempt: (more.attempt as number) ?? 1,
     },
   )
 
 function judged(callId: string, tool: string, verdict: string, code: string, more: Record<string, unknown> = {}) {
-  return row(
+  return partOfRow(
     'call_judged',
     {
       callId,
@@ -44,7 +44,7 @@ function judged(callId: string, tool: string, verdict: string, code: string, mor
       arguments: null,
       basis: { at: '2026-11-21T02:00:00Z', policy, prepared: null },
       ...more,
-    } as never,
+    },
     { turn: 3 },
   )
 }

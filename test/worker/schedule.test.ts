@@ -9,7 +9,7 @@ import { temporalRuns } from '../../effects/runs.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { setUpTemporal } from '../../start/temporal.ts'
 import { ensureSchedule, ensureSearchAttributes, keepSchedule } from '../../worker/schedule.ts'
-import { temporalAddress } from '../support/broker.ts'
+import { registerNamespace, temporalAddress } from '../support/broker.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { scriptedRun } from '../support/scripted-run.ts'
@@ -104,10 +104,7 @@ test('with the agent off nothing is taken up, although somebody lets the Schedul
 test('search attributes that are missing are seen by readiness, and registered again by the worker', async () => {
   const { connection } = temporal.client
   const namespace = `test-${Date.now()}`
-  await connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-  })
+  await registerNamespace(connection, namespace)
   const runs = temporalRuns(new Client({ connection, namespace }), silent)
   const { app } = createApi({ db: database.db, runs })
   const queue = async () =>
@@ -128,10 +125,7 @@ test('a namespace that was made a moment ago is set up: what sets it up waits un
   const namespace = `test-new-${Date.now()}`
   // A server that was asked before keeps it for seconds that there is none.
   await expect(ensureSearchAttributes(temporal.client.connection as Connection, namespace)).rejects.toThrow(namespace)
-  await temporal.client.connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-  })
+  await registerNamespace(temporal.client.connection, namespace)
   const settings = { address: await temporalAddress(), namespace, tls: false }
   const rows = await setUpTemporal({ settings, schedule: options, isDryRun: false })
   expect(rows.map(({ state }) => state)).toEqual(['there', 'made', 'made'])

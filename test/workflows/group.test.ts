@@ -5,7 +5,7 @@ import { queueActivities } from '../../activities/queue.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { stampQueue } from '../../db/incidents/queue.ts'
 import { wake } from '../../workflows/outcome.ts'
-import { openedIncident, useDatabase } from '../support/database.ts'
+import { openedIncident, storeSetting, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { type Course, type Investigated, scriptedGroup } from '../support/scripted-run.ts'
 import { newTaskQueue, useTemporal } from '../support/temporal.ts'
@@ -37,11 +37,7 @@ async function queued(count: number) {
   return { type, taskQueue, incidents, more, tick }
 }
 
-const set = (key: string, value: string) =>
-  database.db
-    .insertInto('platformConfig')
-    .values({ key, value } as never)
-    .execute()
+const set = (key: string, value: string) => storeSetting(database.db, key, value)
 
 const statuses = async (type: string) =>
   (await database.db.selectFrom('incident').select('status').where('type', '=', type).execute()).map(

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { findSilentHeartbeats } from '../../../db/alerts/heartbeats.ts'
 import { ingestBody } from '../../../db/alerts/ingest-body.ts'
 import type { Alert } from '../../../domain/alert.ts'
-import { anAlert, moveClock, useDatabase } from '../../support/database.ts'
+import { anAlert, moveClock, storeSetting, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
 
@@ -50,10 +50,7 @@ test('an end of a Watchdog is its silence: what fires always has stopped', async
 })
 
 test('a Watchdog that opened an incident before it was a heartbeat ends there', async () => {
-  await database.db
-    .insertInto('platformConfig')
-    .values({ key: 'alert.heartbeats', value: 'Other' } as never)
-    .execute()
+  await storeSetting(database.db, 'alert.heartbeats', 'Other')
   const old = { fingerprint: 'old', name: 'Pulse', labels: { alertname: 'Pulse' } }
   const [opened] = await ingestBody(database.db, [watchdog(old)])
   expect(opened?.outcome).toBe('opened')

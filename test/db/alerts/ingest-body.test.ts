@@ -3,7 +3,7 @@ import { ingestAlert, ingestBody } from '../../../db/alerts/ingest-body.ts'
 import type { Db } from '../../../db/connect.ts'
 import { verifyIncident } from '../../../db/verify/incident.ts'
 import type { Alert } from '../../../domain/alert.ts'
-import { anAlert, useDatabase } from '../../support/database.ts'
+import { anAlert, storeSetting, useDatabase } from '../../support/database.ts'
 
 const whole = useDatabase()
 const single = useDatabase()
@@ -66,11 +66,7 @@ async function stored(db: Db) {
 }
 
 test('a body leaves behind exactly what its alerts leave behind one by one, whatever they are', async () => {
-  for (const db of [whole.db, single.db])
-    await db
-      .insertInto('platformConfig')
-      .values({ key: 'agent.investigate', value: 'severity>=warning' } as never)
-      .execute()
+  for (const db of [whole.db, single.db]) await storeSetting(db, 'agent.investigate', 'severity>=warning')
   for (const body of story()) {
     const together = await ingestBody(whole.db, body)
     const apart = []

@@ -8,7 +8,7 @@ import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { type Call, judge } from '../../../safety/judge.ts'
 import { toolFacts } from '../../../tools/registry.ts'
-import { logOf, looked, row, seenNominal, verified, wrote } from '../../support/events.ts'
+import { logOf, looked, partOfRow, row, seenNominal, verified, wrote } from '../../support/events.ts'
 import { foundIn } from './from-played.ts'
 import { claimOf } from './site.ts'
 
@@ -25,16 +25,16 @@ const ruled = (call: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
   judge(call, toolFacts, fold(logOf(...rows), 1, shard), { ...plainPolicy(incidentId, shard), ...more }, now)
 
 const repair = [looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), verified('c2_0', 'held')]
-const refusedBefore = row('call_judged', {
+const refusedBefore = partOfRow('call_judged', {
   callId: 'c8_0',
   tool: 'resolve_incident',
   arguments: {},
   verdict: 'refuse',
   code: 'CLAIM_NOT_SHOWN',
-} as never)
+})
 
 function written(callId: string): IncidentEvent {
-  return row('tool_finished', {
+  return partOfRow('tool_finished', {
     callId,
     tool: 'converge_shard',
     arguments: { id: shard.id },
@@ -44,7 +44,7 @@ function written(callId: string): IncidentEvent {
     result: { ok: true, data: { detail: 'db-osl-1: restarted' }, meta: {} },
     body: null,
     discovered: [],
-  } as never)
+  })
 }
 
 describe('an ending', () => {
@@ -59,7 +59,7 @@ describe('an ending', () => {
 
   test('gives a number in the unit that stands beside it in the answer', () => {
     const series = [{ labels: { instance: 'web-1' }, unit: 'bytes', last: 203_500_000 }]
-    const read = row('tool_finished', {
+    const read = partOfRow('tool_finished', {
       callId: 'c1_0',
       tool: 'query_metrics',
       arguments: {},
@@ -69,7 +69,7 @@ describe('an ending', () => {
       result: { ok: true, data: { summary: { series } }, meta: {} },
       body: null,
       discovered: [],
-    } as never)
+    })
     const claim = (text: string) => ({ kind: 'was', text, quotes: [{ seq: 1, text: '"last":203500000' }] })
     const code = (text: string) => ruled(resolve([claim(text)], 'self_resolved'), [read]).code
     for (const text of ['it held 203500000 bytes', 'it held 194 MiB of memory'])
@@ -80,7 +80,7 @@ describe('an ending', () => {
 
   /** A page about a pod, as a server gives it. */
   const page = (text: string[]) =>
-    row('tool_finished', {
+    partOfRow('tool_finished', {
       callId: 'c1_0',
       tool: 'http_read',
       arguments: { path: '/pods/billing-7c' },
@@ -90,7 +90,7 @@ describe('an ending', () => {
       result: { ok: true, data: { summary: { text } }, meta: {} },
       body: null,
       discovered: [],
-    } as never)
+    })
   const found = (read: IncidentEvent, text: string, quoted: string) => {
     const said = { kind: 'was', text, quotes: [{ seq: 1, text: quoted }] }
     return (ruled(resolve([said], 'self_resolved'), [read]).details.claims as { code?: string }[])[0]?.code ?? 'shown'
@@ -112,7 +112,7 @@ describe('an ending', () => {
   })
 
   test('about a field of a thing may be in other words than the field', () => {
-    const file = row('tool_finished', {
+    const file = partOfRow('tool_finished', {
       callId: 'c1_0',
       tool: 'fs_list',
       arguments: {},
@@ -122,7 +122,7 @@ describe('an ending', () => {
       result: { ok: true, data: { entries: [{ name: 'ledger.log.1', size: 9 }] }, meta: {} },
       body: null,
       discovered: [],
-    } as never)
+    })
     expect(found(file, 'rotated logs filled the directory', '"name":"ledger.log.1"')).toBe('shown')
   })
 
@@ -171,7 +171,7 @@ describe('an ending', () => {
 
   test('that was refused for its words alone may come again as it is: that is no repetition', () => {
     const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
-    const asked = row('call_judged', { ...refusedBefore.metadata, arguments: call.arguments } as never)
+    const asked = partOfRow('call_judged', { ...refusedBefore.metadata, arguments: call.arguments })
     expect(ruled(call, [looked('c1_0', [shard]), asked]).verdict).toBe('run')
   })
 
@@ -214,7 +214,7 @@ describe('that something is absent', () => {
     quotes: [{ seq: 1, text: '' }],
   }
   const reading = (data: Record<string, unknown>) =>
-    row('tool_finished', {
+    partOfRow('tool_finished', {
       callId: 'c1_0',
       tool: 'search_logs',
       arguments: { labels: { instance: 'db-osl-1' } },
@@ -224,7 +224,7 @@ describe('that something is absent', () => {
       result: { ok: true, data: { source: 'logs', digest: null, about: [], ...data }, meta: {} },
       body: null,
       discovered: [],
-    } as never)
+    })
   const found = (data: Record<string, unknown>, claim: Record<string, unknown> = nothing) =>
     checkClaims(
       [claimSchema.parse(claim)],
@@ -341,10 +341,10 @@ describe('several fields quoted at once', () => {
 })
 
 test('the verification of a write may be quoted by its own number or by that of the write', () => {
-  const held = row('verification', {
+  const held = partOfRow('verification', {
     ...verified('c2_0', 'held').metadata,
     observed: 'all 2 nodes of db-osl-1 are nominal',
-  } as never)
+  })
   const rows = logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), written('c2_0'), held)
   const claims = [3, 4].map((seq) => ({
     kind: 'is' as const,
