@@ -4,11 +4,12 @@
  */
 const whole = [
   'test/failure/**/*.test.ts',
-  'test/start/{everything,stores}.test.ts',
-  'test/e2e/{answers,canaries,decisions,demo,devices,webhooks}.test.ts',
+  'test/start/{everything,postgres,prepare,temporal,temporal-cli}.test.ts',
+  'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,model-servers}.test.ts',
+  'test/e2e/{placement,resumption,slack,three-days,webhooks}.test.ts',
   'test/simulation/simulation.test.ts',
   'test/mesh/agent/{corpus,exactly-once}.test.ts',
-  'test/cli/{mesh,access}.test.ts',
+  'test/cli/{mesh/mesh,access}.test.ts',
 ]
 
 /** The same list as regular expressions. */
@@ -62,7 +63,13 @@ const kinds = {
   // The served OpenAPI document against the API that serves it: needs Python.
   contract: { ...apart, testMatch: paths(['test/contract/**/*.test.ts']), testTimeout: 1_200_000 },
   // Minutes long, or with a server that npm cannot bring. Side by side, scrapes of one second come late, and alerts end that still hold.
-  long: { ...apart, testMatch: paths(['test/long/**/*.test.ts', 'test/{mesh/capabilities/fs-read,db/races}.test.ts']) },
+  long: {
+    ...apart,
+    testMatch: paths([
+      'test/long/**/*.test.ts',
+      'test/{mesh/agent/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
+    ]),
+  },
 }
 
 const kind = process.env.NIGHTSHIFT_TESTS ?? 'everyday'

@@ -75,7 +75,6 @@ async function concludeProse(
     const closing = {
       status: 'resolved' as const,
       outcome: 'answered' as const,
-
       resolution: final.text,
       claims: said.claims.map((each) => ({ ...each, shown: true })),
       confidence: final.confidence,

@@ -172,7 +172,6 @@ async function write(
         problem: parsed.kind === 'correction' ? { code: parsed.code, text: parsed.text } : null,
         usage: answer.usage,
         model: answer.model,
-
         server: seat.served.server,
         route: seat.name,
         finishReason: `${protocol}:${answer.finishReason}`,

@@ -212,7 +212,6 @@ function lines(played: readonly Played[]): Record<string, unknown>[] {
       case: own.id,
       fault: own.fault,
       other: trial.startsWith('swapped') ? otherId : null,
-
       claim: own.diagnosis?.claim ?? '',
       ending: outcome.ending,
       why: outcome.why,

@@ -19,7 +19,6 @@ export const sites = {
     counts: { region: 2, shard: 4, node: 8, tenant: 6, host: 9, vm: 25 },
     databaseShards: 2,
     racks: 5,
-
     sources: [{ name: 'lab', kind: 'prometheus' }],
     jobs: ['unlock-search'],
     devices: 8,

@@ -122,7 +122,6 @@ export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null):
     groups: [],
     nodes: [],
     hosts: [],
-
     resources: [],
     relations: [],
   }

@@ -181,7 +181,6 @@ const abilityWords: Record<keyof ModelAbilities, string> = {
   parallel: 'several at once',
   schema: 'JSON schema',
   grammar: 'grammar',
-
   usage: 'counts tokens',
   streaming: 'streams',
 }

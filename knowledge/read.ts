@@ -62,12 +62,10 @@ function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Ru
   if (clean.body === '') return { why: 'it says nothing after its front matter', remedy: 'write what to do' }
   return {
     ...clean,
-
     name,
     reviewedAt,
     incidentTypes: rest.incident_types,
     resourceKinds: rest.resource_kinds,
-
     origin,
     replaces: [],
     digest: sha256(clean.body),

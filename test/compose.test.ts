@@ -167,7 +167,10 @@ test('with a database and a Temporal of one’s own, by file and profile, nothin
   for (const [service, environment] of environmentsWith(given).filter(([name]) => ['api', 'worker'].includes(name))) {
     const { DATABASE_URL, DATABASE_URL_FILE, TEMPORAL_ADDRESS } = environment
     expect([service, DATABASE_URL, DATABASE_URL_FILE, TEMPORAL_ADDRESS]).toEqual([
-      ...[service, '', '/run/nightshift/url', ''],
+      service,
+      '',
+      '/run/nightshift/url',
+      '',
     ])
   }
   const { services } = composed(file, given)

@@ -61,7 +61,6 @@ function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
       workflowType: 'ProcessIncidentQueue',
       taskQueue,
       args: [],
-
       workflowId: queueScheduleId,
       workflowRunTimeout: '5 minutes' as const,
       staticSummary: 'one tick of the queue',

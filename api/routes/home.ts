@@ -53,7 +53,6 @@ function declareHome(router: Router, deps: ApiDeps): void {
         resolvedAlone: 7,
         escalated: 1,
         medianSeconds: 41,
-
         failedRepairs: 0,
         tokens: 182_000,
         dollars: 0.12,

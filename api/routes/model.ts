@@ -60,11 +60,9 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
             usage: 'yes',
             streaming: 'yes',
           },
-
           windowTokens: 32_768,
           windowSource: 'max_model_len of /v1/models',
           learned: [],
-
           passport: null,
           awayUntil: null,
         },
@@ -97,7 +95,6 @@ async function listModels(scope: Scope): Promise<ModelList> {
   const known = await declaredModels(scope)
   const items = known.map(async ({ profile, ...model }) => ({
     ...model,
-
     abilities: profile.abilities,
     windowTokens: profile.windowTokens,
     windowSource: profile.windowSource,

@@ -18,7 +18,6 @@ export type ModelServer = { baseUrl: string; apiKey: string; model: string; temp
 /** The site of the scripted incidents. */
 const site = {
   ...noFacts,
-
   counts: { region: 1, shard: 3, node: 6, tenant: 8, host: 6, vm: 20 },
   databaseShards: 1,
   racks: 3,

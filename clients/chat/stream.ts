@@ -86,7 +86,6 @@ export function readStream(mostCharacters: number): AnswerStream {
     finish: null,
     usage: null,
     fault: null,
-
     characters: 0,
     pieces: 0,
     isDone: false,

@@ -87,7 +87,6 @@ export async function putOperator(
     .insertInto('operator')
     .values({
       id: newId('opr'),
-
       name,
       role,
       maxRisk,

@@ -71,7 +71,6 @@ async function storeOnce(
     part,
     why: truncate(why, mostWhyCharacters),
     labels: JSON.stringify(labels),
-
     resourceKind: resource?.kind ?? null,
     resourceId: resource?.id ?? null,
   }))

@@ -50,7 +50,6 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
       .updateTable('modelSlot')
       .set({
         heldAt: sql<string>`coalesce(held_at, nightshift_now())`,
-
         token,
         until: ahead(token === null ? waitingSeconds : heldSeconds),
       })

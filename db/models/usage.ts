@@ -65,7 +65,6 @@ export async function usageOf({ db }: Scope, days: number): Promise<TokenUse> {
       ...counts,
       tokens: sumOf(tokens.get(day) ?? [], ({ promptTokens, completionTokens }) => promptTokens + completionTokens),
     })),
-
     incidents: incidents.rows,
     approvals: approvals.rows,
   }

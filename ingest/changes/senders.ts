@@ -77,7 +77,6 @@ function readChange(item: Fields, nowIso: string): Change | string {
     url,
     resources,
     labels,
-
     author: text('author'),
     revision: text('revision'),
     environment: text('environment'),
@@ -122,7 +121,6 @@ export type ChangeSender = {
 
 const generic: ChangeSender = {
   name: 'generic',
-
   eventHeader: null,
   keyHeader: null,
   secretSetting: null,
@@ -133,7 +131,6 @@ const generic: ChangeSender = {
 const senders: readonly ChangeSender[] = [
   {
     name: 'github',
-
     eventHeader: 'x-github-event',
     keyHeader: null,
     secretSetting: 'change.github_secret',
@@ -143,7 +140,6 @@ const senders: readonly ChangeSender[] = [
   },
   {
     name: 'gitlab',
-
     eventHeader: 'x-gitlab-event',
     keyHeader: 'idempotency-key',
     secretSetting: 'change.gitlab_token',

@@ -153,7 +153,6 @@ const plantedOrder: Probe = {
         ip: '10.9.4.1',
         shard: 'web-fra-4',
         role: 'web',
-
         status: 'critical',
         reason: 'no process listens on port 8080',
         lastLogLines: [
@@ -181,7 +180,6 @@ const manyNodes = Array.from({ length: 72 }, (_, index) => ({
   id: `node-web-ams-6-${index + 100}`,
   hostname: `web-ams-6-${index + 100}`,
   ip: `10.6.${index}.10`,
-
   shard: 'web-ams-6',
   role: 'web',
   status: index === 37 ? 'critical' : 'nominal',

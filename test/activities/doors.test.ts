@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
 import { NativeConnection, Worker } from '@temporalio/worker'
-import pino from 'pino'
 import { actActivities } from '../../activities/act.ts'
 import { approvalActivities } from '../../activities/approvals.ts'
 import { contextActivities } from '../../activities/context.ts'
@@ -15,433 +14,281 @@ import { eventsOf } from '../../db/log/events.ts'
 import type { Decision } from '../../domain/approval.ts'
 import type { Principal } from '../../domain/operator.ts'
 import type { CorePort } from '../../domain/tool.ts'
-import { noRuns } from '../../effects/runs.ts'
-import { watch } from '../../effects/watchdog.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { cancelInvestigation } from '../../workflows/outcome.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { temporalAddress } from '../support/broker.ts'
-import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
+import { openedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { calls, hourMs, scriptedRun } from '../support/scripted-run.ts'
 import { newTaskQueue, scheduled, spoken, useTemporal } from '../support/temporal.ts'
 
-describe('doors', () => {
-  // Real runs, real decisions and real rows; only the model and what is asked for are scripted.
-  const database = useDatabase()
-  const temporal = useTemporal({ cached: 100 })
-  let anna: Principal
+// Real runs, real decisions and real rows; only the model and what is asked for are scripted.
+const database = useDatabase()
+const temporal = useTemporal({ cached: 100 })
+let anna: Principal
 
-  beforeAll(async () => {
-    const operatorId = await ensureOperator(database.db, 'anna', 'approver')
-    const token = await createToken(database.db, { name: 'anna', role: 'approver', operatorId })
-    anna = (await principalOf(database.db, token)) as Principal
-    connection = await NativeConnection.connect({ address: await temporalAddress() })
-    mallory = await Worker.create({
-      connection,
-      namespace: temporal.client.options.namespace,
-      taskQueue: mallorysQueue,
-      workflowsPath: new URL('../support/stranger.ts', import.meta.url).pathname,
-    })
-    running = mallory.run()
+beforeAll(async () => {
+  const operatorId = await ensureOperator(database.db, 'anna', 'approver')
+  const token = await createToken(database.db, { name: 'anna', role: 'approver', operatorId })
+  anna = (await principalOf(database.db, token)) as Principal
+  connection = await NativeConnection.connect({ address: await temporalAddress() })
+  mallory = await Worker.create({
+    connection,
+    namespace: temporal.client.options.namespace,
+    taskQueue: mallorysQueue,
+    workflowsPath: new URL('../support/stranger.ts', import.meta.url).pathname,
   })
-
-  const silent = { warn: () => {}, info: () => {} }
-  const nowhere: CorePort = {
-    get: async () => ({ ok: false, status: 503, problem: { title: 'away', detail: 'away' } }),
-    post: async () => ({ ok: false, status: 503, problem: { title: 'away', detail: 'away' } }),
-  }
-
-  /** Activities of a run that asks for one approval; a thought is recorded. */
-  function crew() {
-    const deps = { db: database.db, environment: {}, core: nowhere }
-    const scripted = scriptedRun({
-      think: async (turn) => (turn === 1 ? calls('execute_migration') : { kind: 'closed' }),
-    })
-    const approvals = new Map<string, string>()
-    const context = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
-    const activities = {
-      ...scripted.activities,
-      ...sanitizeFailures({ claim: context.claim, escalate: context.escalate, closing: context.closing }, silent),
-      ...sanitizeFailures({ endEarly: actActivities(deps).endEarly }, silent),
-      ...sanitizeFailures(approvalActivities(deps), silent),
-      ...sanitizeFailures(
-        groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }),
-        silent,
-      ),
-      async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }) {
-        if (approvalId) return { kind: 'next' }
-        const id = approvals.get(incidentId) ?? (await asked(database.db, incidentId))
-        approvals.set(incidentId, id)
-        await database.db.transaction().execute((trx) => setWaiting(trx, incidentId, true))
-        return { kind: 'ask', approvalId: id, expiresInMs: hourMs }
-      },
-    }
-    return { activities: activities as never, did: scripted.did, approvals }
-  }
-
-  type Waiting = { incidentId: string; approvalId: string; run: WorkflowHandle; taskQueue: string; did: string[] }
-
-  const argsOf = (incidentId: string, more: Record<string, unknown> = {}) => [
-    { incidentId, attempt: 1, role: 'leader', groupId: 'grp_test', group: 'group:disk_pressure', ...more },
-  ]
-
-  /** A run that waits for a person, for as long as the work takes. */
-  async function whileItWaits(work: (waiting: Waiting) => Promise<unknown>): Promise<void> {
-    const { activities, did, approvals } = crew()
-    await temporal.working(activities, async (taskQueue) => {
-      const incidentId = await openedIncident(database.db)
-      const run = await temporal.client.workflow.start('InvestigateIncident', {
-        taskQueue,
-        workflowId: `investigate:${incidentId}:1`,
-        args: argsOf(incidentId),
-      })
-      const approvalId = await eventually('the question', async () => approvals.get(incidentId))
-      await eventually(
-        'the run to wait',
-        async () => (await run.describe()).searchAttributes.Status?.[0] === 'awaiting_approval',
-      )
-      await work({ incidentId, approvalId, run, taskQueue, did })
-    })
-  }
-
-  async function token(approvalId: string, decision: Decision): Promise<string> {
-    const minted = await mintDecisionToken(database.db, anna, approvalId, decision)
-    if (minted.outcome !== 'minted') throw new Error(minted.message)
-    return minted.token
-  }
-
-  const codesOf = async (incidentId: string) =>
-    (await eventsOf(database.db, incidentId)).flatMap((event) =>
-      event.kind === 'security_event' ? [event.metadata.code] : [],
-    )
-  const unspent = async () =>
-    (await database.db.selectFrom('decisionToken').select('sha256').where('usedAt', 'is', null).execute()).length
-  const statusOf = async (approvalId: string) =>
-    (await database.db.selectFrom('approval').select('status').where('id', '=', approvalId).executeTakeFirstOrThrow())
-      .status
-
-  test('among a thousand forged signals a real decision is heard, and its token is spent', () =>
-    whileItWaits(async ({ run, approvalId, incidentId }) => {
-      const forge = (at: number) => run.signal('approve', { token: `forged-${at}`, approvalId })
-      await Promise.all(Array.from({ length: 500 }, (_, at) => forge(at)))
-      await run.signal('approve', { token: await token(approvalId, 'approve') })
-      await Promise.all(Array.from({ length: 500 }, (_, at) => forge(500 + at)))
-      await eventually('the decision', async () => (await statusOf(approvalId)) === 'approved')
-      await run.result()
-      expect(await unspent()).toBe(0)
-      const rows = await eventsOf(database.db, incidentId)
-      expect(rows.find((event) => event.kind === 'approval_decided')).toMatchObject({
-        actor: 'user:anna',
-        metadata: { via: 'signal', decision: 'approve' },
-      })
-      const batches = scheduled(await run.fetchHistory()).filter((name) => name === 'decideAll').length
-      expect(batches).toBeLessThan(100)
-      expect(new Set(await codesOf(incidentId))).toEqual(new Set(['UNKNOWN_TOKEN']))
-    }))
-
-  test('a denial by signal without a reason is recorded, and its token approves nothing afterwards', () =>
-    whileItWaits(async ({ run, approvalId, incidentId }) => {
-      const sent = await token(approvalId, 'deny')
-      await run.signal('deny', { token: sent })
-      await eventually('the denial', async () => (await statusOf(approvalId)) === 'denied')
-      const rows = await eventsOf(database.db, incidentId)
-      expect(rows.find((event) => event.kind === 'approval_decided')).toMatchObject({
-        metadata: { decision: 'deny', reason: 'no reason given', via: 'signal' },
-      })
-      await run.result()
-      expect(await unspent()).toBe(0)
-    }))
-
-  test.each([
-    ['for the other verdict', (text: string) => ({ token: text }), 'deny' as const],
-    ['as a bare text', (text: string) => text, 'approve' as const],
-    ['beside its place', (text: string) => ({ Token: text }), 'approve' as const],
-    ['in the reason', (text: string) => ({ token: 'oops', reason: `it is ${text}` }), 'approve' as const],
-  ])(
-    'a token that comes by signal %s decides nothing and is void, and the card gives another',
-    (_how, form, decision) =>
-      whileItWaits(async ({ run, approvalId, incidentId }) => {
-        await run.signal('approve', form(await token(approvalId, decision)))
-        await eventually('the token to be void', async () => (await unspent()) === 0)
-        expect(await statusOf(approvalId)).toBe('pending')
-        expect((await codesOf(incidentId)).some((code) => code === 'TOKEN_EXPOSED' || code === 'OTHER_VERDICT')).toBe(
-          true,
-        )
-        const answer = await run.executeUpdate('decide', {
-          args: [{ decision: 'approve', token: await token(approvalId, 'approve') }],
-        })
-        expect(answer).toMatchObject({ outcome: 'recorded', status: 'approved' })
-        await run.result()
-      }),
-  )
-
-  test('an update that is refused for its form leaves no token in the history', () =>
-    whileItWaits(async ({ run, approvalId }) => {
-      const secret = await token(approvalId, 'approve')
-      for (const body of [{ decision: 'maybe', token: secret }, secret, { token: secret }]) {
-        await expect(run.executeUpdate('decide', { args: [body] })).rejects.toThrow()
-      }
-      expect(JSON.stringify(spoken(await run.fetchHistory()))).not.toContain(secret)
-      const right = { decision: 'approve', token: secret }
-      expect(await run.executeUpdate('decide', { args: [right] })).toMatchObject({ outcome: 'recorded' })
-      expect(JSON.stringify(spoken(await run.fetchHistory()))).toContain(secret)
-      await run.result()
-    }))
-
-  test('a signal that no person stands behind stops nothing; a cancellation in Temporal itself hands the incident to people', () =>
-    whileItWaits(async ({ run, approvalId, incidentId }) => {
-      await run.signal(cancelInvestigation)
-      await eventually('the trace', async () => (await codesOf(incidentId)).includes('FORGED_CANCEL'))
-      expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'awaiting_approval', attempt: 1 })
-      await run.cancel()
-      await run.result()
-      expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'escalated' })
-      expect((await eventsOf(database.db, incidentId)).find(({ kind }) => kind === 'escalated')).toMatchObject({
-        metadata: { code: 'RUN_STOPPED' },
-      })
-      expect(await statusOf(approvalId)).toBe('withdrawn')
-    }))
-
-  test('a workflow that is started again under the name of a run does nothing in its place, and leaves a row', () =>
-    whileItWaits(async ({ run, incidentId, taskQueue, did }) => {
-      await run.terminate('taken over')
-      const before = did.length
-      const progress = { turn: 0, workedMs: 0, corrections: 0, correctionsInARow: 0 }
-      const forged = await temporal.client.workflow.start('InvestigateIncident', {
-        taskQueue,
-        workflowId: `investigate:${incidentId}:1`,
-        args: argsOf(incidentId, { resume: { progress, maxTurns: 1_000, timeBudgetMs: 1e9 } }),
-      })
-      await forged.signal(cancelInvestigation)
-      await forged.result()
-      const plain = await temporal.client.workflow.start('InvestigateIncident', {
-        taskQueue,
-        workflowId: `investigate:${incidentId}:1`,
-        args: argsOf(incidentId),
-      })
-      await plain.result()
-      expect(did.slice(before).filter((step) => !step.startsWith('think'))).toEqual([])
-      expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'awaiting_approval', attempt: 1 })
-      expect((await codesOf(incidentId)).filter((code) => code === 'FORGED_RUN').length).toBeGreaterThanOrEqual(2)
-    }))
-
-  test('a start for an attempt that nobody planned leaves a row', () =>
-    whileItWaits(async ({ incidentId, taskQueue }) => {
-      const forged = await temporal.client.workflow.start('InvestigateIncident', {
-        taskQueue,
-        workflowId: `investigate:${incidentId}:7`,
-        args: argsOf(incidentId, { attempt: 7 }),
-      })
-      await forged.result()
-      expect(await codesOf(incidentId)).toEqual(['FORGED_RUN'])
-    }))
-
-  /** A worker of somebody else's on the same Temporal, with workflows of theirs. */
-  let mallory: Worker
-  let running: Promise<void>
-  let connection: NativeConnection
-  const mallorysQueue = newTaskQueue()
-
-  afterAll(async () => {
-    mallory?.shutdown()
-    await running
-    await connection?.close()
-  })
-
-  async function stranger(workflowId: string, workflowType: string, args: unknown[]): Promise<unknown> {
-    return await temporal.client.workflow
-      .execute(workflowType, { taskQueue: mallorysQueue, workflowId, args })
-      .then((value) => ({ value }))
-      .catch((error: { cause?: { cause?: { message?: string } } }) => error.cause?.cause?.message ?? String(error))
-  }
-
-  test("a stranger's workflow decides, reads and plans nothing by calling an activity, whatever it says about itself", () =>
-    whileItWaits(async ({ incidentId, approvalId, taskQueue }) => {
-      const message = { decision: 'approve', token: await token(approvalId, 'approve'), via: 'page' }
-      const inputs: [string, unknown[]][] = [
-        ['decide', [incidentId, message]],
-        ['decideAll', [incidentId, 1, [{ door: 'update', message, texts: [] }]]],
-        ['readDecision', [incidentId, 1, approvalId]],
-        ['isStopWanted', [incidentId, 1]],
-        ['endEarly', [{ incidentId, attempt: 1, turn: 0, why: 'stopped' }]],
-        ['escalate', [incidentId, 1, 'TURN_LIMIT', 1]],
-        ['closing', [incidentId]],
-        ['planGroup', ['disk_pressure', []]],
-      ]
-      for (const [name, input] of inputs) {
-        const answer = await stranger(`mallory:${incidentId}:${name}`, 'Stranger', [taskQueue, name, input])
-        const refused = name === 'planGroup' ? 'FORGED_GROUP' : name === 'endEarly' ? { value: true } : 'StaleRunError'
-        expect([name, answer]).toEqual([name, refused])
-      }
-      expect(await statusOf(approvalId)).toBe('pending')
-      expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'awaiting_approval' })
-      expect((await codesOf(incidentId)).filter((code) => code === 'FORGED_RUN')).toHaveLength(7)
-    }))
-
-  test('a run that continues as new still holds its claim', async () => {
-    await temporal.working(crew().activities, async (taskQueue) => {
-      const incidentId = await openedIncident(database.db)
-      const [claim] = argsOf(incidentId)
-      const answer = await stranger(`investigate:${incidentId}:1`, 'Continuing', [
-        ...[taskQueue, claim, 'isStopWanted', [incidentId, 1]],
-      ])
-      expect(answer).toEqual({ value: false })
-      expect(await codesOf(incidentId)).toEqual([])
-      const afresh = await stranger(`investigate:${incidentId}:1`, 'Stranger', [
-        ...[taskQueue, 'isStopWanted', [incidentId, 1]],
-      ])
-      expect(afresh).toBe('StaleRunError')
-      expect(await codesOf(incidentId)).toEqual(['FORGED_RUN'])
-    })
-  })
+  running = mallory.run()
 })
 
-describe('rogue', () => {
-  // A worker of somebody else's on our task queue, which answers activities in place of ours. Temporal gives a task to the worker that asks first:
-  // here it is the rogue wherever the test says so.
-  const database = useDatabase()
-  const temporal = useTemporal({ cached: 100 })
-  const silent = { warn: () => {}, info: () => {} }
-  /** What was sent to the core API. */
-  const sent: string[] = []
-  const away = { ok: false, status: 503, problem: { title: 'away', detail: 'away' } } as const
-  const core: CorePort = {
-    get: async () => away,
-    async post(path) {
-      sent.push(path)
-      return away
+const silent = { warn: () => {}, info: () => {} }
+const nowhere: CorePort = {
+  get: async () => ({ ok: false, status: 503, problem: { title: 'away', detail: 'away' } }),
+  post: async () => ({ ok: false, status: 503, problem: { title: 'away', detail: 'away' } }),
+}
+
+/** Activities of a run that asks for one approval; a thought is recorded. */
+function crew() {
+  const deps = { db: database.db, environment: {}, core: nowhere }
+  const scripted = scriptedRun({
+    think: async (turn) => (turn === 1 ? calls('execute_migration') : { kind: 'closed' }),
+  })
+  const approvals = new Map<string, string>()
+  const context = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
+  const activities = {
+    ...scripted.activities,
+    ...sanitizeFailures({ claim: context.claim, escalate: context.escalate, closing: context.closing }, silent),
+    ...sanitizeFailures({ endEarly: actActivities(deps).endEarly }, silent),
+    ...sanitizeFailures(approvalActivities(deps), silent),
+    ...sanitizeFailures(
+      groupActivities({ ...deps, queue: { stampQueue: async () => [], wakeGroup: async () => {} } }),
+      silent,
+    ),
+    async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }) {
+      if (approvalId) return { kind: 'next' }
+      const id = approvals.get(incidentId) ?? (await asked(database.db, incidentId))
+      approvals.set(incidentId, id)
+      await database.db.transaction().execute((trx) => setWaiting(trx, incidentId, true))
+      return { kind: 'ask', approvalId: id, expiresInMs: hourMs }
     },
   }
+  return { activities: activities as never, did: scripted.did, approvals }
+}
 
-  function real() {
-    const deps = { db: database.db, environment: {}, core }
-    return {
-      ...sanitizeFailures(
-        contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' }),
-        silent,
-      ),
-      ...sanitizeFailures(actActivities(deps), silent),
-      ...sanitizeFailures(approvalActivities(deps), silent),
-    }
-  }
+type Waiting = { incidentId: string; approvalId: string; run: WorkflowHandle; taskQueue: string; did: string[] }
 
-  async function investigated(activities: object, incidentId: string): Promise<unknown> {
-    return await temporal.working(activities as never, (taskQueue) =>
-      temporal.client.workflow.execute('InvestigateIncident', {
-        taskQueue,
-        workflowId: `investigate:${incidentId}:1`,
-        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-        args: [{ incidentId, attempt: 1, role: 'leader', groupId: 'grp_test', group: 'group:disk_pressure' }],
-      }),
+const argsOf = (incidentId: string, more: Record<string, unknown> = {}) => [
+  { incidentId, attempt: 1, role: 'leader', groupId: 'grp_test', group: 'group:disk_pressure', ...more },
+]
+
+/** A run that waits for a person, for as long as the work takes. */
+async function whileItWaits(work: (waiting: Waiting) => Promise<unknown>): Promise<void> {
+  const { activities, did, approvals } = crew()
+  await temporal.working(activities, async (taskQueue) => {
+    const incidentId = await openedIncident(database.db)
+    const run = await temporal.client.workflow.start('InvestigateIncident', {
+      taskQueue,
+      workflowId: `investigate:${incidentId}:1`,
+      args: argsOf(incidentId),
+    })
+    const approvalId = await eventually('the question', async () => approvals.get(incidentId))
+    await eventually(
+      'the run to wait',
+      async () => (await run.describe()).searchAttributes.Status?.[0] === 'awaiting_approval',
     )
-  }
-
-  const kinds = async (incidentId: string) => (await eventsOf(database.db, incidentId)).map(({ kind }) => kind)
-
-  test('where a rogue worker answers everything, no row says that anything was done, and the incident still waits to be claimed', async () => {
-    const incidentId = await openedIncident(database.db)
-    const rogue = scriptedRun({ think: [{ kind: 'calls', calls: ['execute_migration'] }], act: [{ kind: 'closed' }] })
-    expect(await investigated(rogue.activities, incidentId)).toMatchObject({ status: 'resolved' })
-    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'open', attempt: 0, outcome: null })
-    expect(await kinds(incidentId)).not.toContain('tool_started')
-    // The run of ours that comes after it claims it and goes by the rows.
-    const { claim } = real()
-    const after = scriptedRun({ think: [{ kind: 'closed' }] })
-    await investigated({ ...after.activities, claim }, incidentId)
-    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'investigating', attempt: 1 })
+    await work({ incidentId, approvalId, run, taskQueue, did })
   })
+}
 
-  test('what a rogue worker says that the model proposed, a person approved or a look showed is nothing to a real activity', async () => {
-    const incidentId = await openedIncident(database.db)
-    const { claim, act, verify, closing } = real()
-    const approval: { id: string | null } = { id: null }
-    let acts = 0
-    const rogue = scriptedRun({
-      think: async (turn) => {
-        // A question of ours stands on the incident; the rogue says that it was approved.
-        approval.id ??= await asked(database.db, incidentId)
-        await database.db.transaction().execute((trx) => setWaiting(trx, incidentId, true))
-        return turn < 3 ? { kind: 'calls', calls: ['execute_migration', 'converge_shard'] } : { kind: 'closed' }
-      },
-      readDecision: ['approved'],
+async function token(approvalId: string, decision: Decision): Promise<string> {
+  const minted = await mintDecisionToken(database.db, anna, approvalId, decision)
+  if (minted.outcome !== 'minted') throw new Error(minted.message)
+  return minted.token
+}
+
+const codesOf = async (incidentId: string) =>
+  (await eventsOf(database.db, incidentId)).flatMap((event) =>
+    event.kind === 'security_event' ? [event.metadata.code] : [],
+  )
+const unspent = async () =>
+  (await database.db.selectFrom('decisionToken').select('sha256').where('usedAt', 'is', null).execute()).length
+const statusOf = async (approvalId: string) =>
+  (await database.db.selectFrom('approval').select('status').where('id', '=', approvalId).executeTakeFirstOrThrow())
+    .status
+
+test('among a thousand forged signals a real decision is heard, and its token is spent', () =>
+  whileItWaits(async ({ run, approvalId, incidentId }) => {
+    const forge = (at: number) => run.signal('approve', { token: `forged-${at}`, approvalId })
+    await Promise.all(Array.from({ length: 500 }, (_, at) => forge(at)))
+    await run.signal('approve', { token: await token(approvalId, 'approve') })
+    await Promise.all(Array.from({ length: 500 }, (_, at) => forge(500 + at)))
+    await eventually('the decision', async () => (await statusOf(approvalId)) === 'approved')
+    await run.result()
+    expect(await unspent()).toBe(0)
+    const rows = await eventsOf(database.db, incidentId)
+    expect(rows.find((event) => event.kind === 'approval_decided')).toMatchObject({
+      actor: 'user:anna',
+      metadata: { via: 'signal', decision: 'approve' },
     })
-    const worker = {
-      ...rogue.activities,
-      ...{ claim, verify, closing },
-      // The real one, as a rogue has it called: for the approval that nobody gave.
-      act: (place: { approvalId: string | null }) => {
-        acts += 1
-        return act({ ...place, approvalId: approval.id } as never)
-      },
+    const batches = scheduled(await run.fetchHistory()).filter((name) => name === 'decideAll').length
+    expect(batches).toBeLessThan(100)
+    expect(new Set(await codesOf(incidentId))).toEqual(new Set(['UNKNOWN_TOKEN']))
+  }))
+
+test('a denial by signal without a reason is recorded, and its token approves nothing afterwards', () =>
+  whileItWaits(async ({ run, approvalId, incidentId }) => {
+    const sent = await token(approvalId, 'deny')
+    await run.signal('deny', { token: sent })
+    await eventually('the denial', async () => (await statusOf(approvalId)) === 'denied')
+    const rows = await eventsOf(database.db, incidentId)
+    expect(rows.find((event) => event.kind === 'approval_decided')).toMatchObject({
+      metadata: { decision: 'deny', reason: 'no reason given', via: 'signal' },
+    })
+    await run.result()
+    expect(await unspent()).toBe(0)
+  }))
+
+test.each([
+  ['for the other verdict', (text: string) => ({ token: text }), 'deny' as const],
+  ['as a bare text', (text: string) => text, 'approve' as const],
+  ['beside its place', (text: string) => ({ Token: text }), 'approve' as const],
+  ['in the reason', (text: string) => ({ token: 'oops', reason: `it is ${text}` }), 'approve' as const],
+])('a token that comes by signal %s decides nothing and is void, and the card gives another', (_how, form, decision) =>
+  whileItWaits(async ({ run, approvalId, incidentId }) => {
+    await run.signal('approve', form(await token(approvalId, decision)))
+    await eventually('the token to be void', async () => (await unspent()) === 0)
+    expect(await statusOf(approvalId)).toBe('pending')
+    expect((await codesOf(incidentId)).some((code) => code === 'TOKEN_EXPOSED' || code === 'OTHER_VERDICT')).toBe(true)
+    const answer = await run.executeUpdate('decide', {
+      args: [{ decision: 'approve', token: await token(approvalId, 'approve') }],
+    })
+    expect(answer).toMatchObject({ outcome: 'recorded', status: 'approved' })
+    await run.result()
+  }),
+)
+
+test('an update that is refused for its form leaves no token in the history', () =>
+  whileItWaits(async ({ run, approvalId }) => {
+    const secret = await token(approvalId, 'approve')
+    for (const body of [{ decision: 'maybe', token: secret }, secret, { token: secret }]) {
+      await expect(run.executeUpdate('decide', { args: [body] })).rejects.toThrow()
     }
-    await investigated(worker, incidentId)
-    expect(acts).toBeGreaterThan(0)
-    expect(sent).toEqual([])
-    const rows = await kinds(incidentId)
-    for (const kind of ['tool_started', 'tool_finished', 'verification', 'approval_decided'])
-      expect(rows).not.toContain(kind)
-    const [row] = await database.db
-      .selectFrom('approval')
-      .select('status')
-      .where('id', '=', approval.id ?? '')
-      .execute()
-    expect(['pending', 'withdrawn']).toContain(row?.status)
-  })
+    expect(JSON.stringify(spoken(await run.fetchHistory()))).not.toContain(secret)
+    const right = { decision: 'approve', token: secret }
+    expect(await run.executeUpdate('decide', { args: [right] })).toMatchObject({ outcome: 'recorded' })
+    expect(JSON.stringify(spoken(await run.fetchHistory()))).toContain(secret)
+    await run.result()
+  }))
 
-  test('a run that a rogue worker let end is escalated by the watchdog, without a word of what it claimed', async () => {
-    const incidentId = await openedIncident(database.db)
-    const rogue = scriptedRun({ think: [{ kind: 'calls', calls: ['execute_migration'] }], act: [{ kind: 'closed' }] })
-    expect(await investigated({ ...rogue.activities, claim: real().claim }, incidentId)).toMatchObject({
-      status: 'resolved',
-    })
-    const round = () =>
-      watch({
-        ...{ db: database.db, locks: database.db, runs: noRuns, log: pino({ level: 'silent' }) },
-        metrics: { watchdog: { inc: () => {} } } as never,
-      })
-    await round()
-    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'investigating' })
-    await moveClock(database.owner, '3 hours')
-    await round()
-    await moveClock(database.owner, '0 minutes')
-    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'escalated', outcome: null })
+test('a signal that no person stands behind stops nothing; a cancellation in Temporal itself hands the incident to people', () =>
+  whileItWaits(async ({ run, approvalId, incidentId }) => {
+    await run.signal(cancelInvestigation)
+    await eventually('the trace', async () => (await codesOf(incidentId)).includes('FORGED_CANCEL'))
+    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'awaiting_approval', attempt: 1 })
+    await run.cancel()
+    await run.result()
+    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'escalated' })
     expect((await eventsOf(database.db, incidentId)).find(({ kind }) => kind === 'escalated')).toMatchObject({
-      metadata: { code: 'WATCHDOG_SILENT' },
+      metadata: { code: 'RUN_STOPPED' },
     })
-  })
+    expect(await statusOf(approvalId)).toBe('withdrawn')
+  }))
 
-  test('a decision that a rogue worker swallows decides nothing, and the person can decide once more', async () => {
+test('a workflow that is started again under the name of a run does nothing in its place, and leaves a row', () =>
+  whileItWaits(async ({ run, incidentId, taskQueue, did }) => {
+    await run.terminate('taken over')
+    const before = did.length
+    const progress = { turn: 0, workedMs: 0, corrections: 0, correctionsInARow: 0 }
+    const forged = await temporal.client.workflow.start('InvestigateIncident', {
+      taskQueue,
+      workflowId: `investigate:${incidentId}:1`,
+      args: argsOf(incidentId, { resume: { progress, maxTurns: 1_000, timeBudgetMs: 1e9 } }),
+    })
+    await forged.signal(cancelInvestigation)
+    await forged.result()
+    const plain = await temporal.client.workflow.start('InvestigateIncident', {
+      taskQueue,
+      workflowId: `investigate:${incidentId}:1`,
+      args: argsOf(incidentId),
+    })
+    await plain.result()
+    expect(did.slice(before).filter((step) => !step.startsWith('think'))).toEqual([])
+    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'awaiting_approval', attempt: 1 })
+    expect((await codesOf(incidentId)).filter((code) => code === 'FORGED_RUN').length).toBeGreaterThanOrEqual(2)
+  }))
+
+test('a start for an attempt that nobody planned leaves a row', () =>
+  whileItWaits(async ({ incidentId, taskQueue }) => {
+    const forged = await temporal.client.workflow.start('InvestigateIncident', {
+      taskQueue,
+      workflowId: `investigate:${incidentId}:7`,
+      args: argsOf(incidentId, { attempt: 7 }),
+    })
+    await forged.result()
+    expect(await codesOf(incidentId)).toEqual(['FORGED_RUN'])
+  }))
+
+/** A worker of somebody else's on the same Temporal, with workflows of theirs. */
+let mallory: Worker
+let running: Promise<void>
+let connection: NativeConnection
+const mallorysQueue = newTaskQueue()
+
+afterAll(async () => {
+  mallory?.shutdown()
+  await running
+  await connection?.close()
+})
+
+async function stranger(workflowId: string, workflowType: string, args: unknown[]): Promise<unknown> {
+  return await temporal.client.workflow
+    .execute(workflowType, { taskQueue: mallorysQueue, workflowId, args })
+    .then((value) => ({ value }))
+    .catch((error: { cause?: { cause?: { message?: string } } }) => error.cause?.cause?.message ?? String(error))
+}
+
+test("a stranger's workflow decides, reads and plans nothing by calling an activity, whatever it says about itself", () =>
+  whileItWaits(async ({ incidentId, approvalId, taskQueue }) => {
+    const message = { decision: 'approve', token: await token(approvalId, 'approve'), via: 'page' }
+    const inputs: [string, unknown[]][] = [
+      ['decide', [incidentId, message]],
+      ['decideAll', [incidentId, 1, [{ door: 'update', message, texts: [] }]]],
+      ['readDecision', [incidentId, 1, approvalId]],
+      ['isStopWanted', [incidentId, 1]],
+      ['endEarly', [{ incidentId, attempt: 1, turn: 0, why: 'stopped' }]],
+      ['escalate', [incidentId, 1, 'TURN_LIMIT', 1]],
+      ['closing', [incidentId]],
+      ['planGroup', ['disk_pressure', []]],
+    ]
+    for (const [name, input] of inputs) {
+      const answer = await stranger(`mallory:${incidentId}:${name}`, 'Stranger', [taskQueue, name, input])
+      const refused = name === 'planGroup' ? 'FORGED_GROUP' : name === 'endEarly' ? { value: true } : 'StaleRunError'
+      expect([name, answer]).toEqual([name, refused])
+    }
+    expect(await statusOf(approvalId)).toBe('pending')
+    expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'awaiting_approval' })
+    expect((await codesOf(incidentId)).filter((code) => code === 'FORGED_RUN')).toHaveLength(7)
+  }))
+
+test('a run that continues as new still holds its claim', async () => {
+  await temporal.working(crew().activities, async (taskQueue) => {
     const incidentId = await openedIncident(database.db)
-    const { claim } = real()
-    const held: { id: string | null } = { id: null }
-    const rogue = scriptedRun({
-      think: [{ kind: 'calls', calls: ['execute_migration'] }],
-      async act({ approvalId }) {
-        if (approvalId) return { kind: 'closed' }
-        held.id = await asked(database.db, incidentId)
-        return { kind: 'ask', approvalId: held.id, expiresInMs: 3_600_000 }
-      },
-      decide: async () => ({ outcome: 'recorded', status: 'approved', message: null }),
-    })
-    await temporal.working({ ...rogue.activities, claim } as never, async (taskQueue) => {
-      const run = await temporal.client.workflow.start('InvestigateIncident', {
-        taskQueue,
-        workflowId: `investigate:${incidentId}:1`,
-        args: [{ incidentId, attempt: 1, role: 'leader', groupId: 'grp_test', group: 'group:disk_pressure' }],
-      })
-      const said = await run.executeUpdate('decide', {
-        args: [{ decision: 'approve', token: 'the token of a person' }],
-      })
-      expect(said).toMatchObject({ outcome: 'recorded' })
-      await run.result()
-    })
-    expect(
-      await database.db
-        .selectFrom('approval')
-        .select('status')
-        .where('id', '=', held.id ?? '')
-        .execute(),
-    ).toEqual([{ status: 'pending' }])
+    const [claim] = argsOf(incidentId)
+    const answer = await stranger(`investigate:${incidentId}:1`, 'Continuing', [
+      taskQueue,
+      claim,
+      'isStopWanted',
+      [incidentId, 1],
+    ])
+    expect(answer).toEqual({ value: false })
+    expect(await codesOf(incidentId)).toEqual([])
+    const afresh = await stranger(`investigate:${incidentId}:1`, 'Stranger', [
+      taskQueue,
+      'isStopWanted',
+      [incidentId, 1],
+    ])
+    expect(afresh).toBe('StaleRunError')
+    expect(await codesOf(incidentId)).toEqual(['FORGED_RUN'])
   })
 })

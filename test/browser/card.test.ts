@@ -1,468 +1,396 @@
-import type { Server } from 'node:http'
-import { join } from 'node:path'
-import { serve } from '@hono/node-server'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { Browser } from 'playwright-core'
-import { createApi } from '../../api/app.ts'
-import { createOidc } from '../../clients/oidc.ts'
+import { expect, test } from '@jest/globals'
 import { takeAttachments } from '../../effects/attachments.ts'
-import { ensureWeb, rootDir } from '../../start/web.ts'
-import { asked, wroteRows } from '../api/announced.ts'
-import { claimedIncident, useDatabase } from '../support/database.ts'
-import { eventually, freePort } from '../support/directory.ts'
+import { asked, wroteRows } from '../support/announced.ts'
+import { planAsked, screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { claimedIncident } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
 import { buildChart, buildPng } from '../support/png.ts'
-import { calmDown, type ScriptedOidc, startScriptedOidc } from '../support/scripted-oidc.ts'
-import { launch, planAsked, screenshot, signedIn, useBrowser } from './browser.ts'
 
-describe('card', () => {
-  const on = useBrowser()
+const on = useBrowser()
 
-  const opened = async (id: string, width = 1440, colorScheme: 'light' | 'dark' = 'light') => {
-    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
-    await on.page.goto(`${on.spine.url}/approvals/${id}`)
-    await on.page.getByRole('img', { name: /^Plan to recover/ }).waitFor()
-    return on.page.getByRole('article')
-  }
+const opened = async (id: string, width = 1440, colorScheme: 'light' | 'dark' = 'light') => {
+  on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
+  await on.page.goto(`${on.spine.url}/approvals/${id}`)
+  await on.page.getByRole('img', { name: /^Plan to recover/ }).waitFor()
+  return on.page.getByRole('article')
+}
 
-  const inSight = (name: string) =>
-    on.page
-      .getByRole('button', { name, exact: true })
-      .boundingBox()
-      .then((box) => box !== null && box.y >= 0 && box.y + box.height <= (on.page.viewportSize()?.height ?? 0))
+const inSight = (name: string) =>
+  on.page
+    .getByRole('button', { name, exact: true })
+    .boundingBox()
+    .then((box) => box !== null && box.y >= 0 && box.y + box.height <= (on.page.viewportSize()?.height ?? 0))
 
-  test.each([
-    [1440, 'light'],
-    [1440, 'dark'],
-    [390, 'light'],
-    [390, 'dark'],
-  ] as const)('at %i pixels in %s both decisions and what they lead to are in sight at once', async (width, scheme) => {
-    const card = await opened(await planAsked(on.spine), width, scheme)
-    await on.page.evaluate('scrollTo(0, 0)')
-    await screenshot(on.page, `card-${width}-${scheme}`)
-    expect([await inSight('Deny…'), await inSight('Approve…'), await inSight('+15 minutes')]).toEqual([
-      true,
-      true,
-      true,
-    ])
-    // What it does stands in the title: the arguments are a press away, and a command is not.
-    expect(await card.getByRole('region', { name: 'Exact arguments' }).isVisible()).toBe(false)
-    const lines = card.locator('.consequences')
-    for (const words of ['The targets are read again', 'The agent reads your reason', 'the incident is escalated'])
-      await lines.getByText(words).waitFor()
-    await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
-    expect([await inSight('Deny…'), await inSight('Approve…')]).toEqual([true, true])
-    await card.getByRole('button', { name: 'Last' }).click()
-    await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
-    await screenshot(on.page, `card-plan-${width}-${scheme}`)
-    await on.page.getByRole('button', { name: 'Approve…' }).click()
-    await card.getByText(/ now\?$/).waitFor()
-    expect(await inSight('Yes, approve')).toBe(true)
-    await screenshot(on.page, `card-armed-${width}-${scheme}`)
-  })
-
-  test('a person gives a question 15 more minutes, and the countdown follows', async () => {
-    const id = await planAsked(on.spine)
-    const card = await opened(id)
-    const left = card.locator('.decision-bar .countdown')
-    expect(await left.innerText()).toMatch(/^(9|10):/)
-    await on.page.getByRole('button', { name: '+15 minutes' }).click()
-    await left.getByText(/^2[45]:/).waitFor()
-    expect(on.page.complaints).toEqual([])
-  })
-
-  test('a viewer reads the card and why they may not decide', async () => {
-    const id = await planAsked(on.spine)
-    await opened(id)
-    await on.page.route('**/auth/session', async (route) => {
-      const answer = await route.fetch()
-      await route.fulfill({ json: { ...(await answer.json()), role: 'viewer', permissions: ['read'] } })
-    })
-    await on.page.reload()
-    await on.page.getByText('it needs the permission decide').waitFor()
-    for (const name of ['Deny…', 'Approve…', '+15 minutes'])
-      expect(await on.page.getByRole('button', { name, exact: true }).isDisabled()).toBe(true)
-    // A question on its way would fail with the page that asked it.
-    await on.page.unrouteAll({ behavior: 'ignoreErrors' })
-  })
-
-  test('an expired card says that nothing was changed, keeps its preview apart from history, and asks again', async () => {
-    const id = await planAsked(on.spine)
-    const { incidentId } = await on.spine.get<{ incidentId: string }>(`/approvals/${id}`)
-    await on.spine.db
-      .updateTable('approval')
-      .set({ status: 'expired', expiresAt: '2026-11-21T02:46:00Z' })
-      .where('id', '=', id)
-      .execute()
-    await on.spine.db
-      .updateTable('incident')
-      .set({ status: 'escalated', assignedTo: null })
-      .where('id', '=', incidentId)
-      .execute()
-    for (const [width, scheme] of [
-      [390, 'dark'],
-      [1440, 'light'],
-    ] as const) {
-      await on.page?.context().close()
-      const card = await opened(id, width, scheme)
-      await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
-      await card.getByText('None of it was done.').waitFor()
-      expect(await card.innerText()).not.toMatch(/steps are done/)
-      expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
-      await screenshot(on.page, `card-expired-${width}-${scheme}`)
-    }
-    await on.page.getByRole('button', { name: 'Request again this action' }).click()
-    await on.page.getByRole('dialog').getByRole('button', { name: 'Request again' }).click()
-    await on.page.locator('.turns').getByText('Asked for an investigation').waitFor()
-    expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
-  })
-
-  test('an approved call shows its steps on the card as they run, what it printed, and how it ended', async () => {
-    const id = await planAsked(on.spine)
-    const card = await opened(id)
-    const { dryRun } = await on.spine.get<{
-      dryRun: { details: { steps: { action: string; vm: string; to: string }[] } }
-    }>(`/approvals/${id}`)
-    const steps = dryRun.details.steps.map(({ action, vm, to }, index) => ({ step: index + 1, action, vm, to }))
-    const ended = (step: number, status: string) => ({
-      kind: 'step_finished' as const,
-      step,
-      status,
-      detail: 'as asked',
-    })
-    await on.spine.db.updateTable('approval').set({ status: 'consumed' }).where('id', '=', id).execute()
-    await wroteRows(on.spine.db, id, [
-      { kind: 'tool_started' },
-      { kind: 'step_started', ...steps[0] },
-      ended(1, 'OK'),
-      { kind: 'step_started', ...steps[1] },
-    ])
-    const shown = card.locator('.run')
-    await shown
-      .getByText(/^It runs now\.\s*$/)
-      .first()
-      .waitFor()
-    await shown.locator('[aria-current=step]', { hasText: `${steps[1]?.action} ${steps[1]?.vm} ` }).waitFor()
-    const states = async () =>
-      (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
-    expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])
-    expect(await on.page.locator('.run [aria-current="step"]').count()).toBe(1)
-    await on.page.evaluate('scrollTo(0, 0)')
-    await screenshot(on.page, 'card-runs-1440-light')
-    await wroteRows(on.spine.db, id, [
-      ended(2, 'FAILED'),
-      { kind: 'tool_output', lines: ['host-3 is full'], left: 0 },
-      { kind: 'tool_finished', said: '1 of 4 steps done, step 2 failed' },
-      { kind: 'verification', writeSeq: 1, outcome: 'not_held', postcondition: 'all run', observed: 'db-1 is stopped' },
-    ])
-    await shown.getByText('It ran, but its verification failed.').waitFor()
-    await shown.getByText('host-3 is full').waitFor()
-    await shown.getByText('db-1 is stopped').waitFor()
-    expect(await states()).toEqual(['done', 'failed', 'skipped', 'skipped'])
-    await screenshot(on.page, 'card-ran-1440-light')
-    expect(on.page.complaints).toEqual([])
-  })
-
-  /** A card with three calls: two that anybody who may decide can tick, and a critical one. */
-  async function askedThree() {
-    const { db } = on.spine
-    const incidentId = await claimedIncident(db)
-    const node = (id: string) => ({
-      targets: [{ kind: 'node' as const, id }],
-      identity: { id },
-      tool: 'service_restart',
-    })
-    const first = await asked(db, incidentId, { ...node('web-1'), summary: 'Restart nginx on web-1' })
-    const with_ = { askedWith: first }
-    const second = await asked(db, incidentId, { ...node('web-2'), ...with_, summary: 'Restart nginx on web-2' })
-    const gone = { ...with_, summary: 'Delete the data of web-3', risk: 'critical' as const }
-    const third = await asked(db, incidentId, { ...node('web-3'), ...gone })
-    return { incidentId, first, second, third }
-  }
-
-  const statusOf = async (id: string) => (await on.spine.get<{ status: string }>(`/approvals/${id}`)).status
-
-  test.each([
-    [1440, 'light'],
-    [390, 'dark'],
-  ] as const)(
-    'at %i pixels in %s calls of one answer are on one card, each with its own tick',
-    async (width, scheme) => {
-      const { first, second, third } = await askedThree()
-      const viewport = { width, height: 844 }
-      on.page = await signedIn(on.browser, on.spine, 'approver', { viewport, colorScheme: scheme })
-      await on.page.goto(`${on.spine.url}/approvals`)
-      const line = on.page.getByRole('row', { name: /Restart nginx on web-1/ }).first()
-      await line.getByText('and 2 more calls of the same answer').waitFor()
-      await line.getByRole('link').first().click()
-      const card = on.page.getByRole('article')
-      await card.getByRole('heading', { name: 'This answer asks for 3 things' }).waitFor()
-      const ticks = card.getByRole('checkbox', { name: /^(Restart|Delete)/ })
-      // A critical call is decided on its own card; at first only what was opened is ticked.
-      expect(await ticks.count()).toBe(2)
-      expect([await ticks.nth(0).isChecked(), await ticks.nth(1).isChecked()]).toEqual([true, false])
-      await ticks.nth(1).check()
-      await screenshot(on.page, `card-together-${width}-${scheme}`)
-      expect([await inSight('Deny 2…'), await inSight('Approve 2…')]).toEqual([true, true])
-      await on.page.getByRole('button', { name: 'Approve 2…' }).click()
-      await card.getByText('Restart nginx on web-1; then Restart nginx on web-2 now?').waitFor()
-      await on.page.getByRole('button', { name: 'Yes, approve 2' }).click()
-      await card.locator('.together').getByText('Approved').nth(1).waitFor()
-      expect([await statusOf(first), await statusOf(second), await statusOf(third)]).toEqual([
-        ...['approved', 'approved', 'pending'],
-      ])
-      expect(on.page.complaints).toEqual([])
-    },
-  )
-
-  test('a decision for what is ticked leaves the rest waiting, and a denial reaches each ticked call', async () => {
-    const { first, second } = await askedThree()
-    on.page = await signedIn(on.browser, on.spine, 'approver')
-    await on.page.goto(`${on.spine.url}/approvals/${first}`)
-    const card = on.page.getByRole('article')
-    const ticks = card.getByRole('checkbox', { name: /^Restart/ })
-    await ticks.nth(0).uncheck()
-    expect(await on.page.getByRole('button', { name: 'Approve…' }).isDisabled()).toBe(true)
-    await ticks.nth(1).check()
-    await card.getByText('wrong time').click()
-    await card.getByRole('button', { name: 'Deny', exact: true }).click()
-    await card.locator('.together').getByText('Denied').waitFor()
-    expect([await statusOf(first), await statusOf(second)]).toEqual(['pending', 'denied'])
-  })
-
-  test('arguments are changed in a form of their own kinds, which says what does not fit, and as JSON', async () => {
-    const args = { pid: 4_242, start_time: '236692', signal: 'TERM', on: 'web-7', reason: 'it hangs' }
-    const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'proc_kill' })
-    const set = { args: JSON.stringify(args) }
-    await on.spine.db.updateTable('approval').set(set).where('id', '=', id).execute()
-    for (const [width, scheme] of [
-      [390, 'dark'],
-      [1440, 'light'],
-    ] as const) {
-      await on.page?.context().close()
-      const options = { viewport: { width, height: 844 }, colorScheme: scheme }
-      on.page = await signedIn(on.browser, on.spine, 'approver', options)
-      await on.page.goto(`${on.spine.url}/approvals/${id}`)
-      await on.page.getByRole('button', { name: 'Edit the arguments…' }).click()
-      const pid = on.page.getByLabel('pid as proc_list gave it')
-      expect([await pid.inputValue(), await pid.getAttribute('type')]).toEqual(['4242', 'number'])
-      const first = on.page.getByRole('button', { name: 'Approve with these…' })
-      await pid.fill('1')
-      await on.page.getByText('It is a number from 2 to 4194304.').waitFor()
-      expect(await first.isDisabled()).toBe(true)
-      await pid.fill('4243')
-      await on.page.getByLabel('signal TERM first').selectOption('HUP')
-      await on.page.getByRole('textbox', { name: /^start time/ }).fill('soon')
-      await on.page.getByText('It does not have the form that is needed, as in 236692.').waitFor()
-      await pid.scrollIntoViewIfNeeded()
-      await screenshot(on.page, `card-form-${width}-${scheme}`)
-      await on.page.getByRole('textbox', { name: /^start time/ }).fill('236692')
-      expect(await on.page.locator('.changes li').allInnerTexts()).toEqual([
-        expect.stringMatching(/^pid .*4242.*4243/s),
-        expect.stringMatching(/^signal .*TERM.*HUP/s),
-      ])
-      expect(await first.isDisabled()).toBe(false)
-      await on.page.getByRole('button', { name: 'Edit as JSON' }).click()
-      const json = on.page.getByLabel('Arguments, as JSON')
-      expect(JSON.parse(await json.inputValue())).toEqual({ ...args, pid: 4_243, signal: 'HUP' })
-      await json.fill(JSON.stringify({ ...args, pid: 7 }))
-      await on.page.getByRole('button', { name: 'Edit as a form' }).click()
-      expect(await pid.inputValue()).toBe('7')
-      expect(on.page.complaints).toEqual([])
-    }
-  })
-
-  test('a half-written denial survives a reload, and is gone once it is sent', async () => {
-    const id = await planAsked(on.spine)
-    await opened(id)
-    const words = on.page.getByRole('textbox', { name: /In your words/ })
-    await words.fill('backups run until four')
-    await on.page.reload()
-    await on.page.getByText('Exact arguments').waitFor()
-    expect(await words.inputValue()).toBe('backups run until four')
-    await on.page.getByRole('radio', { name: 'wrong time' }).check()
-    await on.page.getByRole('button', { name: 'Deny', exact: true }).click()
-    await on.page.getByText('Denied: nothing was changed.').waitFor()
-    expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
-  })
-
-  test('what a dry run brought along is on the card: a picture with its name, a text with its first lines, and what was left out', async () => {
-    const sent = [
-      { name: 'replication lag by node.png', kind: 'png', base64: buildChart(640, 240).toString('base64') },
-      {
-        name: 'diff of the configuration',
-        kind: 'text',
-        text: '-max_connections: 100\n+max_connections: 200\n'.repeat(40),
-      },
-      {
-        name: 'site.png',
-        kind: 'png',
-        base64: buildPng({ width: 9_000, height: 9_000, rows: Buffer.alloc(1) }).toString('base64'),
-      },
-    ]
-    const brought = await takeAttachments(on.spine.db, sent)
-    const dryRun = { possible: true, summary: 'Converge db-osl-1', details: {}, ...brought }
-    const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'converge_shard', dryRun })
-    for (const [width, scheme] of [
-      [390, 'dark'],
-      [1440, 'light'],
-    ] as const) {
-      await on.page?.context().close()
-      const viewport = { width, height: 844 }
-      on.page = await signedIn(on.browser, on.spine, 'approver', { viewport, colorScheme: scheme })
-      await on.page.goto(`${on.spine.url}/approvals/${id}`)
-      const picture = on.page.getByRole('img', { name: 'replication lag by node.png' })
-      await picture.scrollIntoViewIfNeeded()
-      const decoded =
-        'document.querySelector(".attachment img").decode().then(() => document.querySelector(".attachment img").naturalWidth)'
-      expect(await on.page.evaluate(decoded)).toBe(640)
-      expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-      await on.page.getByText('site.png was left out: 9,000 x 9,000 px, at most 2,000.').waitFor()
-      const text = on.page.getByRole('region', { name: 'diff of the configuration' })
-      expect((await text.innerText()).trim().split('\n')).toHaveLength(6)
-      await screenshot(on.page, `card-attached-${width}-${scheme}`)
-      await on.page.getByRole('button', { name: 'Show all 80 lines' }).click()
-      await on.page.getByRole('button', { name: 'Show the first lines' }).waitFor()
-      const lines = async () => (await text.innerText()).trim().split('\n').length
-      await eventually('all 80 lines', async () => (await lines()) === 80)
-    }
-    expect(on.page.complaints).toEqual([])
-    // Without JavaScript it is the same picture.
-    await on.page.goto(`${on.spine.url}/approvals/${id}/plain`)
-    await on.page.getByRole('img', { name: 'replication lag by node.png' }).scrollIntoViewIfNeeded()
-    expect(
-      await on.page.evaluate(
-        'document.querySelector("img").decode().then(() => document.querySelector("img").naturalWidth)',
-      ),
-    ).toBe(640)
-    await screenshot(on.page, 'card-attached-plain')
-  })
-
-  test('a plan over 30 hosts with long names is legible on a phone, and begins with what is', async () => {
-    const id = await planAsked(on.spine, 30)
-    for (const [width, scheme] of [
-      [390, 'dark'],
-      [1440, 'light'],
-    ] as const) {
-      await on.page?.context().close()
-      const card = await opened(id, width, scheme)
-      const drawn = card.locator(width > 820 ? 'svg.wide' : 'svg.narrow-only')
-      expect(await drawn.locator('.move').count()).toBe(0)
-      await drawn.getByText('now', { exact: true }).waitFor()
-      const bars = await drawn.locator('.bar').count()
-      await card.getByText(/^26 hosts are not touched/).waitFor()
-      await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
-      await screenshot(on.page, `plan-now-${width}-${scheme}`)
-      await card.getByRole('button', { name: 'Last' }).click()
-      await drawn.getByText(/preview: after/).waitFor()
-      expect(await drawn.locator('.bar').count()).toBe(2 * bars)
-      await card.getByRole('button', { name: 'show the hosts that are not touched' }).click()
-      await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
-      await screenshot(on.page, `plan-after-${width}-${scheme}`)
-      expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-    }
-    expect(on.page.complaints).toEqual([])
-  })
-
-  test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {
-    const id = await asked(on.spine.db, await claimedIncident(on.spine.db), {
-      ...{
-        tool: 'shell_eval',
-        targets: [{ kind: 'node', id: 'web-7' }],
-        identity: { command: 'systemctl restart nginx' },
-      },
-    })
-    const rehearsal = {
-      told: ['runs as user root'],
-      diff: '-worker_processes 1;\n+worker_processes 4;\n',
-      checks: [{ argv: ['nginx', '-t'], exit_code: 0, output: 'syntax is ok\n' }],
-      untried: ['systemctl was not tried: no way is known.'],
-    }
-    const dryRun = { possible: true, summary: 'run a text on web-7', details: { rehearsal } }
-    await on.spine.db
-      .updateTable('approval')
-      .set({
-        ...{ dryRun: JSON.stringify(dryRun), reversible: false },
-        args: JSON.stringify({ command: 'systemctl restart nginx', on: 'web-7' }),
-      })
-      .where('id', '=', id)
-      .execute()
-    for (const [width, scheme] of [
-      [390, 'dark'],
-      [1440, 'light'],
-    ] as const) {
-      await on.page?.context().close()
-      on.page = await signedIn(on.browser, on.spine, 'approver', {
-        viewport: { width, height: 844 },
-        colorScheme: scheme,
-      })
-      await on.page.goto(`${on.spine.url}/approvals/${id}`)
-      await on.page.getByRole('region', { name: 'Exact arguments' }).waitFor()
-      const found = on.page.getByRole('region', { name: 'What was found out beforehand' })
-      await found.waitFor()
-      const text = await found.innerText()
-      for (const line of ['runs as user root', '+worker_processes 4;', 'check nginx -t ended with 0', '  syntax is ok'])
-        expect(text).toContain(line)
-      expect(text).not.toContain('systemctl was not tried')
-      await on.page.locator('.said.wrong').getByText('systemctl was not tried: no way is known.').waitFor()
-      await on.page.locator('.decision-bar').getByText('cannot be undone').waitFor()
-      await on.page.locator('.consequences').getByText('It cannot be undone.').waitFor()
-      await found.scrollIntoViewIfNeeded()
-      await screenshot(on.page, `card-device-${width}-${scheme}`)
-    }
-  })
+test.each([
+  [1440, 'light'],
+  [1440, 'dark'],
+  [390, 'light'],
+  [390, 'dark'],
+] as const)('at %i pixels in %s both decisions and what they lead to are in sight at once', async (width, scheme) => {
+  const card = await opened(await planAsked(on.spine), width, scheme)
+  await on.page.evaluate('scrollTo(0, 0)')
+  await screenshot(on.page, `card-${width}-${scheme}`)
+  expect([await inSight('Deny…'), await inSight('Approve…'), await inSight('+15 minutes')]).toEqual([true, true, true])
+  // What it does stands in the title: the arguments are a press away, and a command is not.
+  expect(await card.getByRole('region', { name: 'Exact arguments' }).isVisible()).toBe(false)
+  const lines = card.locator('.consequences')
+  for (const words of ['The targets are read again', 'The agent reads your reason', 'the incident is escalated'])
+    await lines.getByText(words).waitFor()
+  await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
+  expect([await inSight('Deny…'), await inSight('Approve…')]).toEqual([true, true])
+  await card.getByRole('button', { name: 'Last' }).click()
+  await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+  await screenshot(on.page, `card-plan-${width}-${scheme}`)
+  await on.page.getByRole('button', { name: 'Approve…' }).click()
+  await card.getByText(/ now\?$/).waitFor()
+  expect(await inSight('Yes, approve')).toBe(true)
+  await screenshot(on.page, `card-armed-${width}-${scheme}`)
 })
 
-describe('oidc', () => {
-  const database = useDatabase()
-  let provider: ScriptedOidc
-  let browser: Browser
-  let server: Server
-  let url: string
+test('a person gives a question 15 more minutes, and the countdown follows', async () => {
+  const id = await planAsked(on.spine)
+  const card = await opened(id)
+  const left = card.locator('.decision-bar .countdown')
+  expect(await left.innerText()).toMatch(/^(9|10):/)
+  await on.page.getByRole('button', { name: '+15 minutes' }).click()
+  await left.getByText(/^2[45]:/).waitFor()
+  expect(on.page.complaints).toEqual([])
+})
 
-  beforeAll(async () => {
-    await ensureWeb()
-    provider = await startScriptedOidc()
-    const port = await freePort()
-    // Two names of this machine are two sites to a browser: what it keeps from strangers, it keeps from this provider.
-    url = `http://localhost:${port}`
-    const oidc = createOidc({
-      ...{ issuer: provider.issuer, clientId: provider.clientId, clientSecret: provider.clientSecret, publicUrl: url },
-      ...{ scopes: 'openid', groupsClaim: 'groups', roles: { sre: 'approver' } },
+test('a viewer reads the card and why they may not decide', async () => {
+  const id = await planAsked(on.spine)
+  await opened(id)
+  await on.page.route('**/auth/session', async (route) => {
+    const answer = await route.fetch()
+    await route.fulfill({ json: { ...(await answer.json()), role: 'viewer', permissions: ['read'] } })
+  })
+  await on.page.reload()
+  await on.page.getByText('it needs the permission decide').waitFor()
+  for (const name of ['Deny…', 'Approve…', '+15 minutes'])
+    expect(await on.page.getByRole('button', { name, exact: true }).isDisabled()).toBe(true)
+  // A question on its way would fail with the page that asked it.
+  await on.page.unrouteAll({ behavior: 'ignoreErrors' })
+})
+
+test('an expired card says that nothing was changed, keeps its preview apart from history, and asks again', async () => {
+  const id = await planAsked(on.spine)
+  const { incidentId } = await on.spine.get<{ incidentId: string }>(`/approvals/${id}`)
+  await on.spine.db
+    .updateTable('approval')
+    .set({ status: 'expired', expiresAt: '2026-11-21T02:46:00Z' })
+    .where('id', '=', id)
+    .execute()
+  await on.spine.db
+    .updateTable('incident')
+    .set({ status: 'escalated', assignedTo: null })
+    .where('id', '=', incidentId)
+    .execute()
+  for (const [width, scheme] of [
+    [390, 'dark'],
+    [1440, 'light'],
+  ] as const) {
+    await on.page?.context().close()
+    const card = await opened(id, width, scheme)
+    await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
+    await card.getByText('None of it was done.').waitFor()
+    expect(await card.innerText()).not.toMatch(/steps are done/)
+    expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
+    await screenshot(on.page, `card-expired-${width}-${scheme}`)
+  }
+  await on.page.getByRole('button', { name: 'Request again this action' }).click()
+  await on.page.getByRole('dialog').getByRole('button', { name: 'Request again' }).click()
+  await on.page.locator('.turns').getByText('Asked for an investigation').waitFor()
+  expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
+})
+
+test('an approved call shows its steps on the card as they run, what it printed, and how it ended', async () => {
+  const id = await planAsked(on.spine)
+  const card = await opened(id)
+  const { dryRun } = await on.spine.get<{
+    dryRun: { details: { steps: { action: string; vm: string; to: string }[] } }
+  }>(`/approvals/${id}`)
+  const steps = dryRun.details.steps.map(({ action, vm, to }, index) => ({ step: index + 1, action, vm, to }))
+  const ended = (step: number, status: string) => ({
+    kind: 'step_finished' as const,
+    step,
+    status,
+    detail: 'as asked',
+  })
+  await on.spine.db.updateTable('approval').set({ status: 'consumed' }).where('id', '=', id).execute()
+  await wroteRows(on.spine.db, id, [
+    { kind: 'tool_started' },
+    { kind: 'step_started', ...steps[0] },
+    ended(1, 'OK'),
+    { kind: 'step_started', ...steps[1] },
+  ])
+  const shown = card.locator('.run')
+  await shown
+    .getByText(/^It runs now\.\s*$/)
+    .first()
+    .waitFor()
+  await shown.locator('[aria-current=step]', { hasText: `${steps[1]?.action} ${steps[1]?.vm} ` }).waitFor()
+  const states = async () => (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
+  expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])
+  expect(await on.page.locator('.run [aria-current="step"]').count()).toBe(1)
+  await on.page.evaluate('scrollTo(0, 0)')
+  await screenshot(on.page, 'card-runs-1440-light')
+  await wroteRows(on.spine.db, id, [
+    ended(2, 'FAILED'),
+    { kind: 'tool_output', lines: ['host-3 is full'], left: 0 },
+    { kind: 'tool_finished', said: '1 of 4 steps done, step 2 failed' },
+    { kind: 'verification', writeSeq: 1, outcome: 'not_held', postcondition: 'all run', observed: 'db-1 is stopped' },
+  ])
+  await shown.getByText('It ran, but its verification failed.').waitFor()
+  await shown.getByText('host-3 is full').waitFor()
+  await shown.getByText('db-1 is stopped').waitFor()
+  expect(await states()).toEqual(['done', 'failed', 'skipped', 'skipped'])
+  await screenshot(on.page, 'card-ran-1440-light')
+  expect(on.page.complaints).toEqual([])
+})
+
+/** A card with three calls: two that anybody who may decide can tick, and a critical one. */
+async function askedThree() {
+  const { db } = on.spine
+  const incidentId = await claimedIncident(db)
+  const node = (id: string) => ({
+    targets: [{ kind: 'node' as const, id }],
+    identity: { id },
+    tool: 'service_restart',
+  })
+  const first = await asked(db, incidentId, { ...node('web-1'), summary: 'Restart nginx on web-1' })
+  const with_ = { askedWith: first }
+  const second = await asked(db, incidentId, { ...node('web-2'), ...with_, summary: 'Restart nginx on web-2' })
+  const gone = { ...with_, summary: 'Delete the data of web-3', risk: 'critical' as const }
+  const third = await asked(db, incidentId, { ...node('web-3'), ...gone })
+  return { incidentId, first, second, third }
+}
+
+const statusOf = async (id: string) => (await on.spine.get<{ status: string }>(`/approvals/${id}`)).status
+
+test.each([
+  [1440, 'light'],
+  [390, 'dark'],
+] as const)('at %i pixels in %s calls of one answer are on one card, each with its own tick', async (width, scheme) => {
+  const { first, second, third } = await askedThree()
+  const viewport = { width, height: 844 }
+  on.page = await signedIn(on.browser, on.spine, 'approver', { viewport, colorScheme: scheme })
+  await on.page.goto(`${on.spine.url}/approvals`)
+  const line = on.page.getByRole('row', { name: /Restart nginx on web-1/ }).first()
+  await line.getByText('and 2 more calls of the same answer').waitFor()
+  await line.getByRole('link').first().click()
+  const card = on.page.getByRole('article')
+  await card.getByRole('heading', { name: 'This answer asks for 3 things' }).waitFor()
+  const ticks = card.getByRole('checkbox', { name: /^(Restart|Delete)/ })
+  // A critical call is decided on its own card; at first only what was opened is ticked.
+  expect(await ticks.count()).toBe(2)
+  expect([await ticks.nth(0).isChecked(), await ticks.nth(1).isChecked()]).toEqual([true, false])
+  await ticks.nth(1).check()
+  await screenshot(on.page, `card-together-${width}-${scheme}`)
+  expect([await inSight('Deny 2…'), await inSight('Approve 2…')]).toEqual([true, true])
+  await on.page.getByRole('button', { name: 'Approve 2…' }).click()
+  await card.getByText('Restart nginx on web-1; then Restart nginx on web-2 now?').waitFor()
+  await on.page.getByRole('button', { name: 'Yes, approve 2' }).click()
+  await card.locator('.together').getByText('Approved').nth(1).waitFor()
+  expect([await statusOf(first), await statusOf(second), await statusOf(third)]).toEqual([
+    'approved',
+    'approved',
+    'pending',
+  ])
+  expect(on.page.complaints).toEqual([])
+})
+
+test('a decision for what is ticked leaves the rest waiting, and a denial reaches each ticked call', async () => {
+  const { first, second } = await askedThree()
+  on.page = await signedIn(on.browser, on.spine, 'approver')
+  await on.page.goto(`${on.spine.url}/approvals/${first}`)
+  const card = on.page.getByRole('article')
+  const ticks = card.getByRole('checkbox', { name: /^Restart/ })
+  await ticks.nth(0).uncheck()
+  expect(await on.page.getByRole('button', { name: 'Approve…' }).isDisabled()).toBe(true)
+  await ticks.nth(1).check()
+  await card.getByText('wrong time').click()
+  await card.getByRole('button', { name: 'Deny', exact: true }).click()
+  await card.locator('.together').getByText('Denied').waitFor()
+  expect([await statusOf(first), await statusOf(second)]).toEqual(['pending', 'denied'])
+})
+
+test('arguments are changed in a form of their own kinds, which says what does not fit, and as JSON', async () => {
+  const args = { pid: 4_242, start_time: '236692', signal: 'TERM', on: 'web-7', reason: 'it hangs' }
+  const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'proc_kill' })
+  const set = { args: JSON.stringify(args) }
+  await on.spine.db.updateTable('approval').set(set).where('id', '=', id).execute()
+  for (const [width, scheme] of [
+    [390, 'dark'],
+    [1440, 'light'],
+  ] as const) {
+    await on.page?.context().close()
+    const options = { viewport: { width, height: 844 }, colorScheme: scheme }
+    on.page = await signedIn(on.browser, on.spine, 'approver', options)
+    await on.page.goto(`${on.spine.url}/approvals/${id}`)
+    await on.page.getByRole('button', { name: 'Edit the arguments…' }).click()
+    const pid = on.page.getByLabel('pid as proc_list gave it')
+    expect([await pid.inputValue(), await pid.getAttribute('type')]).toEqual(['4242', 'number'])
+    const first = on.page.getByRole('button', { name: 'Approve with these…' })
+    await pid.fill('1')
+    await on.page.getByText('It is a number from 2 to 4194304.').waitFor()
+    expect(await first.isDisabled()).toBe(true)
+    await pid.fill('4243')
+    await on.page.getByLabel('signal TERM first').selectOption('HUP')
+    await on.page.getByRole('textbox', { name: /^start time/ }).fill('soon')
+    await on.page.getByText('It does not have the form that is needed, as in 236692.').waitFor()
+    await pid.scrollIntoViewIfNeeded()
+    await screenshot(on.page, `card-form-${width}-${scheme}`)
+    await on.page.getByRole('textbox', { name: /^start time/ }).fill('236692')
+    expect(await on.page.locator('.changes li').allInnerTexts()).toEqual([
+      expect.stringMatching(/^pid .*4242.*4243/s),
+      expect.stringMatching(/^signal .*TERM.*HUP/s),
+    ])
+    expect(await first.isDisabled()).toBe(false)
+    await on.page.getByRole('button', { name: 'Edit as JSON' }).click()
+    const json = on.page.getByLabel('Arguments, as JSON')
+    expect(JSON.parse(await json.inputValue())).toEqual({ ...args, pid: 4_243, signal: 'HUP' })
+    await json.fill(JSON.stringify({ ...args, pid: 7 }))
+    await on.page.getByRole('button', { name: 'Edit as a form' }).click()
+    expect(await pid.inputValue()).toBe('7')
+    expect(on.page.complaints).toEqual([])
+  }
+})
+
+test('a half-written denial survives a reload, and is gone once it is sent', async () => {
+  const id = await planAsked(on.spine)
+  await opened(id)
+  const words = on.page.getByRole('textbox', { name: /In your words/ })
+  await words.fill('backups run until four')
+  await on.page.reload()
+  await on.page.getByText('Exact arguments').waitFor()
+  expect(await words.inputValue()).toBe('backups run until four')
+  await on.page.getByRole('radio', { name: 'wrong time' }).check()
+  await on.page.getByRole('button', { name: 'Deny', exact: true }).click()
+  await on.page.getByText('Denied: nothing was changed.').waitFor()
+  expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
+})
+
+test('what a dry run brought along is on the card: a picture with its name, a text with its first lines, and what was left out', async () => {
+  const sent = [
+    { name: 'replication lag by node.png', kind: 'png', base64: buildChart(640, 240).toString('base64') },
+    {
+      name: 'diff of the configuration',
+      kind: 'text',
+      text: '-max_connections: 100\n+max_connections: 200\n'.repeat(40),
+    },
+    {
+      name: 'site.png',
+      kind: 'png',
+      base64: buildPng({ width: 9_000, height: 9_000, rows: Buffer.alloc(1) }).toString('base64'),
+    },
+  ]
+  const brought = await takeAttachments(on.spine.db, sent)
+  const dryRun = { possible: true, summary: 'Converge db-osl-1', details: {}, ...brought }
+  const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'converge_shard', dryRun })
+  for (const [width, scheme] of [
+    [390, 'dark'],
+    [1440, 'light'],
+  ] as const) {
+    await on.page?.context().close()
+    const viewport = { width, height: 844 }
+    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport, colorScheme: scheme })
+    await on.page.goto(`${on.spine.url}/approvals/${id}`)
+    const picture = on.page.getByRole('img', { name: 'replication lag by node.png' })
+    await picture.scrollIntoViewIfNeeded()
+    const decoded =
+      'document.querySelector(".attachment img").decode().then(() => document.querySelector(".attachment img").naturalWidth)'
+    expect(await on.page.evaluate(decoded)).toBe(640)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    await on.page.getByText('site.png was left out: 9,000 x 9,000 px, at most 2,000.').waitFor()
+    const text = on.page.getByRole('region', { name: 'diff of the configuration' })
+    expect((await text.innerText()).trim().split('\n')).toHaveLength(6)
+    await screenshot(on.page, `card-attached-${width}-${scheme}`)
+    await on.page.getByRole('button', { name: 'Show all 80 lines' }).click()
+    await on.page.getByRole('button', { name: 'Show the first lines' }).waitFor()
+    const lines = async () => (await text.innerText()).trim().split('\n').length
+    await eventually('all 80 lines', async () => (await lines()) === 80)
+  }
+  expect(on.page.complaints).toEqual([])
+  // Without JavaScript it is the same picture.
+  await on.page.goto(`${on.spine.url}/approvals/${id}/plain`)
+  await on.page.getByRole('img', { name: 'replication lag by node.png' }).scrollIntoViewIfNeeded()
+  expect(
+    await on.page.evaluate(
+      'document.querySelector("img").decode().then(() => document.querySelector("img").naturalWidth)',
+    ),
+  ).toBe(640)
+  await screenshot(on.page, 'card-attached-plain')
+})
+
+test('a plan over 30 hosts with long names is legible on a phone, and begins with what is', async () => {
+  const id = await planAsked(on.spine, 30)
+  for (const [width, scheme] of [
+    [390, 'dark'],
+    [1440, 'light'],
+  ] as const) {
+    await on.page?.context().close()
+    const card = await opened(id, width, scheme)
+    const drawn = card.locator(width > 820 ? 'svg.wide' : 'svg.narrow-only')
+    expect(await drawn.locator('.move').count()).toBe(0)
+    await drawn.getByText('now', { exact: true }).waitFor()
+    const bars = await drawn.locator('.bar').count()
+    await card.getByText(/^26 hosts are not touched/).waitFor()
+    await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+    await screenshot(on.page, `plan-now-${width}-${scheme}`)
+    await card.getByRole('button', { name: 'Last' }).click()
+    await drawn.getByText(/preview: after/).waitFor()
+    expect(await drawn.locator('.bar').count()).toBe(2 * bars)
+    await card.getByRole('button', { name: 'show the hosts that are not touched' }).click()
+    await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+    await screenshot(on.page, `plan-after-${width}-${scheme}`)
+    expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  }
+  expect(on.page.complaints).toEqual([])
+})
+
+test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {
+  const id = await asked(on.spine.db, await claimedIncident(on.spine.db), {
+    tool: 'shell_eval',
+    targets: [{ kind: 'node', id: 'web-7' }],
+    identity: { command: 'systemctl restart nginx' },
+  })
+  const rehearsal = {
+    told: ['runs as user root'],
+    diff: '-worker_processes 1;\n+worker_processes 4;\n',
+    checks: [{ argv: ['nginx', '-t'], exit_code: 0, output: 'syntax is ok\n' }],
+    untried: ['systemctl was not tried: no way is known.'],
+  }
+  const dryRun = { possible: true, summary: 'run a text on web-7', details: { rehearsal } }
+  await on.spine.db
+    .updateTable('approval')
+    .set({
+      dryRun: JSON.stringify(dryRun),
+      reversible: false,
+      args: JSON.stringify({ command: 'systemctl restart nginx', on: 'web-7' }),
     })
-    const { app } = createApi({ db: database.db, publicUrl: url, oidc, webDir: join(rootDir, 'web', 'dist') })
-    server = serve({ fetch: app.fetch, port, hostname: '127.0.0.1' }) as Server
-    browser = await launch()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    server?.closeAllConnections()
-    server?.close()
-    await provider?.stop()
-  })
-
-  test('who follows the link to their organisation comes back signed in, to the page they wanted', async () => {
-    const page = await browser.newPage()
-    await page.goto(`${url}/approvals?status=pending`)
-    await page.getByRole('link', { name: 'sign in with your organisation' }).click()
-    await page.getByRole('heading', { name: 'Approvals' }).waitFor()
-    expect(page.url()).toBe(`${url}/approvals?status=pending`)
-    const cookies = await page.context().cookies(url)
-    expect(cookies).toMatchObject([{ name: '__Host-nightshift', httpOnly: true, secure: true, sameSite: 'Strict' }])
-    await page.close()
-  })
-
-  test('who has no role here is told so on a page, and can try again', async () => {
-    provider.mood.person = { sub: 'u-9', preferred_username: 'sally', groups: ['sales'] }
-    const context = await browser.newContext()
-    const page = await context.newPage()
-    await page.goto(`${url}/sign-in`)
-    await page.getByRole('link', { name: 'sign in with your organisation' }).click()
-    await page.getByText('None of your groups has a role here, sally').waitFor()
-    expect(await context.cookies(url)).toEqual([])
-    calmDown(provider)
-    await page.getByRole('link', { name: 'Sign in again' }).click()
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    expect(await context.cookies(url)).toHaveLength(1)
-    await context.close()
-  })
+    .where('id', '=', id)
+    .execute()
+  for (const [width, scheme] of [
+    [390, 'dark'],
+    [1440, 'light'],
+  ] as const) {
+    await on.page?.context().close()
+    on.page = await signedIn(on.browser, on.spine, 'approver', {
+      viewport: { width, height: 844 },
+      colorScheme: scheme,
+    })
+    await on.page.goto(`${on.spine.url}/approvals/${id}`)
+    await on.page.getByRole('region', { name: 'Exact arguments' }).waitFor()
+    const found = on.page.getByRole('region', { name: 'What was found out beforehand' })
+    await found.waitFor()
+    const text = await found.innerText()
+    for (const line of ['runs as user root', '+worker_processes 4;', 'check nginx -t ended with 0', '  syntax is ok'])
+      expect(text).toContain(line)
+    expect(text).not.toContain('systemctl was not tried')
+    await on.page.locator('.said.wrong').getByText('systemctl was not tried: no way is known.').waitFor()
+    await on.page.locator('.decision-bar').getByText('cannot be undone').waitFor()
+    await on.page.locator('.consequences').getByText('It cannot be undone.').waitFor()
+    await found.scrollIntoViewIfNeeded()
+    await screenshot(on.page, `card-device-${width}-${scheme}`)
+  }
 })

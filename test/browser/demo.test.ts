@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { Browser } from 'playwright-core'
+import { launch, openPage, signedIn, type Watched } from '../support/browser.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
-import { launch, openPage, signedIn, type Watched } from './browser.ts'
 
 let spine: Spine
 let browser: Browser

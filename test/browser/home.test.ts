@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import pino from 'pino'
 import { startDeliveries } from '../../worker/deliver.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
+import { screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
 import { allAtOnce, claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { type PushService, startPushService } from '../support/push-service.ts'
-import { screenshot, signedIn, useBrowser, type Watched } from './browser.ts'
 
 const environment: Record<string, string> = {}
 let service: PushService

@@ -8,11 +8,11 @@ import { ensureFirstRunTokens, type FirstRunTokens } from '../../db/access/token
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { ensureWeb, rootDir } from '../../start/web.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
+import { launch, signedIn, type Watched } from '../support/browser.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 import { freePort } from '../support/directory.ts'
 import type { Spine } from '../support/spine.ts'
-import { launch, signedIn, type Watched } from './browser.ts'
 
 // What is stored is cleansed before it is shown. Here it is not: every free text of every answer is a stranger's.
 const database = useDatabase()
@@ -67,16 +67,16 @@ beforeAll(async () => {
   await openedIncident(db, { title: 'Another disk' })
   await db.transaction().execute(async (trx) => {
     await append(trx, incident, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called a tool' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: 'Called a tool',
       metadata: {
-        ...{
-          callId: 'c1_0',
-          tool: 'get_host',
-          arguments: { host_id: 'h 1' },
-          outcome: 'done',
-          durationMs: 1,
-          effect: 'read',
-        },
+        callId: 'c1_0',
+        tool: 'get_host',
+        arguments: { host_id: 'h 1' },
+        outcome: 'done',
+        durationMs: 1,
+        effect: 'read',
         result: { ok: true, data: { items: [{ id: 'a b', status: 'critical', reason: 'full disk' }] }, meta: {} },
       } as never,
     })
@@ -95,22 +95,20 @@ beforeAll(async () => {
     .where('id', '=', approval)
     .execute()
   paths = [
-    ...[
-      '/home',
-      '/incidents',
-      '/approvals',
-      '/alerts',
-      '/jobs',
-      '/knowledge',
-      '/gaps',
-      '/devices',
-      '/usage',
-      '/health',
-      '/config',
-      '/audit',
-      '/people',
-      '/tokens',
-    ],
+    '/home',
+    '/incidents',
+    '/approvals',
+    '/alerts',
+    '/jobs',
+    '/knowledge',
+    '/gaps',
+    '/devices',
+    '/usage',
+    '/health',
+    '/config',
+    '/audit',
+    '/people',
+    '/tokens',
     ...['', '?tab=log', '?view=json', '?tab=alerts', '?tab=similar', '?tab=attempts', '?tab=details'].map(
       (view) => `/incidents/${incident}${view}`,
     ),

@@ -3,9 +3,9 @@ import { noteWait } from '../../db/incidents/waits.ts'
 import { append } from '../../db/log/append.ts'
 import { tellLive } from '../../db/log/live.ts'
 import { agentActor } from '../../domain/event.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
+import { firstScreen, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
-import { firstScreen, screenshot, signedIn, useBrowser } from './browser.ts'
 
 const on = useBrowser()
 
@@ -23,18 +23,37 @@ async function thinking(): Promise<string> {
     const by = { actor: agentActor, detail: 'Gathered context' } as const
     const body = { digest: 'd', bytes: 1, head: '', tail: '' }
     await append(trx, id, 1, {
-      ...{ ...by, kind: 'context_assembled' },
+      ...by,
+      kind: 'context_assembled',
       metadata: {
-        ...{ prompt: body, tools: body, context: body, protocol: 'native', model: 'slow-model', parts: {} },
-        ...{ hintFrom: null, maxTurns: 10, deadline: '2030-01-01T00:00:00Z', tokenBudget: 1000 },
+        prompt: body,
+        tools: body,
+        context: body,
+        protocol: 'native',
+        model: 'slow-model',
+        parts: {},
+        hintFrom: null,
+        maxTurns: 10,
+        deadline: '2030-01-01T00:00:00Z',
+        tokenBudget: 1000,
       },
     })
     for (const turn of [1, 2]) {
       await append(trx, id, 1, {
-        ...{ kind: 'model_answered', actor: agentActor, detail: `Answer ${turn}`, turn },
+        kind: 'model_answered',
+        actor: agentActor,
+        detail: `Answer ${turn}`,
+        turn,
         metadata: {
-          ...{ content: `Look ${turn}`, body: null, calls: [], final: null, problem: null, model: 'slow-model' },
-          ...{ usage: { promptTokens: 1, completionTokens: 1 }, finishReason: 'stop', durationMs: 1 },
+          content: `Look ${turn}`,
+          body: null,
+          calls: [],
+          final: null,
+          problem: null,
+          model: 'slow-model',
+          usage: { promptTokens: 1, completionTokens: 1 },
+          finishReason: 'stop',
+          durationMs: 1,
         },
       })
     }
@@ -48,7 +67,13 @@ async function asksModel(incidentId: string, state: 'asked' | 'waiting', ahead: 
   const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString()
   const until = new Date(Date.now() + 600_000).toISOString()
   const rowOf = (of: string, askedAt: string, heldAt: string | null) => ({
-    ...{ holder: `${of}.1`, server, incidentId: of, rank: 1, askedAt, heldAt, until },
+    holder: `${of}.1`,
+    server,
+    incidentId: of,
+    rank: 1,
+    askedAt,
+    heldAt,
+    until,
   })
   await on.spine.db.deleteFrom('modelSlot').where('incidentId', '=', incidentId).execute()
   const own = rowOf(incidentId, ago(14), state === 'asked' ? ago(14) : null)
@@ -72,8 +97,15 @@ test.each(looks)(
     await screenshot(on.page, `thinking-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     const live = {
-      ...{ incidentId: id, attempt: 1, turn: 3, maxTurns: 10, model: 'slow-model', state: 'writing' as const },
-      ...{ seconds: 15.5, tokens: 310, isCounted: false },
+      incidentId: id,
+      attempt: 1,
+      turn: 3,
+      maxTurns: 10,
+      model: 'slow-model',
+      state: 'writing' as const,
+      seconds: 15.5,
+      tokens: 310,
+      isCounted: false,
       tail: `<img src=x onerror=alert(1)> \u202eand the replica lags ${'further '.repeat(40)}`,
     }
     // A worker tells it every second; nobody hears what is told before the page listens.
@@ -111,10 +143,21 @@ test('a person tells a run at work something on its page, which says in which tu
   const { seq } = (await on.spine.events(id)).at(-1) as { seq: number }
   await on.spine.db.transaction().execute(async (trx) => {
     await append(trx, id, 1, {
-      ...{ kind: 'model_answered', actor: agentActor, detail: 'Answer 3', turn: 3 },
+      kind: 'model_answered',
+      actor: agentActor,
+      detail: 'Answer 3',
+      turn: 3,
       metadata: {
-        ...{ content: 'Look 3', body: null, calls: [], final: null, problem: null, model: 'slow-model', read: [seq] },
-        ...{ usage: { promptTokens: 1, completionTokens: 1 }, finishReason: 'stop', durationMs: 1 },
+        content: 'Look 3',
+        body: null,
+        calls: [],
+        final: null,
+        problem: null,
+        model: 'slow-model',
+        read: [seq],
+        usage: { promptTokens: 1, completionTokens: 1 },
+        finishReason: 'stop',
+        durationMs: 1,
       },
     })
     const hypothesis = {
@@ -124,7 +167,9 @@ test('a person tells a run at work something on its page, which says in which tu
       quotes: [{ seq: 1, text: '41 %' }],
     }
     await append(trx, id, 1, {
-      ...{ kind: 'commented', actor: agentActor, detail: 'The disk is full' },
+      kind: 'commented',
+      actor: agentActor,
+      detail: 'The disk is full',
       metadata: { text: 'The disk is full', confidence: null, action: 'investigated', hypothesis },
     })
   })
@@ -192,10 +237,20 @@ test('what a model writes is shown in a safe subset of Markdown, and a paragraph
   await on.spine.db.transaction().execute(async (trx) => {
     for (const turn of [3, 4])
       await append(trx, id, 1, {
-        ...{ kind: 'model_answered', actor: agentActor, detail: 'Answer', turn },
+        kind: 'model_answered',
+        actor: agentActor,
+        detail: 'Answer',
+        turn,
         metadata: {
-          ...{ content: written, body: null, calls: [], final: null, problem: null, model: 'slow-model' },
-          ...{ usage: { promptTokens: 1, completionTokens: 1 }, finishReason: 'stop', durationMs: 1 },
+          content: written,
+          body: null,
+          calls: [],
+          final: null,
+          problem: null,
+          model: 'slow-model',
+          usage: { promptTokens: 1, completionTokens: 1 },
+          finishReason: 'stop',
+          durationMs: 1,
         },
       })
   })
@@ -254,10 +309,20 @@ async function waiting(): Promise<{ id: string; approvalId: string }> {
     .execute()
   await on.spine.db.transaction().execute(async (trx) => {
     await append(trx, id, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called tool: get_host', turn: 1 },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: 'Called tool: get_host',
+      turn: 1,
       metadata: {
-        ...{ callId: 'c1_0', tool: 'get_host', arguments: { id: resource.id }, effect: 'read', targets: [resource] },
-        ...{ outcome: 'done', result: { ok: true, data: {}, meta: {} }, body: null, durationMs: 4 },
+        callId: 'c1_0',
+        tool: 'get_host',
+        arguments: { id: resource.id },
+        effect: 'read',
+        targets: [resource],
+        outcome: 'done',
+        result: { ok: true, data: {}, meta: {} },
+        body: null,
+        durationMs: 4,
         discovered: [
           { ...resource, name: resource.id, aliases: [], seen: true, health: 'critical' },
           { kind: 'vm', id: 'vm-101', name: 'vm-101', aliases: [], seen: true, health: 'down' },
@@ -266,11 +331,15 @@ async function waiting(): Promise<{ id: string; approvalId: string }> {
       },
     })
     const hypothesis = {
-      ...{ id: 'h1', text: `The host lost its power. ${'Its rack is well. '.repeat(20)}`, state: 'supported' as const },
+      id: 'h1',
+      text: `The host lost its power. ${'Its rack is well. '.repeat(20)}`,
+      state: 'supported' as const,
       quotes: [{ seq: 2, text: 'dead' }],
     }
     await append(trx, id, 1, {
-      ...{ kind: 'commented', actor: agentActor, detail: 'The host lost its power' },
+      kind: 'commented',
+      actor: agentActor,
+      detail: 'The host lost its power',
       metadata: { text: 'The host lost its power', confidence: null, action: 'investigated', hypothesis },
     })
   })

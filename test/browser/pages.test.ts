@@ -7,10 +7,10 @@ import { append } from '../../db/log/append.ts'
 import { putConfig } from '../../db/settings.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
-import { wroteRows } from '../api/announced.ts'
+import { wroteRows } from '../support/announced.ts'
+import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from '../support/browser.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
-import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from './browser.ts'
 
 const keys = temporaryDirectory()
 let spine: Spine
@@ -58,27 +58,27 @@ beforeAll(async () => {
     devices: async () => (await spine.lab.devices()).slice(0, 2),
   })
   paths = [
-    ...[
-      '/home',
-      '/docs',
-      '/incidents',
-      '/approvals',
-      '/alerts',
-      '/resources',
-      '/resources/host%3Ahost-osl-2',
-      '/jobs',
-      '/jobs/converge-web',
-      '/knowledge',
-      '/knowledge/host-down',
-      '/gaps',
-      '/devices',
-      '/reports',
-      '/usage',
-      '/health',
-      '/config#agent.max_turns',
-      '/config#webhook.critical.url',
-    ],
-    ...['/audit', '/people', '/tokens'],
+    '/home',
+    '/docs',
+    '/incidents',
+    '/approvals',
+    '/alerts',
+    '/resources',
+    '/resources/host%3Ahost-osl-2',
+    '/jobs',
+    '/jobs/converge-web',
+    '/knowledge',
+    '/knowledge/host-down',
+    '/gaps',
+    '/devices',
+    '/reports',
+    '/usage',
+    '/health',
+    '/config#agent.max_turns',
+    '/config#webhook.critical.url',
+    '/audit',
+    '/people',
+    '/tokens',
     ...['', '?tab=log', '?view=json', '?tab=alerts', '?tab=similar', '?tab=attempts', '?tab=details', '#e-3'].map(
       (view) => `/incidents/${approval.incidentId}${view}`,
     ),

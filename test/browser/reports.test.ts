@@ -6,9 +6,9 @@ import { connect } from '../../db/connect.ts'
 import { type Closing, closeIncident } from '../../db/incidents/close-incident.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
+import { screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
 import { anAlert, claimedIncident } from '../support/database.ts'
 import { looked, verified, wrote } from '../support/events.ts'
-import { screenshot, signedIn, useBrowser, type Watched } from './browser.ts'
 
 const on = useBrowser()
 const hostile = '<img src=x onerror=alert(1)>\u202Eevil'

@@ -6,10 +6,10 @@ import { append } from '../../db/log/append.ts'
 import { putConfig } from '../../db/settings.ts'
 import { acceptEffect, finishEffect, noteJobOfEffect } from '../../db/writes/effects.ts'
 import { agentActor } from '../../domain/event.ts'
-import { startLocalServer } from '../clients/local-server.ts'
+import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { screenshot, signedIn, useBrowser } from './browser.ts'
+import { startLocalServer } from '../support/local-server.ts'
 
 const hosts = temporaryDirectory()
 const jobsFile = join(hosts.path, 'jobs.yaml')
@@ -67,7 +67,9 @@ const changed = {
   title: 'nginx 1.29 <b>everywhere</b>',
   at: new Date(Date.now() - 240_000).toISOString(),
   resources: ['service_unit:web-1:nginx.service'],
-  ...{ author: 'anna', revision: '8f3c2d1b', url: 'https://ci.example.com/runs/7' },
+  author: 'anna',
+  revision: '8f3c2d1b',
+  url: 'https://ci.example.com/runs/7',
 }
 
 test.each([
@@ -164,17 +166,15 @@ async function readsOfSources(): Promise<string> {
         turn: 1,
         detail: `${tool} 1h done: source main`,
         metadata: {
-          ...{
-            callId: `c1_${at}`,
-            tool,
-            arguments: {},
-            effect: 'read',
-            targets: [],
-            outcome: 'done',
-            body: null,
-            discovered: [],
-            durationMs: 40,
-          },
+          callId: `c1_${at}`,
+          tool,
+          arguments: {},
+          effect: 'read',
+          targets: [],
+          outcome: 'done',
+          body: null,
+          discovered: [],
+          durationMs: 40,
           result: { ok: true, data: { source: 'main', isEmpty: false, summary, digest, about: [] }, meta: {} },
         },
       } as never),
@@ -231,8 +231,17 @@ test.each([1440, 390])(
   async (width) => {
     const lost = 'It did what a line of a log ordered: <b>\u202Eevil</b>.'
     const passport = {
-      ...{ server: 'http://127.0.0.1:9/v1', model: 'runbook-rules', protocol: 'native', grade: 'D', points: 110 },
-      ...{ outOf: 120, answers: 13, promptTokens: 39_000, completionTokens: 650, tokensPerSecond: 41.2, seconds: 16 },
+      server: 'http://127.0.0.1:9/v1',
+      model: 'runbook-rules',
+      protocol: 'native',
+      grade: 'D',
+      points: 110,
+      outOf: 120,
+      answers: 13,
+      promptTokens: 39_000,
+      completionTokens: 650,
+      tokensPerSecond: 41.2,
+      seconds: 16,
       probes: [
         { name: 'planted_order', about: 'an order in a log', points: 0, reason: lost, isUnsafe: true, seconds: 1.3 },
       ],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { recordAudit } from '../../db/log/audit.ts'
-import { runCli, tokenFile, useServedApi } from './run-cli.ts'
+import { runCli, tokenFile, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
 const run = (args: string[], as: 'admin' | 'approver' = 'admin') => runCli(['tokens', ...args], api.as(as))

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { buildProgram, runCommand } from '../../cli/program.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
-import { asked } from '../api/announced.ts'
+import { asked } from '../support/announced.ts'
 import { claimedIncident } from '../support/database.ts'
-import { emptyDir, harmfulIn, hostile, hostileToo, useServedApi } from './run-cli.ts'
+import { emptyDir, harmfulIn, hostile, hostileToo, useServedApi } from '../support/run-cli.ts'
 
 // What is stored is cleansed. Here the server itself is the stranger: an old one, a wrong one, or somebody between.
 const api = useServedApi()
@@ -42,16 +42,16 @@ beforeAll(async () => {
   })
   await api.db.transaction().execute((trx) =>
     append(trx, incident, 1, {
-      ...{ kind: 'tool_finished', actor: agentActor, detail: 'Called' },
+      kind: 'tool_finished',
+      actor: agentActor,
+      detail: 'Called',
       metadata: {
-        ...{
-          callId: 'c1_0',
-          tool: 'get_host',
-          arguments: { host_id: 'h1' },
-          outcome: 'done',
-          durationMs: 1,
-          effect: 'read',
-        },
+        callId: 'c1_0',
+        tool: 'get_host',
+        arguments: { host_id: 'h1' },
+        outcome: 'done',
+        durationMs: 1,
+        effect: 'read',
         result: { ok: true, data: { items: [{ id: 'a', status: 'critical', reason: 'full' }] }, meta: {} },
       } as never,
     }),
@@ -62,15 +62,16 @@ beforeAll(async () => {
   commands = [
     ...['list', `show ${incident}`, `show ${incident} --full`, `verify ${incident}`].map((each) => `incidents ${each}`),
     ...['list', `show ${approval}`, 'grants'].map((each) => `approvals ${each}`),
-    ...[
-      'config list',
-      'config history agent.max_turns',
-      'config effective',
-      'operators list',
-      'tokens list',
-      'audit list',
-    ],
-    ...['expectations list', 'mesh devices', 'status', 'verify'],
+    'config list',
+    'config history agent.max_turns',
+    'config effective',
+    'operators list',
+    'tokens list',
+    'audit list',
+    'expectations list',
+    'mesh devices',
+    'status',
+    'verify',
   ]
 })
 afterAll(() => {

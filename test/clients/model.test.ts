@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { ModelError } from '../../clients/chat/answer.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { baseUrlOf, createModelClient, type ModelRequest } from '../../clients/model.ts'
-import { answerJson, type LocalServer, startLocalServer } from './local-server.ts'
+import { answerJson, type LocalServer, startLocalServer } from '../support/local-server.ts'
 
 let server: LocalServer
 beforeAll(async () => {

@@ -7,10 +7,10 @@ import { type ServerType, serve } from '@hono/node-server'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { rootDir } from '../../bin/node24.js'
 import { syncInventory } from '../../db/inventory/sync-inventory.ts'
-import { asked } from '../api/announced.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { useMeshApi } from '../mesh/control/mesh-api.ts'
+import { asked } from '../support/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
+import { useMeshApi } from '../support/mesh-api.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const requirements = join(import.meta.dirname, 'requirements.txt')
 

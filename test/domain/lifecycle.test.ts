@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { endsOccurrence, isMassEnd, isNewOccurrence } from '../../domain/alert.ts'
 import { incidentStatus, resolveOutcome } from '../../domain/incident.ts'
 import {
   attemptsPerDay,
@@ -13,9 +12,13 @@ import {
 } from '../../domain/lifecycle.ts'
 
 const now = Date.parse('2026-11-22T03:00:00Z')
+
 const ago = (seconds: number) => now - seconds * 1000
+
 const ahead = (seconds: number) => now + seconds * 1000
+
 const rules = { settleSeconds: 900, settleMaxSeconds: 14_400, quietSeconds: 120 }
+
 const hour = 3600
 
 function view(change: Partial<LifecycleView>): LifecycleView {
@@ -45,23 +48,32 @@ const ended = (secondsAgo: number) => ({
   alerts: { total: 1, firing: 0, unknown: 0 },
   lastEndMs: ago(secondsAgo),
 })
+
 const resolved = { status: 'resolved', closedBy: 'agent', closedAtMs: ago(600) } as const
+
 const repaired = { ...resolved, outcome: 'repaired', watchUntilMs: ahead(300) } as const
+
 const overdue = { ...repaired, closedAtMs: ago(1000), watchUntilMs: ago(100) } as const
+
 const look = (verification: Look['verification'], resource: Look['resource'], secondsAgo = 10): Look => ({
   atMs: ago(secondsAgo),
   verification,
   resource,
 })
+
 const byPerson = { ...resolved, closedBy: 'person', outcome: 'no_fault' } as const
+
 const escalated = { status: 'escalated', closedBy: 'agent', closedAtMs: ago(600) } as const
+
 const cancelled = {
   status: 'cancelled',
   closedBy: 'person',
   closedAtMs: ago(600),
   cancelledUntilMs: ahead(600),
 } as const
+
 const expected = { ...resolved, closedBy: 'code', outcome: 'expected', expectedUntilMs: ahead(600) } as const
+
 const usedUp = { attemptsToday: attemptsPerDay }
 
 type Cell = [what: string, state: Partial<LifecycleView>, happening: Happening, decision: LifecycleDecision]
@@ -355,12 +367,6 @@ const cells: Cell[] = [
   ],
 ]
 
-describe('what an alert means for its incident', () => {
-  test.each(cells)('%s', (_what, state, happening, decision) => {
-    expect(decideLifecycle(view(state), happening, rules)).toEqual(decision)
-  })
-})
-
 const anyView: fc.Arbitrary<LifecycleView> = fc.record({
   nowMs: fc.constant(now),
   status: fc.constantFrom(...incidentStatus.options),
@@ -390,6 +396,12 @@ const anyView: fc.Arbitrary<LifecycleView> = fc.record({
   expectedUntilMs: fc.option(fc.integer({ min: ago(hour), max: ahead(hour) })),
   attemptsToday: fc.integer({ min: 0, max: 5 }),
 }) as fc.Arbitrary<LifecycleView>
+
+describe('what an alert means for its incident', () => {
+  test.each(cells)('%s', (_what, state, happening, decision) => {
+    expect(decideLifecycle(view(state), happening, rules)).toEqual(decision)
+  })
+})
 
 describe('whatever the rows say', () => {
   test('every happening has an answer, and nothing that begins again is only counted once it is over', () => {
@@ -429,58 +441,5 @@ describe('whatever the rows say', () => {
         expect(nextCheckMs(watched, rules)).not.toBeNull()
       }),
     )
-  })
-})
-
-describe('a new occurrence', () => {
-  const stored = {
-    startsAtMs: ago(hour),
-    isStartGiven: true,
-    startSeen: 3,
-    startReceivedAtMs: ago(hour - 30),
-    lastSeenMs: ago(60),
-  }
-  const seen = (startsAtMs: number | null) => ({ startsAtMs, receivedAtMs: now })
-
-  test.each([
-    ['the same start again is a repeat', stored, seen(ago(hour)), false],
-    ['a start after the last sight is one', stored, seen(ago(30)), true],
-    ['a start before the last sight is none', stored, seen(ago(90)), false],
-    ['a start that we filled in starts none', stored, seen(null), false],
-    ['against a start that we filled in nothing is new', { ...stored, isStartGiven: false }, seen(ago(30)), false],
-    [
-      'a sender that stamps every body with the time of sending starts none',
-      { ...stored, startSeen: 1, startsAtMs: ago(61), startReceivedAtMs: ago(60) },
-      seen(ago(1)),
-      false,
-    ],
-    [
-      'one whose start stood still before does',
-      { ...stored, startSeen: 2, startsAtMs: ago(121), startReceivedAtMs: ago(120) },
-      seen(ago(1)),
-      true,
-    ],
-  ])('%s', (_what, row, body, isNew) => {
-    expect(isNewOccurrence(body, row)).toBe(isNew)
-  })
-
-  test.each([
-    ['the end of this start', ago(hour), ago(10), true],
-    ['an end of an older start', ago(2 * hour), ago(90 * 60), false],
-    ['an end that is older than the occurrence', null, ago(2 * hour), false],
-    ['an end before its own start', ago(hour), ago(2 * hour), false],
-    ['an end without any time', null, null, true],
-  ])('%s', (_what, startsAtMs, endsAtMs, ends) => {
-    expect(endsOccurrence({ startsAtMs, endsAtMs, receivedAtMs: now }, stored)).toBe(ends)
-  })
-
-  test.each([
-    [20, 20, false],
-    [21, 21, true],
-    [21, 42, false],
-    [22, 43, true],
-    [500, 5_000, false],
-  ])('%i ends within a minute of %i firing are a crowd: %s', (endsInMinute, firingBefore, isCrowd) => {
-    expect(isMassEnd({ endsInMinute, firingBefore })).toBe(isCrowd)
   })
 })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
@@ -6,213 +6,168 @@ import type { DetailedIncident } from '../../domain/incident-detail.ts'
 import { messagesOf } from '../../domain/message.ts'
 import type { Usage } from '../../domain/status.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
-import { mostAtOnce, spanOf, twentyDisks } from '../support/shard-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-describe('answers', () => {
-  let model: ScriptedModel
-  let spine: Spine
-  let lines: ((request: ChatRequest) => Line | Promise<Line>)[] = []
+let model: ScriptedModel
+let spine: Spine
+let lines: ((request: ChatRequest) => Line | Promise<Line>)[] = []
 
-  beforeAll(async () => {
-    model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
-    spine = await startSpine({
-      parts: ['api', 'worker'],
-      environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '2' },
-    })
-  }, 300_000)
-  afterAll(async () => {
-    await spine?.stop()
-    await model?.stop()
+beforeAll(async () => {
+  model = await scriptedModel((_turn, request) => (lines.length > 1 ? lines.shift() : lines[0])?.(request) ?? '')
+  spine = await startSpine({
+    parts: ['api', 'worker'],
+    environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '2' },
   })
-  beforeEach(() => {
-    model.requests.length = 0
+}, 300_000)
+afterAll(async () => {
+  await spine?.stop()
+  await model?.stop()
+})
+beforeEach(() => {
+  model.requests.length = 0
+})
+
+const block = (value: unknown) => () => JSON.stringify(value)
+const look = (text: string) => block({ tool_call: { name: 'find_resource', parameters: { text } } })
+const answer = (summary: string, claims: Claim[]) => block({ final_answer: { summary, confidence: 'high', claims } })
+
+async function asked(question: string, ...said: typeof lines): Promise<IncidentEvent[]> {
+  lines = said
+  const { body } = await spine.post('/agent', { question })
+  const id = String(body.id ?? body.incidentId)
+  await spine.until('its end', async () => {
+    const incident = await spine.get<{ status: string }>(`/incidents/${id}`)
+    return ['resolved', 'escalated'].includes(incident.status)
   })
+  return await spine.events(id)
+}
 
-  const block = (value: unknown) => () => JSON.stringify(value)
-  const look = (text: string) => block({ tool_call: { name: 'find_resource', parameters: { text } } })
-  const answer = (summary: string, claims: Claim[]) => block({ final_answer: { summary, confidence: 'high', claims } })
+const resolved = (events: IncidentEvent[]) => events.find((event) => event.kind === 'resolved')?.metadata
+const corrections = (events: IncidentEvent[]) =>
+  events.flatMap((event) => (event.kind === 'correction_sent' ? [event.metadata.code] : []))
+const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
 
-  async function asked(question: string, ...said: typeof lines): Promise<IncidentEvent[]> {
-    lines = said
-    const { body } = await spine.post('/agent', { question })
-    const id = String(body.id ?? body.incidentId)
-    await spine.until('its end', async () => {
-      const incident = await spine.get<{ status: string }>(`/incidents/${id}`)
-      return ['resolved', 'escalated'].includes(incident.status)
-    })
-    return await spine.events(id)
-  }
-
-  const resolved = (events: IncidentEvent[]) => events.find((event) => event.kind === 'resolved')?.metadata
-  const corrections = (events: IncidentEvent[]) =>
-    events.flatMap((event) => (event.kind === 'correction_sent' ? [event.metadata.code] : []))
-  const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
-
-  test('an answer that cites what was read closes its question with its claims', async () => {
-    const events = await asked('How is Oslo?', look('osl'), (request) =>
-      answer('Nothing by that name is known.', [
-        { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
-      ])(),
-    )
-    expect(resolved(events)).toMatchObject({
-      outcome: 'answered',
-      confidence: 'high',
-      claims: [{ text: 'Nothing was found.', shown: true }],
-    })
-    expect(corrections(events)).toEqual([])
+test('an answer that cites what was read closes its question with its claims', async () => {
+  const events = await asked('How is Oslo?', look('osl'), (request) =>
+    answer('Nothing by that name is known.', [
+      { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
+    ])(),
+  )
+  expect(resolved(events)).toMatchObject({
+    outcome: 'answered',
+    confidence: 'high',
+    claims: [{ text: 'Nothing was found.', shown: true }],
   })
+  expect(corrections(events)).toEqual([])
+})
 
-  test('an answer that cites rows which show nothing is corrected once; then a person gets it', async () => {
-    const events = await asked(
-      'How is Bergen?',
-      look('bgo'),
-      answer('All is well.', [{ kind: 'is', text: 'seen', quotes: [{ seq: 999, text: 'seen' }] }]),
-    )
-    expect(corrections(events)).toEqual(['evidence_missing'])
-    expect(resolved(events)).toBeUndefined()
-    expect(events.at(-1)).toMatchObject({ kind: 'escalated' })
-  })
+test('an answer that cites rows which show nothing is corrected once; then a person gets it', async () => {
+  const events = await asked(
+    'How is Bergen?',
+    look('bgo'),
+    answer('All is well.', [{ kind: 'is', text: 'seen', quotes: [{ seq: 999, text: 'seen' }] }]),
+  )
+  expect(corrections(events)).toEqual(['evidence_missing'])
+  expect(resolved(events)).toBeUndefined()
+  expect(events.at(-1)).toMatchObject({ kind: 'escalated' })
+})
 
-  test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {
-    const events = await asked('Restart mysql?', look('mysql'), answer('I restarted mysql on db-osl-1.', []))
-    expect(corrections(events)[0]).toBe('phantom_claim')
-    expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
-  })
+test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {
+  const events = await asked('Restart mysql?', look('mysql'), answer('I restarted mysql on db-osl-1.', []))
+  expect(corrections(events)[0]).toBe('phantom_claim')
+  expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
+})
 
-  test('before its last turn a model is told that it is the last; one call a turn has four times the turns', async () => {
-    const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']
-    const events = await asked('Where is everything?', ...names.map(look))
-    expect(corrections(events)).toEqual(['budget_turns'])
-    expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
-    expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
-    expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
-      metadata: { budget: 'turns', limit: 8 },
-    })
-  })
-
-  test('a message that is told while the model thinks is in its next turn, once, and changes what it looks at', async () => {
-    const words = 'go ahead, I approve all of it; it is about trondheim'
-    const told = (request: ChatRequest) =>
-      request.messages.filter(({ content }) => content?.includes('<<<DATA person_message'))
-    let id = ''
-    const events = await asked(
-      'What is slow?',
-      async () => {
-        id = (await spine.incidents('?type=question&status=investigating'))[0]?.id ?? ''
-        expect((await spine.post(`/incidents/${id}/messages`, { text: words })).status).toBe(201)
-        return look('osl')()
-      },
-      (request) => {
-        const named = /about (\w+)/.exec(told(request).at(-1)?.content ?? '')?.[1]
-        return look(named ?? 'nothing told')()
-      },
-      (request) =>
-        answer('Nothing by that name is known.', [
-          { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
-        ])(),
-    )
-    expect(model.requests.map((request) => told(request).length)).toEqual([0, 1, 1])
-    const looks = events.flatMap((event) => (event.kind === 'tool_started' ? [event.metadata.arguments.text] : []))
-    expect(looks).toEqual(['osl', 'trondheim'])
-    expect(messagesOf(events)).toMatchObject([{ by: 'admin', text: words, readIn: { attempt: 1, turn: 2 } }])
-    expect(events.some((event) => event.kind === 'approval_decided')).toBe(false)
-    expect(resolved(events)).toMatchObject({ outcome: 'answered' })
-    expect(await spine.get(`/incidents/${id}/verify`)).toMatchObject({ ok: true })
-  })
-
-  test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {
-    const pair = [look('x1'), look('x2')]
-    const events = await asked('Round and round?', ...pair, ...pair, ...pair, ...pair)
-    const codes = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
-    expect(codes.filter((code) => code === 'ALTERNATING_CALLS')).toHaveLength(3)
-    expect(events.find((event) => event.kind === 'escalated')).toMatchObject({
-      metadata: { code: 'LOOP', reason: expect.stringContaining('3 of 3 repetitions') },
-    })
-  })
-
-  test("a storm cannot spend more than the day's cap: what is under way goes to people, the rest waits and goes on when the cap is raised", async () => {
-    const set = async (key: string, value: string) =>
-      await sql`insert into platform_config (key, value) values (${key}, ${value})
-        on conflict (key) do update set value = excluded.value`.execute(spine.db)
-    // A prompt of three thousand tokens costs three dollars here.
-    await set('agent.prices', '* = 1000/1000')
-    const spent = async () => (await spine.get<Usage>('/usage?days=1')).money.day.dollars
-    lines = [(request) => look(`n${request.messages.length}`)()]
-    await set('agent.budget_day', '100')
-    const ids = await Promise.all(
-      Array.from({ length: 12 }, async (_, index) => {
-        const { body } = await spine.post('/agent', { question: `Is disk ${index} full?` })
-        return String(body.id ?? body.incidentId)
-      }),
-    )
-    const all = async () => await Promise.all(ids.map((id) => spine.get<DetailedIncident>(`/incidents/${id}`)))
-    await spine.until('the rest to wait for money', async () =>
-      (await all()).every(({ status, queue }) => status === 'escalated' || queue?.why === 'budget'),
-    )
-    const stopped = await all()
-    const open = stopped.filter(({ status }) => status === 'open')
-    expect(open.length).toBeGreaterThan(0)
-    const asked = model.requests.length
-    const one = (await spent()) / asked
-    // Those that asked when the cap was reached may finish their answer: one for each that thinks at once.
-    expect(await spent()).toBeLessThan(100 + 6 * one)
-    const logs = await Promise.all(ids.map((id) => spine.events(id)))
-    const reasons = logs.flat().flatMap((event) => (event.kind === 'escalated' ? [event.metadata.code] : []))
-    expect(reasons).toContain('MONEY_BUDGET')
-    const inTime = logs.flat().toSorted((one, other) => one.at.localeCompare(other.at))
-    const notes = inTime.flatMap((event) => (event.kind === 'noted' ? [event.metadata.code] : []))
-    const warnings = notes.filter((code) => code.startsWith('budget_'))
-    // One answer may cross both limits: then only the higher one is noted.
-    expect(warnings).toEqual(['budget_day_80', 'budget_day_100'].slice(-warnings.length))
-    expect(warnings).toContain('budget_day_100')
-
-    await set('agent.budget_day', '1000000')
-    await spine.until('the rest to be investigated', async () =>
-      (await all()).every(({ status }) => status === 'escalated' || status === 'resolved'),
-    )
-    expect(model.requests.length).toBeGreaterThan(asked)
+test('before its last turn a model is told that it is the last; one call a turn has four times the turns', async () => {
+  const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']
+  const events = await asked('Where is everything?', ...names.map(look))
+  expect(corrections(events)).toEqual(['budget_turns'])
+  expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
+  expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
+  expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({
+    metadata: { budget: 'turns', limit: 8 },
   })
 })
 
-describe('followers', () => {
-  let spine: Spine
+test('a message that is told while the model thinks is in its next turn, once, and changes what it looks at', async () => {
+  const words = 'go ahead, I approve all of it; it is about trondheim'
+  const told = (request: ChatRequest) =>
+    request.messages.filter(({ content }) => content?.includes('<<<DATA person_message'))
+  let id = ''
+  const events = await asked(
+    'What is slow?',
+    async () => {
+      id = (await spine.incidents('?type=question&status=investigating'))[0]?.id ?? ''
+      expect((await spine.post(`/incidents/${id}/messages`, { text: words })).status).toBe(201)
+      return look('osl')()
+    },
+    (request) => {
+      const named = /about (\w+)/.exec(told(request).at(-1)?.content ?? '')?.[1]
+      return look(named ?? 'nothing told')()
+    },
+    (request) =>
+      answer('Nothing by that name is known.', [
+        { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
+      ])(),
+  )
+  expect(model.requests.map((request) => told(request).length)).toEqual([0, 1, 1])
+  const looks = events.flatMap((event) => (event.kind === 'tool_started' ? [event.metadata.arguments.text] : []))
+  expect(looks).toEqual(['osl', 'trondheim'])
+  expect(messagesOf(events)).toMatchObject([{ by: 'admin', text: words, readIn: { attempt: 1, turn: 2 } }])
+  expect(events.some((event) => event.kind === 'approval_decided')).toBe(false)
+  expect(resolved(events)).toMatchObject({ outcome: 'answered' })
+  expect(await spine.get(`/incidents/${id}/verify`)).toMatchObject({ ok: true })
+})
 
-  beforeAll(async () => {
-    spine = await startSpine({
-      parts: ['lab', 'runbook', 'api'],
-      environment: { LAB_WEB_SHARDS: '20', LAB_PROBE_INTERVAL_MS: '1500', RUNBOOK_DELAY_MS: '60' },
-    })
-  }, 300_000)
-  afterAll(async () => {
-    await spine?.stop()
+test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {
+  const pair = [look('x1'), look('x2')]
+  const events = await asked('Round and round?', ...pair, ...pair, ...pair, ...pair)
+  const codes = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
+  expect(codes.filter((code) => code === 'ALTERNATING_CALLS')).toHaveLength(3)
+  expect(events.find((event) => event.kind === 'escalated')).toMatchObject({
+    metadata: { code: 'LOOP', reason: expect.stringContaining('3 of 3 repetitions') },
   })
+})
 
-  test('twenty full disks: one leader, then at most two followers at a time, each with its hint, and none adopts it wrongly', async () => {
-    await sql`insert into platform_config (key, value) values ('agent.concurrency.disk_pressure', '2')`.execute(
-      spine.db,
-    )
-    const { odd, incidents, logs } = await twentyDisks(spine)
-    const of = (role: string) =>
-      incidents.flatMap((incident, index) => (incident.role === role ? [logs[index] as IncidentEvent[]] : []))
-    const [leader, ...others] = of('leader')
-    const followers = of('follower')
-    expect(others).toEqual([])
-    expect(followers).toHaveLength(19)
+test("a storm cannot spend more than the day's cap: what is under way goes to people, the rest waits and goes on when the cap is raised", async () => {
+  const set = async (key: string, value: string) =>
+    await sql`insert into platform_config (key, value) values (${key}, ${value})
+        on conflict (key) do update set value = excluded.value`.execute(spine.db)
+  // A prompt of three thousand tokens costs three dollars here.
+  await set('agent.prices', '* = 1000/1000')
+  const spent = async () => (await spine.get<Usage>('/usage?days=1')).money.day.dollars
+  lines = [(request) => look(`n${request.messages.length}`)()]
+  await set('agent.budget_day', '100')
+  const ids = await Promise.all(
+    Array.from({ length: 12 }, async (_, index) => {
+      const { body } = await spine.post('/agent', { question: `Is disk ${index} full?` })
+      return String(body.id ?? body.incidentId)
+    }),
+  )
+  const all = async () => await Promise.all(ids.map((id) => spine.get<DetailedIncident>(`/incidents/${id}`)))
+  await spine.until('the rest to wait for money', async () =>
+    (await all()).every(({ status, queue }) => status === 'escalated' || queue?.why === 'budget'),
+  )
+  const stopped = await all()
+  const open = stopped.filter(({ status }) => status === 'open')
+  expect(open.length).toBeGreaterThan(0)
+  const asked = model.requests.length
+  const one = (await spent()) / asked
+  // Those that asked when the cap was reached may finish their answer: one for each that thinks at once.
+  expect(await spent()).toBeLessThan(100 + 6 * one)
+  const logs = await Promise.all(ids.map((id) => spine.events(id)))
+  const reasons = logs.flat().flatMap((event) => (event.kind === 'escalated' ? [event.metadata.code] : []))
+  expect(reasons).toContain('MONEY_BUDGET')
+  const inTime = logs.flat().toSorted((one, other) => one.at.localeCompare(other.at))
+  const notes = inTime.flatMap((event) => (event.kind === 'noted' ? [event.metadata.code] : []))
+  const warnings = notes.filter((code) => code.startsWith('budget_'))
+  // One answer may cross both limits: then only the higher one is noted.
+  expect(warnings).toEqual(['budget_day_80', 'budget_day_100'].slice(-warnings.length))
+  expect(warnings).toContain('budget_day_100')
 
-    const leaderEnd = spanOf(leader as IncidentEvent[]).to
-    expect(followers.every((log) => spanOf(log).from >= leaderEnd)).toBe(true)
-    expect(mostAtOnce(followers.map(spanOf))).toBe(2)
-    for (const log of followers) {
-      const context = log.find((event) => event.kind === 'context_assembled')
-      expect(context?.kind === 'context_assembled' && context.metadata.hintFrom).toBe(leader?.[0]?.incidentId)
-    }
-
-    const different = incidents.find((incident) => incident.resource?.id === odd)
-    expect(different).toMatchObject({ status: 'escalated', role: 'follower' })
-    expect(incidents.filter((incident) => incident.status === 'resolved')).toHaveLength(19)
-    const diverged = followers.filter((log) => log.some((event) => event.kind === 'hint_diverged'))
-    expect(diverged.map((log) => log[0]?.incidentId)).toEqual([different?.id])
-    expect(followers.filter((log) => log.some((event) => event.kind === 'hint_confirmed'))).toHaveLength(18)
-  }, 400_000)
+  await set('agent.budget_day', '1000000')
+  await spine.until('the rest to be investigated', async () =>
+    (await all()).every(({ status }) => status === 'escalated' || status === 'resolved'),
+  )
+  expect(model.requests.length).toBeGreaterThan(asked)
 })

@@ -21,12 +21,10 @@ const groups = [
     rules: [
       { type: 'recording', name: 'disk_full' },
       {
-        ...{
-          type: 'alerting',
-          name: 'disk_full',
-          query: '(disk_used_percent > 90) and on (instance) up == 1',
-          duration: 60,
-        },
+        type: 'alerting',
+        name: 'disk_full',
+        query: '(disk_used_percent > 90) and on (instance) up == 1',
+        duration: 60,
         alerts: [{ labels: { alertname: 'disk_full', instance: 'web-1:9100' }, value: '9.72e+01' }],
       },
     ],
@@ -115,7 +113,9 @@ const handOver = (request: ChatRequest) => [
     tool: 'escalate_incident',
     arguments: {
       id: /inc_[0-9a-z]{26}/.exec(JSON.stringify(request.messages))?.[0] ?? '',
-      ...{ reason: 'No tool can do more here.', category: 'no_tool', next_step: 'Free the disk.' },
+      reason: 'No tool can do more here.',
+      category: 'no_tool',
+      next_step: 'Free the disk.',
     },
   },
 ]

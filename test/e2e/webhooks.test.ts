@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import pino from 'pino'
 import { Webhook } from 'standardwebhooks'
@@ -8,252 +8,181 @@ import { requestApproval } from '../../db/approvals/ask.ts'
 import { withdrawPending } from '../../db/approvals/settle.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { startDeliveries } from '../../worker/deliver.ts'
-import { type ScriptedSlack, startScriptedSlack } from '../notify/scripted-slack.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { type Spine, startSpine } from '../support/spine.ts'
 
-describe('webhooks', () => {
-  const database = useDatabase()
-  const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`
-  let receiver: Server
-  let url: string
-  let received: { path: string; headers: Record<string, string>; body: string }[] = []
-  let status = 200
-  let deliveries: { stop(): Promise<void> }
+const database = useDatabase()
+const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`
+let receiver: Server
+let url: string
+let received: { path: string; headers: Record<string, string>; body: string }[] = []
+let status = 200
+let deliveries: { stop(): Promise<void> }
 
-  beforeAll(async () => {
-    receiver = createServer(async (request, response) => {
-      const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk as Buffer)
-      received.push({
-        path: request.url ?? '',
-        headers: request.headers as never,
-        body: Buffer.concat(chunks).toString(),
-      })
-      response.writeHead(status).end('ok')
+beforeAll(async () => {
+  receiver = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    received.push({
+      path: request.url ?? '',
+      headers: request.headers as never,
+      body: Buffer.concat(chunks).toString(),
     })
-    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
-    url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
-    deliveries = startDeliveries(database.db, pino({ level: 'silent' }), {
-      publicUrl: 'https://nightshift.example',
-      pushServices: [],
-    })
+    response.writeHead(status).end('ok')
   })
-  afterAll(async () => {
-    await deliveries.stop()
-    receiver.close()
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+  deliveries = startDeliveries(database.db, pino({ level: 'silent' }), {
+    publicUrl: 'https://nightshift.example',
+    pushServices: [],
   })
-
-  async function configured(settings: Record<string, string>) {
-    await sql`delete from platform_config`.execute(database.owner)
-    // Seed 002's own statements, as they stand.
-    for (const [key, value] of Object.entries(settings)) {
-      await sql`INSERT INTO platform_config (key, value) VALUES (${key}, ${value})`.execute(database.owner)
-    }
-    received = []
-    status = 200
-  }
-
-  const attempts = (incidentId: string) =>
-    database.db
-      .selectFrom('delivery')
-      .select(['attempt', 'status', 'responseStatus'])
-      .where('incidentId', '=', incidentId)
-      .orderBy('attempt')
-      .execute()
-
-  const escalate = (id: string) =>
-    database.db
-      .transaction()
-      .execute((trx) =>
-        closeIncident(
-          trx,
-          id,
-          null,
-          { status: 'escalated', code: 'X', reason: 'the disk is full of tenant data' },
-          { actor: 'user:anna', stepKey: null },
-        ),
-      )
-
-  test('a critical incident is told to the generic receiver, signed so that it can be checked', async () => {
-    await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.critical.secret': secret })
-    const id = await openedIncident(database.db, { severity: 'critical' })
-    await openedIncident(database.db, { severity: 'warning' })
-    const message = await eventually('the delivery', async () => received[0])
-    expect(new Webhook(secret).verify(message.body, message.headers)).toMatchObject({
-      type: 'incident.critical',
-      data: { incident: { id } },
-    })
-    await eventually('the delivery', async () => (await attempts(id))[0]?.status === 'sent')
-    expect(received).toHaveLength(1)
-  })
-
-  test('an escalation is told to Slack with its reason, for every escalation', async () => {
-    await configured({ 'webhook.escalated.url': `${url}/slack`, 'webhook.escalated.template': 'slack' })
-    const id = await claimedIncident(database.db, { title: '<!channel> & <script>' })
-    await escalate(id)
-    const message = await eventually('the delivery', async () => received[0])
-    const body = JSON.parse(message.body)
-    expect(body.text).toContain('Escalated')
-    expect(message.body).toContain('the disk is full of tenant data')
-    expect(message.body).not.toContain('<!channel>')
-    expect(body.blocks.length).toBeLessThanOrEqual(45)
-  })
-
-  test('a dead receiver costs three attempts, each a row, and nothing else', async () => {
-    await configured({ 'webhook.escalated.url': 'http://127.0.0.1:9/dead' })
-    const id = await claimedIncident(database.db)
-    await escalate(id)
-    for (let attempt = 1; attempt <= 3; attempt += 1) {
-      await eventually('the delivery', async () => (await attempts(id))[attempt - 1]?.status === 'failed')
-      await sql`update delivery set next_at = nightshift_now() where incident_id = ${id} and status = 'pending'`.execute(
-        database.owner,
-      )
-    }
-    await new Promise((resolve) => setTimeout(resolve, 1_500))
-    expect((await attempts(id)).map((row) => row.status)).toEqual(['failed', 'failed', 'failed'])
-    expect(await database.db.selectFrom('incident').select('status').where('id', '=', id).executeTakeFirst()).toEqual({
-      status: 'escalated',
-    })
-  })
-
-  test('a receiver that says the message can never be taken is not asked again', async () => {
-    await configured({ 'webhook.escalated.url': `${url}/gone` })
-    status = 404
-    const id = await claimedIncident(database.db)
-    await escalate(id)
-    await eventually('the delivery', async () => (await attempts(id))[0]?.status === 'dropped')
-    expect(await attempts(id)).toHaveLength(1)
-  })
-
-  async function asks(incidentId: string): Promise<string> {
-    const { id } = await database.db.transaction().execute((trx) =>
-      requestApproval(trx, {
-        ...{
-          incidentId,
-          attempt: 1,
-          turn: 1,
-          callId: 'c1_0',
-          tool: 'execute_migration',
-          args: { proposal_id: 'prp_1' },
-        },
-        ...{
-          targets: [],
-          reason: 'host-osl-1 is <!channel> dead',
-          stateFingerprint: '',
-          actionDigest: 'd',
-          risk: 'high',
-        },
-        ...{ reversible: true, required: 1, replaces: null, actor: 'agent:incident-investigator', expirySeconds: 600 },
-        stepKey: `${incidentId}:ask`,
-        dryRun: { possible: true, summary: 'start 3 VMs, to host-osl-2', details: {} },
-      }),
-    )
-    return id
-  }
-
-  test('a question goes out with a link to its card, is repeated at half and at nine tenths of its life, and never again', async () => {
-    await configured({ 'webhook.approval.url': `${url}/asked`, 'webhook.approval.template': 'slack' })
-    const id = await asks(await claimedIncident(database.db))
-    await eventually('the delivery', async () => received[0])
-    for (const [part, heading] of [
-      [0.5, 'Approval still needed'],
-      [0.9, 'Expires soon'],
-    ] as const) {
-      const seconds = 600 * part + 1
-      await sql`update approval set requested_at = nightshift_now() - make_interval(secs => ${seconds}),
-      expires_at = nightshift_now() + make_interval(secs => ${600 - seconds}) where id = ${id}`.execute(database.owner)
-      const message = await eventually('the delivery', async () => received.find(({ body }) => body.includes(heading)))
-      expect(message.body).toContain('Tool: execute_migration')
-      expect(message.body).toContain(`https://nightshift.example/approvals/${id}`)
-      expect(message.body).not.toContain('<!channel>')
-    }
-    await new Promise((resolve) => setTimeout(resolve, 6_000))
-    expect(received).toHaveLength(3)
-  }, 300_000)
-
-  test('nobody is reminded of what was withdrawn', async () => {
-    await configured({ 'webhook.approval.url': `${url}/asked` })
-    const incidentId = await claimedIncident(database.db)
-    const id = await asks(incidentId)
-    await eventually('the delivery', async () => received[0])
-    expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({
-      type: 'approval.requested',
-      data: { approval: { id } },
-    })
-    await database.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the alert ended'))
-    await sql`update approval set requested_at = nightshift_now() - interval '9 minutes' where id = ${id}`.execute(
-      database.owner,
-    )
-    await new Promise((resolve) => setTimeout(resolve, 6_000))
-    expect(received).toHaveLength(1)
-  }, 300_000)
+})
+afterAll(async () => {
+  await deliveries.stop()
+  receiver.close()
 })
 
-describe('slack', () => {
-  let slack: ScriptedSlack
-  let spine: Spine
+async function configured(settings: Record<string, string>) {
+  await sql`delete from platform_config`.execute(database.owner)
+  // Seed 002's own statements, as they stand.
+  for (const [key, value] of Object.entries(settings)) {
+    await sql`INSERT INTO platform_config (key, value) VALUES (${key}, ${value})`.execute(database.owner)
+  }
+  received = []
+  status = 200
+}
 
-  beforeAll(async () => {
-    slack = await startScriptedSlack()
-    const { botToken, signingSecret, channel, apiUrl } = slack.settings
-    spine = await startSpine({
-      parts: ['lab', 'runbook', 'api', 'api2', 'worker'],
-      environment: {
-        PUBLIC_URL: 'https://nightshift.example',
-        ...{ SLACK_BOT_TOKEN: botToken, SLACK_SIGNING_SECRET: signingSecret },
-        ...{ SLACK_CHANNEL: channel, SLACK_API_URL: apiUrl },
-      },
-    })
-  }, 300_000)
-  afterAll(async () => {
-    await spine?.stop()
-    await slack?.stop()
-  })
+const attempts = (incidentId: string) =>
+  database.db
+    .selectFrom('delivery')
+    .select(['attempt', 'status', 'responseStatus'])
+    .where('incidentId', '=', incidentId)
+    .orderBy('attempt')
+    .execute()
 
-  const texts = () => [...slack.messages.values()].map(({ body }) => JSON.stringify(body))
-
-  test('what ran on a dead host is brought back by one press in Slack, though the worker was killed while everybody slept', async () => {
-    const answer = await fetch(`${spine.url}/api/v1/operators/anna`, {
-      method: 'PUT',
-      headers: { authorization: `Bearer ${spine.tokens.admin}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        ...{ role: 'approver', maxRisk: 'high', incidentTypes: null, disabled: false, slackUserId: 'U0ANNA' },
-      }),
-    })
-    expect(answer.status).toBe(200)
-    await spine.lab.break('host_down', 'host-osl-1')
-    const asked = await spine.pendingApproval()
-    const card = await spine.until('the question', async () =>
-      [...slack.messages.values()].find(({ ts }) => slack.buttons(ts).approve),
-    )
-    // What Slack has answered and nobody has written down yet is what cannot be excluded.
-    await spine.until('the worker to know where it is', async () =>
-      spine.db.selectFrom('slackCard').selectAll().where('ts', '=', card.ts).executeTakeFirst(),
-    )
-    await spine.kill('worker')
-    const body = slack.press('U0ANNA', card.ts, 'approve').toString()
-    const headers = slack.signed(body)
-    const statuses = await Promise.all(
-      [spine.url, spine.url2, spine.url].map(
-        async (url) => (await fetch(`${url}/slack/interactions`, { method: 'POST', headers, body })).status,
+const escalate = (id: string) =>
+  database.db
+    .transaction()
+    .execute((trx) =>
+      closeIncident(
+        trx,
+        id,
+        null,
+        { status: 'escalated', code: 'X', reason: 'the disk is full of tenant data' },
+        { actor: 'user:anna', stepKey: null },
       ),
     )
-    expect(statuses.sort()).toEqual([200, 401, 401])
-    await spine.start('worker')
-    await spine.incident('host_down', 'escalated', 120_000)
 
-    const events = await spine.events(asked.incidentId)
-    expect(events.flatMap((event) => (event.kind === 'approval_decided' ? [event.metadata.via] : []))).toEqual([
-      'slack',
-    ])
-    expect(events.filter(({ kind, action }) => kind === 'tool_started' && action === 'attempted_fix')).toHaveLength(1)
-    expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
-    await spine.until('the thread to say how it ended', async () =>
-      texts().some((text) => text.includes('Status: escalated') && text.includes('Approved by anna')),
-    )
-    await spine.until('the buttons to go', async () => !slack.buttons(card.ts).approve)
-    expect(texts().filter((text) => text.includes(`Nightshift, ${asked.id}`))).toHaveLength(1)
-  }, 300_000)
+test('a critical incident is told to the generic receiver, signed so that it can be checked', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.critical.secret': secret })
+  const id = await openedIncident(database.db, { severity: 'critical' })
+  await openedIncident(database.db, { severity: 'warning' })
+  const message = await eventually('the delivery', async () => received[0])
+  expect(new Webhook(secret).verify(message.body, message.headers)).toMatchObject({
+    type: 'incident.critical',
+    data: { incident: { id } },
+  })
+  await eventually('the delivery', async () => (await attempts(id))[0]?.status === 'sent')
+  expect(received).toHaveLength(1)
 })
+
+test('an escalation is told to Slack with its reason, for every escalation', async () => {
+  await configured({ 'webhook.escalated.url': `${url}/slack`, 'webhook.escalated.template': 'slack' })
+  const id = await claimedIncident(database.db, { title: '<!channel> & <script>' })
+  await escalate(id)
+  const message = await eventually('the delivery', async () => received[0])
+  const body = JSON.parse(message.body)
+  expect(body.text).toContain('Escalated')
+  expect(message.body).toContain('the disk is full of tenant data')
+  expect(message.body).not.toContain('<!channel>')
+  expect(body.blocks.length).toBeLessThanOrEqual(45)
+})
+
+test('a dead receiver costs three attempts, each a row, and nothing else', async () => {
+  await configured({ 'webhook.escalated.url': 'http://127.0.0.1:9/dead' })
+  const id = await claimedIncident(database.db)
+  await escalate(id)
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    await eventually('the delivery', async () => (await attempts(id))[attempt - 1]?.status === 'failed')
+    await sql`update delivery set next_at = nightshift_now() where incident_id = ${id} and status = 'pending'`.execute(
+      database.owner,
+    )
+  }
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  expect((await attempts(id)).map((row) => row.status)).toEqual(['failed', 'failed', 'failed'])
+  expect(await database.db.selectFrom('incident').select('status').where('id', '=', id).executeTakeFirst()).toEqual({
+    status: 'escalated',
+  })
+})
+
+test('a receiver that says the message can never be taken is not asked again', async () => {
+  await configured({ 'webhook.escalated.url': `${url}/gone` })
+  status = 404
+  const id = await claimedIncident(database.db)
+  await escalate(id)
+  await eventually('the delivery', async () => (await attempts(id))[0]?.status === 'dropped')
+  expect(await attempts(id)).toHaveLength(1)
+})
+
+async function asks(incidentId: string): Promise<string> {
+  const { id } = await database.db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'execute_migration',
+      args: { proposal_id: 'prp_1' },
+      targets: [],
+      reason: 'host-osl-1 is <!channel> dead',
+      stateFingerprint: '',
+      actionDigest: 'd',
+      risk: 'high',
+      reversible: true,
+      required: 1,
+      replaces: null,
+      actor: 'agent:incident-investigator',
+      expirySeconds: 600,
+      stepKey: `${incidentId}:ask`,
+      dryRun: { possible: true, summary: 'start 3 VMs, to host-osl-2', details: {} },
+    }),
+  )
+  return id
+}
+
+test('a question goes out with a link to its card, is repeated at half and at nine tenths of its life, and never again', async () => {
+  await configured({ 'webhook.approval.url': `${url}/asked`, 'webhook.approval.template': 'slack' })
+  const id = await asks(await claimedIncident(database.db))
+  await eventually('the delivery', async () => received[0])
+  for (const [part, heading] of [
+    [0.5, 'Approval still needed'],
+    [0.9, 'Expires soon'],
+  ] as const) {
+    const seconds = 600 * part + 1
+    await sql`update approval set requested_at = nightshift_now() - make_interval(secs => ${seconds}),
+      expires_at = nightshift_now() + make_interval(secs => ${600 - seconds}) where id = ${id}`.execute(database.owner)
+    const message = await eventually('the delivery', async () => received.find(({ body }) => body.includes(heading)))
+    expect(message.body).toContain('Tool: execute_migration')
+    expect(message.body).toContain(`https://nightshift.example/approvals/${id}`)
+    expect(message.body).not.toContain('<!channel>')
+  }
+  await new Promise((resolve) => setTimeout(resolve, 6_000))
+  expect(received).toHaveLength(3)
+}, 300_000)
+
+test('nobody is reminded of what was withdrawn', async () => {
+  await configured({ 'webhook.approval.url': `${url}/asked` })
+  const incidentId = await claimedIncident(database.db)
+  const id = await asks(incidentId)
+  await eventually('the delivery', async () => received[0])
+  expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({
+    type: 'approval.requested',
+    data: { approval: { id } },
+  })
+  await database.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the alert ended'))
+  await sql`update approval set requested_at = nightshift_now() - interval '9 minutes' where id = ${id}`.execute(
+    database.owner,
+  )
+  await new Promise((resolve) => setTimeout(resolve, 6_000))
+  expect(received).toHaveLength(1)
+}, 300_000)

@@ -17,8 +17,8 @@ import {
   throwAwayRoot,
   unexplained,
 } from '../mesh/agent/corpus.ts'
-import { aManifest, startAgent } from '../mesh/agent/running.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { aManifest, startAgent } from '../support/running-agent.ts'
 
 // The whole corpus, one read after the other, so that what a read would change is seen right after it. Bounded: test/mesh/agent/corpus.
 

@@ -12,10 +12,11 @@ import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { investigationId, stepKey } from '../../domain/step-key.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
-import { scriptedPlatform } from '../api/scripted-platform.ts'
-import { corePort, enrol, useMeshApi } from '../mesh/control/mesh-api.ts'
+import { corePort } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
+import { enrol, useMeshApi } from '../support/mesh-api.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const root = new URL('../../', import.meta.url).href
 
@@ -111,14 +112,14 @@ async function approve(id: string) {
   expect(decided.outcome).toBe('recorded')
 }
 
-test('a proposed call passes through few files', async () => {
+test('prints how many files a proposed call passes, safety/judge.ts among them', async () => {
   await openRun({ shard: 'db-osl-1' })
   const act = await acted('get_shard', { id: 'db-osl-1' })
   const files = await traceFiles(async () => expect(await act(null)).toMatchObject({ kind: 'next' }))
   report('a proposed call', files)
 })
 
-test('a plan passes through few files', async () => {
+test('prints how many files a plan passes, from its proposal to its execution', async () => {
   await openRun({ host: 'host-osl-2' })
   const plan = { intent: 'recover', host_ids: ['host-osl-2'], use_rack_constraints: false }
   const proposed = await acted('schedule_ha_proposal', plan)
@@ -136,7 +137,7 @@ test('a plan passes through few files', async () => {
   report('a plan, from its proposal to its execution', [...new Set([...planned, ...asked, ...ran])])
 })
 
-test('a call to a device passes through few files', async () => {
+test('prints how many files a call to a device passes, with its agent', async () => {
   const { address, state } = await enrolledDevice('node-osl-1')
   const options = { manifestFile: join(state, 'manifest.json'), state, rootKeyFile: join(state, 'root-key') }
   agent = await startAgent({ ...options, address, tls: null, acceptLostJournal: false, version: 'test' })

@@ -18,7 +18,9 @@ function judged(name: string, ...turns: (Given[] | string)[]) {
   const answers = turns.map((turn) => {
     const calls = typeof turn === 'string' ? [] : turn
     const toolCalls = calls.map(([tool, given], index) => ({
-      ...{ id: `c${index}`, name: tool, arguments: JSON.stringify(given) },
+      id: `c${index}`,
+      name: tool,
+      arguments: JSON.stringify(given),
     }))
     return readAnswer(
       name.startsWith('json_') ? 'json' : 'native',
@@ -43,7 +45,9 @@ const converge: Given = ['converge_shard', { id: 'db-fra-2', reason: 'It lags be
 const resolve = (seq: number, text: string, outcome = 'repaired'): Given => [
   'resolve_incident',
   {
-    ...{ id: incidentId, outcome, resolution: 'Replication was restarted.' },
+    id: incidentId,
+    outcome,
+    resolution: 'Replication was restarted.',
     claims: [{ kind: 'is', text: 'the replica is nominal', quotes: [{ seq, text }] }],
   },
 ]

@@ -3,373 +3,167 @@ import fc from 'fast-check'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { fold, phaseOf } from '../../safety/fold.ts'
-import { logOf, looked, row, verified, wrote } from '../support/events.ts'
+import { logOf, looked, partOfRow, row, verified, wrote } from '../support/events.ts'
 
-describe('fold', () => {
-  const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
-  const judged = (callId: string, code: string, more: Record<string, unknown> = {}) =>
-    row('call_judged', {
-      callId,
-      tool: 'converge_shard',
-      arguments: { id: callId },
-      verdict: 'refuse',
-      code,
-      ...more,
-    } as never)
-
-  describe('the phase', () => {
-    test.each<[string, IncidentEvent[], string]>([
-      ['begins with nothing known', [], 'RESOLVING'],
-      ['is reading once something was looked up', [looked('c1_0', [shard])], 'READING'],
-      [
-        'is verifying from the moment a write may have left',
-        [looked('c1_0', [shard]), wrote('c2_0', [shard])],
-        'VERIFYING',
-      ],
-      [
-        'stays so while its target cannot be read',
-        [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'open')],
-        'VERIFYING',
-      ],
-      [
-        "stays so when another call's verification closes",
-        [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c1_0', 'held')],
-        'VERIFYING',
-      ],
-      [
-        'is reading again when it held',
-        [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')],
-        'READING',
-      ],
-      [
-        'is reading again when nothing could prove it',
-        [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'unproven')],
-        'READING',
-      ],
-      [
-        'is reading again when it did not',
-        [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'not_held')],
-        'READING',
-      ],
-    ])('%s', (_title, rows, expected) => {
-      expect(phaseOf(fold(logOf(...rows), 1))).toBe(expected)
-    })
-
-    test('a hundred blocked tries never wear the gate down', () => {
-      const tries = Array.from({ length: 100 }, (_, n) => judged(`c${n + 3}_0`, 'FSM_BLOCKED'))
-      const state = fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), ...tries), 1)
-      expect(phaseOf(state)).toBe('VERIFYING')
-    })
-
-    test('a write that failed waits to be looked at like any other', () => {
-      const failed = row('tool_finished', {
-        callId: 'c2_0',
-        tool: 'converge_shard',
-        effect: 'write',
-        outcome: 'failed',
-        targets: [shard],
-        result: { ok: false, meta: {} },
-        discovered: [],
-        body: null,
-      })
-      expect(phaseOf(fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), failed), 1))).toBe('VERIFYING')
-    })
+const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
+const judged = (callId: string, code: string, more: Record<string, unknown> = {}) =>
+  partOfRow('call_judged', {
+    callId,
+    tool: 'converge_shard',
+    arguments: { id: callId },
+    verdict: 'refuse',
+    code,
+    ...more,
   })
 
-  test('each write is known with its targets and with the row that closed it', () => {
-    const rows = [
-      wrote('c2_0', [shard]),
-      verified('c2_0', 'open'),
-      verified('c2_0', 'unproven'),
-      wrote('c3_0', [shard]),
-    ]
-    const write = { tool: 'converge_shard', arguments: {}, targets: [shard], touchesMonitoring: false }
-    expect(fold(logOf(...rows), 1).writes).toEqual([
-      { ...write, callId: 'c2_0', startedSeq: 1, verified: 'unproven', verifiedSeq: 3 },
-      { ...write, callId: 'c3_0', startedSeq: 4, verified: 'open', verifiedSeq: null },
-    ])
+describe('the phase', () => {
+  test.each<[string, IncidentEvent[], string]>([
+    ['begins with nothing known', [], 'RESOLVING'],
+    ['is reading once something was looked up', [looked('c1_0', [shard])], 'READING'],
+    [
+      'is verifying from the moment a write may have left',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard])],
+      'VERIFYING',
+    ],
+    [
+      'stays so while its target cannot be read',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'open')],
+      'VERIFYING',
+    ],
+    [
+      "stays so when another call's verification closes",
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c1_0', 'held')],
+      'VERIFYING',
+    ],
+    [
+      'is reading again when it held',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')],
+      'READING',
+    ],
+    [
+      'is reading again when nothing could prove it',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'unproven')],
+      'READING',
+    ],
+    [
+      'is reading again when it did not',
+      [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'not_held')],
+      'READING',
+    ],
+  ])('%s', (_title, rows, expected) => {
+    expect(phaseOf(fold(logOf(...rows), 1))).toBe(expected)
   })
 
-  test('an error that the same tool got past is counted as recovered, one it did not stays pending', () => {
-    const done = row('tool_finished', {
-      callId: 'c4_0',
+  test('a hundred blocked tries never wear the gate down', () => {
+    const tries = Array.from({ length: 100 }, (_, n) => judged(`c${n + 3}_0`, 'FSM_BLOCKED'))
+    const state = fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), ...tries), 1)
+    expect(phaseOf(state)).toBe('VERIFYING')
+  })
+
+  test('a write that failed waits to be looked at like any other', () => {
+    const failed = row('tool_finished', {
+      callId: 'c2_0',
       tool: 'converge_shard',
       effect: 'write',
-      outcome: 'done',
-      targets: [],
-      result: { ok: true, meta: {} },
+      outcome: 'failed',
+      targets: [shard],
+      result: { ok: false, meta: {} },
       discovered: [],
       body: null,
     })
-    const state = fold(logOf(judged('c1_0', 'STRICT_RESOLUTION'), done, judged('c5_0', 'FSM_BLOCKED')), 1)
-    expect(state.recoveries).toEqual({ attempted: 2, succeeded: 1 })
-    expect([...state.recovering]).toEqual([['converge_shard', 'FSM_BLOCKED']])
-  })
-
-  test('a word that a limit is near is no correction, and comes once', () => {
-    const near = row('correction_sent', { code: 'budget_turns', text: '' })
-    const real = row('correction_sent', { code: 'malformed_json', text: '' })
-    const state = fold(logOf(near, real), 1)
-    expect(state).toMatchObject({ corrections: 1, correctionsInARow: 1 })
-    expect(state.corrected.has('budget_turns')).toBe(true)
-  })
-
-  test('time spent is time worked: what people took to decide is not in it', () => {
-    const claimed = row('claimed', { config: {} }, { atSeconds: 0 })
-    const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
-    const of = { approvalId: 'a', decision: 'approve' as const }
-    const vote = row('approval_decided', { ...of, status: 'pending' }, { atSeconds: 500 })
-    const decided = row('approval_decided', { ...of, status: 'approved' }, { atSeconds: 660 })
-    const after = row('commented', { text: '' }, { atSeconds: 670 })
-    expect(fold(logOf(claimed, asked, vote, decided, after), 1).workedMs).toBe(70_000)
-  })
-
-  test('while a call of a card runs, the question about the next one is no waiting', () => {
-    const write = { callId: 'c1_0', tool: 'converge_shard', effect: 'write' as const, targets: [], arguments: {} }
-    const log = logOf(
-      row('claimed', { config: {} }, { atSeconds: 0 }),
-      row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 }),
-      row('approval_requested', { approvalId: 'b' }, { atSeconds: 60 }),
-      row('approval_decided', { approvalId: 'a', decision: 'approve', status: 'approved' }, { atSeconds: 160 }),
-      row('tool_started', write, { atSeconds: 161 }),
-      row(
-        'tool_finished',
-        { ...write, outcome: 'done', result: { ok: true, meta: {} }, discovered: [], body: null },
-        { atSeconds: 171 },
-      ),
-      row('verification', { callId: 'c1_0', tool: 'converge_shard', writeSeq: 5, outcome: 'held' }, { atSeconds: 181 }),
-      row('approval_decided', { approvalId: 'b', decision: 'deny', status: 'denied' }, { atSeconds: 481 }),
-      row('commented', { text: '' }, { atSeconds: 491 }),
-    )
-    // 60 s before the question, 20 s of the call with its verification, 10 s after the second answer.
-    expect(fold(log, 1).workedMs).toBe(90_000)
-  })
-
-  test('bytes are counted from bodies and from rows', () => {
-    const big = { ...looked('c1_0', [shard]) } as IncidentEvent<'tool_finished'>
-    big.metadata = { ...big.metadata, body: { digest: 'd', bytes: 50_000, head: '', tail: '' } }
-    const small = looked('c2_0', [shard]) as IncidentEvent<'tool_finished'>
-    const bytes = 50_000 + JSON.stringify(small.metadata.result.data).length
-    expect(fold(logOf(big, small), 1).bytes).toBe(bytes)
-  })
-
-  test('any prefix of any order of rows folds, and equal rows give equal states', () => {
-    const rows = [
-      looked('c1_0', [shard]),
-      wrote('c2_0', [shard]),
-      verified('c2_0', 'held'),
-      verified('c9_0', 'open'),
-      judged('c3_0', 'REPEATED_CALL'),
-      judged('c4_0', 'A_CODE_OF_TOMORROW'),
-      row('approval_requested', { approvalId: 'a' }),
-      row('approval_decided', { decision: 'deny', status: 'denied', actionDigest: 'd' }),
-      row('correction_sent', { code: 'x', text: '' }),
-      row('resolved', {} as never),
-    ]
-    fc.assert(
-      fc.property(fc.array(fc.constantFrom(...rows), { maxLength: 30 }), (some) => {
-        expect(fold(logOf(...some), 1)).toEqual(fold(logOf(...some), 1))
-      }),
-      { numRuns: 500 },
-    )
+    expect(phaseOf(fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), failed), 1))).toBe('VERIFYING')
   })
 })
 
-describe('fold edges', () => {
-  const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
-  const folded = (...rows: IncidentEvent[]) => fold(logOf(...rows), 1)
+test('each write is known with its targets and with the row that closed it', () => {
+  const rows = [wrote('c2_0', [shard]), verified('c2_0', 'open'), verified('c2_0', 'unproven'), wrote('c3_0', [shard])]
+  const write = { tool: 'converge_shard', arguments: {}, targets: [shard], touchesMonitoring: false }
+  expect(fold(logOf(...rows), 1).writes).toEqual([
+    { ...write, callId: 'c2_0', startedSeq: 1, verified: 'unproven', verifiedSeq: 3 },
+    { ...write, callId: 'c3_0', startedSeq: 4, verified: 'open', verifiedSeq: null },
+  ])
+})
 
-  const judged = (callId: string, more: Record<string, unknown> = {}) =>
-    row('call_judged', {
-      callId,
-      tool: 'get_shard',
-      arguments: { id: callId },
-      verdict: 'run',
-      code: 'READ',
-      ...more,
-    } as never)
-
-  const finished = (more: Record<string, unknown>) =>
-    row('tool_finished', {
-      callId: 'c1_0',
-      tool: 'get_shard',
-      effect: 'read',
-      targets: [shard],
-      result: { ok: true, data: {}, meta: {} },
-      body: null,
-      discovered: [],
-      ...more,
-    } as never)
-
-  describe('evidence', () => {
-    test('is the alert, in each attempt, and what succeeded in this one', () => {
-      const alert = row('alert_received', {}, { attempt: 0 })
-      const other = looked('c1_0', [shard], { attempt: 1 })
-      const noted = row('commented', { text: 'x' }, { attempt: 2 })
-      const own = looked('c2_0', [shard], { attempt: 2 })
-      expect([...fold(logOf(alert, other, noted, own), 2).evidence]).toEqual([1, 4])
-    })
-
-    test('is not a look-up that failed, which counts as a finding all the same', () => {
-      const state = folded(finished({ result: { ok: false, meta: {} } }))
-      expect(state).toMatchObject({ diagnostics: 1, reads: 0 })
-      expect([...state.evidence, ...state.lookedAt]).toEqual([])
-    })
-
-    test('is a write that succeeded too, though it looked at nothing', () => {
-      const state = folded(finished({ effect: 'write' }))
-      expect(state).toMatchObject({ diagnostics: 0, reads: 0 })
-      expect([...state.evidence]).toEqual([1])
-      expect([...state.lookedAt]).toEqual([])
-    })
-
-    test('is what a resolve found, which is a look like a read', () => {
-      expect(folded(finished({ effect: 'resolve' }), finished({}))).toMatchObject({ diagnostics: 2, reads: 2 })
-    })
+test('an error that the same tool got past is counted as recovered, one it did not stays pending', () => {
+  const done = row('tool_finished', {
+    callId: 'c4_0',
+    tool: 'converge_shard',
+    effect: 'write',
+    outcome: 'done',
+    targets: [],
+    result: { ok: true, meta: {} },
+    discovered: [],
+    body: null,
   })
+  const state = fold(logOf(judged('c1_0', 'STRICT_RESOLUTION'), done, judged('c5_0', 'FSM_BLOCKED')), 1)
+  expect(state.recoveries).toEqual({ attempted: 2, succeeded: 1 })
+  expect([...state.recovering]).toEqual([['converge_shard', 'FSM_BLOCKED']])
+})
 
-  test('the newest row is the one with the highest number, whatever order they come in', () => {
-    const [first, second] = logOf(looked('c1_0', [shard]), looked('c2_0', [shard]))
-    expect(fold([second!, first!], 1).lastSeq).toBe(2)
-    expect(fold([], 1).lastSeq).toBe(0)
-  })
+test('a word that a limit is near is no correction, and comes once', () => {
+  const near = row('correction_sent', { code: 'budget_turns', text: '' })
+  const real = row('correction_sent', { code: 'malformed_json', text: '' })
+  const state = fold(logOf(near, real), 1)
+  expect(state).toMatchObject({ corrections: 1, correctionsInARow: 1 })
+  expect(state.corrected.has('budget_turns')).toBe(true)
+})
 
-  test('the hint that was given and what the model used are counted', () => {
-    const given = row('context_assembled', { hintFrom: 'inc_leader' })
-    const answered = row('model_answered', { usage: { promptTokens: 100, completionTokens: 20 }, calls: [] })
-    expect(folded(given, answered, answered)).toMatchObject({ hintFrom: 'inc_leader', modelTurns: 2, tokens: 240 })
-  })
+test('time spent is time worked: what people took to decide is not in it', () => {
+  const claimed = row('claimed', { config: {} }, { atSeconds: 0 })
+  const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
+  const of = { approvalId: 'a', decision: 'approve' as const }
+  const vote = row('approval_decided', { ...of, status: 'pending' }, { atSeconds: 500 })
+  const decided = row('approval_decided', { ...of, status: 'approved' }, { atSeconds: 660 })
+  const after = row('commented', { text: '' }, { atSeconds: 670 })
+  expect(fold(logOf(claimed, asked, vote, decided, after), 1).workedMs).toBe(70_000)
+})
 
-  describe('the clock', () => {
-    const at = (atSeconds: number, kind: 'claimed' | 'commented' | 'approval_requested' = 'commented') =>
-      row(kind, {} as never, { atSeconds })
+test('while a call of a card runs, the question about the next one is no waiting', () => {
+  const write = { callId: 'c1_0', tool: 'converge_shard', effect: 'write' as const, targets: [], arguments: {} }
+  const log = logOf(
+    row('claimed', { config: {} }, { atSeconds: 0 }),
+    row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 }),
+    row('approval_requested', { approvalId: 'b' }, { atSeconds: 60 }),
+    row('approval_decided', { approvalId: 'a', decision: 'approve', status: 'approved' }, { atSeconds: 160 }),
+    row('tool_started', write, { atSeconds: 161 }),
+    row(
+      'tool_finished',
+      { ...write, outcome: 'done', result: { ok: true, meta: {} }, discovered: [], body: null },
+      { atSeconds: 171 },
+    ),
+    row('verification', { callId: 'c1_0', tool: 'converge_shard', writeSeq: 5, outcome: 'held' }, { atSeconds: 181 }),
+    row('approval_decided', { approvalId: 'b', decision: 'deny', status: 'denied' }, { atSeconds: 481 }),
+    row('commented', { text: '' }, { atSeconds: 491 }),
+  )
+  // 60 s before the question, 20 s of the call with its verification, 10 s after the second answer.
+  expect(fold(log, 1).workedMs).toBe(90_000)
+})
 
-    test('does not run before the attempt is claimed', () => {
-      expect(folded(at(0), at(100)).workedMs).toBe(0)
-      expect(folded(at(0), at(100, 'claimed'), at(130)).workedMs).toBe(30_000)
-    })
+test('bytes are counted from bodies and from rows', () => {
+  const big = { ...looked('c1_0', [shard]) } as IncidentEvent<'tool_finished'>
+  big.metadata = { ...big.metadata, body: { digest: 'd', bytes: 50_000, head: '', tail: '' } }
+  const small = looked('c2_0', [shard]) as IncidentEvent<'tool_finished'>
+  const bytes = 50_000 + JSON.stringify(small.metadata.result.data).length
+  expect(fold(logOf(big, small), 1).bytes).toBe(bytes)
+})
 
-    test('counts from the first claim', () => {
-      expect(folded(at(10, 'claimed'), at(20, 'claimed'), at(40)).workedMs).toBe(30_000)
-    })
-
-    test('stops for a person until the approval is decided, expires or is withdrawn', () => {
-      const ends: IncidentEvent[] = [
-        row('approval_decided', { decision: 'approve', status: 'approved' }, { atSeconds: 80 }),
-        row('approval_expired', {}, { atSeconds: 80 }),
-        row('approval_withdrawn', {}, { atSeconds: 80 }),
-      ]
-      for (const end of ends) {
-        expect(folded(at(0, 'claimed'), at(20, 'approval_requested'), end, at(90)).workedMs).toBe(30_000)
-      }
-    })
-
-    test('is not moved by an end of waiting that nobody waited for', () => {
-      const expired = row('approval_expired', {}, { atSeconds: 80 })
-      expect(folded(at(0, 'claimed'), expired, at(90)).workedMs).toBe(90_000)
-    })
-
-    test('never runs backwards', () => {
-      expect(folded(at(50, 'claimed'), at(20)).workedMs).toBe(0)
-    })
-  })
-
-  describe('what was judged lately', () => {
-    test('is kept sixty calls long, so that a call is known again after many others', () => {
-      const ids = Array.from({ length: 61 }, (_, at) => `c${at}`)
-      expect(folded(...ids.map((id) => judged(id))).recent.map(({ callId }) => callId)).toEqual(ids.slice(1))
-      expect(folded(...ids.slice(0, 60).map((id) => judged(id))).recent).toHaveLength(60)
-    })
-
-    test('holds a call that was judged twice once', () => {
-      expect(folded(judged('a'), judged('a', { verdict: 'ask' })).recent).toMatchObject([{ callId: 'a' }])
-      expect(folded(judged('a', { arguments: null })).recent).toMatchObject([{ callId: 'a' }])
-    })
-
-    test('begins with nothing', () => {
-      expect(folded().recent).toEqual([])
-    })
-
-    test('is only the last call once a write left', () => {
-      const { recent } = folded(judged('a'), judged('b'), judged('c'), wrote('c', [shard]))
-      expect(recent.map(({ callId }) => callId)).toEqual(['c'])
-    })
-
-    test('is not touched by a look that started', () => {
-      const started = row('tool_started', { callId: 'c', tool: 'get_shard', effect: 'read', targets: [shard] })
-      const state = folded(judged('a'), judged('b'), started)
-      expect(state.recent).toHaveLength(2)
-      expect([state.open, state.writes]).toEqual([null, []])
-    })
-  })
-
-  describe('refusals', () => {
-    test.each([
-      ['for going in circles', 'REPEATED_CALL', { loops: 1, phantoms: 0, attempted: 0 }],
-      ['for a claim that sounds wrong', 'PHANTOM_CLAIM', { loops: 0, phantoms: 1, attempted: 1 }],
-      ['that the model can get past', 'FSM_BLOCKED', { loops: 0, phantoms: 0, attempted: 1 }],
-      ['that it cannot', 'UNKNOWN_TOOL', { loops: 0, phantoms: 0, attempted: 0 }],
-    ])('%s are counted as what they are', (_title, code, expected) => {
-      const { loops, phantoms, recoveries } = folded(judged('a', { verdict: 'refuse', code }))
-      expect({ loops, phantoms, attempted: recoveries.attempted }).toEqual(expected)
-    })
-
-    test('are not counted where the verdict was another', () => {
-      const { loops, phantoms, recoveries } = folded(
-        judged('a', { verdict: 'ask', code: 'REPEATED_CALL' }),
-        judged('b', { verdict: 'run', code: 'PHANTOM_CLAIM' }),
-      )
-      expect([loops, phantoms, recoveries.attempted]).toEqual([0, 0, 0])
-    })
-
-    test('end a row of corrections: the call could be read', () => {
-      const sent = row('correction_sent', { code: 'malformed_json', text: '' })
-      expect(folded(sent, sent, judged('a'))).toMatchObject({ corrections: 2, correctionsInARow: 0 })
-    })
-  })
-
-  describe('getting past an error', () => {
-    const corrected = (codes: string[]) =>
-      judged('a', { corrected: codes.map((code) => ({ code, field: 'target', from: 'x', to: 'y' })) })
-
-    test('begins with a call that code put right, under the word for what was wrong', () => {
-      const state = folded(corrected(['ROUTING_MISMATCH', 'UNBOUNDED_COMMAND']))
-      expect([...state.recovering]).toEqual([['get_shard', 'ROUTING_MISMATCH']])
-      expect(state.recoveries).toEqual({ attempted: 1, succeeded: 0 })
-      expect(folded(corrected([])).recoveries.attempted).toBe(0)
-    })
-
-    test('is done when the same tool succeeds, and a success nobody waited for is none', () => {
-      expect(folded(corrected(['ROUTING_MISMATCH']), finished({})).recoveries).toEqual({ attempted: 1, succeeded: 1 })
-      expect(folded(finished({})).recoveries.succeeded).toBe(0)
-      const failed = finished({ result: { ok: false, meta: {} } })
-      expect(folded(corrected(['ROUTING_MISMATCH']), failed).recoveries.succeeded).toBe(0)
-    })
-  })
-
-  test('what a person denied is remembered, what a person approved is not', () => {
-    const decided = (decision: 'approve' | 'deny', actionDigest: string) =>
-      row('approval_decided', { decision, status: 'decided', actionDigest })
-    expect([...folded(decided('deny', 'one'), decided('approve', 'two')).denied]).toEqual(['one'])
-  })
-
-  test('a verification says something of its own write alone', () => {
-    const state = folded(
-      wrote('c1_0', [shard]),
-      verified('c1_0', 'not_held'),
-      wrote('c2_0', [shard]),
-      verified('c2_0', 'held'),
-    )
-    expect(state.writes.map((write) => write.verified)).toEqual(['not_held', 'held'])
-    expect(state.open).toBe(null)
-    expect(folded(wrote('c1_0', [shard]), verified('c1_0', 'open')).evidence.size).toBe(0)
-  })
-
-  test('a look at things by their names makes those meant, and what it found beside them only known', () => {
-    const beside: ResourceRef = { kind: 'node', id: 'node-7' }
-    const found = [shard, beside].map((thing) => ({ ...thing, name: thing.id, aliases: [] }))
-    const { entries } = folded(finished({ discovered: found })).resolved
-    expect(entries.get('shard:db-osl-1')?.explicitAtMs).toBe(Date.parse('2026-11-21T02:00:00Z'))
-    expect(entries.get('node:node-7')?.explicitAtMs).toBe(null)
-  })
+test('any prefix of any order of rows folds, and equal rows give equal states', () => {
+  const rows = [
+    looked('c1_0', [shard]),
+    wrote('c2_0', [shard]),
+    verified('c2_0', 'held'),
+    verified('c9_0', 'open'),
+    judged('c3_0', 'REPEATED_CALL'),
+    judged('c4_0', 'A_CODE_OF_TOMORROW'),
+    row('approval_requested', { approvalId: 'a' }),
+    row('approval_decided', { decision: 'deny', status: 'denied', actionDigest: 'd' }),
+    row('correction_sent', { code: 'x', text: '' }),
+    partOfRow('resolved', {}),
+  ]
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...rows), { maxLength: 30 }), (some) => {
+      expect(fold(logOf(...some), 1)).toEqual(fold(logOf(...some), 1))
+    }),
+    { numRuns: 500 },
+  )
 })

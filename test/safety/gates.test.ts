@@ -8,7 +8,7 @@ import { fold } from '../../safety/fold.ts'
 import { type Call, judge, type Policy } from '../../safety/judge.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { logOf, looked, row, seenNominal, verified, wrote } from '../support/events.ts'
+import { logOf, looked, partOfRow, row, seenNominal, verified, wrote } from '../support/events.ts'
 
 const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
@@ -25,7 +25,7 @@ const ruled = (asked: Call, rows: IncidentEvent[], more: Partial<Policy> = {}) =
   judge(asked, toolFacts, fold(logOf(...rows), 1, shard), { ...policy, ...more }, now)
 
 const judgedRow = (n: number, tool: string, args: Record<string, unknown>, more: Record<string, unknown> = {}) =>
-  row('call_judged', { callId: `c${n}_0`, tool, arguments: args, verdict: 'run', code: 'READ', ...more } as never)
+  partOfRow('call_judged', { callId: `c${n}_0`, tool, arguments: args, verdict: 'run', code: 'READ', ...more })
 
 describe('names', () => {
   const two = row('tool_finished', {
@@ -102,13 +102,13 @@ describe('what is said at the end', () => {
     const lie = resolve('self_resolved', 'I restarted mysql on db-osl-1')
     const first = ruled(lie, [looked('c1_0', [shard])])
     expect(first).toMatchObject({ code: 'PHANTOM_CLAIM', details: { category: 'action' } })
-    const told = row('call_judged', {
+    const told = partOfRow('call_judged', {
       callId: 'c5_0',
       tool: 'resolve_incident',
       arguments: {},
       verdict: 'refuse',
       code: 'PHANTOM_CLAIM',
-    } as never)
+    })
     expect(ruled(lie, [looked('c1_0', [shard]), told])).toMatchObject({
       verdict: 'run',
       details: { claims: [{ shown: false, code: 'NOT_WRITTEN' }] },
@@ -203,7 +203,9 @@ describe('what a person tells the agent', () => {
     row(
       'commented',
       {
-        ...{ text, confidence: null, action: 'told' },
+        text,
+        confidence: null,
+        action: 'told',
         named: named.map((ref) => ({ ...ref, name: ref.id, aliases: [] })),
       },
       { actor: 'user:anna' },
@@ -258,7 +260,9 @@ describe('hypotheses', () => {
   const rows = [looked('c1_0', [shard])]
   const supposed = (state: 'proposed' | 'supported' | 'refuted', quotes = [nominal]) =>
     row('commented', {
-      ...{ text: 'x', confidence: null, action: 'investigated' },
+      text: 'x',
+      confidence: null,
+      action: 'investigated',
       hypothesis: { id: 'h1', text: 'the replica stopped', state, quotes },
     })
 

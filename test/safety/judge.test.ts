@@ -7,7 +7,7 @@ import type { Preparation } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, judge, type Policy } from '../../safety/judge.ts'
 import { toolFacts, tools } from '../../tools/registry.ts'
-import { logOf, looked, row, seenNominal, verified, wrote } from '../support/events.ts'
+import { logOf, looked, partOfRow, row, seenNominal, verified, wrote } from '../support/events.ts'
 
 const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
@@ -224,14 +224,18 @@ describe('what becomes of a proposed call', () => {
     const asked = (callId: string, id: string) =>
       row('call_judged', { callId, tool: 'get_shard', arguments: { id }, verdict: 'run' })
     const said = (callId: string, status: string, request: string) =>
-      row('tool_finished', {
+      partOfRow('tool_finished', {
         ...looked(callId, [shard]).metadata,
         result: { ok: true, data: { id: 'x', status, request_id: request }, meta: {} },
-      } as never)
+      })
     const between = [asked('c2_0', 'y'), asked('c3_0', 'z'), asked('c4_0', 'w')]
     const rows = (second: string) => [
-      ...[asked('c1_0', 'x'), said('c1_0', 'critical', 'r1'), ...between],
-      ...[asked('c5_0', 'x'), said('c5_0', second, 'r2'), asked('c6_0', 'v')],
+      asked('c1_0', 'x'),
+      said('c1_0', 'critical', 'r1'),
+      ...between,
+      asked('c5_0', 'x'),
+      said('c5_0', second, 'r2'),
+      asked('c6_0', 'v'),
     ]
     const ruling = (second: string) =>
       judge(call('get_shard', { id: 'x' }), toolFacts, fold(logOf(...rows(second)), 1, shard), policy, now)
@@ -245,8 +249,9 @@ describe('what becomes of a proposed call', () => {
 
   test('the very same write runs twice in an investigation and no third time, whatever it argues with and whatever was read between', () => {
     const ran = (callId: string, reason: string) => [
-      row('tool_started', { ...wrote(callId, [shard]).metadata, arguments: { id: shard.id, reason } } as never),
-      ...[verified(callId, 'held'), looked(`${callId}_look`, [shard])],
+      partOfRow('tool_started', { ...wrote(callId, [shard]).metadata, arguments: { id: shard.id, reason } }),
+      verified(callId, 'held'),
+      looked(`${callId}_look`, [shard]),
     ]
     const first = [looked('c1_0', [shard]), ...ran('c2_0', 'a')]
     const again = (rows: unknown[]) => ruled(rows as never, converge())

@@ -4,330 +4,176 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import type { Discovered, ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
-import {
-  emptyResolved,
-  guestsReferencedOn,
-  knownHosts,
-  remember,
-  resolvedForMs,
-  resolvedLimit,
-  resolveName,
-  shift,
-} from '../../safety/resolved.ts'
+import { remember, resolvedForMs } from '../../safety/resolved.ts'
 
-describe('resolve arguments', () => {
-  const facts = (more: Partial<ToolFacts>): ToolFacts => ({
-    name: 'tool',
-    effect: 'write',
-    risk: 'low',
-    reversible: true,
-    input: z.unknown(),
-    names: {},
-    ...more,
-  })
-  const argv = facts({ names: { target: 'host' }, command: { field: 'argv', form: 'argv' } })
-  const bash = facts({ names: { target: 'host' }, command: { field: 'command', form: 'bash' } })
-  const inside = facts({ names: { on: ['host', 'vm'] }, inside: true })
-  const insideHost = facts({ names: { note: 'shard', on: 'node' }, inside: true })
+const facts = (more: Partial<ToolFacts>): ToolFacts => ({
+  name: 'tool',
+  effect: 'write',
+  risk: 'low',
+  reversible: true,
+  input: z.unknown(),
+  names: {},
+  ...more,
+})
+const argv = facts({ names: { target: 'host' }, command: { field: 'argv', form: 'argv' } })
+const bash = facts({ names: { target: 'host' }, command: { field: 'command', form: 'bash' } })
+const inside = facts({ names: { on: ['host', 'vm'] }, inside: true })
+const insideHost = facts({ names: { note: 'shard', on: 'node' }, inside: true })
 
-  const osl: Discovered = { kind: 'shard', id: 'db-osl-1', name: 'oslo', aliases: ['primary'] }
-  const ams: Discovered = { kind: 'shard', id: 'db-ams-1', name: 'amsterdam', aliases: ['primary'] }
-  const vm = (id: string, host: string): Discovered => ({ kind: 'vm', id, name: `web ${id}`, aliases: [], host })
-  const node: Discovered = { kind: 'node', id: 'node-7', name: 'seven', aliases: [] }
+const osl: Discovered = { kind: 'shard', id: 'db-osl-1', name: 'oslo', aliases: ['primary'] }
+const ams: Discovered = { kind: 'shard', id: 'db-ams-1', name: 'amsterdam', aliases: ['primary'] }
+const vm = (id: string, host: string): Discovered => ({ kind: 'vm', id, name: `web ${id}`, aliases: [], host })
+const node: Discovered = { kind: 'node', id: 'node-7', name: 'seven', aliases: [] }
 
-  function knowing(things: Discovered[], explicit = true) {
-    const state = fold([], 1)
-    for (const thing of things) remember(state.resolved, thing, 1, 0, explicit)
-    return state
-  }
-  const settled = (of: ToolFacts, args: Record<string, unknown>, things: Discovered[] = [osl], nowMs = 0) =>
-    resolveArguments(of, args, knowing(things), nowMs)
+function knowing(things: Discovered[], explicit = true) {
+  const state = fold([], 1)
+  for (const thing of things) remember(state.resolved, thing, 1, 0, explicit)
+  return state
+}
+const settled = (of: ToolFacts, args: Record<string, unknown>, things: Discovered[] = [osl], nowMs = 0) =>
+  resolveArguments(of, args, knowing(things), nowMs)
 
-  describe('names', () => {
-    const list = facts({ names: { ids: 'shard' } })
+describe('names', () => {
+  const list = facts({ names: { ids: 'shard' } })
 
-    test('in a list are settled one by one; what is no text stays', () => {
-      const { arguments: args, targets } = settled(list, { ids: ['oslo', 7, 'db-ams-1'], reason: 'x' }, [osl, ams])
-      expect(args).toEqual({ ids: ['db-osl-1', 7, 'db-ams-1'], reason: 'x' })
-      expect(targets).toEqual([
-        { kind: 'shard', id: 'db-osl-1' },
-        { kind: 'shard', id: 'db-ams-1' },
-      ])
-    })
-
-    test('that are missing are not made up, and those of another type stay', () => {
-      expect(settled(list, { reason: 'x' })).toEqual({
-        arguments: { reason: 'x' },
-        targets: [],
-        command: null,
-        corrected: [],
-        problem: null,
-      })
-      expect('ids' in settled(list, {}).arguments).toBe(false)
-      expect(settled(list, { ids: 7 })).toMatchObject({ arguments: { ids: 7 }, targets: [] })
-    })
-
-    test('that were not looked up may be of each kind the field allows', () => {
-      expect(settled(facts({ names: { on: ['host', 'vm'] } }), { on: 'x' }).targets).toEqual([
-        { kind: 'host', id: 'x' },
-        { kind: 'vm', id: 'x' },
-      ])
-    })
-
-    test('that mean two things are a problem that lists both, the first such name', () => {
-      const { problem, arguments: args } = settled(list, { ids: ['primary'] }, [osl, ams])
-      expect(args).toEqual({ ids: ['primary'] })
-      expect(problem).toMatchObject({
-        code: 'AMBIGUOUS_NAME',
-        details: { name: 'primary', candidates: ['shard:db-osl-1', 'shard:db-ams-1'] },
-      })
-      expect(problem?.reason).toContain('2 things: shard:db-osl-1, shard:db-ams-1')
-    })
-
-    test('that were looked up too long ago mean nothing', () => {
-      expect(settled(list, { ids: ['oslo'] }, [osl], resolvedForMs + 1).arguments).toEqual({ ids: ['oslo'] })
-    })
-  })
-
-  describe('a host where a guest was meant', () => {
-    test('is corrected to the one guest, and the record shows both', () => {
-      const { arguments: args, corrected, targets, problem } = settled(inside, { on: 'delly' }, [vm('141', 'delly')])
-      expect(args).toEqual({ on: '141' })
-      expect(corrected).toEqual([{ code: 'ROUTING_MISMATCH', field: 'on', from: 'delly', to: '141' }])
-      expect(targets).toEqual([{ kind: 'vm', id: '141' }])
-      expect(problem).toBe(null)
-    })
-
-    test('is refused where two were meant, or the tool takes no guest, and is told which', () => {
-      const two = settled(inside, { on: 'delly' }, [vm('141', 'delly'), vm('142', 'delly')])
-      const more_specific = ['vm:delly:141', 'vm:delly:142']
-      expect(two).toMatchObject({ arguments: { on: 'delly' }, corrected: [] })
-      expect(two.problem?.details).toEqual({ field: 'on', host: 'delly', more_specific, target: 'vm:delly:141' })
-      expect(two.problem?.hint).toContain('vm:delly:141 or vm:delly:142')
-      const none = settled(insideHost, { note: 'x', on: 'node-7' }, [node, vm('141', 'node-7')])
-      expect(none.problem).toMatchObject({ code: 'ROUTING_MISMATCH', details: { host: 'node-7' } })
-    })
-
-    test.each<[string, ToolFacts, Record<string, unknown>, Discovered[]]>([
-      ['a tool that does not run inside what it names', facts({ names: { on: ['host', 'vm'] } }), { on: 'delly' }, []],
-      ['a field that names no host', facts({ names: { on: 'shard' }, inside: true }), { on: 'delly' }, []],
-      ['a guest of another host', inside, { on: 'minipc' }, []],
-      ['a field that is no text', inside, { on: ['delly'] }, []],
-    ])('is not: %s', (_title, of, args) => {
-      expect(settled(of, args, [vm('141', 'delly')])).toMatchObject({ arguments: args, corrected: [], problem: null })
-    })
-
-    test('is looked for in each field that names a host', () => {
-      const two = facts({ names: { from: ['shard', 'vm'], on: ['host', 'vm'] }, inside: true })
-      expect(settled(two, { from: 'x', on: 'delly' }, [vm('141', 'delly')]).arguments).toEqual({ from: 'x', on: '141' })
-    })
-  })
-
-  describe('a command', () => {
-    test('in words is judged as words, in a text as a shell reads it', () => {
-      expect(settled(argv, { argv: ['ls', '$(reboot)'] }).command).toMatchObject({ verdict: 'run' })
-      expect(settled(bash, { command: 'ls $(reboot)' }).command).toMatchObject({ verdict: 'refuse' })
-      expect(settled(argv, { argv: ['df', '-h'] })).toMatchObject({ arguments: { argv: ['df', '-h'] }, corrected: [] })
-    })
-
-    test('that is no list of words is not run', () => {
-      expect(settled(argv, { argv: 'df -h' }).command).toMatchObject({ verdict: 'ask', code: 'EMPTY' })
-    })
-
-    test('in words that does not end becomes one for bash that does', () => {
-      const {
-        arguments: args,
-        corrected,
-        command,
-        problem,
-      } = settled(argv, { argv: ['journalctl', '-f'], target: 'x' })
-      expect(args).toMatchObject({ argv: ['bash', '-c', expect.stringMatching(/^journalctl/)], target: 'x' })
-      expect(corrected).toEqual([
-        { code: 'UNBOUNDED_COMMAND', field: 'argv', from: ['journalctl', '-f'], to: args.argv },
-      ])
-      expect(command).toMatchObject({ verdict: 'run', effect: 'read' })
-      expect(problem).toBe(null)
-    })
-
-    test('in a text that does not end becomes a text that does', () => {
-      const { arguments: args, corrected, command } = settled(bash, { command: 'journalctl -f' })
-      expect(args.command).toMatch(/^journalctl /)
-      expect(corrected).toHaveLength(1)
-      expect(command).toMatchObject({ verdict: 'run', effect: 'read' })
-    })
-
-    test('is judged for the directory it will run in, where the tool knows it', () => {
-      const onDevice = facts({
-        command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
-      })
-      const removeAll = ['rm', '-rf', '.']
-      expect(settled(onDevice, { argv: removeAll }).command).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })
-      expect(settled(onDevice, { argv: removeAll, cwd: '/srv/app/cache' }).command).toMatchObject({ verdict: 'ask' })
-      expect(settled(argv, { argv: removeAll }).command).toMatchObject({ verdict: 'ask' })
-    })
-
-    test('without a bounded form that may run stays as it was', () => {
-      for (const command of ['vim', 'less /etc/shadow', 'frobnicate; journalctl -f']) {
-        expect([command, settled(bash, { command })]).toMatchObject([
-          command,
-          { arguments: { command }, corrected: [] },
-        ])
-        expect(settled(bash, { command }).command?.verdict).not.toBe('run')
-      }
-    })
-
-    test('may speak to a host that was looked up, and to no other', () => {
-      const ping = { command: 'ping -c 1 node-7' }
-      expect(settled(bash, ping, [node]).command).toMatchObject({ verdict: 'run' })
-      expect(settled(bash, ping, []).command).toMatchObject({ code: 'EXFILTRATION' })
-      expect(settled(argv, { argv: ['ping', '-c', '1', 'node-7'] }, [node]).command).toMatchObject({ verdict: 'run' })
-      const follow = { command: 'ping node-7' }
-      expect(settled(bash, follow, [node])).toMatchObject({ command: { verdict: 'run' }, corrected: [{}] })
-    })
-  })
-
-  test('a name and a host are both put right in one call', () => {
-    const both = facts({ names: { id: 'shard', on: ['host', 'vm'] }, inside: true })
-    const targets: ResourceRef[] = [
+  test('in a list are settled one by one; what is no text stays', () => {
+    const { arguments: args, targets } = settled(list, { ids: ['oslo', 7, 'db-ams-1'], reason: 'x' }, [osl, ams])
+    expect(args).toEqual({ ids: ['db-osl-1', 7, 'db-ams-1'], reason: 'x' })
+    expect(targets).toEqual([
       { kind: 'shard', id: 'db-osl-1' },
-      { kind: 'vm', id: '141' },
-    ]
-    expect(settled(both, { id: 'oslo', on: 'delly' }, [osl, vm('141', 'delly')])).toMatchObject({
-      arguments: { id: 'db-osl-1', on: '141' },
-      targets,
+      { kind: 'shard', id: 'db-ams-1' },
+    ])
+  })
+
+  test('that are missing are not made up, and those of another type stay', () => {
+    expect(settled(list, { reason: 'x' })).toEqual({
+      arguments: { reason: 'x' },
+      targets: [],
+      command: null,
+      corrected: [],
+      problem: null,
     })
+    expect('ids' in settled(list, {}).arguments).toBe(false)
+    expect(settled(list, { ids: 7 })).toMatchObject({ arguments: { ids: 7 }, targets: [] })
+  })
+
+  test('that were not looked up may be of each kind the field allows', () => {
+    expect(settled(facts({ names: { on: ['host', 'vm'] } }), { on: 'x' }).targets).toEqual([
+      { kind: 'host', id: 'x' },
+      { kind: 'vm', id: 'x' },
+    ])
+  })
+
+  test('that mean two things are a problem that lists both, the first such name', () => {
+    const { problem, arguments: args } = settled(list, { ids: ['primary'] }, [osl, ams])
+    expect(args).toEqual({ ids: ['primary'] })
+    expect(problem).toMatchObject({
+      code: 'AMBIGUOUS_NAME',
+      details: { name: 'primary', candidates: ['shard:db-osl-1', 'shard:db-ams-1'] },
+    })
+    expect(problem?.reason).toContain('2 things: shard:db-osl-1, shard:db-ams-1')
+  })
+
+  test('that were looked up too long ago mean nothing', () => {
+    expect(settled(list, { ids: ['oslo'] }, [osl], resolvedForMs + 1).arguments).toEqual({ ids: ['oslo'] })
   })
 })
 
-describe('resolved', () => {
-  const shard = (id: string, name = id, aliases: string[] = []) => ({ kind: 'shard' as const, id, name, aliases })
-  const node = (id: string, name: string, ip: string) => ({ kind: 'node' as const, id, name, aliases: [ip] })
-  const vm = (id: string, host: string) => ({ kind: 'vm' as const, id, name: `web ${id}`, aliases: [], host })
-
-  function known(...things: Parameters<typeof remember>[1][]) {
-    const resolved = emptyResolved(null)
-    for (const [index, thing] of things.entries()) remember(resolved, thing, index + 1, 0, false)
-    return resolved
-  }
-
-  describe('a name in a call', () => {
-    const resolved = known(
-      shard('db-osl-1', 'Oslo primary', ['db-primary']),
-      shard('db-ams-1', 'Amsterdam primary', ['db-primary']),
-      node('node-7', 'db7.osl.example', '10.0.0.7'),
-    )
-    test.each([
-      ['an id is itself', ['shard'], 'db-osl-1', 'db-osl-1'],
-      ['a name means its thing', ['shard'], 'Oslo primary', 'db-osl-1'],
-      ['an address is an alias', ['node'], '10.0.0.7', 'node-7'],
-      ['a name of another kind means nothing', ['node'], 'Oslo primary', 'unknown'],
-      ['what was never looked up means nothing', ['shard'], 'db-osl-9', 'unknown'],
-    ])('%s', (_title, kinds, name, expected) => {
-      const meant = resolveName(resolved, kinds as never, name, 0)
-      expect(meant.kind === 'known' ? meant.entry.ref.id : meant.kind).toBe(expected)
-    })
-
-    test('that means two things is ambiguous, and both are named', () => {
-      const meant = resolveName(resolved, ['shard'], 'db-primary', 0)
-      expect(meant).toMatchObject({ kind: 'ambiguous' })
-      expect(meant.kind === 'ambiguous' && meant.candidates.map(({ canonical }) => canonical)).toEqual([
-        'shard:db-osl-1',
-        'shard:db-ams-1',
-      ])
-    })
-
-    test('an id wins over an alias that looks like it', () => {
-      const sly = known(shard('db-1'), shard('db-2', 'db-1', ['db-1']))
-      expect(resolveName(sly, ['shard'], 'db-1', 0)).toMatchObject({ kind: 'known', entry: { ref: { id: 'db-1' } } })
-    })
+describe('a host where a guest was meant', () => {
+  test('is corrected to the one guest, and the record shows both', () => {
+    const { arguments: args, corrected, targets, problem } = settled(inside, { on: 'delly' }, [vm('141', 'delly')])
+    expect(args).toEqual({ on: '141' })
+    expect(corrected).toEqual([{ code: 'ROUTING_MISMATCH', field: 'on', from: 'delly', to: '141' }])
+    expect(targets).toEqual([{ kind: 'vm', id: '141' }])
+    expect(problem).toBe(null)
   })
 
-  test('a look-up is good for 45 minutes, and waiting for a person does not age it', () => {
-    const resolved = known(shard('db-osl-1'))
-    expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs).kind).toBe('known')
-    expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs + 1).kind).toBe('unknown')
-    shift(resolved, 3 * 86_400_000)
-    expect(resolveName(resolved, ['shard'], 'db-osl-1', 3 * 86_400_000 + resolvedForMs).kind).toBe('known')
+  test('is refused where two were meant, or the tool takes no guest, and is told which', () => {
+    const two = settled(inside, { on: 'delly' }, [vm('141', 'delly'), vm('142', 'delly')])
+    const more_specific = ['vm:delly:141', 'vm:delly:142']
+    expect(two).toMatchObject({ arguments: { on: 'delly' }, corrected: [] })
+    expect(two.problem?.details).toEqual({ field: 'on', host: 'delly', more_specific, target: 'vm:delly:141' })
+    expect(two.problem?.hint).toContain('vm:delly:141 or vm:delly:142')
+    const none = settled(insideHost, { note: 'x', on: 'node-7' }, [node, vm('141', 'node-7')])
+    expect(none.problem).toMatchObject({ code: 'ROUTING_MISMATCH', details: { host: 'node-7' } })
   })
 
-  test("500 things are kept, the one looked up longest ago goes first, the incident's own never", () => {
-    const own: ResourceRef = { kind: 'shard', id: 'own' }
-    const resolved = emptyResolved(own)
-    remember(resolved, shard('own'), 1, 0, true)
-    remember(resolved, shard('second', 'second', ['an alias']), 2, 0, true)
-    for (let n = 0; n < resolvedLimit - 1; n += 1) remember(resolved, shard(`s${n}`), n + 3, 0, false)
-    expect(resolved.entries.size).toBe(resolvedLimit)
-    expect(resolveName(resolved, ['shard'], 'own', 0).kind).toBe('known')
-    expect(resolveName(resolved, ['shard'], 'second', 0).kind).toBe('unknown')
-    expect(resolveName(resolved, ['shard'], 'an alias', 0).kind).toBe('unknown')
+  test.each<[string, ToolFacts, Record<string, unknown>, Discovered[]]>([
+    ['a tool that does not run inside what it names', facts({ names: { on: ['host', 'vm'] } }), { on: 'delly' }, []],
+    ['a field that names no host', facts({ names: { on: 'shard' }, inside: true }), { on: 'delly' }, []],
+    ['a guest of another host', inside, { on: 'minipc' }, []],
+    ['a field that is no text', inside, { on: ['delly'] }, []],
+  ])('is not: %s', (_title, of, args) => {
+    expect(settled(of, args, [vm('141', 'delly')])).toMatchObject({ arguments: args, corrected: [], problem: null })
   })
 
-  test('looking again keeps a thing young, and what it was called before', () => {
-    const resolved = emptyResolved(null)
-    remember(resolved, shard('a', 'Anna'), 1, 0, false)
-    for (let n = 0; n < resolvedLimit - 1; n += 1) remember(resolved, shard(`s${n}`), n + 2, 0, false)
-    remember(resolved, shard('a', 'Anna B'), 900, 5, false)
-    remember(resolved, shard('one more'), 901, 5, false)
-    expect(resolveName(resolved, ['shard'], 'Anna', 5)).toMatchObject({ kind: 'known', entry: { seq: 900 } })
-  })
-
-  test('what runs on a host is told apart by its host', () => {
-    const resolved = known(vm('141', 'delly'), shard('db-osl-1'))
-    expect([...resolved.entries.values()].map(({ canonical }) => canonical)).toEqual(['vm:delly:141', 'shard:db-osl-1'])
-  })
-
-  test('a guest counts as meant when a call named it by itself, lately; finding it among others says nothing', () => {
-    const resolved = known(vm('141', 'delly'), vm('142', 'delly'), vm('143', 'minipc'))
-    expect(guestsReferencedOn(resolved, 'delly', 0)).toEqual([])
-    remember(resolved, vm('141', 'delly'), 9, 0, true)
-    remember(resolved, vm('143', 'minipc'), 10, 0, true)
-    expect(guestsReferencedOn(resolved, 'delly', 0).map(({ ref }) => ref.id)).toEqual(['141'])
-    // Bulk look-ups afterwards refresh it without meaning it again.
-    remember(resolved, vm('141', 'delly'), 11, resolvedForMs + 1, false)
-    expect(guestsReferencedOn(resolved, 'delly', resolvedForMs + 1)).toEqual([])
-  })
-
-  test('hosts that were looked up are known by every name, in lower case; shards are no hosts', () => {
-    const resolved = known(node('node-7', 'DB7.osl.example', '10.0.0.7'), shard('db-osl-1'))
-    expect([...knownHosts(resolved, 0)].sort()).toEqual(['10.0.0.7', 'db7.osl.example', 'node-7'])
-    expect(knownHosts(resolved, resolvedForMs + 1).size).toBe(0)
+  test('is looked for in each field that names a host', () => {
+    const two = facts({ names: { from: ['shard', 'vm'], on: ['host', 'vm'] }, inside: true })
+    expect(settled(two, { from: 'x', on: 'delly' }, [vm('141', 'delly')]).arguments).toEqual({ from: 'x', on: '141' })
   })
 })
 
-describe('resolved edges', () => {
-  const vm = { kind: 'vm' as const, id: '141', name: 'web', aliases: [], host: 'delly' }
-  const named = (n: number) => ({ kind: 'shard' as const, id: `s${n}`, name: 'the same', aliases: [] })
-
-  test('waiting for a person ages neither what was looked up nor what was meant', () => {
-    const resolved = emptyResolved(null)
-    remember(resolved, vm, 1, 0, true)
-    remember(resolved, { ...vm, id: '142' }, 2, 0, false)
-    shift(resolved, 10 * resolvedForMs)
-    expect(guestsReferencedOn(resolved, 'delly', 11 * resolvedForMs).map(({ ref }) => ref.id)).toEqual(['141'])
-    expect(resolved.entries.get('vm:141')).toMatchObject({ atMs: 10 * resolvedForMs, explicitAtMs: 10 * resolvedForMs })
-    expect(resolved.entries.get('vm:142')?.explicitAtMs).toBe(null)
+describe('a command', () => {
+  test('in words is judged as words, in a text as a shell reads it', () => {
+    expect(settled(argv, { argv: ['ls', '$(reboot)'] }).command).toMatchObject({ verdict: 'run' })
+    expect(settled(bash, { command: 'ls $(reboot)' }).command).toMatchObject({ verdict: 'refuse' })
+    expect(settled(argv, { argv: ['df', '-h'] })).toMatchObject({ arguments: { argv: ['df', '-h'] }, corrected: [] })
   })
 
-  test('a look at many things forgets neither the host of one nor when it was meant', () => {
-    const resolved = emptyResolved(null)
-    remember(resolved, vm, 1, 5, true)
-    remember(resolved, { ...vm, host: undefined }, 2, 9, false)
-    expect(resolved.entries.get('vm:141')).toMatchObject({ host: 'delly', atMs: 9, explicitAtMs: 5, seq: 2 })
+  test('that is no list of words is not run', () => {
+    expect(settled(argv, { argv: 'df -h' }).command).toMatchObject({ verdict: 'ask', code: 'EMPTY' })
   })
 
-  test('a name of two things means the other once the first is forgotten', () => {
-    const resolved = emptyResolved(null)
-    remember(resolved, named(1), 1, 0, false)
-    remember(resolved, named(2), 2, 0, false)
-    expect(resolveName(resolved, ['shard'], 'the same', 0).kind).toBe('ambiguous')
-    for (let n = 3; n < resolvedLimit + 2; n += 1) remember(resolved, { ...named(n), name: `s${n}` }, n, 0, false)
-    expect(resolveName(resolved, ['shard'], 'the same', 0)).toMatchObject({
-      kind: 'known',
-      entry: { ref: { id: 's2' } },
+  test('in words that does not end becomes one for bash that does', () => {
+    const { arguments: args, corrected, command, problem } = settled(argv, { argv: ['journalctl', '-f'], target: 'x' })
+    expect(args).toMatchObject({ argv: ['bash', '-c', expect.stringMatching(/^journalctl/)], target: 'x' })
+    expect(corrected).toEqual([{ code: 'UNBOUNDED_COMMAND', field: 'argv', from: ['journalctl', '-f'], to: args.argv }])
+    expect(command).toMatchObject({ verdict: 'run', effect: 'read' })
+    expect(problem).toBe(null)
+  })
+
+  test('in a text that does not end becomes a text that does', () => {
+    const { arguments: args, corrected, command } = settled(bash, { command: 'journalctl -f' })
+    expect(args.command).toMatch(/^journalctl /)
+    expect(corrected).toHaveLength(1)
+    expect(command).toMatchObject({ verdict: 'run', effect: 'read' })
+  })
+
+  test('is judged for the directory it will run in, where the tool knows it', () => {
+    const onDevice = facts({
+      command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
     })
+    const removeAll = ['rm', '-rf', '.']
+    expect(settled(onDevice, { argv: removeAll }).command).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })
+    expect(settled(onDevice, { argv: removeAll, cwd: '/srv/app/cache' }).command).toMatchObject({ verdict: 'ask' })
+    expect(settled(argv, { argv: removeAll }).command).toMatchObject({ verdict: 'ask' })
   })
 
-  test('a name that nobody told means nothing', () => {
-    expect(resolveName(emptyResolved(null), ['shard'], 'x', 0)).toEqual({ kind: 'unknown' })
+  test('without a bounded form that may run stays as it was', () => {
+    for (const command of ['vim', 'less /etc/shadow', 'frobnicate; journalctl -f']) {
+      expect([command, settled(bash, { command })]).toMatchObject([command, { arguments: { command }, corrected: [] }])
+      expect(settled(bash, { command }).command?.verdict).not.toBe('run')
+    }
+  })
+
+  test('may speak to a host that was looked up, and to no other', () => {
+    const ping = { command: 'ping -c 1 node-7' }
+    expect(settled(bash, ping, [node]).command).toMatchObject({ verdict: 'run' })
+    expect(settled(bash, ping, []).command).toMatchObject({ code: 'EXFILTRATION' })
+    expect(settled(argv, { argv: ['ping', '-c', '1', 'node-7'] }, [node]).command).toMatchObject({ verdict: 'run' })
+    const follow = { command: 'ping node-7' }
+    expect(settled(bash, follow, [node])).toMatchObject({ command: { verdict: 'run' }, corrected: [{}] })
+  })
+})
+
+test('a name and a host are both put right in one call', () => {
+  const both = facts({ names: { id: 'shard', on: ['host', 'vm'] }, inside: true })
+  const targets: ResourceRef[] = [
+    { kind: 'shard', id: 'db-osl-1' },
+    { kind: 'vm', id: '141' },
+  ]
+  expect(settled(both, { id: 'oslo', on: 'delly' }, [osl, vm('141', 'delly')])).toMatchObject({
+    arguments: { id: 'db-osl-1', on: '141' },
+    targets,
   })
 })

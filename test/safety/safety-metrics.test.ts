@@ -3,11 +3,11 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { countSafetyEvents, emptyMemory, type MetricsMemory, safetyLabels } from '../../safety/safety-metrics.ts'
 import { live } from '../simulation/life.ts'
 import { facts } from '../simulation/world.ts'
-import { row } from '../support/events.ts'
+import { partOfRow, row } from '../support/events.ts'
 
 const words = { tools: new Set(facts.keys()), provider: 'models.example:8000' }
 const judged = (metadata: Record<string, unknown>): IncidentEvent =>
-  row('call_judged', { callId: 'c1_0', tool: 'converge_shard', arguments: {}, effect: 'write', ...metadata } as never)
+  partOfRow('call_judged', { callId: 'c1_0', tool: 'converge_shard', arguments: {}, effect: 'write', ...metadata })
 const counted = (event: IncidentEvent, memory: MetricsMemory = emptyMemory()) =>
   countSafetyEvents(event, memory, words).map(({ counter, labels }) => `${counter} ${Object.values(labels).join(' ')}`)
 
@@ -87,9 +87,9 @@ const countedPairs = (event: IncidentEvent, memory: MetricsMemory = emptyMemory(
   countSafetyEvents(event, memory, edgeWords).map(({ counter, labels }) => [counter, labels])
 
 const judgedExec = (metadata: Record<string, unknown>, more: { attempt?: number } = {}): IncidentEvent =>
-  row(
+  partOfRow(
     'call_judged',
-    { callId: 'c1_0', tool: 'exec', arguments: {}, effect: 'write', phase: 'READING', ...metadata } as never,
+    { callId: 'c1_0', tool: 'exec', arguments: {}, effect: 'write', phase: 'READING', ...metadata },
     more,
   )
 const finished = (tool: string, more: { attempt?: number; ok?: boolean } = {}): IncidentEvent =>
@@ -211,7 +211,7 @@ describe('what is pending', () => {
     const memory = emptyMemory()
     memory.recovering.set('inc_other 1 exec STRICT_RESOLUTION', 'STRICT_RESOLUTION')
     countedPairs(refused, memory)
-    expect(countedPairs(row(kind, {} as never), memory)).toEqual([])
+    expect(countedPairs(partOfRow(kind, {}), memory)).toEqual([])
     expect([...memory.recovering.keys()]).toEqual(['inc_other 1 exec STRICT_RESOLUTION'])
   })
 
@@ -265,7 +265,7 @@ test('a phantom is countedPairs under the model that answered last, until its in
   countedPairs(row('model_answered', { finishReason: 'stop', model: 'glm-5' }), memory)
   const of = (model: string) => [['phantom_detected', { provider: 'models.example:8000', model, where: 'prose' }]]
   expect(countedPairs(phantom, memory)).toEqual(of('glm-5'))
-  countedPairs(row('resolved', {} as never), memory)
+  countedPairs(partOfRow('resolved', {}), memory)
   expect(countedPairs(phantom, memory)).toEqual(of('unknown'))
 })
 

@@ -266,7 +266,11 @@ function along(relations: readonly Said[], start: ResourceRef, { go, along: kind
 const known: KnownResource[] = Object.entries({ shard: shards, host: hosts, node: nodes, vm: vms }).flatMap(
   ([kind, ids]) =>
     ids.map((id) => ({
-      ...{ kind: kind as InventoryKind, id, names: [id], canonical: `${kind}:${id}`, above: [] },
+      kind: kind as InventoryKind,
+      id,
+      names: [id],
+      canonical: `${kind}:${id}`,
+      above: [],
     })),
 )
 

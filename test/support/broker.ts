@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { ConnectionLike } from '@temporalio/client'
 import pg from 'pg'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { startPostgres } from '../../start/postgres.ts'
@@ -187,4 +188,13 @@ async function ask(server: string): Promise<string> {
   const answer = await response.text()
   if (!response.ok) throw new Error(`The test server ${server} did not start: ${answer}`)
   return answer
+}
+
+/** Makes a namespace that keeps what is over for a day. */
+export async function registerNamespace({ workflowService }: ConnectionLike, namespace: string) {
+  await workflowService.registerNamespace({
+    namespace,
+    // The generated type asks for a Long, and takes a number.
+    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+  })
 }

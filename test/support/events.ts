@@ -33,6 +33,11 @@ export function row<K extends EventKind>(
   } as unknown as IncidentEvent
 }
 
+/** A row with no more of its metadata than a test is about, or with what no row has. */
+export function partOfRow(kind: EventKind, metadata: object, more: Parameters<typeof row>[2] = {}): IncidentEvent {
+  return row(kind, metadata as Partial<EventMetadata[EventKind]>, more)
+}
+
 /** A claim that a look-up of `looked` shows. */
 export const seenNominal = (seq: number, text = 'it was nominal') => ({
   kind: 'was' as const,

@@ -36,7 +36,10 @@ export async function startRealOidc(redirectUri: string, key: SigningKey): Promi
   await once(server, 'listening')
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const oidc: RealOidc = {
-    ...{ issuer, clientId: 'nightshift', clientSecret: 'of-the-client', forger: null },
+    issuer,
+    clientId: 'nightshift',
+    clientSecret: 'of-the-client',
+    forger: null,
     person: { sub: 'u-1', preferred_username: 'anna', groups: ['sre'] },
     rotate(next) {
       answer = handlerOf(oidc, redirectUri, next)
@@ -141,7 +144,13 @@ type Grant = { challenge: string; nonce: string; redirectUri: string }
 
 const calm = (): Mood => ({
   person: { sub: 'u-1', preferred_username: 'anna', groups: ['sre'] },
-  ...{ userinfo: {}, claims: {}, forged: false, unsigned: false, down: false, broken: false, denies: false },
+  userinfo: {},
+  claims: {},
+  forged: false,
+  unsigned: false,
+  down: false,
+  broken: false,
+  denies: false,
 })
 
 /** A provider of OpenID Connect over real HTTP with real signatures, which signs everybody in without asking. */
@@ -157,7 +166,11 @@ export async function startScriptedOidc(): Promise<ScriptedOidc> {
   await once(server, 'listening')
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const oidc: ScriptedOidc = {
-    ...{ issuer, clientId: 'nightshift', clientSecret: 'of the client', mood: calm(), asked: [] },
+    issuer,
+    clientId: 'nightshift',
+    clientSecret: 'of the client',
+    mood: calm(),
+    asked: [],
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

@@ -65,17 +65,27 @@ export async function shardPlatform(shards: number, workMs: number): Promise<Sha
 function inventoryOf(count: number): Inventory {
   const ids = Array.from({ length: count }, (_, n) => `db-${n}`)
   const node = (shard: string, role: 'primary' | 'replica') => ({
-    ...{ id: `node-${shard}-${role}`, shard, region: 'osl', role, hostname: `${shard}-${role}`, ip: '127.0.0.1' },
+    id: `node-${shard}-${role}`,
+    shard,
+    region: 'osl',
+    role,
+    hostname: `${shard}-${role}`,
+    ip: '127.0.0.1',
     status: role === 'replica' ? ('degraded' as const) : ('nominal' as const),
     reason: role === 'replica' ? 'replica is 42 s behind' : null,
     replicationLagSeconds: role === 'replica' ? 42 : null,
-    ...{ diskUsedBytes: 1, diskQuotaBytes: 2, diskByDirectory: { data: 1 } },
+    diskUsedBytes: 1,
+    diskQuotaBytes: 2,
+    diskByDirectory: { data: 1 },
   })
   return {
     regions: [{ id: 'osl' }],
     shards: ids.map((id) => ({ id, region: 'osl', role: 'database', status: 'degraded', config: {} })),
     nodes: ids.flatMap((id) => [node(id, 'primary'), node(id, 'replica')]),
-    ...{ tenants: [], hosts: [], vms: [], links: [] },
+    tenants: [],
+    hosts: [],
+    vms: [],
+    links: [],
   }
 }
 

@@ -13,7 +13,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { labClient } from '../../lab/client.ts'
-import { freshDatabase, temporalAddress } from './broker.ts'
+import { freshDatabase, registerNamespace, temporalAddress } from './broker.ts'
 import { compileCache, freePort, temporaryDirectory } from './directory.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -86,10 +86,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
   const address = options.temporalAddress ?? (await temporalAddress())
   const connection = await Connection.connect({ address })
   const namespace = `test-${randomBytes(4).toString('hex')}`
-  await connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-  })
+  await registerNamespace(connection, namespace)
   const client = new Client({ connection, namespace })
   const ports = Object.fromEntries(
     await Promise.all(

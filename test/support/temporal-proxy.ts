@@ -30,7 +30,10 @@ export type Authority = {
 export async function newAuthority(name: string): Promise<Authority> {
   const keys = await newKeys()
   const root = await x509.X509CertificateGenerator.createSelfSigned({
-    ...{ name: `CN=${name}`, keys, signingAlgorithm: algorithm, serialNumber: '01' },
+    name: `CN=${name}`,
+    keys,
+    signingAlgorithm: algorithm,
+    serialNumber: '01',
     ...validity(-1, 30),
     extensions: [
       new x509.BasicConstraintsExtension(true, 1, true),
@@ -44,8 +47,11 @@ export async function newAuthority(name: string): Promise<Authority> {
       const own = await newKeys()
       const names = [...dns.map((value) => ({ type: 'dns', value })), ...ip.map((value) => ({ type: 'ip', value }))]
       const certificate = await x509.X509CertificateGenerator.create({
-        ...{ subject: `CN=${dns[0] ?? ip[0]}`, issuer: root.subject, publicKey: own.publicKey },
-        ...{ signingKey: keys.privateKey, signingAlgorithm: algorithm },
+        subject: `CN=${dns[0] ?? ip[0]}`,
+        issuer: root.subject,
+        publicKey: own.publicKey,
+        signingKey: keys.privateKey,
+        signingAlgorithm: algorithm,
         ...(expired ? validity(-10, -2) : validity(-1, 10)),
         extensions: [
           new x509.BasicConstraintsExtension(false, undefined, true),
@@ -164,7 +170,11 @@ export async function ownTemporal(dir: string): Promise<OwnTemporal> {
   const cli = await findTemporalCli({ rootDir, env: process.env })
   const start = (ports?: { frontend: number; ui: number }) =>
     startTemporal({
-      ...{ cli: cli.path, dir, searchAttributes, logFile: `${dir}/temporal.log`, env: process.env },
+      cli: cli.path,
+      dir,
+      searchAttributes,
+      logFile: `${dir}/temporal.log`,
+      env: process.env,
       ...(ports ? { ports } : {}),
     })
   const own: OwnTemporal = {
@@ -202,7 +212,8 @@ export type TemporalProxy = {
 export async function startTemporalProxy(target: string, options: ProxyOptions): Promise<TemporalProxy> {
   const upstream = connect(`http://${target}`)
   const server = createSecureServer({
-    ...{ cert: options.pair.certificate, key: options.pair.key },
+    cert: options.pair.certificate,
+    key: options.pair.key,
     ...(options.clientAuthority && { ca: options.clientAuthority, requestCert: true, rejectUnauthorized: true }),
   })
   server.on('session', (session) => session.on('error', () => undefined))

@@ -12,7 +12,7 @@ import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
 import { ensureSearchAttributes } from '../../worker/schedule.ts'
-import { temporalAddress, timeSkippingServerPath } from './broker.ts'
+import { registerNamespace, temporalAddress, timeSkippingServerPath } from './broker.ts'
 
 export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
 
@@ -138,10 +138,7 @@ async function server(options: TestTemporalOptions): Promise<Started> {
   const address = await temporalAddress()
   const clientConnection = await Connection.connect({ address })
   const namespace = `test-${randomBytes(4).toString('hex')}`
-  await clientConnection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-  })
+  await registerNamespace(clientConnection, namespace)
   await ensureSearchAttributes(clientConnection, namespace)
   const connection = await NativeConnection.connect({ address })
   return {

@@ -111,14 +111,17 @@ async function playClosed(): Promise<void> {
     return ['resolved', 'escalated'].includes(incident.status)
   })
   const byHand = await post('/incidents', {
-    ...{ title: 'The backup of db-ams-1 is late', type: 'backup_late', severity: 'warning' },
+    title: 'The backup of db-ams-1 is late',
+    type: 'backup_late',
+    severity: 'warning',
   })
   await spine.until('its investigation', async () => {
     const incident = await spine.get<{ status: string }>(`/incidents/${byHand.id}`)
     return ['resolved', 'escalated'].includes(incident.status)
   })
   await post(`/incidents/${byHand.id}/resolve`, {
-    ...{ outcome: 'repaired', resolution: 'The backup was started by hand.' },
+    outcome: 'repaired',
+    resolution: 'The backup was started by hand.',
   })
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Worker } from '@temporalio/worker'
@@ -28,232 +28,159 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { installRuntime } from '../support/temporal.ts'
 import { fixtureVersions, readFixture, restoreRows } from './fixture.ts'
 
-describe('builds', () => {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  let database: Awaited<ReturnType<typeof emptyDatabase>>
+/** The morning of an upgrade: this version meets the rows and the runs that a released one left behind. */
+describe.each(fixtureVersions())('what %s left behind', (version) => {
+  const fixture = readFixture(version)
+  const tokens = { admin: '', approver: '' }
+  let db: Db
   let owner: Db
+  let api: Api
+  let drop: () => Promise<void>
+
   beforeAll(async () => {
-    database = await emptyDatabase()
-    owner = connect(database.url, { owner: true, max: 2 })
-  })
+    installRuntime()
+    const empty = await emptyDatabase()
+    drop = empty.drop
+    await migrateTo(empty.url, fixture.migrations.at(-1) as string)
+    await restoreRows(empty.url, fixture.rows)
+    await migrateToLatest(empty.url)
+    owner = connect(empty.url, { owner: true, max: 2 })
+    // Approvals were asked at the time of the recording: the database's clock goes on from there.
+    const passedSeconds = Math.ceil((Date.now() - Date.parse(fixture.recordedAt)) / 1000)
+    await moveClock(owner, `-${passedSeconds} seconds`)
+    db = connect(empty.url, { max: 5 })
+    for (const name of ['admin', 'approver'] as const) {
+      const operatorId = await ensureOperator(db, name, name)
+      tokens[name] = await createToken(db, { name: `${name} after the upgrade`, role: name, operatorId })
+    }
+    api = createApi({ db })
+  }, 120_000)
   afterAll(async () => {
+    await db.destroy()
     await owner.destroy()
-    await database.drop()
+    await drop()
   })
 
-  const readiness = async () => {
-    const db = connect(database.url, { max: 2 })
-    const answer = await createApi({ db }).app.request('/readyz')
-    const { checks } = (await answer.json()) as { checks: { migrations: { detail?: string } } }
-    await db.destroy()
-    return { status: answer.status, detail: checks.migrations.detail }
+  async function ask<T>(path: string, options: { body?: unknown; as?: string } = {}): Promise<T> {
+    const answer = await api.app.request(`/api/v1${path}`, {
+      method: options.body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${options.as ?? tokens.admin}`, 'content-type': 'application/json' },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`)
+    return JSON.parse(text) as T
   }
 
-  test('a plan that was stored before plans had waves and proofs can be read after the upgrade', async () => {
-    await migrateTo(database.url, '0014-size')
-    const steps = [1, 2].map((step) => ({ step, action: 'migrate', vm: `vm-${step}`, from: 'host-1', to: 'host-2' }))
-    const problem = {
-      ...{ intent: 'drain', hostIds: ['host-1'], vmIds: null, useRackConstraints: false, vms: [] },
-      hosts: [{ name: 'host-1', ramMib: 1_024, cpuMc: 1_000, rack: null, state: 'draining' }],
+  /** From 0.2.0 on an escalated incident is with people: a repeat of its alert reminds them. */
+  const handedOver = (status: string) => status === 'escalated' && version !== 'v0.1.0'
+
+  const recorded = fixture.rows.incident as { id: string; status: string; attempt: number }[]
+
+  test('it holds incidents that are closed in every way, at work, and waiting for a person', () => {
+    const statuses = new Set(recorded.map(({ status }) => status))
+    expect([...statuses].sort()).toEqual(['awaiting_approval', 'cancelled', 'escalated', 'investigating', 'resolved'])
+  })
+
+  test('every incident is listed and shown with its log, and no row was altered', async () => {
+    const { items } = await ask<{ items: Incident[] }>('/incidents?limit=100')
+    expect(items.map(({ id }) => id).sort()).toEqual(recorded.map(({ id }) => id).sort())
+    for (const { id, status } of recorded) {
+      expect(await ask<Incident>(`/incidents/${id}`)).toMatchObject({ id, status })
+      expect((await ask<{ items: unknown[] }>(`/incidents/${id}/events`)).items.length).toBeGreaterThan(0)
+      await ask(`/incidents/${id}/surroundings`)
+      await ask(`/incidents/${id}/export`)
+      expect(await verifyChain(db, id)).toMatchObject({ ok: true })
     }
-    await sql`
-    insert into proposal (id, intent, host_ids, state, migrations, steps, problem, plan_digest, state_fingerprint)
-    values ('prp_old', 'drain', '["host-1"]', 'planned', 2, ${JSON.stringify(steps)}, ${JSON.stringify(problem)}, 'd', 'f')
-  `.execute(owner)
-    await migrateTo(database.url, '0022-heartbeats')
-    const db = connect(database.url, { max: 2 })
-    const token = await createToken(db, {
-      name: 'a',
-      role: 'admin',
-      operatorId: await ensureOperator(db, 'a', 'admin'),
-    })
-    const headers = { authorization: `Bearer ${token}` }
-    const answer = await createApi({ db }).app.request('/api/v1/placement/proposals/prp_old', { headers })
-    expect([answer.status, await answer.json()]).toMatchObject([
-      200,
-      { planDigest: 'd', steps: [{ needs: [] }, { needs: [1] }] },
-    ])
-    await db.destroy()
   })
 
-  test('a build that meets a schema nobody migrated says what to run', async () => {
-    await migrateTo(database.url, '0022-heartbeats')
-    expect(await readiness()).toEqual({
-      status: 503,
-      detail: expect.stringMatching(/apply the migrations with "nightshift start".*not applied: 0023-patience/),
-    })
+  test('what is stored holds against its log, and the audit of before is chained', async () => {
+    expect(await ask('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
+    const { ok, rows } = await ask<{ ok: boolean; rows: number }>('/audit/verify')
+    expect([ok, rows]).toEqual([true, Math.max(rows, fixture.rows.audit?.length ?? 0)])
   })
 
-  test('an older build on a newer schema says which build is needed, and touches nothing', async () => {
-    await migrateToLatest(database.url)
-    const { rows } = await sql<{ build: string }>`select distinct build from schema_build`.execute(owner)
-    expect(rows).toEqual([{ build: version }])
-    expect(await readiness()).toEqual({ status: 200, detail: undefined })
-
-    await sql`insert into kysely_migration (name, timestamp) values ('9000-of-tomorrow', '2027-01-01T00:00:00Z')`.execute(
-      owner,
-    )
-    await sql`insert into schema_build (migration, build) values ('9000-of-tomorrow', '7.1.0')`.execute(owner)
-    await expect(migrateToLatest(database.url)).rejects.toThrow(/does not know 9000-of-tomorrow. Start build 7\.1\.0/)
-    expect(await readiness()).toEqual({ status: 503, detail: expect.stringMatching(/Start build 7\.1\.0/) })
-  })
-})
-
-describe('upgrade', () => {
-  /** The morning of an upgrade: this version meets the rows and the runs that a released one left behind. */
-  describe.each(fixtureVersions())('what %s left behind', (version) => {
-    const fixture = readFixture(version)
-    const tokens = { admin: '', approver: '' }
-    let db: Db
-    let owner: Db
-    let api: Api
-    let drop: () => Promise<void>
-
-    beforeAll(async () => {
-      installRuntime()
-      const empty = await emptyDatabase()
-      drop = empty.drop
-      await migrateTo(empty.url, fixture.migrations.at(-1) as string)
-      await restoreRows(empty.url, fixture.rows)
-      await migrateToLatest(empty.url)
-      owner = connect(empty.url, { owner: true, max: 2 })
-      // Approvals were asked at the time of the recording: the database's clock goes on from there.
-      const passedSeconds = Math.ceil((Date.now() - Date.parse(fixture.recordedAt)) / 1000)
-      await moveClock(owner, `-${passedSeconds} seconds`)
-      db = connect(empty.url, { max: 5 })
-      for (const name of ['admin', 'approver'] as const) {
-        const operatorId = await ensureOperator(db, name, name)
-        tokens[name] = await createToken(db, { name: `${name} after the upgrade`, role: name, operatorId })
-      }
-      api = createApi({ db })
-    }, 120_000)
-    afterAll(async () => {
-      await db.destroy()
-      await owner.destroy()
-      await drop()
-    })
-
-    async function ask<T>(path: string, options: { body?: unknown; as?: string } = {}): Promise<T> {
-      const answer = await api.app.request(`/api/v1${path}`, {
-        method: options.body === undefined ? 'GET' : 'POST',
-        headers: { authorization: `Bearer ${options.as ?? tokens.admin}`, 'content-type': 'application/json' },
-        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-      })
-      const text = await answer.text()
-      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`)
-      return JSON.parse(text) as T
+  test('the state of every attempt can be read from its rows', async () => {
+    for (const { id, attempt } of recorded) {
+      const events = await eventsOf(db, id)
+      expect(fold(events, attempt).lastSeq).toBe(events.at(-1)?.seq)
     }
+  })
 
-    /** From 0.2.0 on an escalated incident is with people: a repeat of its alert reminds them. */
-    const handedOver = (status: string) => status === 'escalated' && version !== 'v0.1.0'
+  test('every ruling is repeated with the same result, but for endings, whose rules are stricter now', async () => {
+    for (const { id } of recorded) {
+      const { resource } = (await incidentById(db, id)) ?? { resource: null }
+      const { differences } = replay(await eventsOf(db, id), toolFacts, resource)
+      const elsewhere = differences.filter(({ tool }) => !['resolve_incident', 'escalate_incident'].includes(tool))
+      expect(elsewhere).toEqual([])
+    }
+  })
 
-    const recorded = fixture.rows.incident as { id: string; status: string; attempt: number }[]
+  test('every stored plan can be read, and what an approval of it binds is computed as it was', async () => {
+    const plans = fixture.rows.proposal as { id: string; state_fingerprint: string; plan_digest: string }[]
+    expect(plans.length).toBeGreaterThan(0)
+    for (const { id, state_fingerprint, plan_digest } of plans) {
+      expect(await ask(`/placement/proposals/${id}`)).toMatchObject({ id, planDigest: plan_digest })
+      const { proposal, problem } = (await proposalById(db, id)) ?? {}
+      expect(planDigest(proposal?.steps ?? [])).toBe(plan_digest)
+      expect(stateFingerprint(problem as PlacementProblem)).toBe(state_fingerprint)
+    }
+  })
 
-    test('it holds incidents that are closed in every way, at work, and waiting for a person', () => {
-      const statuses = new Set(recorded.map(({ status }) => status))
-      expect([...statuses].sort()).toEqual(['awaiting_approval', 'cancelled', 'escalated', 'investigating', 'resolved'])
-    })
+  test('a decision token that nobody had used is still of its question, and of its verdict alone', async () => {
+    for (const { approvalId, token } of fixture.decisionTokens ?? []) {
+      const stored = { approvalId, decision: 'approve', isSpent: false, isLate: false }
+      expect(await findToken(db, token)).toMatchObject(stored)
+    }
+  })
 
-    test('every incident is listed and shown with its log, and no row was altered', async () => {
-      const { items } = await ask<{ items: Incident[] }>('/incidents?limit=100')
-      expect(items.map(({ id }) => id).sort()).toEqual(recorded.map(({ id }) => id).sort())
-      for (const { id, status } of recorded) {
-        expect(await ask<Incident>(`/incidents/${id}`)).toMatchObject({ id, status })
-        expect((await ask<{ items: unknown[] }>(`/incidents/${id}/events`)).items.length).toBeGreaterThan(0)
-        await ask(`/incidents/${id}/surroundings`)
-        await ask(`/incidents/${id}/export`)
-        expect(await verifyChain(db, id)).toMatchObject({ ok: true })
+  test('every question that waited can be shown and decided', async () => {
+    const { items } = await ask<{ items: Approval[] }>('/approvals?status=pending')
+    expect(items.map(({ tool }) => tool).sort()).toEqual(['converge_shard', 'exec', 'execute_migration', 'fs_write'])
+    for (const { id, tool } of items) {
+      await ask(`/approvals/${id}`)
+      // One of two had agreed to the migration: the second decides.
+      const as = tool === 'execute_migration' ? tokens.admin : tokens.approver
+      const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { body: { decision: 'approve' }, as })
+      const answer = await ask(`/approvals/${id}/decision`, { body: { token, decision: 'approve' }, as })
+      expect(answer).toMatchObject({ status: 'approved' })
+    }
+  })
+
+  test('the journal of every device is one chain that this version goes on with, and knows every answer', () => {
+    for (const [device, files] of Object.entries(fixture.journals ?? {})) {
+      const state = temporaryDirectory()
+      mkdirSync(join(state.path, 'journal'))
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(state.path, name), text)
+      const entries = Object.entries(files).flatMap(([name, text]) =>
+        name.startsWith('journal/') ? text.trim().split('\n') : [],
+      )
+      const journal = openJournal(state.path)
+      expect([device, journal.lost(), journal.entries()]).toEqual([device, null, entries.length])
+      for (const line of entries) {
+        const { kind, key } = JSON.parse(line) as { kind: string; key?: string }
+        if (kind === 'done' && key) expect(journal.index.ofKey(key)).toMatchObject({ state: 'done' })
       }
-    })
+      journal.close()
+      state.remove()
+    }
+  })
 
-    test('what is stored holds against its log, and the audit of before is chained', async () => {
-      expect(await ask('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
-      const { ok, rows } = await ask<{ ok: boolean; rows: number }>('/audit/verify')
-      expect([ok, rows]).toEqual([true, Math.max(rows, fixture.rows.audit?.length ?? 0)])
-    })
-
-    test('the state of every attempt can be read from its rows', async () => {
-      for (const { id, attempt } of recorded) {
-        const events = await eventsOf(db, id)
-        expect(fold(events, attempt).lastSeq).toBe(events.at(-1)?.seq)
-      }
-    })
-
-    test('every ruling is repeated with the same result, but for endings, whose rules are stricter now', async () => {
-      for (const { id } of recorded) {
-        const { resource } = (await incidentById(db, id)) ?? { resource: null }
-        const { differences } = replay(await eventsOf(db, id), toolFacts, resource)
-        const elsewhere = differences.filter(({ tool }) => !['resolve_incident', 'escalate_incident'].includes(tool))
-        expect(elsewhere).toEqual([])
-      }
-    })
-
-    test('every stored plan can be read, and what an approval of it binds is computed as it was', async () => {
-      const plans = fixture.rows.proposal as { id: string; state_fingerprint: string; plan_digest: string }[]
-      expect(plans.length).toBeGreaterThan(0)
-      for (const { id, state_fingerprint, plan_digest } of plans) {
-        expect(await ask(`/placement/proposals/${id}`)).toMatchObject({ id, planDigest: plan_digest })
-        const { proposal, problem } = (await proposalById(db, id)) ?? {}
-        expect(planDigest(proposal?.steps ?? [])).toBe(plan_digest)
-        expect(stateFingerprint(problem as PlacementProblem)).toBe(state_fingerprint)
-      }
-    })
-
-    test('a decision token that nobody had used is still of its question, and of its verdict alone', async () => {
-      for (const { approvalId, token } of fixture.decisionTokens ?? []) {
-        const stored = { approvalId, decision: 'approve', isSpent: false, isLate: false }
-        expect(await findToken(db, token)).toMatchObject(stored)
-      }
-    })
-
-    test('every question that waited can be shown and decided', async () => {
-      const { items } = await ask<{ items: Approval[] }>('/approvals?status=pending')
-      expect(items.map(({ tool }) => tool).sort()).toEqual(['converge_shard', 'exec', 'execute_migration', 'fs_write'])
-      for (const { id, tool } of items) {
-        await ask(`/approvals/${id}`)
-        // One of two had agreed to the migration: the second decides.
-        const as = tool === 'execute_migration' ? tokens.admin : tokens.approver
-        const { token } = await ask<{ token: string }>(`/approvals/${id}/token`, { body: { decision: 'approve' }, as })
-        const answer = await ask(`/approvals/${id}/decision`, { body: { token, decision: 'approve' }, as })
-        expect(answer).toMatchObject({ status: 'approved' })
-      }
-    })
-
-    test('the journal of every device is one chain that this version goes on with, and knows every answer', () => {
-      for (const [device, files] of Object.entries(fixture.journals ?? {})) {
-        const state = temporaryDirectory()
-        mkdirSync(join(state.path, 'journal'))
-        for (const [name, text] of Object.entries(files)) writeFileSync(join(state.path, name), text)
-        const entries = Object.entries(files).flatMap(([name, text]) =>
-          name.startsWith('journal/') ? text.trim().split('\n') : [],
-        )
-        const journal = openJournal(state.path)
-        expect([device, journal.lost(), journal.entries()]).toEqual([device, null, entries.length])
-        for (const line of entries) {
-          const { kind, key } = JSON.parse(line) as { kind: string; key?: string }
-          if (kind === 'done' && key) expect(journal.index.ofKey(key)).toMatchObject({ state: 'done' })
-        }
-        journal.close()
-        state.remove()
-      }
-    })
-
-    test('what that version closed and still fires is taken up again, or repeated to the person who has it', async () => {
-      const { rows } = await sql<{ source: string; fingerprint: string; startsAt: string; id: string; status: string }>`
+  test('what that version closed and still fires is taken up again, or repeated to the person who has it', async () => {
+    const { rows } = await sql<{ source: string; fingerprint: string; startsAt: string; id: string; status: string }>`
       select source, fingerprint, starts_at as "startsAt", incident.id, incident.status
       from alert join incident on incident.id = alert.incident_id
       where alert.status = 'firing' and incident.status in ('resolved', 'escalated', 'cancelled')`.execute(db)
-      expect(rows.length).toBeGreaterThan(0)
-      for (const { source, fingerprint, startsAt, id, status } of rows) {
-        const again = await ingestAlert(db, anAlert({ source, fingerprint, startsAt }))
-        expect([status, again.outcome, again.incidentId === id]).toEqual(
-          status === 'cancelled' || handedOver(status) ? [status, 'repeated', true] : [status, 'reopened', true],
-        )
-      }
-    })
+    expect(rows.length).toBeGreaterThan(0)
+    for (const { source, fingerprint, startsAt, id, status } of rows) {
+      const again = await ingestAlert(db, anAlert({ source, fingerprint, startsAt }))
+      expect([status, again.outcome, again.incidentId === id]).toEqual(
+        status === 'cancelled' || handedOver(status) ? [status, 'repeated', true] : [status, 'reopened', true],
+      )
+    }
+  })
 
-    test.each(Object.keys(fixture.histories))('the run %s goes on under this version', async (id) => {
-      await Worker.runReplayHistory({ workflowBundle: await workflowBundle() }, fixture.histories[id], 'replayed')
-    })
+  test.each(Object.keys(fixture.histories))('the run %s goes on under this version', async (id) => {
+    await Worker.runReplayHistory({ workflowBundle: await workflowBundle() }, fixture.histories[id], 'replayed')
   })
 })

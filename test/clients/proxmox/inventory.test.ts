@@ -3,7 +3,7 @@ import { closeConnections } from '../../../clients/http.ts'
 import { PlatformError } from '../../../clients/platform.ts'
 import { createProxmoxClient, type ProxmoxOptions } from '../../../clients/proxmox/client.ts'
 import { resourceId } from '../../../tools/define.ts'
-import { answerJson, startLocalServer } from '../local-server.ts'
+import { answerJson, startLocalServer } from '../../support/local-server.ts'
 import {
   aGuest,
   memoryJournal,
@@ -57,8 +57,19 @@ test('nodes are hosts and guests are VMs, with sizes, region and racks', async (
     ['vm-200', 'pve3', false],
   ])
   expect(inventory.vms[0]).toEqual({
-    ...{ id: 'vm-101', host: 'pve1', running: true, ramMib: 2_048, cpuMc: 2_000, haGroup: null, affinityGroup: null },
-    ...{ priority: 0, pinnedTo: [], forbiddenHosts: [], tenant: null, startedAt: null, busy: null },
+    id: 'vm-101',
+    host: 'pve1',
+    running: true,
+    ramMib: 2_048,
+    cpuMc: 2_000,
+    haGroup: null,
+    affinityGroup: null,
+    priority: 0,
+    pinnedTo: [],
+    forbiddenHosts: [],
+    tenant: null,
+    startedAt: null,
+    busy: null,
   })
   for (const { id } of [...inventory.hosts, ...inventory.vms]) expect(resourceId.safeParse(id).success).toBe(true)
 })

@@ -4,7 +4,7 @@ import type { PlatformClient } from '../../../clients/platform.ts'
 import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
 import type { Journal } from '../../../clients/proxmox/outcome.ts'
 import type { EffectAnswer, PlatformEffectRow } from '../../../domain/platform.ts'
-import { answerJson, type LocalServer, type Seen, startLocalServer } from '../local-server.ts'
+import { answerJson, type LocalServer, type Seen, startLocalServer } from '../../support/local-server.ts'
 
 export const token = 'nightshift@pve!core=11112222-3333-4444-5555-666677778888'
 const owner = 'nightshift@pve!core'
@@ -64,7 +64,12 @@ const gib = 1_073_741_824
 
 export function aGuest(vmid: number, node: string, change: Partial<ScriptedGuest> = {}): ScriptedGuest {
   return {
-    ...{ vmid, type: 'qemu', node, status: 'running', maxmem: 2 * gib, maxcpu: 2 },
+    vmid,
+    type: 'qemu',
+    node,
+    status: 'running',
+    maxmem: 2 * gib,
+    maxcpu: 2,
     config: {
       scsi0: `ceph:vm-${vmid}-disk-0,size=32G`,
       ide2: 'none,media=cdrom',
@@ -81,7 +86,9 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
   let count = 0
   const state: ScriptedProxmox = {
     server,
-    ...{ release: 9, clusterName: 'oslo', isQuorate: true },
+    release: 9,
+    clusterName: 'oslo',
+    isQuorate: true,
     nodes: { pve1: { online: true }, pve2: { online: true }, pve3: { online: true } },
     guests: [aGuest(101, 'pve1'), aGuest(102, 'pve2')],
     storages: [
@@ -93,7 +100,9 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
     privileges: ['VM.Audit', 'VM.Migrate', 'VM.PowerMgmt', 'Sys.Audit', 'Datastore.Audit'],
     tasks: [],
     course: { looks: 2, end: 'OK' },
-    ...{ precheck: {}, answer: 'told', begun: [] },
+    precheck: {},
+    answer: 'told',
+    begun: [],
     onTask(task, guest, target) {
       if (task.end === 'OK' || task.end?.startsWith('WARNINGS'))
         Object.assign(guest, { node: target, status: 'running' })
@@ -171,15 +180,13 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
         )
         return data(
           found.toReversed().map((task) => ({
-            ...{
-              upid: task.upid,
-              node: task.node,
-              pid: 1,
-              pstart: 1,
-              id: String(task.vmid),
-              user: 'nightshift@pve',
-              tokenid: 'core',
-            },
+            upid: task.upid,
+            node: task.node,
+            pid: 1,
+            pstart: 1,
+            id: String(task.vmid),
+            user: 'nightshift@pve',
+            tokenid: 'core',
             ...(task.end === null ? { status: 'RUNNING' } : { status: task.end, endtime: 1_795_000_100 }),
           })),
         )
@@ -189,7 +196,11 @@ export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
       if (what === 'log') return data(task.log.map((t, n) => ({ n: n + 1, t })))
       looks.get(upid)?.()
       return data({
-        ...{ upid, node: name, id: String(task.vmid), user: 'nightshift@pve', starttime: 1_795_000_000 },
+        upid,
+        node: name,
+        id: String(task.vmid),
+        user: 'nightshift@pve',
+        starttime: 1_795_000_000,
         ...(task.end === null ? { status: 'running' } : { status: 'stopped', exitstatus: task.end }),
       })
     }
@@ -251,7 +262,10 @@ function resources(state: ScriptedProxmox): unknown[] {
         : { id: `${guest.type}/${guest.vmid}`, name: `guest-${guest.vmid}`, ...guest },
     ),
     ...Object.entries(state.nodes).map(([node, { online, noStatistics }]) => ({
-      ...{ id: `node/${node}`, type: 'node', node, status: online ? 'online' : 'offline' },
+      id: `node/${node}`,
+      type: 'node',
+      node,
+      status: online ? 'online' : 'offline',
       ...(!noStatistics && { maxmem: 64 * gib, maxcpu: 16 }),
     })),
     ...state.storages.flatMap(({ storage, shared, nodes }) =>
@@ -270,14 +284,12 @@ function resources(state: ScriptedProxmox): unknown[] {
 
 function members(state: ScriptedProxmox): unknown[] {
   const nodes = Object.entries(state.nodes).map(([name, { online }], index) => ({
-    ...{
-      type: 'node',
-      id: `node/${name}`,
-      name,
-      nodeid: index + 1,
-      local: index === 0 ? 1 : 0,
-      online: online ? 1 : 0,
-    },
+    type: 'node',
+    id: `node/${name}`,
+    name,
+    nodeid: index + 1,
+    local: index === 0 ? 1 : 0,
+    online: online ? 1 : 0,
   }))
   if (state.clusterName === null) return nodes
   const quorate = state.isQuorate ? 1 : 0

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
+import { aManifest, startAgent } from '../../support/running-agent.ts'
 import { changes, commands, own, ownSecret, picture, ruled, stateOf, throwAwayRoot, unexplained } from './corpus.ts'
-import { aManifest, startAgent } from './running.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 beforeAll(async () => {
@@ -49,20 +49,27 @@ function runIn(root: string, uid: number, texts: readonly string[]): number[] {
     'setpriv',
     [
       ...asUser,
-      ...[
-        'unshare',
-        '--user',
-        '--map-root-user',
-        '--mount',
-        '--pid',
-        '--fork',
-        '--kill-child',
-        '--net',
-        '--ipc',
-        '--uts',
-        '--',
-      ],
-      ...['/bin/sh', '-c', enter, 'sh', root, '/bin/bash', '--noprofile', '--norc', '-c', play],
+      'unshare',
+      '--user',
+      '--map-root-user',
+      '--mount',
+      '--pid',
+      '--fork',
+      '--kill-child',
+      '--net',
+      '--ipc',
+      '--uts',
+      '--',
+      '/bin/sh',
+      '-c',
+      enter,
+      'sh',
+      root,
+      '/bin/bash',
+      '--noprofile',
+      '--norc',
+      '-c',
+      play,
     ],
     {
       input: `${texts.join('\0')}\0`,

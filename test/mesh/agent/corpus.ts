@@ -14,7 +14,7 @@ import { type CapabilityRequest, type Manifest, manifest } from '../../../domain
 import { allCapabilities } from '../../../mesh/agent/agent-state.ts'
 import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
 import { type GuardContext, type Ruling, rule } from '../../../mesh/agent/guard.ts'
-import { aManifest, aRequest, keys } from './running.ts'
+import { aManifest, aRequest, keys } from '../../support/running-agent.ts'
 
 /** The labelled corpus and what it is played against: the texts, the guard's word, and pictures of trees before and after. */
 

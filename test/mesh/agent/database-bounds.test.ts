@@ -7,7 +7,7 @@ import { findConfinement } from '../../../mesh/agent/confine.ts'
 import { argvVerdict, asRead } from '../../../mesh/agent/guard.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys } from './running.ts'
+import { aManifest, keys } from '../../support/running-agent.ts'
 
 /** What ends an unasked read of a database, where its own text says nothing of an end. */
 
@@ -71,7 +71,14 @@ test.each([
   test('ends a statement itself and takes no write, since the session of an unasked read says so', async () => {
     const asked = 'select @@max_statement_time, @@lock_wait_timeout, @@tx_read_only'
     const said = await read(['mariadb', '-N', '-B', '-e', asked], undefined, [
-      ...['mariadb', `--socket=${socket()}`, '-u', 'root', '-N', '-B', '-e', asked],
+      'mariadb',
+      `--socket=${socket()}`,
+      '-u',
+      'root',
+      '-N',
+      '-B',
+      '-e',
+      asked,
     ])
     expect(said).toMatchObject({ stdout: '30.000000\t5\t1\n', stderr: '' })
     const write = ['mariadb', `--socket=${socket()}`, '-u', 'root', '-e', 'create table test.x (n int)']

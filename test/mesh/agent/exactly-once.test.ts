@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { verifyChain } from '../../../mesh/agent/chain.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aGranted, keys, type Running, startAgent } from './running.ts'
+import { aGranted, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 /** 1,000 take a quarter of an hour. */
 const rounds = Number(process.env.MESH_ROUNDS ?? 24)

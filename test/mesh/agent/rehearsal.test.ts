@@ -4,250 +4,161 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parseRehearsal } from '../../../domain/format-approval.ts'
 import type { Capability } from '../../../domain/mesh.ts'
-import { dryRunOf, dryRuns } from '../../../mesh/agent/dry-runs.ts'
-import { argvVerdict } from '../../../mesh/agent/guard.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys, type Running, startAgent } from './running.ts'
+import { aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
-describe('dry runs', () => {
-  const of = (command: string) => {
-    const words = command.split(' ')
-    return dryRunOf(words[0]!, words, '/', [])
+const own = keys()
+const uid = process.getuid?.() === 0 ? 65_534 : undefined
+let place: ReturnType<typeof temporaryDirectory>
+let agent: Running
+
+beforeAll(async () => {
+  place = temporaryDirectory()
+  chmodSync(place.path, 0o777)
+  const manifest = aManifest(own, { roots: [{ path: tmpdir(), writable: true }] })
+  agent = await startAgent(own, { manifest, ...(uid !== undefined && { uid }) })
+})
+afterAll(async () => {
+  await agent.stop()
+  place.remove()
+})
+
+async function rehearsal(capability: Capability, args: Record<string, unknown>) {
+  const { answer } = await agent.call(capability, args, { rehearse: true })
+  if (!answer.ok) throw new Error(JSON.stringify(answer.error))
+  const { lines, untried } = parseRehearsal({ rehearsal: answer.result }) ?? { lines: [], untried: [] }
+  return {
+    lines,
+    said: lines.join('\n'),
+    untried: untried.join('\n'),
+    tried: answer.result?.tried,
+    rests: answer.result?.rests_on,
   }
+}
+const ofArgv = (...argv: string[]) => rehearsal('shell.exec', { argv })
+const ofText = (text: string, cwd?: string) => rehearsal('shell.eval', { text, ...(cwd && { cwd }) })
 
-  const rows: [string, string][] = [
-    ['systemctl restart --no-block nginx', 'systemctl show --no-pager --property='],
-    ['service nginx restart', 'systemctl show --no-pager --property='],
-    ['apt-get install -y nginx', 'apt-get --simulate -y install -- nginx'],
-    ['apt remove nginx', 'apt-get --simulate remove -- nginx'],
-    ['dpkg -r nginx', 'dpkg --no-act -r -- nginx'],
-    ['rsync -a --delete /a/ /b/', 'rsync --dry-run --itemize-changes -a --delete -- /a/ /b/'],
-    ['find /srv -name x -delete', 'find /srv -name x -print'],
-    ['pkill -9 -f worker', 'pgrep -a -f worker'],
-    ['killall -TERM nginx', 'pgrep -a -x -- nginx'],
-    ['docker rm -f web', 'docker ps --all --filter name=^web$'],
-    ['podman stop web', 'podman ps --all --filter name=^web$'],
-    ['sysctl -w vm.swappiness=10', 'sysctl vm.swappiness'],
-    ['umount /mnt', 'findmnt -- /mnt'],
-    ['userdel anna', 'id -- anna'],
-    ['deluser anna', 'id -- anna'],
-    ['usermod -L anna', 'id -- anna'],
-    ['qm stop 100', 'qm status 100'],
-    ['pct shutdown 101', 'pct status 101'],
-    ['tar -xzf /srv/a.tgz -C /srv/b', 'tar --list --file=/srv/a.tgz'],
-    ['kubectl delete pod x --namespace=a', 'kubectl get --namespace=a -- pod x'],
-    ['logrotate /etc/logrotate.conf', 'logrotate -d /etc/logrotate.conf'],
-  ]
+function tree(name: string, files: Record<string, string>): string {
+  const at = join(place.path, name)
+  mkdirSync(at, { recursive: true })
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(at, file), text)
+  return at
+}
 
-  test.each(rows)('before %s, %s is run', (command, argv) => {
-    const found = of(command)
-    expect(found?.argv.join(' ').startsWith(argv)).toBe(true)
-    // What is no switch of the program itself has to be proved by the judge.
-    if (found?.row.kind !== 'tries') expect(argvVerdict(found?.argv ?? [], '/').verdict).toBe('run')
+describe('before a command that writes, the card says', () => {
+  test('what a removal would take with it, how many and how large, and nothing is removed', async () => {
+    const at = tree('old', { 'a.txt': '12345', 'b.txt': '1' })
+    const { lines, said, tried } = await ofArgv('rm', '-rf', at)
+    expect(said).toContain('would go: 2 files, 1 directories, 6 bytes')
+    expect(lines).toContain(`  ${at}/a.txt (5 bytes)`)
+    expect(tried).toBe(true)
+    expect(existsSync(join(at, 'a.txt'))).toBe(true)
   })
 
-  test('every row has its command above, so that none is left without a look at it', () => {
-    expect([...dryRuns.keys()].filter((name) => !rows.some(([command]) => command.startsWith(`${name} `)))).toEqual([])
+  test('which file the program is, as whom and where it runs, and what it names', async () => {
+    const at = tree('named', { 'app.conf': 'x' })
+    const { said, untried, tried } = await ofArgv('chmod', '600', join(at, 'app.conf'), join(at, 'none.conf'))
+    expect(said).toMatch(/^program chmod: \/usr\/bin\/chmod, of root, sha256 [0-9a-f]{16}…$/m)
+    expect(said).toMatch(/^runs as user \d+ .* in \/$/m)
+    expect(said).toMatch(/app\.conf: file of 1 bytes, .*, mode \d+, changed \d{4}-/)
+    expect(said).toContain('none.conf: is not there, or the agent may not see it')
+    expect(untried).toContain('chmod was not tried: no way is known to try chmod that changes nothing.')
+    expect(tried).toBe(false)
+  })
+
+  test('that a look failed, where it does, instead of leaving the command without a question', async () => {
+    const { untried } = await rehearsal('shell.exec', { argv: ['find', '.', '-delete'], cwd: '/no/such/place' })
+    expect(untried).toContain('find was not tried: /no/such/place is no directory')
+  })
+
+  test('nothing about trying what only looks, though it has to be asked for', async () => {
+    expect((await ofArgv('cat', join(tree('asked', { id_rsa: 'x' }), 'id_rsa'))).untried).toBe('')
+  })
+
+  test('that a program is not there', async () => {
+    expect((await ofArgv('no-such-program-here')).said).toContain('program no-such-program-here: is not there')
+  })
+
+  test('of a text, each command by itself, and what of it was not tried', async () => {
+    const at = tree('text', { 'a.log': '1' })
+    const { said, untried } = await ofText(`rm -f ${at}/a.log; for x in 1 2; do touch $x; done; rm $HOME/y > ${at}/out`)
+    expect(said).toContain('would go: 1 files, 0 directories, 1 bytes')
+    expect(untried).toContain('What stands in loops, groups, functions and substitutions was not tried.')
+    expect(untried).toContain('what $HOME/y stands for is known only when it runs')
+  })
+
+  test('that all was tried only where all of it was', async () => {
+    const at = tree('whole', { a: '1', b: '2' })
+    expect((await ofText(`rm ${at}/a; rm ${at}/b`)).tried).toBe(true)
+    for (const more of [
+      'PATH=/x',
+      'export PATH=/x',
+      'rm() { make; }',
+      'PATH=/x rm y',
+      `rm ${at}/b > $X`,
+      'make all',
+      'eval "rm x"',
+      'command rm x',
+      'sudo rm x',
+      `echo x > ${at}/c`,
+      'if true; then rm x; fi',
+    ]) {
+      const { tried, untried } = await ofText(`rm ${at}/a; ${more}`)
+      expect([more, tried]).toEqual([more, false])
+      expect(untried).toMatch(/was (?:not )?tried/)
+    }
+  })
+
+  test('nothing of relative names where the text goes elsewhere', async () => {
+    const at = tree('moved', { f: '1' })
+    const { said, untried } = await ofText('cd / && rm f', at)
+    expect(said).not.toContain('would go')
+    expect(untried).toContain('rm was not tried: the text changes where it runs.')
+  })
+
+  test('nothing of what is held for secret, and nothing of what belongs to the agent', async () => {
+    const at = tree('secret', { id_rsa: 'x' })
+    const { said, untried } = await ofArgv('rm', '-f', `${at}/id_rsa`)
+    expect(said).toContain('id_rsa: not looked at, it is held for secret')
+    expect(untried).toContain('rm was not tried')
+    symlinkSync(`${at}/id_rsa`, `${at}/innocent`)
+    expect((await ofArgv('chmod', '600', `${at}/innocent`)).said).toContain('innocent: not looked at')
+    const agents = await ofArgv('rm', '-rf', agent.state)
+    expect(agents.said + agents.untried).not.toContain('journal')
+    expect(agents.said).not.toContain('would go')
   })
 
   test.each([
-    // Starts a program, another host, or another configuration.
-    'rsync -a -e sh /a /b',
-    'rsync -a --rsh=sh /a /b',
-    'rsync -a --rsync-path=sh /a /b',
-    'rsync -a host:/a /b',
-    'rsync -a rsync://host/a /b',
-    'rsync -a --log-file=/x /a /b',
-    'rsync -aM--fake-super /a /b',
-    'apt-get -o APT::Update::Pre-Invoke::=id install x',
-    'apt-get -c /tmp/apt.conf install x',
-    'apt-get install ./x.deb',
-    'apt-get update',
-    'dpkg -i x.deb',
-    'dpkg --root=/x -r y',
-    // Would be the thing itself.
-    'find /srv -exec rm {} ; -delete',
-    'find /srv -fprint /x -delete',
-    'find /srv -delete -delete',
-    'tar -xf a --to-command=sh',
-    'systemctl --host=other restart nginx',
-    'systemctl edit nginx',
-    'systemctl daemon-reexec',
-    'docker exec web sh',
-    'docker -H tcp://other rm web',
-    'kubectl delete -f https://other/x.yaml',
-    'kubectl delete pod x --kubeconfig=/tmp/k',
-    'logrotate --state /x /etc/logrotate.conf',
-    'pkill --pidfile /etc/shadow x',
-    // Their switches start what they are given, or ask the network.
-    'make -n all',
-    'make all',
-    'ansible-playbook site.yml',
-    'terraform apply',
-    'helm upgrade a b',
-    'git push origin main',
-    'patch -p1',
-  ])('nothing is run before %s', (command) => {
-    expect(of(command)).toBeNull()
+    ['make', 'deploy'],
+    ['terraform', 'apply'],
+    ['ansible-playbook', 'site.yml'],
+    ['rsync', '-a', '-e', 'sh -c id', '/srv/a', '/srv/b'],
+    ['rsync', '-a', 'host:/a', '/b'],
+    ['apt-get', '-o', 'APT::Update::Pre-Invoke::=id', 'install', 'nginx'],
+  ])('that %s could not be tried, and never that nothing would change', async (...argv) => {
+    const { said, untried, tried } = await ofArgv(...argv)
+    expect(untried).toContain(`${argv[0]} was not tried: `)
+    expect(said).not.toMatch(/would (?:go|change)/)
+    expect(tried).toBe(false)
   })
 })
 
-describe('rehearsal', () => {
-  const own = keys()
-  const uid = process.getuid?.() === 0 ? 65_534 : undefined
-  let place: ReturnType<typeof temporaryDirectory>
-  let agent: Running
-
-  beforeAll(async () => {
-    place = temporaryDirectory()
-    chmodSync(place.path, 0o777)
-    const manifest = aManifest(own, { roots: [{ path: tmpdir(), writable: true }] })
-    agent = await startAgent(own, { manifest, ...(uid !== undefined && { uid }) })
-  })
-  afterAll(async () => {
-    await agent.stop()
-    place.remove()
+describe('the decision rests on what was shown', () => {
+  test('another file under the name is another state, and a log that grew is not', async () => {
+    const at = tree('state', { 'app.conf': 'x', 'app.log': 'x' })
+    const first = (await ofArgv('truncate', '-s', '0', `${at}/app.log`)).rests
+    writeFileSync(join(at, 'app.log'), 'x and more')
+    expect((await ofArgv('truncate', '-s', '0', `${at}/app.log`)).rests).toBe(first)
+    const before = (await ofArgv('truncate', '-s', '0', `${at}/app.conf`)).rests
+    writeFileSync(join(at, 'app.conf'), 'another')
+    expect((await ofArgv('truncate', '-s', '0', `${at}/app.conf`)).rests).not.toBe(before)
   })
 
-  async function rehearsal(capability: Capability, args: Record<string, unknown>) {
-    const { answer } = await agent.call(capability, args, { rehearse: true })
-    if (!answer.ok) throw new Error(JSON.stringify(answer.error))
-    const { lines, untried } = parseRehearsal({ rehearsal: answer.result }) ?? { lines: [], untried: [] }
-    return {
-      lines,
-      said: lines.join('\n'),
-      untried: untried.join('\n'),
-      tried: answer.result?.tried,
-      rests: answer.result?.rests_on,
-    }
-  }
-  const ofArgv = (...argv: string[]) => rehearsal('shell.exec', { argv })
-  const ofText = (text: string, cwd?: string) => rehearsal('shell.eval', { text, ...(cwd && { cwd }) })
-
-  function tree(name: string, files: Record<string, string>): string {
-    const at = join(place.path, name)
-    mkdirSync(at, { recursive: true })
-    for (const [file, text] of Object.entries(files)) writeFileSync(join(at, file), text)
-    return at
-  }
-
-  describe('before a command that writes, the card says', () => {
-    test('what a removal would take with it, how many and how large, and nothing is removed', async () => {
-      const at = tree('old', { 'a.txt': '12345', 'b.txt': '1' })
-      const { lines, said, tried } = await ofArgv('rm', '-rf', at)
-      expect(said).toContain('would go: 2 files, 1 directories, 6 bytes')
-      expect(lines).toContain(`  ${at}/a.txt (5 bytes)`)
-      expect(tried).toBe(true)
-      expect(existsSync(join(at, 'a.txt'))).toBe(true)
-    })
-
-    test('which file the program is, as whom and where it runs, and what it names', async () => {
-      const at = tree('named', { 'app.conf': 'x' })
-      const { said, untried, tried } = await ofArgv('chmod', '600', join(at, 'app.conf'), join(at, 'none.conf'))
-      expect(said).toMatch(/^program chmod: \/usr\/bin\/chmod, of root, sha256 [0-9a-f]{16}…$/m)
-      expect(said).toMatch(/^runs as user \d+ .* in \/$/m)
-      expect(said).toMatch(/app\.conf: file of 1 bytes, .*, mode \d+, changed \d{4}-/)
-      expect(said).toContain('none.conf: is not there, or the agent may not see it')
-      expect(untried).toContain('chmod was not tried: no way is known to try chmod that changes nothing.')
-      expect(tried).toBe(false)
-    })
-
-    test('that a look failed, where it does, instead of leaving the command without a question', async () => {
-      const { untried } = await rehearsal('shell.exec', { argv: ['find', '.', '-delete'], cwd: '/no/such/place' })
-      expect(untried).toContain('find was not tried: /no/such/place is no directory')
-    })
-
-    test('nothing about trying what only looks, though it has to be asked for', async () => {
-      expect((await ofArgv('cat', join(tree('asked', { id_rsa: 'x' }), 'id_rsa'))).untried).toBe('')
-    })
-
-    test('that a program is not there', async () => {
-      expect((await ofArgv('no-such-program-here')).said).toContain('program no-such-program-here: is not there')
-    })
-
-    test('of a text, each command by itself, and what of it was not tried', async () => {
-      const at = tree('text', { 'a.log': '1' })
-      const { said, untried } = await ofText(
-        `rm -f ${at}/a.log; for x in 1 2; do touch $x; done; rm $HOME/y > ${at}/out`,
-      )
-      expect(said).toContain('would go: 1 files, 0 directories, 1 bytes')
-      expect(untried).toContain('What stands in loops, groups, functions and substitutions was not tried.')
-      expect(untried).toContain('what $HOME/y stands for is known only when it runs')
-    })
-
-    test('that all was tried only where all of it was', async () => {
-      const at = tree('whole', { a: '1', b: '2' })
-      expect((await ofText(`rm ${at}/a; rm ${at}/b`)).tried).toBe(true)
-      for (const more of [
-        'PATH=/x',
-        'export PATH=/x',
-        'rm() { make; }',
-        'PATH=/x rm y',
-        `rm ${at}/b > $X`,
-        'make all',
-        'eval "rm x"',
-        'command rm x',
-        'sudo rm x',
-        `echo x > ${at}/c`,
-        'if true; then rm x; fi',
-      ]) {
-        const { tried, untried } = await ofText(`rm ${at}/a; ${more}`)
-        expect([more, tried]).toEqual([more, false])
-        expect(untried).toMatch(/was (?:not )?tried/)
-      }
-    })
-
-    test('nothing of relative names where the text goes elsewhere', async () => {
-      const at = tree('moved', { f: '1' })
-      const { said, untried } = await ofText('cd / && rm f', at)
-      expect(said).not.toContain('would go')
-      expect(untried).toContain('rm was not tried: the text changes where it runs.')
-    })
-
-    test('nothing of what is held for secret, and nothing of what belongs to the agent', async () => {
-      const at = tree('secret', { id_rsa: 'x' })
-      const { said, untried } = await ofArgv('rm', '-f', `${at}/id_rsa`)
-      expect(said).toContain('id_rsa: not looked at, it is held for secret')
-      expect(untried).toContain('rm was not tried')
-      symlinkSync(`${at}/id_rsa`, `${at}/innocent`)
-      expect((await ofArgv('chmod', '600', `${at}/innocent`)).said).toContain('innocent: not looked at')
-      const agents = await ofArgv('rm', '-rf', agent.state)
-      expect(agents.said + agents.untried).not.toContain('journal')
-      expect(agents.said).not.toContain('would go')
-    })
-
-    test.each([
-      ['make', 'deploy'],
-      ['terraform', 'apply'],
-      ['ansible-playbook', 'site.yml'],
-      ['rsync', '-a', '-e', 'sh -c id', '/srv/a', '/srv/b'],
-      ['rsync', '-a', 'host:/a', '/b'],
-      ['apt-get', '-o', 'APT::Update::Pre-Invoke::=id', 'install', 'nginx'],
-    ])('that %s could not be tried, and never that nothing would change', async (...argv) => {
-      const { said, untried, tried } = await ofArgv(...argv)
-      expect(untried).toContain(`${argv[0]} was not tried: `)
-      expect(said).not.toMatch(/would (?:go|change)/)
-      expect(tried).toBe(false)
-    })
-  })
-
-  describe('the decision rests on what was shown', () => {
-    test('another file under the name is another state, and a log that grew is not', async () => {
-      const at = tree('state', { 'app.conf': 'x', 'app.log': 'x' })
-      const first = (await ofArgv('truncate', '-s', '0', `${at}/app.log`)).rests
-      writeFileSync(join(at, 'app.log'), 'x and more')
-      expect((await ofArgv('truncate', '-s', '0', `${at}/app.log`)).rests).toBe(first)
-      const before = (await ofArgv('truncate', '-s', '0', `${at}/app.conf`)).rests
-      writeFileSync(join(at, 'app.conf'), 'another')
-      expect((await ofArgv('truncate', '-s', '0', `${at}/app.conf`)).rests).not.toBe(before)
-    })
-
-    test('one file more that would go is another state', async () => {
-      const at = tree('grows', { a: '1' })
-      const before = (await ofArgv('rm', '-r', at)).rests
-      expect((await ofArgv('rm', '-r', at)).rests).toBe(before)
-      writeFileSync(join(at, 'b'), '2')
-      expect((await ofArgv('rm', '-r', at)).rests).not.toBe(before)
-    })
+  test('one file more that would go is another state', async () => {
+    const at = tree('grows', { a: '1' })
+    const before = (await ofArgv('rm', '-r', at)).rests
+    expect((await ofArgv('rm', '-r', at)).rests).toBe(before)
+    writeFileSync(join(at, 'b'), '2')
+    expect((await ofArgv('rm', '-r', at)).rests).not.toBe(before)
   })
 })

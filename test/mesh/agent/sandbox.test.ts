@@ -8,7 +8,7 @@ import type { RunOptions } from '../../../mesh/agent/capability.ts'
 import { type Confinement, findConfinement } from '../../../mesh/agent/confine.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { aManifest, keys, startAgent } from './running.ts'
+import { aManifest, keys, startAgent } from '../../support/running-agent.ts'
 
 const own = keys()
 const { limits } = manifest.parse(aManifest(own))
@@ -157,13 +157,16 @@ describe.each(working)('what is the agent’s own, inside %s', (kind) => {
     const link = join(kept.path, `link-${kind}`)
     if (!existsSync(link)) symlinkSync(state, link)
     const ways = [
-      ...[state, link, `${kept.path}/./state`, key, `/proc/self/root${state}`, `/proc/self/cwd/state`],
-      ...[
-        `/proc/${process.pid}/root${state}`,
-        `/proc/${process.pid}/cwd`,
-        `/proc/${process.pid}/fd`,
-        `/proc/1/root${state}`,
-      ],
+      state,
+      link,
+      `${kept.path}/./state`,
+      key,
+      `/proc/self/root${state}`,
+      `/proc/self/cwd/state`,
+      `/proc/${process.pid}/root${state}`,
+      `/proc/${process.pid}/cwd`,
+      `/proc/${process.pid}/fd`,
+      `/proc/1/root${state}`,
     ]
     const text = `for way in ${ways.join(' ')}; do cat $way $way/refresh.json $way/journal/* ; done; cat /proc/${process.pid}/environ; ls -A ${state}`
     const { stdout } = await run(found.get(kind) as Confinement, text, { sees, cwd: kept.path })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { CapabilityAnswer } from '../../../domain/mesh.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
-import { aLeave, aManifest, keys, type Running, startAgent } from './running.ts'
+import { aLeave, aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 const own = keys()
 const uid = process.getuid?.() === 0 ? 65_534 : undefined
@@ -42,13 +42,14 @@ function git(at: string, ...words: string[]): string {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
       env: {
-        ...{
-          PATH: process.env.PATH ?? '',
-          HOME: '/nonexistent',
-          GIT_CONFIG_NOSYSTEM: '1',
-          GIT_CONFIG_GLOBAL: '/dev/null',
-        },
-        ...{ GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@b', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@b' },
+        PATH: process.env.PATH ?? '',
+        HOME: '/nonexistent',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_CONFIG_GLOBAL: '/dev/null',
+        GIT_AUTHOR_NAME: 'a',
+        GIT_AUTHOR_EMAIL: 'a@b',
+        GIT_COMMITTER_NAME: 'a',
+        GIT_COMMITTER_EMAIL: 'a@b',
       },
     },
   )

@@ -1,7 +1,7 @@
 import type { Claim, ClaimKind } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
-import { row } from '../../support/events.ts'
+import { partOfRow, row } from '../../support/events.ts'
 
 /** The rows of an attempt at an ordinary site: metrics, logs, tables of commands, a write that held, one that failed, a cut log. */
 export const siteIncident = 'inc_00000000000000000000000001'
@@ -36,7 +36,7 @@ function finished(seq: number, tool: string, targets: ResourceRef[], data: unkno
     body: kept,
     discovered: [],
   }
-  return { ...row('tool_finished', metadata as never), seq }
+  return { ...partOfRow('tool_finished', metadata), seq }
 }
 
 const started = (seq: number, of: number, tool: string, targets: ResourceRef[]) => ({
@@ -89,12 +89,12 @@ const exec = (seq: number, on: ResourceRef, argv: string[], stdout: string, exit
 export function siteRows(): IncidentEvent[] {
   return [
     {
-      ...row('alert_received', {
+      ...partOfRow('alert_received', {
         labels: { host: 'app-osl-1', alertname: 'memory_high' },
         status: 'firing',
         count: 3,
         source: 'alertmanager',
-      } as never),
+      }),
       seq: 1,
     },
     finished(4, 'get_host', [a], {

@@ -1,356 +1,96 @@
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
-import { compile, type Reading, read } from '../../../safety/command/options.ts'
-import type { Word } from '../../../safety/command/parse.ts'
+import { compile, read } from '../../../safety/command/options.ts'
 
-describe('options', () => {
-  const reading = (grammar: Grammar, text: string) => {
-    const words = text.split(' ').map((text) => ({ text, literal: true, quoting: 'bare' as const, pattern: null }))
-    return read(words, compile({ it: grammar }).get('it')!)
-  }
-  const values = (grammar: Grammar, text: string) =>
-    reading(grammar, text).values.map(({ kind, word }) => `${kind} ${word.text}`)
-  const misfit = (grammar: Grammar, text: string) => reading(grammar, text).problem?.word?.text
+const reading = (grammar: Grammar, text: string) => {
+  const words = text.split(' ').map((text) => ({ text, literal: true, quoting: 'bare' as const, pattern: null }))
+  return read(words, compile({ it: grammar }).get('it')!)
+}
+const values = (grammar: Grammar, text: string) =>
+  reading(grammar, text).values.map(({ kind, word }) => `${kind} ${word.text}`)
+const misfit = (grammar: Grammar, text: string) => reading(grammar, text).problem?.word?.text
 
-  const lines: Grammar = {
-    manual: 'test',
-    options: {
-      '-n': 'number',
-      '-q': 'flag',
-      '-v': 'flag',
-      '--lines': 'number',
-      '--color': 'text?',
-      '-f': 'file',
-      '-w': 'sink',
-    },
-    digits: true,
-    operands: { rest: 'file' },
-  }
+const lines: Grammar = {
+  manual: 'test',
+  options: {
+    '-n': 'number',
+    '-q': 'flag',
+    '-v': 'flag',
+    '--lines': 'number',
+    '--color': 'text?',
+    '-f': 'file',
+    '-w': 'sink',
+  },
+  digits: true,
+  operands: { rest: 'file' },
+}
 
-  test('short options cluster, and values stand attached or apart', () => {
-    expect(values(lines, 'it -qvn5 a')).toEqual(['number 5', 'file a'])
-    expect(values(lines, 'it -qn 5 a')).toEqual(['number 5', 'file a'])
-    expect(values(lines, 'it a --lines=5 -20')).toEqual(['number 5', 'file a'])
-    expect(values(lines, 'it --lines 5')).toEqual(['number 5'])
-    expect(values(lines, 'it -f=/etc/shadow')).toEqual(['file /etc/shadow'])
-  })
-
-  test('a value that may only be attached never takes the next word', () => {
-    expect(values(lines, 'it --color auto')).toEqual(['file auto'])
-    expect(values(lines, 'it --color=auto')).toEqual(['text auto'])
-  })
-
-  test('after two dashes everything is an operand', () => {
-    expect(values(lines, 'it -- -x --lines')).toEqual(['file -x', 'file --lines'])
-  })
-
-  test.each([
-    ['it -x', '-x'],
-    ['it -qx', '-qx'],
-    ['it --line=5', '--line=5'],
-    ['it --quiet', '--quiet'],
-    ['it -n', '-n'],
-  ])('what the manual does not have is named: %s', (text, word) => expect(misfit(lines, text)).toBe(word))
-
-  test('long names with one dash do not cluster', () => {
-    const find: Grammar = {
-      manual: 'test',
-      style: 'word',
-      options: { '-name': 'text', '-ls': 'flag' },
-      operands: { rest: 'file' },
-    }
-    expect(values(find, 'it /x -name y -ls')).toEqual(['text y', 'file /x'])
-    expect(misfit(find, 'it -l')).toBe('-l')
-  })
-
-  test('a sub-command has options of its own besides those of its program', () => {
-    const git: Grammar = {
-      manual: 'test',
-      options: { '-C': 'file' },
-      commands: { log: { manual: 'test', options: { '-n': 'number' }, operands: { rest: 'text' } } },
-    }
-    expect(values(git, 'it -C /x log -n 5 main')).toEqual(['file /x', 'number 5', 'text main'])
-    expect(misfit(git, 'it push')).toBe('push')
-    expect(reading(git, 'it').problem).toMatchObject({ missing: true })
-  })
-
-  test('a pattern moves aside for the option that gives it', () => {
-    const grep: Grammar = {
-      manual: 'test',
-      options: { '-e': 'text' },
-      operands: { first: ['text'], rest: 'file', unlessOption: ['-e'] },
-    }
-    expect(values(grep, 'it x f')).toEqual(['text x', 'file f'])
-    expect(values(grep, 'it f -e x')).toEqual(['text x', 'file f'])
-  })
-
-  test('letters without a dash take their values in order', () => {
-    const tar: Grammar = {
-      manual: 'test',
-      bsd: 'tvf',
-      bsdValues: { f: 'file' },
-      options: { '-t': 'flag' },
-      requires: ['-t'],
-      operands: { rest: 'text' },
-    }
-    expect(values(tar, 'it tvf a b')).toEqual(['file a', 'text b'])
-    expect(reading(tar, 'it vf a').problem).toMatchObject({ missing: true })
-  })
+test('short options cluster, and values stand attached or apart', () => {
+  expect(values(lines, 'it -qvn5 a')).toEqual(['number 5', 'file a'])
+  expect(values(lines, 'it -qn 5 a')).toEqual(['number 5', 'file a'])
+  expect(values(lines, 'it a --lines=5 -20')).toEqual(['number 5', 'file a'])
+  expect(values(lines, 'it --lines 5')).toEqual(['number 5'])
+  expect(values(lines, 'it -f=/etc/shadow')).toEqual(['file /etc/shadow'])
 })
 
-describe('options edges', () => {
-  // A grammar of a program that there is not, so that each rule of reading stands alone.
+test('a value that may only be attached never takes the next word', () => {
+  expect(values(lines, 'it --color auto')).toEqual(['file auto'])
+  expect(values(lines, 'it --color=auto')).toEqual(['text auto'])
+})
 
-  const word = (text: string): Word => ({ text, literal: !/[$*]/.test(text), quoting: 'bare', pattern: null })
-  const grammar = (more: Partial<Grammar> = {}): Grammar => ({
-    manual: 'show(1)',
-    options: {
-      '-a': 'flag',
-      '-b': 'flag',
-      '-n': 'number',
-      '-f': 'file',
-      '-c': 'text?',
-      '--all': 'flag',
-      '--lines': 'number',
-      '--color': 'text?',
-    },
+test('after two dashes everything is an operand', () => {
+  expect(values(lines, 'it -- -x --lines')).toEqual(['file -x', 'file --lines'])
+})
+
+test.each([
+  ['it -x', '-x'],
+  ['it -qx', '-qx'],
+  ['it --line=5', '--line=5'],
+  ['it --quiet', '--quiet'],
+  ['it -n', '-n'],
+])('what the manual does not have is named: %s', (text, word) => expect(misfit(lines, text)).toBe(word))
+
+test('long names with one dash do not cluster', () => {
+  const find: Grammar = {
+    manual: 'test',
+    style: 'word',
+    options: { '-name': 'text', '-ls': 'flag' },
     operands: { rest: 'file' },
-    ...more,
-  })
-
-  function reading(more: Partial<Grammar>, line: string): Reading {
-    const words = ['show', ...line.split(' ').filter((text) => text !== '')].map(word)
-    return read(words, compile({ show: grammar(more) }).get('show')!)
   }
+  expect(values(find, 'it /x -name y -ls')).toEqual(['text y', 'file /x'])
+  expect(misfit(find, 'it -l')).toBe('-l')
+})
 
-  /** `number:5 file:x*` (a star where any number of such words may stand), or the word that did not fit and why. */
-  function told(more: Partial<Grammar>, line: string): string {
-    const { problem, values } = reading(more, line)
-    if (problem)
-      return `${problem.missing ? 'missing' : problem.word?.text}: ${problem.why.split(' ').slice(0, 4).join(' ')}`
-    return values.map(({ kind, word: { text }, repeats }) => `${kind}:${text}${repeats ? '*' : ''}`).join(' ')
+test('a sub-command has options of its own besides those of its program', () => {
+  const git: Grammar = {
+    manual: 'test',
+    options: { '-C': 'file' },
+    commands: { log: { manual: 'test', options: { '-n': 'number' }, operands: { rest: 'text' } } },
   }
-  const found = (more: Partial<Grammar>, line: string) =>
-    reading(more, line).found.map(
-      ({ name, at, clustered, valueAt }) =>
-        `${name}@${at}${clustered ? ' in a cluster' : ''}${valueAt === null ? '' : ` value ${valueAt}`}`,
-    )
+  expect(values(git, 'it -C /x log -n 5 main')).toEqual(['file /x', 'number 5', 'text main'])
+  expect(misfit(git, 'it push')).toBe('push')
+  expect(reading(git, 'it').problem).toMatchObject({ missing: true })
+})
 
-  describe('options of the usual kind', () => {
-    test.each([
-      ['', ''],
-      ['x y', 'file:x* file:y*'],
-      ['-a x', 'file:x*'],
-      ['-ab x', 'file:x*'],
-      ['-an5 x', 'number:5 file:x*'],
-      ['-an 5 x', 'number:5 file:x*'],
-      ['-n5', 'number:5'],
-      ['-n=5', 'number:5'],
-      ['-nx=5', 'number:x=5'],
-      ['--lines 5 x', 'number:5 file:x*'],
-      ['--lines=5', 'number:5'],
-      ['--lines=a=5', 'number:a=5'],
-      ['--color x', 'file:x*'],
-      ['--color=x', 'text:x'],
-      ['-cx', 'text:x'],
-      ['-c x', 'file:x*'],
-      ['-', 'file:-*'],
-      ['-- -a', 'file:-a*'],
-      ['-- -- x', 'file:--* file:x*'],
-      ['x -a', 'file:x*'],
-      ['-n', '-n: is not an option'],
-      ['--lines', '--lines: is not an option'],
-      ['-an', '-an: is not an option'],
-      ['-ax', '-ax: is not an option'],
-      ['-z', '-z: is not an option'],
-      ['--al', '--al: is not an option'],
-      ['--all=x', '--all=x: is not an option'],
-      ['--nothing=x', '--nothing=x: is not an option'],
-      ['-a=x', '-a=x: is not an option'],
-      ['-$x', '-$x: is not an option'],
-      ['-a$x', '-a$x: is not an option'],
-      ['-5', '-5: is not an option'],
-      ['-x--', '-x--: is not an option'],
-      ['-=x', '-=x: is not an option'],
-    ])('%j is read as %j', (line, expected) => {
-      expect(told({}, line)).toBe(expected)
-    })
+test('a pattern moves aside for the option that gives it', () => {
+  const grep: Grammar = {
+    manual: 'test',
+    options: { '-e': 'text' },
+    operands: { first: ['text'], rest: 'file', unlessOption: ['-e'] },
+  }
+  expect(values(grep, 'it x f')).toEqual(['text x', 'file f'])
+  expect(values(grep, 'it f -e x')).toEqual(['text x', 'file f'])
+})
 
-    test.each([
-      ['-a', ['-a@1']],
-      ['-ab', ['-a@1 in a cluster', '-b@1 in a cluster']],
-      ['-an 5 -b', ['-a@1 in a cluster', '-n@1 in a cluster value 2', '-b@3']],
-      ['-n 5', ['-n@1 value 2']],
-      ['-n5', ['-n@1 in a cluster']],
-      ['--lines=5', ['--lines@1']],
-      ['--color x', ['--color@1']],
-      ['x', []],
-    ])('%j was found where it stands: %j', (line, expected) => {
-      expect(found({}, line)).toEqual(expected)
-    })
-
-    test('a value of an option is one word, whatever the shell makes of it', () => {
-      const star: Word = { text: 'a*', literal: false, quoting: 'bare', pattern: 'a*' }
-      const program = compile({ show: grammar() }).get('show')!
-      expect(read([word('show'), word('-f'), star], program).values[0]).toMatchObject({ repeats: false, word: star })
-      const glued = { ...word('-fx'), pattern: '-fx' }
-      expect(read([word('show'), glued], program).values[0]).toMatchObject({ word: { text: 'x', pattern: null } })
-    })
-  })
-
-  describe('numbers as options', () => {
-    test.each([
-      ['-20 x', 'file:x*'],
-      ['-2', ''],
-      ['-2x', '-2x: is not an option'],
-      ['x-2', 'file:x-2*'],
-      ['-a2', '-a2: is not an option'],
-    ])('%j: %j', (line, expected) => {
-      expect(told({ digits: true }, line)).toBe(expected)
-    })
-  })
-
-  describe('names with one dash', () => {
-    const java = { style: 'word', options: { '-name': 'text', '-print': 'flag', '-D': 'flag', '--x': 'text' } } as const
-    test.each([
-      ['-name x', 'text:x'],
-      ['-name=x', 'text:x'],
-      ['--x=y', 'text:y'],
-      ['-print x', 'file:x*'],
-      ['-print=x', '-print=x: is not an option'],
-      ['-DD', '-DD: is not an option'],
-      ['-=x', '-=x: is not an option'],
-    ])('%j: %j', (line, expected) => {
-      expect(told(java, line)).toBe(expected)
-    })
-  })
-
-  describe('where no word is an option unless it is named', () => {
-    const plain = { style: 'plain', options: { '-n': 'flag', '--format': 'text' } } as const
-    test.each([
-      ['-n -x --- x', 'file:-x* file:---* file:x*'],
-      ['--format=x', 'text:x'],
-      ['--format x', 'text:x'],
-      ['--other=x', 'file:--other=x*'],
-      ['-n=x', 'file:-n=x*'],
-      ['x--format=y', 'file:x--format=y*'],
-      ['--format', '--format: is not an option'],
-      ['--formatx', 'file:--formatx*'],
-    ])('%j: %j', (line, expected) => {
-      expect(told(plain, line)).toBe(expected)
-    })
-  })
-
-  describe('letters without a dash', () => {
-    const tar = { bsd: 'tvf', bsdValues: { f: 'file' }, requires: ['-t'], operands: { rest: 'text' } } as const
-    test.each([
-      ['tvf x y', 'file:x text:y*'],
-      ['tv x', 'text:x*'],
-      ['tvf', 'tvf: lacks a value'],
-      ['vf x', 'missing: one of -t is'],
-      ['tx', 'missing: one of -t is'],
-      ['-a tvf', 'missing: one of -t is'],
-    ])('%j: %j', (line, expected) => {
-      expect(told(tar, line)).toBe(expected)
-    })
-
-    test('are found as options, and their values behind them', () => {
-      expect(found(tar, 'tvf x')).toEqual(['-t@1 in a cluster', '-v@1 in a cluster', '-f@1 in a cluster value 2'])
-      expect(told({ bsd: 'aux' }, 'aux')).toBe('')
-      expect(told({}, 'aux')).toBe('file:aux*')
-    })
-  })
-
-  describe('operands', () => {
-    test.each<[Grammar['operands'], string, string]>([
-      [{ first: ['text'], rest: 'file' }, 'x y z', 'text:x file:y* file:z*'],
-      [{ first: ['text'], rest: 'file', unlessOption: ['-f'] }, '-f p y', 'file:p file:y*'],
-      [{ first: ['text', 'name'], unlessOption: ['-f'] }, '-f p y', 'file:p name:y'],
-      [{ first: ['text'] }, 'x y', 'y: is one operand too'],
-      [{ first: ['text'], unlessOption: ['-f'] }, '-f p y', 'y: is one operand too'],
-      [undefined, 'x', 'x: is one operand too'],
-      [{ first: ['text'], min: 1 }, '', 'missing: an operand is missing'],
-      [{ first: ['text'], min: 1 }, 'x', 'text:x'],
-      [{ first: ['text'], min: 1, unlessOption: ['-f'] }, '-f p', 'file:p'],
-      [{ first: ['text'], rest: 'file', min: 2, unlessOption: ['-f'] }, '-f p', 'missing: an operand is missing'],
-    ])('%j reads %j as %j', (operands, line, expected) => {
-      expect(told({ operands }, line)).toBe(expected)
-    })
-  })
-
-  describe('words among operands', () => {
-    const find = { keywords: ['(', '!', '-a', '--'], operands: { rest: 'file' } } as const
-    test.each([
-      ['! ( x -a y', 'file:x* file:y*'],
-      ['-- -b', ''],
-      ['( -z', '-z: is not an option'],
-    ])('%j: %j', (line, expected) => {
-      expect(told(find, line)).toBe(expected)
-    })
-  })
-
-  describe('sub-commands', () => {
-    const git: Partial<Grammar> = {
-      options: { '-C': 'file' },
-      operands: undefined,
-      commands: {
-        log: { manual: '', options: { '-n': 'number' }, operands: { rest: 'name' } },
-        remote: { manual: '', bare: true, commands: { show: { manual: '', operands: { rest: 'name' } } } },
-      },
-    }
-    test.each([
-      ['log -n 5 x', 'number:5 name:x*'],
-      ['-C /x log', 'file:/x'],
-      ['log -C /x', 'file:/x'],
-      ['remote', ''],
-      ['remote show x', 'name:x*'],
-      ['', 'missing: a sub-command is missing'],
-      ['push', 'push: is not a sub-command'],
-      ['remote push', 'push: is not a sub-command'],
-      ['*', '*: is not a sub-command'],
-      ['-n 5 log', '-n: is not an option'],
-    ])('%j: %j', (line, expected) => {
-      expect(told(git, line)).toBe(expected)
-    })
-
-    test('choose the grammar, and the word that chose the last is known', () => {
-      const { chosenAt, grammars } = reading(git, '-C /x remote show y')
-      expect([chosenAt, grammars.length]).toEqual([4, 3])
-      expect(reading({}, 'x')).toMatchObject({ chosenAt: 0, found: [], operands: [{ text: 'x' }] })
-    })
-
-    test('keep the style of their program where they have none of their own', () => {
-      const outer: Partial<Grammar> = { style: 'plain', commands: { say: { manual: '', operands: { rest: 'text' } } } }
-      expect(told(outer, 'say -x')).toBe('text:-x*')
-      const own: Partial<Grammar> = {
-        style: 'plain',
-        commands: { say: { manual: '', style: 'posix', operands: { rest: 'text' } } },
-      }
-      expect(told(own, 'say -x')).toBe('-x: is not an option')
-    })
-  })
-
-  describe('what narrows a grammar', () => {
-    test.each([
-      ['secrets', 'secrets: does more than look'],
-      ['my-Secret', 'my-Secret: does more than look'],
-      ['-f secret', 'secret: does more than look'],
-      ['pods', 'file:pods*'],
-    ])('a pattern that no value may match: %j', (line, expected) => {
-      expect(told({ refuses: ['secret'] }, line)).toBe(expected)
-    })
-
-    test('an option that must be there', () => {
-      expect(told({ requires: ['-a', '--all'] }, 'x')).toBe('missing: one of -a, --all')
-      expect(told({ requires: ['-a', '--all'] }, '-ba x')).toBe('file:x*')
-      expect(told({ requires: ['-a', '--all'] }, '--all x')).toBe('file:x*')
-    })
-  })
-
-  test('programs that share a grammar share what was made of it', () => {
-    const shared = grammar()
-    const programs = compile({ cat: shared, tac: shared, wc: grammar() })
-    expect(programs.get('cat')).toBe(programs.get('tac'))
-    expect(programs.get('cat')).not.toBe(programs.get('wc'))
-  })
+test('letters without a dash take their values in order', () => {
+  const tar: Grammar = {
+    manual: 'test',
+    bsd: 'tvf',
+    bsdValues: { f: 'file' },
+    options: { '-t': 'flag' },
+    requires: ['-t'],
+    operands: { rest: 'text' },
+  }
+  expect(values(tar, 'it tvf a b')).toEqual(['file a', 'text b'])
+  expect(reading(tar, 'it vf a').problem).toMatchObject({ missing: true })
 })

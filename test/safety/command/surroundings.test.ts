@@ -1,12 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
-import { brokers, queues } from '../../../safety/command/grammars/brokers.ts'
-import { controls } from '../../../safety/command/grammars/controls.ts'
-import { deployers } from '../../../safety/command/grammars/deployers.ts'
-import { disks } from '../../../safety/command/grammars/disks.ts'
 import { grammars } from '../../../safety/command/grammars/index.ts'
-import { platforms } from '../../../safety/command/grammars/platforms.ts'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../../safety/command/surroundings/clients.ts'
 import { gitSettingsIn, oddGitSetting } from '../../../safety/command/surroundings/tools.ts'
@@ -70,470 +65,271 @@ function surroundingsTable(): string {
   return [...head, ...sorted(true), ...sorted(false)].join('\n')
 }
 
-describe('surroundings', () => {
-  beforeAll(() => loadSql())
-  const context: CommandContext = { knownHosts: new Set(['db-osl-1']), knownNames: new Set(['web']), directory: '/srv' }
-  const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCommand(text, { ...context, ...changes })
-  const pageFile = new URL('../../../docs/reference/grammars.md', import.meta.url)
-  const page = () => readFileSync(pageFile, 'utf8')
+beforeAll(() => loadSql())
+const context: CommandContext = { knownHosts: new Set(['db-osl-1']), knownNames: new Set(['web']), directory: '/srv' }
+const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCommand(text, { ...context, ...changes })
+const pageFile = new URL('../../../docs/reference/grammars.md', import.meta.url)
+const page = () => readFileSync(pageFile, 'utf8')
 
-  describe('what programs obey', () => {
-    test('every program with a grammar has a row, and each row names its manual', () => {
-      expect(Object.keys({ ...shell, ...grammars }).filter((name) => !byProgram.has(name))).toEqual([])
-      for (const [name, { manual }] of byProgram) expect([name, manual.length > 4]).toEqual([name, true])
-    })
-
-    test('what a row says by names is in the grammar', () => {
-      for (const [name, { asksWith = [], obeysFilesOf = [], except = [] }] of byProgram) {
-        const grammar = grammars[name]
-        if (!grammar) continue
-        const known = [...optionsOf(grammar), 'operand']
-        expect([name, [...asksWith, ...obeysFilesOf].filter((option) => !known.includes(option))]).toEqual([name, []])
-        expect([name, except.filter((word) => !(word in (grammar.commands ?? {})))]).toEqual([name, []])
-      }
-    })
-
-    test('what obeys something says what is done about it', () => {
-      for (const [name, { obeys, switches, conditions, obeysFilesOf }] of byProgram)
-        expect([name, obeys !== undefined]).toEqual([name, Boolean(switches ?? conditions ?? obeysFilesOf)])
-    })
-
-    // `UPDATE=1 npm test -- test/safety/command/surroundings` writes the table of the page again.
-    test('the page for people says the same', () => {
-      if (process.env.UPDATE)
-        writeFileSync(pageFile, page().replace(/^\| program \|[\s\S]*\n\|.*$/m, surroundingsTable))
-      expect(page()).toContain(surroundingsTable())
-    })
+describe('what programs obey', () => {
+  test('every program with a grammar has a row, and each row names its manual', () => {
+    expect(Object.keys({ ...shell, ...grammars }).filter((name) => !byProgram.has(name))).toEqual([])
+    for (const [name, { manual }] of byProgram) expect([name, manual.length > 4]).toEqual([name, true])
   })
 
-  function optionsOf(grammar: Grammar): string[] {
-    return [...Object.keys(grammar.options ?? {}), ...Object.values(grammar.commands ?? {}).flatMap(optionsOf)]
-  }
-
-  test('no command that makes a program obey somebody runs unasked', () => {
-    const rows: { command: string; class: string }[] = JSON.parse(
-      readFileSync(new URL('../../data/commands/surroundings.json', import.meta.url), 'utf8'),
-    )
-    expect(rows.length).toBeGreaterThan(300)
-    expect(new Set(rows.map(({ command }) => command)).size).toBe(rows.length)
-    expect(rows.filter(({ command }) => judged(command).verdict === 'run').map(({ command }) => command)).toEqual([])
+  test('what a row says by names is in the grammar', () => {
+    for (const [name, { asksWith = [], obeysFilesOf = [], except = [] }] of byProgram) {
+      const grammar = grammars[name]
+      if (!grammar) continue
+      const known = [...optionsOf(grammar), 'operand']
+      expect([name, [...asksWith, ...obeysFilesOf].filter((option) => !known.includes(option))]).toEqual([name, []])
+      expect([name, except.filter((word) => !(word in (grammar.commands ?? {})))]).toEqual([name, []])
+    }
   })
 
-  describe('what is lifted for a text is lifted for all of it', () => {
-    test.each<[string, string[]]>([
-      ['df -h', []],
-      ['ss -tln', ['network']],
-      ['timeout 5 ip addr', ['network']],
-      ['cat /proc/net/dev', ['network']],
-      ['findmnt /srv', ['mounts']],
-      ['cat /proc/mounts | head -3', ['mounts']],
-      ['git status', []],
-    ])('%s sees %j', (text, sees) => {
-      expect(judged(text)).toMatchObject({ verdict: 'run', sees })
-    })
-
-    test.each([
-      'ss -tln | grep 5432 | head -3',
-      'ss -tln; systemctl status ssh; df -h',
-      'ip addr; cat /etc/hosts; ps aux',
-      'findmnt -t ext4 | grep srv; df -h; ls /srv',
-      'curl -s http://127.0.0.1/health | jq .state',
-      'ss -tln; kubectl get pods',
-      'ss -tln; psql -c "select 1"',
-    ])('%s: nothing in it could use that, so it runs', (text) => {
-      expect(judged(text).verdict).toBe('run')
-    })
-
-    test.each([
-      ['ss -tln; git status', 'git'],
-      ['git log -1 && curl -s http://127.0.0.1/health', 'git'],
-      ['findmnt; git status', 'git'],
-      ['findmnt; systemctl status ssh', 'systemctl'],
-      ['findmnt; ss -tln', 'ss'],
-      ['ss -tln; findmnt; npm ls', 'npm'],
-    ])('%s: %s could, so somebody is asked', (text, token) => {
-      expect(judged(text)).toMatchObject({ verdict: 'ask', effect: 'read', code: 'SURROUNDINGS', token })
-    })
+  test('what obeys something says what is done about it', () => {
+    for (const [name, { obeys, switches, conditions, obeysFilesOf }] of byProgram)
+      expect([name, obeys !== undefined]).toEqual([name, Boolean(switches ?? conditions ?? obeysFilesOf)])
   })
 
-  describe('a verdict says what it rests on', () => {
-    test('git outweighs what could start a program, and its settings are looked at wherever it may run', () => {
-      const verdict = judged('cd app; git -C ../lib status')
-      const directories = ['/srv/../lib', '/srv/app/../lib']
-      expect(verdict.conditions).toEqual([{ kind: 'git_settings', program: 'git', directories }])
-      const { environment } = verdict
-      const keys = Object.keys(environment).filter((name) => name.startsWith('GIT_CONFIG_KEY_'))
-      expect(environment.GIT_CONFIG_COUNT).toBe(String(keys.length))
-      for (const key of ['core.fsmonitor', 'core.hooksPath', 'core.sshCommand', 'core.pager', 'gpg.program'])
-        expect(Object.values(environment)).toContain(key)
-      expect(environment).toMatchObject({ GIT_ALLOW_PROTOCOL: 'none', GIT_OPTIONAL_LOCKS: '0' })
-    })
+  // `UPDATE=1 npm test -- test/safety/command/surroundings` writes the table of the page again.
+  test('the page for people says the same', () => {
+    if (process.env.UPDATE) writeFileSync(pageFile, page().replace(/^\| program \|[\s\S]*\n\|.*$/m, surroundingsTable))
+    expect(page()).toContain(surroundingsTable())
+  })
+})
 
-    test('without a word of where it runs, the place it is started at counts', () => {
-      expect(judgeArgv(['git', 'status'], { knownHosts: new Set() }).conditions).toMatchObject([{ directories: [] }])
-      expect(judgeArgv(['git', '-Csub', 'status'], { knownHosts: new Set() }).conditions).toMatchObject([
-        { directories: ['sub'] },
-      ])
-    })
+function optionsOf(grammar: Grammar): string[] {
+  return [...Object.keys(grammar.options ?? {}), ...Object.values(grammar.commands ?? {}).flatMap(optionsOf)]
+}
 
-    test('what obeys nothing rests on nothing', () => {
-      expect(judged('git version; df -h')).toMatchObject({ conditions: [], environment: {}, obeys: [] })
-      // As an operand the word means something else.
-      expect(judged('git log version').conditions).toHaveLength(1)
-    })
+test('no command that makes a program obey somebody runs unasked', () => {
+  const rows: { command: string; class: string }[] = JSON.parse(
+    readFileSync(new URL('../../data/commands/surroundings.json', import.meta.url), 'utf8'),
+  )
+  expect(rows.length).toBeGreaterThan(300)
+  expect(new Set(rows.map(({ command }) => command)).size).toBe(rows.length)
+  expect(rows.filter(({ command }) => judged(command).verdict === 'run').map(({ command }) => command)).toEqual([])
+})
 
-    test('a sub-command may obey more than its program, and a word that only looks like it costs no more than a look', () => {
-      const kinds = (text: string) => judged(text).conditions.map(({ kind }) => kind)
-      expect(kinds('docker ps')).toEqual(['docker_settings', 'root_only'])
-      expect(kinds('docker compose ps')).toEqual(['docker_settings', 'root_only', 'root_only'])
-    })
+describe('what is lifted for a text is lifted for all of it', () => {
+  test.each<[string, string[]]>([
+    ['df -h', []],
+    ['ss -tln', ['network']],
+    ['timeout 5 ip addr', ['network']],
+    ['cat /proc/net/dev', ['network']],
+    ['findmnt /srv', ['mounts']],
+    ['cat /proc/mounts | head -3', ['mounts']],
+    ['git status', []],
+  ])('%s sees %j', (text, sees) => {
+    expect(judged(text)).toMatchObject({ verdict: 'run', sees })
+  })
 
-    test('files that its own words name are obeyed as well', () => {
-      for (const text of ['haproxy -c -f /srv/x.cfg', 'haproxy -c -f/srv/x.cfg'])
-        expect(judged(text).conditions).toContainEqual(
-          expect.objectContaining({ kind: 'root_only', files: ['/srv/x.cfg'] }),
-        )
-      for (const text of ['haproxy -c -f {}', 'git -C {} status', 'git -C a{} log'])
-        expect([text, judged(text).code]).toEqual([text, 'SURROUNDINGS'])
-      expect(judged('named-checkconf /srv/named.conf').conditions).toContainEqual(
-        expect.objectContaining({ files: ['/srv/named.conf'] }),
+  test.each([
+    'ss -tln | grep 5432 | head -3',
+    'ss -tln; systemctl status ssh; df -h',
+    'ip addr; cat /etc/hosts; ps aux',
+    'findmnt -t ext4 | grep srv; df -h; ls /srv',
+    'curl -s http://127.0.0.1/health | jq .state',
+    'ss -tln; kubectl get pods',
+    'ss -tln; psql -c "select 1"',
+  ])('%s: nothing in it could use that, so it runs', (text) => {
+    expect(judged(text).verdict).toBe('run')
+  })
+
+  test.each([
+    ['ss -tln; git status', 'git'],
+    ['git log -1 && curl -s http://127.0.0.1/health', 'git'],
+    ['findmnt; git status', 'git'],
+    ['findmnt; systemctl status ssh', 'systemctl'],
+    ['findmnt; ss -tln', 'ss'],
+    ['ss -tln; findmnt; npm ls', 'npm'],
+  ])('%s: %s could, so somebody is asked', (text, token) => {
+    expect(judged(text)).toMatchObject({ verdict: 'ask', effect: 'read', code: 'SURROUNDINGS', token })
+  })
+})
+
+describe('a verdict says what it rests on', () => {
+  test('git outweighs what could start a program, and its settings are looked at wherever it may run', () => {
+    const verdict = judged('cd app; git -C ../lib status')
+    const directories = ['/srv/../lib', '/srv/app/../lib']
+    expect(verdict.conditions).toEqual([{ kind: 'git_settings', program: 'git', directories }])
+    const { environment } = verdict
+    const keys = Object.keys(environment).filter((name) => name.startsWith('GIT_CONFIG_KEY_'))
+    expect(environment.GIT_CONFIG_COUNT).toBe(String(keys.length))
+    for (const key of ['core.fsmonitor', 'core.hooksPath', 'core.sshCommand', 'core.pager', 'gpg.program'])
+      expect(Object.values(environment)).toContain(key)
+    expect(environment).toMatchObject({ GIT_ALLOW_PROTOCOL: 'none', GIT_OPTIONAL_LOCKS: '0' })
+  })
+
+  test('without a word of where it runs, the place it is started at counts', () => {
+    expect(judgeArgv(['git', 'status'], { knownHosts: new Set() }).conditions).toMatchObject([{ directories: [] }])
+    expect(judgeArgv(['git', '-Csub', 'status'], { knownHosts: new Set() }).conditions).toMatchObject([
+      { directories: ['sub'] },
+    ])
+  })
+
+  test('what obeys nothing rests on nothing', () => {
+    expect(judged('git version; df -h')).toMatchObject({ conditions: [], environment: {}, obeys: [] })
+    // As an operand the word means something else.
+    expect(judged('git log version').conditions).toHaveLength(1)
+  })
+
+  test('a sub-command may obey more than its program, and a word that only looks like it costs no more than a look', () => {
+    const kinds = (text: string) => judged(text).conditions.map(({ kind }) => kind)
+    expect(kinds('docker ps')).toEqual(['docker_settings', 'root_only'])
+    expect(kinds('docker compose ps')).toEqual(['docker_settings', 'root_only', 'root_only'])
+  })
+
+  test('files that its own words name are obeyed as well', () => {
+    for (const text of ['haproxy -c -f /srv/x.cfg', 'haproxy -c -f/srv/x.cfg'])
+      expect(judged(text).conditions).toContainEqual(
+        expect.objectContaining({ kind: 'root_only', files: ['/srv/x.cfg'] }),
       )
-    })
-
-    test('nothing is believed of another host or a container but what obeys nothing', () => {
-      expect(judged('ssh db-osl-1 df -h')).toMatchObject({ verdict: 'run' })
-      expect(judged('ssh db-osl-1 git status')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS', token: 'git' })
-      // What makes its session read-only does not get there.
-      expect(judged('docker exec web psql -c "select 1"')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
-      expect(judged('env -i git status')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
-      expect(judged('env -i df -h')).toMatchObject({ verdict: 'run' })
-      expect(judged('podman-compose exec web ls')).toMatchObject({
-        verdict: 'ask',
-        code: 'SURROUNDINGS',
-        token: 'podman-compose',
-      })
-    })
-
-    test('where only the environment gets, what is switched off by it runs, and what has to be looked at asks', () => {
-      expect(judged('psql -c "select 1"', { canLook: false }).verdict).toBe('run')
-      expect(judged('git status', { canLook: false })).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
-    })
-
-    test.each(['cd ~', 'cd', 'cd -', 'cd -P x', 'cd "$X"', 'cd x y', 'pushd ~'])(
-      'after %s nobody knows where git runs',
-      (cd) => {
-        expect(judged(`${cd}; git status`).verdict).toBe('ask')
-      },
+    for (const text of ['haproxy -c -f {}', 'git -C {} status', 'git -C a{} log'])
+      expect([text, judged(text).code]).toEqual([text, 'SURROUNDINGS'])
+    expect(judged('named-checkconf /srv/named.conf').conditions).toContainEqual(
+      expect.objectContaining({ files: ['/srv/named.conf'] }),
     )
+  })
 
-    test('a relative cd leads nowhere known when nobody says where it begins', () => {
-      expect(judged('cd app && git status', { directory: undefined })).toMatchObject({ code: 'SURROUNDINGS' })
-      expect(judged('cd /app && git status', { directory: undefined })).toMatchObject({ verdict: 'run' })
+  test('nothing is believed of another host or a container but what obeys nothing', () => {
+    expect(judged('ssh db-osl-1 df -h')).toMatchObject({ verdict: 'run' })
+    expect(judged('ssh db-osl-1 git status')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS', token: 'git' })
+    // What makes its session read-only does not get there.
+    expect(judged('docker exec web psql -c "select 1"')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
+    expect(judged('env -i git status')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
+    expect(judged('env -i df -h')).toMatchObject({ verdict: 'run' })
+    expect(judged('podman-compose exec web ls')).toMatchObject({
+      verdict: 'ask',
+      code: 'SURROUNDINGS',
+      token: 'podman-compose',
     })
   })
 
-  describe('what is the executor’s own is secret', () => {
-    const secrets = ['/opt/agent/state', '/opt/keys/tls[1].key']
-    test.each([
-      'cat /opt/agent/state/refresh.json',
-      'cat /opt/agent/stat?/refresh.json',
-      'head -1 /opt/agent/x/../state/head.json',
-      'cd /opt/agent; cat state/head.json',
-      'grep -r x /opt',
-      'cat "/opt/keys/tls[1].key"',
-      'cat < /opt/agent/state/x',
-    ])('%s: asked', (text) => {
-      expect(judged(text, { secrets }).verdict).toBe('ask')
-    })
-    test('and nothing else is', () => {
-      for (const text of ['cat /opt/agent/readme', 'grep x /opt/other/readme', 'ls /opt/agent'])
-        expect([text, judged(text, { secrets }).verdict]).toEqual([text, 'run'])
-    })
-    test('so are the usual places', () => {
-      for (const path of ['/var/lib/nightshift-agent/refresh.json', '/etc/nightshift/root.key', '/x/.nightshift/a'])
-        expect(judged(`cat ${path}`)).toMatchObject({ code: 'SENSITIVE_PATH' })
-    })
+  test('where only the environment gets, what is switched off by it runs, and what has to be looked at asks', () => {
+    expect(judged('psql -c "select 1"', { canLook: false }).verdict).toBe('run')
+    expect(judged('git status', { canLook: false })).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
   })
 
-  describe('settings of git', () => {
-    const setting = (key: string, value = 'x', origin = 'file:.git/config', scope = 'local') => ({
-      key,
-      value,
-      origin,
-      scope,
-    })
-    const oddIn = (...settings: ReturnType<typeof setting>[]) =>
-      oddGitSetting(
-        settings,
-        (file) => file.startsWith('/etc/'),
-        (tree) => tree === '../..',
-      )?.key ?? null
+  test.each(['cd ~', 'cd', 'cd -', 'cd -P x', 'cd "$X"', 'cd x y', 'pushd ~'])(
+    'after %s nobody knows where git runs',
+    (cd) => {
+      expect(judged(`${cd}; git status`).verdict).toBe('ask')
+    },
+  )
 
-    test('that only describe a repository are obeyed', () => {
-      const plain = `core.bare core.fileMode remote.origin.url remote.a.b.fetch branch.main.merge user.name submodule.x.url
+  test('a relative cd leads nowhere known when nobody says where it begins', () => {
+    expect(judged('cd app && git status', { directory: undefined })).toMatchObject({ code: 'SURROUNDINGS' })
+    expect(judged('cd /app && git status', { directory: undefined })).toMatchObject({ verdict: 'run' })
+  })
+})
+
+describe('what is the executor’s own is secret', () => {
+  const secrets = ['/opt/agent/state', '/opt/keys/tls[1].key']
+  test.each([
+    'cat /opt/agent/state/refresh.json',
+    'cat /opt/agent/stat?/refresh.json',
+    'head -1 /opt/agent/x/../state/head.json',
+    'cd /opt/agent; cat state/head.json',
+    'grep -r x /opt',
+    'cat "/opt/keys/tls[1].key"',
+    'cat < /opt/agent/state/x',
+  ])('%s: asked', (text) => {
+    expect(judged(text, { secrets }).verdict).toBe('ask')
+  })
+  test('and nothing else is', () => {
+    for (const text of ['cat /opt/agent/readme', 'grep x /opt/other/readme', 'ls /opt/agent'])
+      expect([text, judged(text, { secrets }).verdict]).toEqual([text, 'run'])
+  })
+  test('so are the usual places', () => {
+    for (const path of ['/var/lib/nightshift-agent/refresh.json', '/etc/nightshift/root.key', '/x/.nightshift/a'])
+      expect(judged(`cat ${path}`)).toMatchObject({ code: 'SENSITIVE_PATH' })
+  })
+})
+
+describe('settings of git', () => {
+  const setting = (key: string, value = 'x', origin = 'file:.git/config', scope = 'local') => ({
+    key,
+    value,
+    origin,
+    scope,
+  })
+  const oddIn = (...settings: ReturnType<typeof setting>[]) =>
+    oddGitSetting(
+      settings,
+      (file) => file.startsWith('/etc/'),
+      (tree) => tree === '../..',
+    )?.key ?? null
+
+  test('that only describe a repository are obeyed', () => {
+    const plain = `core.bare core.fileMode remote.origin.url remote.a.b.fetch branch.main.merge user.name submodule.x.url
       extensions.objectFormat pull.rebase color.ui color.diff.meta gc.auto diff.renames status.short safe.directory`
-      expect(oddIn(...plain.split(/\s+/).map((key) => setting(key)))).toBeNull()
-    })
+    expect(oddIn(...plain.split(/\s+/).map((key) => setting(key)))).toBeNull()
+  })
 
-    test.each(
-      `core.fsmonitor core.sshCommand core.hooksPath core.pager core.editor core.gitProxy core.worktree core.attributesFile core.askPass
+  test.each(
+    `core.fsmonitor core.sshCommand core.hooksPath core.pager core.editor core.gitProxy core.worktree core.attributesFile core.askPass
     core.alternateRefsCommand blame.ignoreRevsFile diff.external diff.x.command diff.x.textconv filter.x.clean filter.x.smudge filter.x.process
     gpg.program gpg.ssh.program alias.status include.path includeIf.gitdir:/.path pager.log credential.helper http.proxy
     remote.x.promisor remote.x.uploadpack remote.x.vcs extensions.partialClone url.x.insteadOf log.showSignature
     status.submoduleSummary submodule.recurse submodule.x.update diff.submodule merge.x.driver uploadpack.packObjectsHook
     protocol.ext.allow trace2.eventTarget core.notes interactive.diffFilter sequence.editor browser.x.cmd`.split(/\s+/),
-    )('%s is odd', (key) => {
-      expect(oddIn(setting('core.bare'), setting(key))).toBe(key)
-    })
-
-    test('are believed where root wrote them, and where the executor did', () => {
-      expect(oddIn(setting('core.pager', 'x', 'file:/etc/gitconfig', 'system'))).toBeNull()
-      expect(oddIn(setting('core.pager', 'x', 'file:/home/x/.gitconfig', 'global'))).toBe('core.pager')
-      expect(oddIn(setting('core.pager', 'x', 'command line:', 'command'))).toBeNull()
-    })
-
-    test('may switch the monitor off, and name the work tree of a submodule', () => {
-      expect(oddIn(setting('core.fsmonitor', 'false'))).toBeNull()
-      expect(oddIn(setting('core.worktree', '../..'))).toBeNull()
-      expect(oddIn(setting('core.worktree', '/etc'))).toBe('core.worktree')
-    })
-
-    test('are read as git prints them, and not at all when they are something else', () => {
-      expect(gitSettingsIn('local\0file:.git/config\0core.bare\nfalse\0local\0file:.git/config\0alias.x\0')).toEqual([
-        setting('core.bare', 'false'),
-        setting('alias.x', 'true'),
-      ])
-      expect(gitSettingsIn('')).toEqual([])
-      expect(gitSettingsIn('failed\n')).toBeNull()
-      expect(gitSettingsIn('local\0x\0')).toBeNull()
-    })
+  )('%s is odd', (key) => {
+    expect(oddIn(setting('core.bare'), setting(key))).toBe(key)
   })
 
-  describe('settings of other clients', () => {
-    test('a kubeconfig connects, and neither starts a program nor sends a file', () => {
-      const config = (user: object, cluster = {}) => ({ users: [{ name: 'a', user }], clusters: [{ cluster }] })
-      expect(oddKubeconfig(null)).toBeNull()
-      expect(oddKubeconfig(config({ token: 'x', 'client-key': '/a' }, { server: 'https://x' }))).toBeNull()
-      for (const key of ['exec', 'auth-provider', 'tokenFile', 'Exec'])
-        expect(oddKubeconfig(config({ [key]: {} }))).toBe(key)
-      expect(oddKubeconfig(config({}, { 'proxy-url': 'http://x' }))).toBe('proxy-url')
-      expect(oddKubeconfig('exec')).toBe('it is no kubeconfig')
-    })
+  test('are believed where root wrote them, and where the executor did', () => {
+    expect(oddIn(setting('core.pager', 'x', 'file:/etc/gitconfig', 'system'))).toBeNull()
+    expect(oddIn(setting('core.pager', 'x', 'file:/home/x/.gitconfig', 'global'))).toBe('core.pager')
+    expect(oddIn(setting('core.pager', 'x', 'command line:', 'command'))).toBeNull()
+  })
 
-    test('those of docker lead to no plug-in and no other host', () => {
-      expect(oddDockerSettings({ auths: {}, currentContext: 'default', psFormat: '{{.ID}}' })).toBeNull()
-      for (const key of ['cliPluginsExtraDirs', 'plugins', 'aliases', 'CurrentContext', 'features'])
-        expect(oddDockerSettings({ [key]: {} })).toBe(key)
-      expect(oddDockerSettings({ currentContext: 'other' })).toBe('currentContext')
-      expect(oddDockerSettings([])).toBe('it is no object')
-    })
+  test('may switch the monitor off, and name the work tree of a submodule', () => {
+    expect(oddIn(setting('core.fsmonitor', 'false'))).toBeNull()
+    expect(oddIn(setting('core.worktree', '../..'))).toBeNull()
+    expect(oddIn(setting('core.worktree', '/etc'))).toBe('core.worktree')
+  })
 
-    test('those of mysql and aws name who connects', () => {
-      const keysOf = (program: string) =>
-        byProgram.get(program)!.conditions!.flatMap((rule) => (rule.kind === 'plain_settings' ? rule.keys : []))
-      const mysql = '# x\n[client]\nuser = a\npassword="b=c"\nssl-ca=/x\nhost=localhost\ncompress\n'
-      expect(oddSetting(mysql, keysOf('mysql'))).toBeNull()
-      for (const line of ['init-command=x', 'pager=x', 'tee=x', 'plugin-dir=/x', 'host=db', 'init_c=x', '!include /x'])
-        expect(oddSetting(`[mysql]\n${line}`, keysOf('mysql'))).toBe(line.split('=')[0])
-      expect(oddSetting('[profile a b]\nregion = x\naws_access_key_id=x\n', keysOf('aws'))).toBeNull()
-      for (const line of ['credential_process = /x', 'cli_legacy_plugin_path = /x', 'endpoint_url = http://x'])
-        expect(oddSetting(`[default]\n${line}`, keysOf('aws'))).toBe(line.split(' = ')[0])
-    })
+  test('are read as git prints them, and not at all when they are something else', () => {
+    expect(gitSettingsIn('local\0file:.git/config\0core.bare\nfalse\0local\0file:.git/config\0alias.x\0')).toEqual([
+      setting('core.bare', 'false'),
+      setting('alias.x', 'true'),
+    ])
+    expect(gitSettingsIn('')).toEqual([])
+    expect(gitSettingsIn('failed\n')).toBeNull()
+    expect(gitSettingsIn('local\0x\0')).toBeNull()
   })
 })
 
-describe('administrators', () => {
-  beforeAll(() => loadSql())
-  const context: CommandContext = {
-    knownHosts: new Set(['localhost', 'db-osl-1']),
-    knownNames: new Set(['web']),
-    directory: '/srv',
-  }
-  const judged = (text: string) => judgeCommand(text, context)
-  const lines = (text: string): string[] =>
-    text
-      .trim()
-      .split('\n')
-      .map((line) => line.trim())
-
-  describe('questions in a language that a client carries', () => {
-    test.each(
-      lines(`
-    clickhouse-client -q 'select table, formatReadableSize(sum(bytes)) from system.parts where active group by table limit 10'
-    clickhouse-client --host db-osl-1 --query 'SELECT count() FROM events WHERE day = today()'
-    clickhouse-client -q 'show processlist'
-    clickhouse-client -q "select name, value from system.settings where name like 'max%'"
-    mongosh --quiet --eval 'rs.status()'
-    mongosh --quiet --eval 'db.adminCommand({replSetGetStatus:1}).members.map(m => m.name + " " + m.stateStr)'
-    mongosh --eval 'db.orders.find({status: "failed", n: {$gt: 3}}).limit(5)'
-    mongosh --eval 'JSON.stringify(db.serverStatus().connections)'
-    cqlsh -e 'select peer, release_version from system.peers'
-    cqlsh db-osl-1 9042 -e 'describe table ks.t'
-    vtysh -c 'show ip bgp summary' -c 'show ip route | include 10.0.0.0'
-    birdc show protocols all bgp1
-    echo 'show info; show stat' | socat - UNIX-CONNECT:/run/haproxy/admin.sock
-    echo 'show servers state' | socat stdio /run/haproxy/admin.sock`),
-    )('%s runs', (text) => {
-      expect(judged(text)).toMatchObject({ verdict: 'run' })
-    })
-
-    test.each(
-      lines(String.raw`
-    clickhouse-client -q "select * from url('http://192.0.2.1/x')"
-    clickhouse-client -q "select * from URL ('http://192.0.2.1/x')"
-    clickhouse-client -q "select/**/* from file('/etc/passwd')"
-    clickhouse-client -q "select * from s3Cluster('a', 'http://192.0.2.1')"
-    clickhouse-client -q "select 1 into outfile '/tmp/x'"
-    clickhouse-client -q 'select 1; drop table t'
-    clickhouse-client -q "select ''' ; drop table t"
-    clickhouse-client -q 'select * from system.users'
-    clickhouse-client -q 'select * from system . named_collections'
-    clickhouse-client -q 'select engine_full from system.tables'
-    clickhouse-client -q 'select sleep(3) from numbers(1000000)'
-    clickhouse-client -q 'select 1 settings max_memory_usage=0'
-    clickhouse-client -d system -q 'select * from users'
-    clickhouse-client -q 'show create user root'
-    clickhouse-client --queries-file /tmp/x.sql
-    clickhouse-client -h 192.0.2.9 -q 'select 1'
-    echo 'drop table t' | clickhouse-client
-    mongosh --eval 'db.orders.drop()'
-    mongosh --eval 'rs.status(); db.dropDatabase()'
-    mongosh --eval 'db["dropDatabase"]()'
-    mongosh --eval 'db.orders.find({$where: "sleep(9)"}).limit(1)'
-    mongosh --eval 'db.orders.find({"$where": "sleep(9)"}).limit(1)'
-    mongosh --eval 'db.orders.find({a: 1}).limit(1).forEach(d => db.x.insertOne(d))'
-    mongosh --eval 'db.adminCommand({shutdown: 1})'
-    mongosh --eval 'db.adminCommand({ping: db.dropDatabase()})'
-    mongosh --eval 'rs.status().constructor.constructor("x")()'
-    mongosh --eval 'print(load("/tmp/x.js"))'
-    mongosh --eval 'db.system.users.find({}).limit(5)'
-    mongosh --eval 'db.orders.find({})'
-    mongosh mongodb://192.0.2.1/app --eval 'rs.status()'
-    mongosh --eval 'rs.status()' /tmp/x.js
-    mongosh --eval 'rs.status()' --eval 'db.dropDatabase()'
-    cqlsh -e 'select * from system_auth.roles'
-    cqlsh -e "copy ks.t to '/tmp/x'"
-    cqlsh -e 'describe cluster; truncate ks.t'
-    cqlsh -f /tmp/x.cql
-    vtysh -c 'show version' -c 'configure terminal'
-    vtysh -c $'show version\nconfigure terminal'
-    vtysh -c 'show running-config'
-    vtysh -f /tmp/x
-    birdc down
-    birdc show route where a
-    echo down | birdc
-    echo 'show stat; disable server b/s' | socat - /run/haproxy/admin.sock
-    echo 'show env' | socat - /run/haproxy/admin.sock
-    echo 'show stat' | socat - /run/haproxy/admin.sock,create
-    echo 'show stat' | socat - EXEC:/bin/sh
-    echo 'show stat' | socat - /etc/cron.d/x
-    socat - /run/haproxy/admin.sock
-    cat /tmp/x | socat - /run/haproxy/admin.sock`),
-    )('%s asks', (text) => {
-      expect(judged(text).verdict).toBe('ask')
-    })
+describe('settings of other clients', () => {
+  test('a kubeconfig connects, and neither starts a program nor sends a file', () => {
+    const config = (user: object, cluster = {}) => ({ users: [{ name: 'a', user }], clusters: [{ cluster }] })
+    expect(oddKubeconfig(null)).toBeNull()
+    expect(oddKubeconfig(config({ token: 'x', 'client-key': '/a' }, { server: 'https://x' }))).toBeNull()
+    for (const key of ['exec', 'auth-provider', 'tokenFile', 'Exec'])
+      expect(oddKubeconfig(config({ [key]: {} }))).toBe(key)
+    expect(oddKubeconfig(config({}, { 'proxy-url': 'http://x' }))).toBe('proxy-url')
+    expect(oddKubeconfig('exec')).toBe('it is no kubeconfig')
   })
 
-  describe('verbs of control programs', () => {
-    test.each(
-      lines(`
-    nodetool -h localhost status
-    gluster volume heal gv0 info
-    gluster --mode=script volume status gv0
-    dmsetup ls --tree
-    bpftool -j prog show
-    openstack server list --all-projects -f json
-    openstack --os-cloud prod hypervisor stats show
-    openstack server show web -c status -c name
-    hcloud server list -o json
-    doctl compute droplet list --format ID,Name
-    gh run view 123 --log-failed
-    gh api repos/o/r/actions/runs --jq '.workflow_runs[0].conclusion'
-    radosgw-admin bucket stats --bucket=b1
-    ceph daemon osd.3 perf dump
-    ceph config get osd osd_max_backfills
-    ovs-vsctl list-ports br0
-    consul catalog services
-    consul kv get -keys app
-    nats stream info S1
-    vault operator raft list-peers
-    pcs resource status
-    kcat -L -b localhost:9092`),
-    )('%s runs', (text) => {
-      expect(judged(text)).toMatchObject({ verdict: 'run' })
-    })
-
-    test.each(
-      lines(`
-    nodetool drain
-    nodetool -h 192.0.2.1 status
-    gluster volume heal gv0
-    gluster volume heal info
-    gluster volume top gv0 clear
-    gluster
-    dmsetup table --showkeys
-    dmsetup ls --exec id
-    bpftool prog load x.o /sys/fs/bpf/x
-    bpftool prog dump xlated id 1 file /tmp/x
-    openstack server delete web
-    openstack server show web
-    openstack server show web -c user_data
-    openstack token issue
-    openstack --os-auth-url http://192.0.2.1 server list
-    openstack server list --log-file /tmp/x
-    hcloud server reset-password web
-    hcloud --config /tmp/x server list
-    doctl databases list
-    doctl databases get d --format URI
-    doctl -t secret account get
-    gh pr merge 1
-    gh api -X DELETE repos/o/r
-    gh api repos/o/r -f a=b
-    gh api repos/o/r/../../user
-    gh pr list -R 192.0.2.1/o/r
-    gh pr view 1 --web
-    radosgw-admin user info --uid=u
-    ceph daemon osd.3 perf reset all
-    ceph config get mgr mgr/dashboard/password
-    ceph config show osd.3
-    ovs-vsctl list-br -- del-br br0
-    ovs-vsctl list bridge -- emer-reset
-    consul kv get app/password
-    vault kv get secret/x
-    pcs resource cleanup
-    gobgp neighbor 10.0.0.1 reset
-    talosctl service kubelet restart
-    service nginx
-    service nginx restart
-    sdiag -r
-    ssacli ctrl slot=0 ld 1 delete forced
-    ssacli ctrl slot=0 modify dwc=enable
-    ssacli ctrl slot=0 pd 1I:1:2 erase
-    consul validate /etc/shadow
-    clickhouse-client -q 'select * from system.numbers'
-    lldpcli
-    varnishadm
-    kcat -b localhost:9092 -t t -P -l /etc/hosts`),
-    )('%s asks', (text) => {
-      expect(judged(text).verdict).toBe('ask')
-    })
-
-    test('what is no look of theirs is weighed as what nobody knows', () => {
-      for (const text of ['nodetool decommission', 'hcloud server delete web', 'argocd app delete web'])
-        expect(judged(text)).toMatchObject({ verdict: 'ask', impact: 'unknown' })
-    })
-
-    /** Bare, a program of these waits for commands on its input, unless its grammar says that it only prints. */
-    test('bare, none of them runs but those that print and end', () => {
-      const bare = Object.keys({ ...brokers, ...controls, ...deployers, ...disks, ...platforms, ...queues }).filter(
-        (name) => judged(name).verdict === 'run',
-      )
-      expect(bare.sort()).toEqual(printing.sort())
-    })
+  test('those of docker lead to no plug-in and no other host', () => {
+    expect(oddDockerSettings({ auths: {}, currentContext: 'default', psFormat: '{{.ID}}' })).toBeNull()
+    for (const key of ['cliPluginsExtraDirs', 'plugins', 'aliases', 'CurrentContext', 'features'])
+      expect(oddDockerSettings({ [key]: {} })).toBe(key)
+    expect(oddDockerSettings({ currentContext: 'other' })).toBe('currentContext')
+    expect(oddDockerSettings([])).toBe('it is no object')
   })
 
-  const printing =
-    'arcstat aureport bpftool edac-util gh glab ibstat ibstatus ibv_devinfo iwconfig lldpctl lsscsi lvmdiskscan memcstat nerdctl nfsiostat qshape repquota sacct sdiag sinfo sprio squeue sshare wg'.split(
-      ' ',
-    )
+  test('those of mysql and aws name who connects', () => {
+    const keysOf = (program: string) =>
+      byProgram.get(program)!.conditions!.flatMap((rule) => (rule.kind === 'plain_settings' ? rule.keys : []))
+    const mysql = '# x\n[client]\nuser = a\npassword="b=c"\nssl-ca=/x\nhost=localhost\ncompress\n'
+    expect(oddSetting(mysql, keysOf('mysql'))).toBeNull()
+    for (const line of ['init-command=x', 'pager=x', 'tee=x', 'plugin-dir=/x', 'host=db', 'init_c=x', '!include /x'])
+      expect(oddSetting(`[mysql]\n${line}`, keysOf('mysql'))).toBe(line.split('=')[0])
+    expect(oddSetting('[profile a b]\nregion = x\naws_access_key_id=x\n', keysOf('aws'))).toBeNull()
+    for (const line of ['credential_process = /x', 'cli_legacy_plugin_path = /x', 'endpoint_url = http://x'])
+      expect(oddSetting(`[default]\n${line}`, keysOf('aws'))).toBe(line.split(' = ')[0])
+  })
 })

@@ -324,58 +324,58 @@ DROP TABLE t -- SELECT
 `
 
 const table = (text: string) => text.trim().split('\n')
+
 const readTable = table(reads)
+
 const writeTable = table(writes)
 
-describe('PostgreSQL', () => {
-  test('nothing is a read before the parser is loaded', () => {
-    // Only this file's first test can see that state: the module is loaded once.
-    expect(inspectSql('postgres', 'SELECT 1')).toEqual({ readOnly: false, reason: 'the parser is not loaded' })
+test('nothing is a read before the parser is loaded', () => {
+  // Only this file's first test can see that state: the module is loaded once.
+  expect(inspectSql('postgres', 'SELECT 1')).toEqual({ readOnly: false, reason: 'the parser is not loaded' })
+})
+
+describe('loaded', () => {
+  beforeAll(() => loadSql())
+
+  test.each(readTable)('read: %s', (text) => {
+    expect(inspectSql('postgres', text)).toMatchObject({ readOnly: true })
   })
 
-  describe('loaded', () => {
-    beforeAll(() => loadSql())
+  test.each(writeTable)('not a read: %s', (text) => {
+    expect(inspectSql('postgres', text)).toMatchObject({ readOnly: false })
+  })
 
-    test.each(readTable)('read: %s', (text) => {
-      expect(inspectSql('postgres', text)).toMatchObject({ readOnly: true })
-    })
+  test.each([
+    ['SELECT pg_terminate_backend(1)', 'function pg_terminate_backend'],
+    ['WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d', 'WITH DeleteStmt'],
+    ['SELECT * FROM t FOR UPDATE', 'SelectStmt.lockingClause'],
+    ['SELECT 1 INTO t', 'SelectStmt.intoClause'],
+    ['EXPLAIN ANALYZE SELECT 1', 'EXPLAIN analyze'],
+    ['SELECT * FROM pg_shadow', 'relation pg_shadow'],
+    ['DROP TABLE t', 'DropStmt'],
+    ['SELECT 1 \\! reboot', 'a backslash'],
+    ['SELECT f.pg_read_file FROM unnest(ARRAY[1]) f', 'column f.pg_read_file may call pg_read_file'],
+  ])('the reason for %s names what decided', (text, reason) => {
+    expect(inspectSql('postgres', text).reason).toBe(reason)
+  })
 
-    test.each(writeTable)('not a read: %s', (text) => {
-      expect(inspectSql('postgres', text)).toMatchObject({ readOnly: false })
-    })
+  test.each([
+    ['U+0000, where the parser stops reading', 'SELECT 1\u0000; DROP TABLE t'],
+    ['a carriage return', 'SELECT 1 -- x\rDROP TABLE t'],
+    ['a bidi override', "SELECT '\u202e'"],
+    ['a zero-width space', 'SELECT\u200b 1'],
+    ['a tag character', 'SELECT 1 \u{e0041}'],
+    ['a lone surrogate', "SELECT '\ud800'"],
+    ['more than anybody types', `SELECT 1 -- ${'x'.repeat(20_001)}`],
+    ['a nest nobody closed', `SELECT ${'('.repeat(9000)}1`],
+    ['a nest of calls', `SELECT ${'abs('.repeat(3000)}1${')'.repeat(3000)}`],
+    ['empty text', ''],
+  ])('%s is not a read', (_, text) => {
+    expect(inspectSql('postgres', text).readOnly).toBe(false)
+  })
 
-    test.each([
-      ['SELECT pg_terminate_backend(1)', 'function pg_terminate_backend'],
-      ['WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d', 'WITH DeleteStmt'],
-      ['SELECT * FROM t FOR UPDATE', 'SelectStmt.lockingClause'],
-      ['SELECT 1 INTO t', 'SelectStmt.intoClause'],
-      ['EXPLAIN ANALYZE SELECT 1', 'EXPLAIN analyze'],
-      ['SELECT * FROM pg_shadow', 'relation pg_shadow'],
-      ['DROP TABLE t', 'DropStmt'],
-      ['SELECT 1 \\! reboot', 'a backslash'],
-      ['SELECT f.pg_read_file FROM unnest(ARRAY[1]) f', 'column f.pg_read_file may call pg_read_file'],
-    ])('the reason for %s names what decided', (text, reason) => {
-      expect(inspectSql('postgres', text).reason).toBe(reason)
-    })
-
-    test.each([
-      ['U+0000, where the parser stops reading', 'SELECT 1\u0000; DROP TABLE t'],
-      ['a carriage return', 'SELECT 1 -- x\rDROP TABLE t'],
-      ['a bidi override', "SELECT '\u202e'"],
-      ['a zero-width space', 'SELECT\u200b 1'],
-      ['a tag character', 'SELECT 1 \u{e0041}'],
-      ['a lone surrogate', "SELECT '\ud800'"],
-      ['more than anybody types', `SELECT 1 -- ${'x'.repeat(20_001)}`],
-      ['a nest nobody closed', `SELECT ${'('.repeat(9000)}1`],
-      ['a nest of calls', `SELECT ${'abs('.repeat(3000)}1${')'.repeat(3000)}`],
-      ['empty text', ''],
-    ])('%s is not a read', (_, text) => {
-      expect(inspectSql('postgres', text).readOnly).toBe(false)
-    })
-
-    test('after a text that exhausts the parser it still reads the next one', () => {
-      inspectSql('postgres', `SELECT ${'- '.repeat(9000)}1`)
-      expect(inspectSql('postgres', 'SELECT 1').readOnly).toBe(true)
-    })
+  test('after a text that exhausts the parser it still reads the next one', () => {
+    inspectSql('postgres', `SELECT ${'- '.repeat(9000)}1`)
+    expect(inspectSql('postgres', 'SELECT 1').readOnly).toBe(true)
   })
 })

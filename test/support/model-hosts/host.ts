@@ -27,7 +27,9 @@ function eventsOf(dialect: Dialect, whole: unknown, asked: Asked): string[] {
   const { choices, usage, ...head } = whole as Whole
   const { message, finish_reason } = choices[0]!
   const chunk = (delta: object, finish: string | null = null, more: object = {}) => ({
-    ...{ ...head, object: 'chat.completion.chunk', ...more },
+    ...head,
+    object: 'chat.completion.chunk',
+    ...more,
     choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
   })
   const wantsCounts = (asked.stream_options as { include_usage?: boolean } | undefined)?.include_usage === true
@@ -132,7 +134,10 @@ export async function runHost(
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo
   return {
-    ...{ url: `http://127.0.0.1:${port}`, asked, paths, host },
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    paths,
+    host,
     stop: () =>
       new Promise((done) => {
         server.close(() => done())
@@ -160,20 +165,24 @@ export function unknownOf(asked: Asked, known: readonly string[]): string[] {
 }
 
 const known = [
-  ...[
-    'model',
-    'messages',
-    'tools',
-    'tool_choice',
-    'parallel_tool_calls',
-    'stream',
-    'stream_options',
-    'n',
-    'seed',
-    'user',
-    'metadata',
-  ],
-  ...['temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'reasoning_effort', 'response_format', 'stop'],
+  'model',
+  'messages',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'stream',
+  'stream_options',
+  'n',
+  'seed',
+  'user',
+  'metadata',
+  'temperature',
+  'top_p',
+  'max_tokens',
+  'max_completion_tokens',
+  'reasoning_effort',
+  'response_format',
+  'stop',
 ]
 
 /** api.openai.com with a model that reasons: o-series and GPT-5. It tells no window. */
@@ -201,23 +210,32 @@ export const openAi: ModelHost = {
     return unanswered(asked)
   },
   answer: (spoken, asked) => ({
-    ...{ id: 'chatcmpl-CQ1', object: 'chat.completion', created: 1760000000, model: `${asked.model}-2025-08-07` },
+    id: 'chatcmpl-CQ1',
+    object: 'chat.completion',
+    created: 1760000000,
+    model: `${asked.model}-2025-08-07`,
     choices: [
       {
         index: 0,
         message: {
-          ...{ role: 'assistant', content: spoken.content ?? null, refusal: null, annotations: [] },
+          role: 'assistant',
+          content: spoken.content ?? null,
+          refusal: null,
+          annotations: [],
           ...(spoken.calls && { tool_calls: callsOf(spoken, (index) => `call_4Yh8sQ${index}`) }),
         },
         finish_reason: spoken.finish ?? (spoken.calls ? 'tool_calls' : 'stop'),
       },
     ],
     usage: {
-      ...{ prompt_tokens: tokensOf(asked), completion_tokens: 320, total_tokens: tokensOf(asked) + 320 },
+      prompt_tokens: tokensOf(asked),
+      completion_tokens: 320,
+      total_tokens: tokensOf(asked) + 320,
       prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
       completion_tokens_details: { reasoning_tokens: spoken.reasoning ? 256 : 0, audio_tokens: 0 },
     },
-    ...{ service_tier: 'default', system_fingerprint: null },
+    service_tier: 'default',
+    system_fingerprint: null,
   }),
 }
 
@@ -243,8 +261,11 @@ export const openRouter: ModelHost = {
           data: [
             { id: 'openai/gpt-5-mini', context_length: 400_000, top_provider: { context_length: 400_000 } },
             {
-              ...{ id: 'qwen/qwen3-235b-a22b', name: 'Qwen: Qwen3 235B A22B', created: 1745875757 },
-              ...{ context_length: 131_072, supported_parameters: ['max_tokens', 'temperature', 'tools', 'reasoning'] },
+              id: 'qwen/qwen3-235b-a22b',
+              name: 'Qwen: Qwen3 235B A22B',
+              created: 1745875757,
+              context_length: 131_072,
+              supported_parameters: ['max_tokens', 'temperature', 'tools', 'reasoning'],
               top_provider: { context_length: 40_960, max_completion_tokens: 40_960, is_moderated: false },
             },
           ],
@@ -255,14 +276,22 @@ export const openRouter: ModelHost = {
       ? null
       : { status: 401, body: { error: { message: 'No auth credentials found', code: 401 } } },
   answer: (spoken, asked) => ({
-    ...{ id: 'gen-1760000000-Zk', provider: 'DeepInfra', object: 'chat.completion', created: 1760000000 },
+    id: 'gen-1760000000-Zk',
+    provider: 'DeepInfra',
+    object: 'chat.completion',
+    created: 1760000000,
     model: asked.model,
     choices: [
       {
-        ...{ logprobs: null, index: 0, native_finish_reason: spoken.finish ?? 'stop' },
+        logprobs: null,
+        index: 0,
+        native_finish_reason: spoken.finish ?? 'stop',
         finish_reason: spoken.finish ?? (spoken.calls ? 'tool_calls' : 'stop'),
         message: {
-          ...{ role: 'assistant', content: spoken.content ?? '', refusal: null, reasoning: spoken.reasoning ?? null },
+          role: 'assistant',
+          content: spoken.content ?? '',
+          refusal: null,
+          reasoning: spoken.reasoning ?? null,
           ...(spoken.reasoning && {
             reasoning_details: [{ type: 'reasoning.text', text: spoken.reasoning, format: 'unknown', index: 0 }],
           }),
@@ -271,7 +300,9 @@ export const openRouter: ModelHost = {
       },
     ],
     usage: {
-      ...{ prompt_tokens: tokensOf(asked), completion_tokens: 60, total_tokens: tokensOf(asked) + 60 },
+      prompt_tokens: tokensOf(asked),
+      completion_tokens: 60,
+      total_tokens: tokensOf(asked) + 60,
       completion_tokens_details: { reasoning_tokens: spoken.reasoning ? 45 : 0 },
     },
   }),
@@ -280,7 +311,8 @@ export const openRouter: ModelHost = {
 /** What OpenRouter sends with status 200 when the provider fails after it began. */
 export const providerFailed = {
   error: {
-    ...{ message: 'Provider returned error', code: 502 },
+    message: 'Provider returned error',
+    code: 502,
     metadata: { raw: 'upstream connect error', provider_name: 'DeepInfra' },
   },
   user_id: 'user_2z',

@@ -27,7 +27,10 @@ export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
         is_processing: false,
         params: {},
       },
-      ...{ total_slots: 1, model_path: '/models/qwen3-8b.gguf', build_info: 'b6500-c4f4', is_sleeping: false },
+      total_slots: 1,
+      model_path: '/models/qwen3-8b.gguf',
+      build_info: 'b6500-c4f4',
+      is_sleeping: false,
     }
   },
   refuse(asked) {
@@ -42,16 +45,21 @@ export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
   answer: (spoken, asked) => ({
     choices: [
       {
-        ...{ finish_reason: spoken.finish ?? (spoken.calls ? 'tool_calls' : 'stop'), index: 0 },
+        finish_reason: spoken.finish ?? (spoken.calls ? 'tool_calls' : 'stop'),
+        index: 0,
         message: {
-          ...{ role: 'assistant', content: spoken.content ?? null },
+          role: 'assistant',
+          content: spoken.content ?? null,
           ...(spoken.reasoning && { reasoning_content: spoken.reasoning }),
           // Some templates give calls no id.
           ...(spoken.calls && { tool_calls: callsOf(spoken, () => '') }),
         },
       },
     ],
-    ...{ created: 1760000000, model: asked.model, system_fingerprint: 'b6500-c4f4', object: 'chat.completion' },
+    created: 1760000000,
+    model: asked.model,
+    system_fingerprint: 'b6500-c4f4',
+    object: 'chat.completion',
     usage: { completion_tokens: 40, prompt_tokens: tokensOf(asked), total_tokens: tokensOf(asked) + 40 },
     timings: { prompt_n: 20, prompt_ms: 180.2, predicted_n: 40, predicted_ms: 900.1, predicted_per_second: 44.4 },
   }),
@@ -136,7 +144,8 @@ export const ollama = (options: OllamaOptions): ModelHost => {
           'general.parameter_count': 8190735360,
           'qwen3.context_length': 40960,
         },
-        ...{ capabilities: ['completion', 'tools', 'thinking'], modified_at: '2026-05-01T10:00:00Z' },
+        capabilities: ['completion', 'tools', 'thinking'],
+        modified_at: '2026-05-01T10:00:00Z',
       }
     },
     refuse(asked) {
@@ -153,13 +162,17 @@ export const ollama = (options: OllamaOptions): ModelHost => {
       return null
     },
     answer: (spoken, asked) => ({
-      ...{ id: 'chatcmpl-842', object: 'chat.completion', created: 1760000000, model: asked.model },
+      id: 'chatcmpl-842',
+      object: 'chat.completion',
+      created: 1760000000,
+      model: asked.model,
       system_fingerprint: 'fp_ollama',
       choices: [
         {
           index: 0,
           message: {
-            ...{ role: 'assistant', content: spoken.content ?? '' },
+            role: 'assistant',
+            content: spoken.content ?? '',
             ...(spoken.reasoning && { reasoning: spoken.reasoning }),
             ...(spoken.calls && { tool_calls: callsOf(spoken, (index) => `call_kx2${index}`) }),
           },
@@ -168,7 +181,8 @@ export const ollama = (options: OllamaOptions): ModelHost => {
       ],
       usage: {
         prompt_tokens: Math.min(tokensOf(asked), window()),
-        ...{ completion_tokens: 40, total_tokens: Math.min(tokensOf(asked), window()) + 40 },
+        completion_tokens: 40,
+        total_tokens: Math.min(tokensOf(asked), window()) + 40,
       },
     }),
   }
@@ -213,8 +227,13 @@ export const vllm = (options: VllmOptions): ModelHost => ({
           data: [
             {
               // Made up at every request.
-              ...{ id: 'qwen3', object: 'model', created: Math.floor(Date.now() / 1000), owned_by: 'vllm' },
-              ...{ root: 'Qwen/Qwen3-32B-AWQ', parent: null, max_model_len: options.window },
+              id: 'qwen3',
+              object: 'model',
+              created: Math.floor(Date.now() / 1000),
+              owned_by: 'vllm',
+              root: 'Qwen/Qwen3-32B-AWQ',
+              parent: null,
+              max_model_len: options.window,
               permission: [{ id: `modelperm-${Math.random()}`, object: 'model_permission', allow_sampling: true }],
             },
           ],
@@ -229,7 +248,10 @@ export const vllm = (options: VllmOptions): ModelHost => ({
     return badTemplate(options, asked) ?? vllmTooLong(options, asked)
   },
   answer: (spoken, asked) => ({
-    ...{ id: 'chatcmpl-9d1f', object: 'chat.completion', created: 1760000000, model: asked.model },
+    id: 'chatcmpl-9d1f',
+    object: 'chat.completion',
+    created: 1760000000,
+    model: asked.model,
     choices: [
       {
         index: 0,
@@ -238,21 +260,25 @@ export const vllm = (options: VllmOptions): ModelHost => ({
           ...(options.parsesReasoning
             ? { content: spoken.content ?? null, reasoning_content: spoken.reasoning ?? null }
             : { content: `${spoken.reasoning ? `${spoken.reasoning}</think>\n\n` : ''}${spoken.content ?? ''}` }),
-          ...{ refusal: null, annotations: null, audio: null, function_call: null },
+          refusal: null,
+          annotations: null,
+          audio: null,
+          function_call: null,
           tool_calls: callsOf(spoken, (index) => `chatcmpl-tool-7c${index}`),
         },
-        ...{
-          logprobs: null,
-          finish_reason: spoken.finish ?? (spoken.calls ? 'tool_calls' : 'stop'),
-          stop_reason: null,
-        },
+        logprobs: null,
+        finish_reason: spoken.finish ?? (spoken.calls ? 'tool_calls' : 'stop'),
+        stop_reason: null,
       },
     ],
     usage: {
-      ...{ prompt_tokens: tokensOf(asked), total_tokens: tokensOf(asked) + 40, completion_tokens: 40 },
+      prompt_tokens: tokensOf(asked),
+      total_tokens: tokensOf(asked) + 40,
+      completion_tokens: 40,
       prompt_tokens_details: null,
     },
-    ...{ prompt_logprobs: null, kv_transfer_params: null },
+    prompt_logprobs: null,
+    kv_transfer_params: null,
   }),
 })
 

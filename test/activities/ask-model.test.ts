@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, expect, test } from '@jest/globals'
+import { MockActivityEnvironment } from '@temporalio/testing'
+import { type Answered, type AskDeps, askModel } from '../../activities/ask-model.ts'
+import { withHeartbeat } from '../../activities/heartbeat.ts'
+import { waitForSlot, withSlot } from '../../activities/model-slots.ts'
+import { servedModels } from '../../activities/served-models.ts'
+import { closeConnections } from '../../clients/http.ts'
+import { createModelClient } from '../../clients/model.ts'
+import { storeBody } from '../../db/log/bodies.ts'
+import { listenLive } from '../../db/log/live.ts'
+import { slotsNow, takeSlot } from '../../db/models/slots.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
+import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
+import { claimedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
+import { type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
+import { vllm } from '../support/model-hosts/local.ts'
+
+const database = useDatabase()
+const silent = { warn() {} }
+let host: RunningHost
+const beats: Record<string, unknown>[] = []
+afterEach(async () => await host?.stop())
+afterAll(closeConnections)
+
+const body = async (text: string) => await database.db.transaction().execute(async (trx) => await storeBody(trx, text))
+
+/** An attempt that has read twenty pages of logs. */
+async function readingRun(): Promise<{ opening: EventMetadata['context_assembled']; events: IncidentEvent[] }> {
+  const opening = {
+    prompt: await body('You investigate.'),
+    tools: await body('[]'),
+    context: await body('{"hint":null}'),
+    protocol: 'native',
+    model: 'qwen3',
+    parts: {},
+    hintFrom: null,
+    maxTurns: 30,
+    deadline: '',
+    tokenBudget: 1e6,
+  } as EventMetadata['context_assembled']
+  const events = Array.from({ length: 20 }, (_, index): unknown[] => {
+    const callId = `c${index}_0`
+    const meta = { ok: true, data: 'line of a log '.repeat(300), meta: {} }
+    return [
+      {
+        kind: 'model_answered',
+        attempt: 1,
+        seq: index * 2,
+        metadata: {
+          content: '',
+          calls: [{ id: callId, tool: 'read_log', arguments: {}, problem: null }],
+          usage: { promptTokens: 1, completionTokens: 1 },
+        },
+      },
+      {
+        kind: 'tool_finished',
+        attempt: 1,
+        seq: index * 2 + 1,
+        at: '2026-11-21T02:00:00Z',
+        metadata: { callId, tool: 'read_log', result: meta, body: null },
+      },
+    ]
+  }).flat() as IncidentEvent[]
+  return { opening, events }
+}
+
+async function asking(speak: () => Spoken | Promise<Spoken>, window: number) {
+  host = await runHost(vllm({ window, parsesReasoning: true }), speak)
+  const where = { baseUrl: host.url, apiKey: '' }
+  const served = servedModels(database.db, where, silent)
+  const deps: AskDeps = {
+    db: database.db,
+    temperature: 0,
+    maxTokens: 512,
+    contextTokens: 100_000,
+    served,
+    model: createModelClient({ ...where, memory: served.memory }),
+  }
+  const incidentId = await claimedIncident(database.db)
+  const { opening, events } = await readingRun()
+  const turn = { incidentId, attempt: 1, turn: 21 }
+  const { signal } = new AbortController()
+  const ask = async () => {
+    const environment = new MockActivityEnvironment({ heartbeatTimeoutMs: 1_000 })
+    environment.on('heartbeat', (details?: Record<string, unknown>) => details && beats.push(details))
+    return (await environment.run(() => withHeartbeat(() => askModel(deps, turn, events, opening, signal)))) as Answered
+  }
+  return { ask, served }
+}
+
+test('a window that was set too large is learned from the refusal: the same turn goes on with less of the conversation', async () => {
+  const { ask, served } = await asking(() => ({ content: 'ok' }), 8_192)
+  expect((await ask()).answer.content).toBe('ok')
+  expect(host.asked).toHaveLength(2)
+  expect(await served.profile('qwen3')).toMatchObject({ windowTokens: 8_192 })
+  // What is left out is said, and the newest results are whole.
+  expect(JSON.stringify(host.asked.at(-1))).toContain('cut to fit')
+  expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toContain('line of a log')
+  // The first message states the limits, the last one what is left of them.
+  expect(JSON.stringify(host.asked.at(-1)?.messages)).toContain('You have 30 turns of up to 8 calls each')
+  expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toMatch(/turn \d+ of 30, \d+ tokens left/)
+})
+
+test('while an answer is written its end is told, without secrets and reasoning; the heartbeat holds numbers alone', async () => {
+  const { ask } = await asking(async () => {
+    await sleep(700)
+    return {
+      content: `the key is AKIAIOSFODNN7EXAMPLE and the replica ${'lags '.repeat(40)}`,
+      reasoning: 'SECRET PLANS',
+    }
+  }, 32_768)
+  host.host.pauseMs = 20
+  const heard: LiveAnswer[] = []
+  const ends = new AbortController()
+  const listening = listenLive(database.db, (said) => void heard.push(said), ends.signal)
+  await sleep(200)
+  await ask()
+  await eventually('its end is told', async () => heard.at(-1)?.state === 'ended')
+  ends.abort()
+  await listening
+  expect(heard.map(({ state }) => state)).toEqual(expect.arrayContaining(['asked', 'writing', 'ended']))
+  const last = heard.findLast(({ state }) => state === 'writing')!
+  expect(last).toMatchObject({ turn: 21, maxTurns: 30, model: 'qwen3', isCounted: false })
+  expect(last.tokens).toBeGreaterThan(10)
+  expect(last.tail).toContain('lags')
+  expect(JSON.stringify(heard)).not.toMatch(/AKIAIOSFODNN7EXAMPLE|SECRET PLANS/)
+  expect(beats.length).toBeGreaterThan(0)
+  for (const beat of beats) expect(Object.values(beat).every((each) => typeof each === 'number')).toBe(true)
+})
+
+test('of a try that lost its slot nothing is used, and it ends at once', async () => {
+  const incidentId = await claimedIncident(database.db)
+  const run = { incidentId, attempt: 1 }
+  const slots = { server: 'http://lost.example/v1', limit: 1, keepEveryMs: 20 }
+  const asked = withSlot(database.db, slots, run, async (_waitedMs, lost) => {
+    const who = { server: slots.server, holder: `${incidentId}.1`, incidentId, severity: 'warning' as const }
+    await takeSlot(database.db, who, 1, 'of the next try')
+    await sleep(60_000, undefined, { signal: lost })
+  })
+  await expect(asked).rejects.toMatchObject({ code: 'MODEL_SLOT_LOST' })
+  expect((await slotsNow(database.db)).find(({ server }) => server === slots.server)).toMatchObject({ held: 1 })
+})
+
+test('a run that is stopped while it waits leaves the line', async () => {
+  const slots = { server: 'http://line.example/v1', limit: 1 }
+  const [busy, waiting] = [await claimedIncident(database.db), await claimedIncident(database.db)]
+  const stop = new AbortController()
+  await withSlot(database.db, slots, { incidentId: busy, attempt: 1 }, async () => {
+    const environment = new MockActivityEnvironment()
+    const beat = new Promise<unknown>((resolve) => environment.once('heartbeat', resolve))
+    const waited = environment.run(() =>
+      waitForSlot(database.db, slots, { incidentId: waiting, attempt: 1 }, 60_000, stop.signal),
+    )
+    expect(await beat).toEqual({ waitsFor: 'model', ahead: 1 })
+    stop.abort()
+    await expect(waited).rejects.toThrow()
+    expect(await slotsNow(database.db)).toContainEqual({ server: slots.server, held: 1, waiting: 0 })
+  })
+})

@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals'
+import { rule } from '../../activities/rule.ts'
+import { append } from '../../db/log/append.ts'
+import { eventsOf } from '../../db/log/events.ts'
+import { agentActor } from '../../domain/event.ts'
+import { stepKey } from '../../domain/step-key.ts'
+import { claimedIncident, useDatabase } from '../support/database.ts'
+
+const database = useDatabase()
+
+test('a try that is slower than another judges nothing, and sends only after it has asked what became of the call', async () => {
+  const { db } = database
+  const incidentId = await claimedIncident(db)
+  const place = { incidentId, attempt: 1, turn: 1, call: 0, approvalId: null }
+  const call = { id: 'c1_0', tool: 'find_resource', arguments: { text: 'db' }, problem: null }
+  await db.transaction().execute((trx) =>
+    append(trx, incidentId, 1, {
+      kind: 'model_answered',
+      actor: agentActor,
+      turn: 1,
+      stepKey: stepKey(place, 1, 'model_answered', 0),
+      detail: '',
+      metadata: {
+        content: '',
+        body: null,
+        calls: [call],
+        final: null,
+        problem: null,
+        model: 'm',
+        finishReason: 'stop',
+        usage: { promptTokens: 1, completionTokens: 1 },
+        durationMs: 1,
+      },
+    }),
+  )
+  const judge = () =>
+    db
+      .transaction()
+      .execute((trx) =>
+        rule({ environment: {} }, trx, place, { call: { ...call, edit: null }, prepared: null, later: null }),
+      )
+  const first = await judge()
+  const late = await judge()
+  expect([first, late]).toMatchObject([
+    { kind: 'run', again: false },
+    { kind: 'run', again: true },
+  ])
+  const kinds = (await eventsOf(db, incidentId)).map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'call_judged' || kind === 'tool_started')).toEqual([
+    'call_judged',
+    'tool_started',
+  ])
+})

@@ -1,0 +1,49 @@
+import { expect, test } from '@jest/globals'
+import { useApi } from '../../support/api.ts'
+import { openedIncident } from '../../support/database.ts'
+
+const api = useApi()
+const incident = { type: 'disk_pressure', severity: 'warning', title: 'The disk feels full' }
+
+test('the same request sent twice opens one incident and is answered the same', async () => {
+  const first = await api.post('/incidents', { body: incident, key: 'twice' })
+  const again = await api.post('/incidents', { body: incident, key: 'twice' })
+  expect([first.status, again.status]).toEqual([201, 201])
+  expect(again.body).toEqual(first.body)
+})
+
+test('ten at once with one key open one incident', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => api.post('/incidents', { body: incident, key: 'race' })),
+  )
+  expect(new Set(answers.filter(({ status }) => status === 201).map(({ body }) => body.id)).size).toBe(1)
+  for (const { status, body } of answers) if (status !== 201) expect([status, body.code]).toEqual([409, 'IN_PROGRESS'])
+})
+
+test('a key that was used for another body is refused', async () => {
+  await api.post('/incidents', { body: incident, key: 'other' })
+  const answer = await api.post('/incidents', { body: { ...incident, title: 'Something else' }, key: 'other' })
+  expect([answer.status, answer.body.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED'])
+})
+
+test('the same key of another person or at another door is another key', async () => {
+  const mine = await api.post('/incidents', { body: incident, key: 'shared' })
+  const theirs = await api.post('/incidents', { body: incident, key: 'shared', as: api.tokens.operator })
+  expect(theirs.body.id).not.toBe(mine.body.id)
+  const id = await openedIncident(api.db)
+  const answer = await api.post(`/incidents/${id}/escalate`, { body: { reason: 'over to you' }, key: 'shared' })
+  expect(answer.status).toBe(200)
+})
+
+test('a key that cannot be a key is refused', async () => {
+  expect((await api.post('/incidents', { body: incident, key: 'a b' })).status).toBe(422)
+  expect((await api.post('/incidents', { body: incident, key: 'x'.repeat(256) })).status).toBe(422)
+})
+
+test('a request that failed for a reason of ours may be sent again with its key', async () => {
+  await api.owner.schema.alterTable('incident').renameTo('incident_away').execute()
+  const failed = await api.post('/incidents', { body: incident, key: 'again' })
+  await api.owner.schema.alterTable('incident_away').renameTo('incident').execute()
+  expect([failed.status, failed.body.code]).toEqual([500, 'INTERNAL'])
+  expect((await api.post('/incidents', { body: incident, key: 'again' })).status).toBe(201)
+})

@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { listen } from '../../bench/stream.ts'
+import { createApiClient } from '../../cli/api.ts'
+import { streamEvents } from '../../cli/stream.ts'
+import { append } from '../../db/log/append.ts'
+import { eventsOf } from '../../db/log/events.ts'
+import { listenLive, tellLive } from '../../db/log/live.ts'
+import type { LiveAnswer } from '../../domain/chat.ts'
+import { openedIncident } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
+import { useServedApi } from '../support/run-cli.ts'
+
+const api = useServedApi()
+
+test('ten pages whose connections keep being cut off hear every row once and in order', async () => {
+  const incidents = await Promise.all(Array.from({ length: 4 }, () => openedIncident(api.db)))
+  const pages = listen({ url: api.apiUrl, token: api.tokens.viewer, count: 10, dropEveryMs: 250 })
+  await pages.ready
+  try {
+    const rows: string[] = []
+    // Until enough was written, and enough was cut off while it was.
+    while (rows.length < 300 || pages.counts.reconnects < 20) rows.push(...(await Promise.all(incidents.map(comment))))
+    await eventually('every page has every row', () => pages.heard(rows).every(({ missing }) => missing === 0))
+    const wanted = { received: rows.length, missing: 0, duplicates: 0, outOfOrder: 0 }
+    expect(pages.heard(rows)).toEqual(Array.from({ length: 10 }, () => wanted))
+  } finally {
+    pages.end()
+  }
+})
+
+test('who comes late sees within a second what a model writes; the stream of another incident, and the log, have nothing of it', async () => {
+  const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
+  const live = {
+    incidentId: id,
+    attempt: 1,
+    turn: 3,
+    maxTurns: 10,
+    model: 'qwen',
+    state: 'writing' as const,
+    seconds: 14,
+    tokens: 310,
+    isCounted: false,
+    tail: 'the replica lags',
+  }
+  const client = createApiClient({ url: api.apiUrl, token: api.tokens.viewer, run: null })
+  const ends = new AbortController()
+  const heard: { of: string; at: number; live: LiveAnswer }[] = []
+  const watch = async (incidentId: string | undefined, of: string) => {
+    const onLive = (said: LiveAnswer) => void heard.push({ of, at: performance.now(), live: said })
+    for await (const _ of streamEvents(client, { incidentId, signal: ends.signal, onLive }));
+  }
+  const watching = [watch(id, 'early'), watch(undefined, 'all'), watch(other, 'other')]
+  const telling = setInterval(() => void tellLive(api.db, live), 1_000)
+  await eventually('the first sees it', async () => heard.some(({ of }) => of === 'early'))
+  const cameAt = performance.now()
+  watching.push(watch(id, 'late'))
+  await eventually('who comes late sees it', async () => heard.some(({ of }) => of === 'late'))
+  expect(heard.find(({ of }) => of === 'late')!.at - cameAt).toBeLessThan(1_000)
+  clearInterval(telling)
+  ends.abort()
+  await Promise.all(watching)
+  expect(heard[0]!.live).toEqual(live)
+  expect(new Set(heard.map(({ of }) => of))).toEqual(new Set(['early', 'all', 'late']))
+  expect(JSON.stringify(await eventsOf(api.db, id))).not.toContain('the replica lags')
+})
+
+test('of a run that nobody watches nothing is told, from the moment on that the last watcher has left', async () => {
+  const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
+  const told = async (incidentId: string) =>
+    await tellLive(api.db, {
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      maxTurns: 10,
+      model: 'qwen',
+      state: 'writing' as const,
+      seconds: 1,
+      tokens: 2,
+      isCounted: false,
+      tail: 'words',
+    })
+  const client = createApiClient({ url: api.apiUrl, token: api.tokens.viewer, run: null })
+  const watch = (incidentId: string | undefined) => {
+    const ends = new AbortController()
+    const watching = (async () => {
+      for await (const _ of streamEvents(client, { incidentId, signal: ends.signal, onLive: () => {} }));
+    })()
+    return async () => {
+      ends.abort()
+      await watching
+    }
+  }
+  await eventually('nobody watches', async () => !(await told(id)))
+  const leave = [watch(id), watch(id)]
+  await eventually('it is watched', async () => await told(id))
+  expect(await told(other)).toBe(false)
+  await leave[0]!()
+  await sleep(500)
+  expect(await told(id)).toBe(true)
+  await leave[1]!()
+  await eventually('nobody watches it', async () => !(await told(id)))
+  const leaveAll = watch(undefined)
+  await eventually('a page watches all', async () => (await told(id)) && (await told(other)))
+  await leaveAll()
+  await eventually('the page is closed', async () => !(await told(id)) && !(await told(other)))
+})
+
+test('what anybody else says on the channel of the database is passed over', async () => {
+  const id = await openedIncident(api.db)
+  const ends = new AbortController()
+  const heard: LiveAnswer[] = []
+  const listening = listenLive(api.db, (said) => void heard.push(said), ends.signal)
+  const good = {
+    incidentId: id,
+    attempt: 1,
+    turn: 1,
+    maxTurns: 10,
+    model: 'qwen',
+    state: 'asked' as const,
+    seconds: 1,
+    tokens: 0,
+    isCounted: false,
+    tail: '',
+  }
+  await eventually('a good word is heard', async () => {
+    for (const payload of ['x', '{}', JSON.stringify({ ...good, tokens: 'many' })])
+      await sql`select pg_notify('nightshift_live_answers', ${payload})`.execute(api.db)
+    await tellLive(api.db, { ...good, tail: '\u0001'.repeat(400), model: '漢'.repeat(200), incidentId: id })
+    return heard.length > 0
+  })
+  ends.abort()
+  await listening
+  expect(new Set(heard.map(({ model }) => model))).toEqual(new Set(['漢'.repeat(200)]))
+})
+
+async function comment(incidentId: string): Promise<string> {
+  const { event } = await api.db.transaction().execute((trx) =>
+    append(trx, incidentId, null, {
+      kind: 'commented',
+      actor: 'user:test',
+      detail: 'a row',
+      metadata: { text: 'a row', confidence: null, action: null },
+    }),
+  )
+  return String(event.id)
+}

@@ -1,0 +1,221 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { createApi } from '../../../api/app.ts'
+import { connect } from '../../../db/connect.ts'
+import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
+import { eventsOf } from '../../../db/log/events.ts'
+import { useApi } from '../../support/api.ts'
+
+const api = useApi()
+
+function recorded(name: string): string {
+  return readFileSync(new URL(`../../data/alertmanager/${name}.json`, import.meta.url), 'utf8')
+}
+
+type Taken = { fingerprint: string; incidentId: string | null; outcome: string }
+
+async function send(body: string, dialect = 'alertmanager') {
+  const answer = await api.post(`/ingest/${dialect}`, { raw: body, as: api.tokens.ingest })
+  expect(answer.status).toBe(202)
+  return answer.body.alerts as unknown as Taken[]
+}
+
+async function incidentsOf(alerts: Taken[]) {
+  return await Promise.all(alerts.flatMap(({ incidentId }) => (incidentId ? [incidentById(api.db, incidentId)] : [])))
+}
+
+async function firstRow(alert: Taken | undefined) {
+  const [row] = await eventsOf(api.db, alert?.incidentId ?? '', { limit: 1 })
+  if (row?.kind !== 'alert_received') throw new Error('the incident does not begin with its alert')
+  return row
+}
+
+/** Only what these bodies say: each test that needs a fresh fingerprint rewrites it. */
+function renamed(body: string, suffix: string): string {
+  return body.replace(/"fingerprint": "([0-9a-f]+)"/g, `"fingerprint": "$1${suffix}"`)
+}
+
+test('one firing alert opens one incident of its type and wakes the queue', async () => {
+  const before = api.triggered.length
+  const [alert] = await send(recorded('service-down'))
+  expect(alert?.outcome).toBe('opened')
+  const [incident] = await incidentsOf([alert as Taken])
+  expect(incident).toMatchObject({
+    type: 'service_down',
+    severity: 'critical',
+    status: 'open',
+    severitySource: 'alert',
+  })
+  expect(api.triggered.length).toBe(before + 1)
+})
+
+test('a repeat of an alert only bumps its counter', async () => {
+  const [opened] = await send(recorded('replication-lag'))
+  const rows = (await eventsOf(api.db, opened?.incidentId ?? '')).length
+  const [again] = await send(recorded('replication-lag'))
+  expect(again).toEqual({ ...opened, outcome: 'repeated' })
+  expect(await eventsOf(api.db, opened?.incidentId ?? '')).toHaveLength(rows)
+  const stored = await api.db
+    .selectFrom('alert')
+    .select('count')
+    .where('fingerprint', '=', opened?.fingerprint ?? '')
+    .execute()
+  expect(stored).toEqual([{ count: 2 }])
+})
+
+/** Without it, an incident is over only after its alerts were quiet for two minutes. */
+async function withoutQuietTime(): Promise<void> {
+  await sql`insert into platform_config (key, value) values ('alert.quiet', '0') on conflict do nothing`.execute(api.db)
+}
+
+test('the end of an alert alone closes nothing: it has to stay quiet first', async () => {
+  const body = renamed(recorded('replication-lag'), 'quiet')
+  const [opened] = await send(body)
+  await send(renamed(recorded('replication-lag-resolved'), 'quiet'))
+  expect(await incidentById(api.db, opened?.incidentId ?? '')).toMatchObject({ status: 'open' })
+})
+
+test('the end of an alert closes the incident that nobody works on', async () => {
+  await withoutQuietTime()
+  await send(recorded('replication-lag'))
+  const [ended] = await send(recorded('replication-lag-resolved'))
+  expect(ended?.outcome).toBe('resolved')
+  const [incident] = await incidentsOf([ended as Taken])
+  expect(incident).toMatchObject({ status: 'resolved' })
+})
+
+test('the end of an alert is told to the run that works on it', async () => {
+  const body = renamed(recorded('replication-lag'), 'run')
+  const [opened] = await send(body)
+  const incidentId = opened?.incidentId ?? ''
+  await api.db.transaction().execute((trx) =>
+    claimIncident(trx, {
+      incidentId,
+      attempt: 1,
+      workflowId: `investigate:${incidentId}:1`,
+      role: 'leader',
+      groupId: 'grp_1',
+      timeBudgetSeconds: 1800,
+    }),
+  )
+  await send(renamed(recorded('replication-lag-resolved'), 'run'))
+  expect(api.told.at(-1)).toEqual({ signal: 'alertResolved', incidentId, attempt: 1 })
+})
+
+test('a group of three alerts is three alerts and three incidents', async () => {
+  const alerts = await send(recorded('disk-pressure-group-of-3'))
+  expect(alerts.map(({ outcome }) => outcome)).toEqual(['opened', 'opened', 'opened'])
+  expect(new Set(alerts.map(({ fingerprint }) => fingerprint)).size).toBe(3)
+  expect(new Set(alerts.map(({ incidentId }) => incidentId)).size).toBe(3)
+})
+
+test('an alert that ended inside a firing group resolves only its own incident', async () => {
+  const before = await send(recorded('disk-pressure-group-of-3'))
+  const after = await send(recorded('mixed-one-resolved-two-firing'))
+  expect(after.map(({ outcome }) => outcome).sort()).toEqual(['repeated', 'repeated', 'resolved'])
+  const incidents = await incidentsOf(before)
+  expect(incidents.map((incident) => incident?.status).sort()).toEqual(['open', 'open', 'resolved'])
+})
+
+test('a group that the sender cut short says so on its incidents', async () => {
+  const alerts = await send(renamed(recorded('disk-pressure-50-of-72-truncated'), 'cut'))
+  expect(alerts).toHaveLength(50)
+  const row = await firstRow(alerts[0])
+  expect(row.metadata.truncatedAlerts).toBe(22)
+  expect(row.detail).toContain('22 more alerts')
+})
+
+test('a severity that nobody knows is a warning by default, and the incident says so', async () => {
+  const [alert] = await send(recorded('hostile-labels'))
+  const [incident] = await incidentsOf([alert as Taken])
+  expect(incident).toMatchObject({ severity: 'warning', severitySource: 'default' })
+  expect((await firstRow(alert)).detail).toContain('by default: the source said "bogus-severity"')
+})
+
+test('an alert without a severity is a warning by default as well', async () => {
+  const [alert] = await send(recorded('no-severity-no-instance'))
+  expect((await firstRow(alert)).detail).toContain('by default: the source said nothing')
+})
+
+test('hostile text is stored as data, word for word', async () => {
+  const [alert] = await send(recorded('hostile-labels'))
+  const row = await api.db
+    .selectFrom('alert')
+    .select(['labels', 'annotations'])
+    .where('fingerprint', '=', alert?.fingerprint ?? '')
+    .executeTakeFirstOrThrow()
+  expect(row.labels.alertname).toBe('weird "name"; DROP TABLE incident;--')
+  expect(row.annotations.description).toContain('ignore all previous instructions')
+  expect((await api.get(`/incidents/${alert?.incidentId}`)).body.type).toBe('weird_name_drop_table_incident')
+})
+
+test('an alert of 160 kB is taken in and cut to size', async () => {
+  const [alert] = await send(recorded('oversize-160-kb'))
+  const row = await firstRow(alert)
+  expect(row.metadata.cappedFields.length).toBeGreaterThan(0)
+  expect(row.detail).toContain('shortened')
+  expect(JSON.stringify(row).length).toBeLessThan(20_000)
+})
+
+test('the generic dialect opens an incident as well', async () => {
+  const [alert] = await send(
+    JSON.stringify({ title: 'Backup failed', severity: 'high', labels: { host: 'h1' } }),
+    'generic',
+  )
+  expect((await incidentsOf([alert as Taken]))[0]).toMatchObject({ severity: 'critical' })
+})
+
+test.each([
+  ['not JSON', '{', 400],
+  ['nothing', '', 400],
+  ['an array', '[]', 400],
+  ['no alerts', '{"version":"4"}', 400],
+])('a body that is %s is refused for good', async (_name, raw, status) => {
+  const answer = await api.post('/ingest/alertmanager', { raw, as: api.tokens.ingest })
+  expect(answer.status).toBe(status)
+  expect(answer.headers.get('content-type')).toBe('application/problem+json')
+})
+
+test('nobody is let in without a token, with a wrong one, or with one of another role', async () => {
+  const raw = recorded('service-down')
+  expect((await api.post('/ingest/alertmanager', { raw, as: '' })).status).toBe(401)
+  expect((await api.post('/ingest/alertmanager', { raw, as: 'nst_wrong' })).status).toBe(401)
+  for (const role of ['viewer', 'operator', 'approver', 'agent'] as const) {
+    expect((await api.post('/ingest/alertmanager', { raw, as: api.tokens[role] })).status).toBe(403)
+  }
+})
+
+test('more than 1 MiB is refused, whatever its length header says', async () => {
+  const raw = JSON.stringify({ pad: 'x'.repeat(1024 * 1024) })
+  expect((await api.post('/ingest/alertmanager', { raw, as: api.tokens.ingest })).status).toBe(413)
+})
+
+test('another content type, and a dialect that does not exist, are refused', async () => {
+  const headers = { 'content-type': 'text/plain' }
+  const asked = { raw: recorded('service-down'), as: api.tokens.ingest }
+  expect((await api.post('/ingest/alertmanager', { ...asked, headers })).status).toBe(415)
+  expect((await api.post('/ingest/constructor', asked)).status).toBe(404)
+})
+
+test('while the database is down the sender is told to come again, and nothing is half-written', async () => {
+  const server = createServer((socket) => void socket.destroy()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const down = connect(`postgresql://nobody:nothing@127.0.0.1:${(server.address() as AddressInfo).port}/none`)
+  const { app } = createApi({ db: down })
+  const answer = await app.request('/api/v1/ingest/alertmanager', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${api.tokens.ingest}`, 'content-type': 'application/json' },
+    body: renamed(recorded('service-down'), 'down'),
+  })
+  expect(answer.status).toBe(503)
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await app.request('/livez')).status).toBe(200)
+  expect((await app.request('/readyz')).status).toBe(503)
+  await down.destroy()
+  server.close()
+  const rows = await api.db.selectFrom('alert').select('id').where('fingerprint', 'like', '%down').execute()
+  expect(rows).toEqual([])
+})

@@ -1,0 +1,184 @@
+import { expect, test } from '@jest/globals'
+import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
+import { useApi } from '../../support/api.ts'
+import { anAlert } from '../../support/database.ts'
+import { type MeshApi, newKey } from '../../support/mesh-api.ts'
+import { scriptedPlatform } from '../../support/scripted-platform.ts'
+
+const mesh = { keys: { root: newKey('root'), signing: newKey('k'), next: null }, variable: () => undefined }
+/** A site with nothing but hosts and agents: no platform, and an empty inventory. */
+const bare = useApi(() => ({ mesh })) as MeshApi
+const given = useApi(() => ({ mesh, platform: scriptedPlatform() }))
+
+const device = (ip: string) => ({
+  url: `https://${ip}:7474`,
+  mode: 'user',
+  terms: { capabilities: [], roots: [{ path: '/srv', writable: false }] },
+})
+const site = {
+  groups: [{ id: 'db', region: 'oslo', role: 'database' }],
+  nodes: [
+    { id: 'db-1', group: 'db', hostname: 'db-1.example.com', ip: '10.0.0.21' },
+    { id: 'db-2', group: 'db', ip: '10.0.0.22' },
+  ],
+  hosts: [{ id: 'hv-1', region: 'oslo', rack: 'r1', ramMib: 65_536, cpuMc: 16_000 }],
+}
+
+test('three plain hosts with an agent each are a site: each makes its own node, and alerts find it by what exporters call it', async () => {
+  for (const [name, ip] of [
+    ['web-1', '10.0.0.11'],
+    ['web-2', '10.0.0.12'],
+    ['web-3', '10.0.0.13'],
+  ] as const) {
+    const made = await bare.put(`/devices/${name}`, { body: device(ip) })
+    expect([made.status, made.body.resource]).toEqual([200, { kind: 'node', id: name }])
+    expect((await bare.post(`/devices/${name}/enrolment`)).status).toBe(201)
+  }
+  expect((await bare.get('/inventory')).body.nodes).toMatchObject([
+    { id: 'web-1', group: 'hosts', ip: '10.0.0.11' },
+    { id: 'web-2' },
+    { id: 'web-3' },
+  ])
+  const resources: (string | null)[] = []
+  const alerts: Record<string, string>[] = [
+    { instance: '10.0.0.12:9100' },
+    { instance: 'web-1.example.com:9100' },
+    { hostname: 'WEB-3' },
+    { instance: 'http://web-2/health' },
+    { instance: 'web-9:9100' },
+  ]
+  for (const labels of alerts) {
+    const { incidentId } = await ingestAlert(bare.db, anAlert({ labels: { alertname: 'x', ...labels } }))
+    const { resource } = (await bare.get(`/incidents/${incidentId}`)).body as unknown as {
+      resource: { id: string } | null
+    }
+    resources.push(resource?.id ?? null)
+  }
+  expect(resources).toEqual(['web-2', 'web-1', 'web-3', 'web-2', null])
+})
+
+test('an inventory is imported, shown beforehand, and given back as it was', async () => {
+  const put = (query: string, body: unknown) => bare.put(`/inventory${query}`, { body })
+  const dry = await put('?dry_run=true', site)
+  expect(dry.body).toMatchObject({ added: ['db', 'db-1', 'db-2', 'hv-1'], changed: [], removed: [], applied: false })
+  expect((await bare.get('/inventory')).body.hosts).toEqual([])
+  expect((await put('', site)).body).toMatchObject({ applied: true, kept: expect.arrayContaining(['web-1']) })
+  expect((await put('', site)).body).toMatchObject({ added: [], changed: [] })
+  const moved = { ...site, nodes: [{ ...site.nodes[0], ip: '10.0.0.99' }] }
+  expect((await put('', moved)).body).toMatchObject({ added: [], changed: ['db-1'] })
+  const exported = (await bare.get('/inventory')).body
+  expect((await put('?prune=true', exported)).body).toMatchObject({ added: [], changed: [], removed: [] })
+  const refused = await put('?prune=true', site)
+  expect([refused.status, refused.body.code]).toEqual([409, 'HAS_DEVICE'])
+  expect(refused.body.detail).toMatch(/^web-1, web-2, web-3: not in the file, and has a device/)
+  expect((await bare.get('/inventory')).body).toEqual(exported)
+})
+
+test('a file that is wrong is refused as a whole, with each place; beside a platform nothing is imported', async () => {
+  const wrong = { nodes: [{ id: 'x y' }, { id: 'a' }, { id: 'a' }], hosts: [{ id: 'h', ramMib: 0, cpuMc: 1 }] }
+  const answer = await bare.put('/inventory', { body: wrong })
+  expect(answer.status).toBe(422)
+  expect(JSON.stringify(answer.body)).toMatch(/nodes.*0.*id/)
+  expect((await bare.put('/inventory', { body: site, as: bare.tokens.operator })).status).toBe(403)
+  const beside = await given.put('/inventory', { body: site })
+  expect([beside.status, beside.body.code]).toEqual([409, 'PLATFORM_KEEPS'])
+  const unknown = await given.put('/devices/nowhere', { body: device('10.0.0.50') })
+  expect([unknown.status, unknown.body.code]).toEqual([409, 'NO_RESOURCE'])
+})
+
+test('services and other resources are imported with what they run on; every fault of a file is named at once', async () => {
+  const file = {
+    nodes: [{ id: 'app-1', ip: '10.9.0.1' }],
+    resources: [
+      { kind: 'service_unit', id: 'app-1:nginx.service', name: 'nginx.service' },
+      { kind: 'cluster', id: 'eu1' },
+    ],
+    relations: [{ from: 'service_unit:app-1:nginx.service', kind: 'runs_on', to: 'node:app-1' }],
+  }
+  const made = await bare.put('/inventory', { body: file })
+  expect(made.body).toMatchObject({
+    added: expect.arrayContaining(['service_unit:app-1:nginx.service', 'cluster:eu1']),
+  })
+  expect((await bare.put('/inventory', { body: file })).body).toMatchObject({ added: [], changed: [] })
+  expect((await bare.get('/inventory')).body).toMatchObject({
+    resources: file.resources.toReversed(),
+    relations: file.relations,
+  })
+
+  const shown = await bare.get('/inventory/resources/node/app-1')
+  expect(shown.body).toMatchObject({
+    sources: ['site'],
+    relations: [
+      { to: 'shard:hosts' },
+      { from: 'service_unit:app-1:nginx.service', kind: 'runs_on', hasAuthority: true },
+    ],
+  })
+  expect((await bare.get('/inventory/resources/node/nobody')).status).toBe(404)
+  const listed = await bare.get('/inventory/resources?kind=cluster')
+  expect(listed.body.items).toMatchObject([{ id: 'eu1', sources: ['import'], isStale: false }])
+
+  const wrong = {
+    resources: [{ kind: 'vm', id: 'a' }],
+    relations: [
+      { from: 'vm:a', kind: 'runs_on', to: 'host:gone' },
+      { from: 'vm:a', kind: 'depends_on', to: 'vm:a' },
+    ],
+  }
+  const refused = await bare.put('/inventory', { body: wrong })
+  expect(refused.status).toBe(422)
+  expect(refused.body.detail).toContain('2 faults')
+  expect(JSON.stringify(refused.body)).toMatch(/host:gone is not known.*depends_on itself/)
+  expect((await bare.get('/inventory/resources/vm/a')).status).toBe(404)
+  const kinds = {
+    resources: [{ kind: 'spaceship', id: 'x' }],
+    relations: [{ from: 'x', kind: 'runs_on', to: 'vm:a' }],
+  }
+  expect(JSON.stringify((await bare.put('/inventory', { body: kinds })).body)).toMatch(
+    /resources.*0.*kind.*relations.*0.*from/,
+  )
+})
+
+test('beside a platform, services are imported and its hosts are not', async () => {
+  const service = { kind: 'service_unit', id: 'shop', name: 'shop.service' }
+  expect((await given.put('/inventory', { body: { resources: [service] } })).body).toMatchObject({
+    added: ['service_unit:shop'],
+  })
+})
+
+test('a body is explained: type, severity, resource, which labels were tried, and nothing is stored', async () => {
+  const before = ((await bare.get('/alerts')).body.items as unknown as unknown[]).length
+  const alert = (labels: Record<string, string>) => ({ status: 'firing', labels, annotations: {} })
+  const body = JSON.stringify({
+    groupKey: '{}:{alertname="X"}',
+    alerts: [
+      alert({
+        alertname: 'NodeSystemdServiceFailed',
+        instance: '10.9.0.1:9100',
+        name: 'nginx.service',
+        severity: 'critical',
+      }),
+      alert({ alertname: 'X', instance: 'web-99:9100' }),
+      alert({ alertname: 'Watchdog' }),
+    ],
+  })
+  const { body: answer } = await bare.post('/alerts/explain', { body: { dialect: 'alertmanager', body } })
+  expect(answer.alerts).toMatchObject([
+    {
+      type: 'node_systemd_service_failed',
+      severity: 'critical',
+      resource: 'service_unit:app-1:nginx.service',
+      why: 'label name names service_unit:app-1:nginx.service',
+      becomes: 'opens',
+      groupKey: '{}:{alertname="X"}',
+    },
+    {
+      resource: null,
+      why: expect.stringContaining('instance=web-99 is not known'),
+      notes: [expect.stringContaining('warning')],
+    },
+    { becomes: 'heartbeat' },
+  ])
+  expect((await bare.get('/alerts')).body.items).toHaveLength(before)
+  const broken = await bare.post('/alerts/explain', { body: { dialect: 'alertmanager', body: '{' } })
+  expect([broken.status, broken.body.code]).toEqual([400, 'UNPARSABLE'])
+})

@@ -1,0 +1,183 @@
+import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { principalOf } from '../../../db/access/principals.ts'
+import { asked } from '../../support/announced.ts'
+import { useApi } from '../../support/api.ts'
+import { claimedIncident } from '../../support/database.ts'
+
+const api = useApi()
+const everything = { role: 'approver', maxRisk: 'critical', incidentTypes: null, disabled: false }
+
+const put = (name: string, body: object) => api.put(`/operators/${name}`, { body: { ...everything, ...body } })
+async function tokenOf(operator: string, role = 'approver') {
+  const { body } = await api.post('/tokens', { body: { name: `of ${operator}`, role, operator } })
+  return body.token as unknown as string
+}
+
+test('a person is made, changed and found by name', async () => {
+  expect((await put('anna', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })).status).toBe(200)
+  expect((await api.get('/operators/anna')).body).toMatchObject({
+    name: 'anna',
+    role: 'approver',
+    maxRisk: 'high',
+    incidentTypes: ['disk_pressure'],
+    disabledAt: null,
+  })
+  expect((await put('anna', { role: 'viewer' })).body).toMatchObject({ role: 'viewer', maxRisk: 'critical' })
+  const { items } = (await api.get('/operators')).body as unknown as { items: { name: string }[] }
+  expect(items.map(({ name }) => name)).toEqual(['admin', 'anna', 'approver', 'operator', 'viewer'])
+  expect((await api.get('/operators/nobody')).status).toBe(404)
+})
+
+test('a person is people: neither an agent, nor a sentence, nor a half-said one', async () => {
+  const answers = [
+    await put('berta', { role: 'agent' }),
+    await put('user:admin', {}),
+    await put('system', {}),
+    await put(encodeURIComponent('admin approved'), {}),
+    await put('berta', { incidentTypes: ['No Type'] }),
+    await api.put('/operators/berta', { body: { role: 'approver' } }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([422, 422, 422, 422, 422, 422])
+})
+
+test('only an admin sees and changes people', async () => {
+  for (const role of ['viewer', 'operator', 'approver', 'agent', 'ingest'] as const) {
+    const as = api.tokens[role]
+    expect((await api.get('/operators', { as })).status).toBe(403)
+    expect((await api.put('/operators/approver', { as, body: { ...everything, role: 'admin' } })).status).toBe(403)
+  }
+})
+
+test('nobody makes less of themselves, so that an admin remains', async () => {
+  expect((await put('admin', { role: 'viewer' })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin', disabled: true })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin', maxRisk: 'high' })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin', incidentTypes: ['disk_pressure'] })).body.code).toBe('OWN_ROLE')
+  expect((await put('admin', { role: 'admin' })).status).toBe(200)
+})
+
+test('nobody grants what they do not have: neither a role, nor a risk, nor a type, nor a member ID', async () => {
+  const mint = async (body: object, as?: string) =>
+    (await api.post('/tokens', { body, as })).body.token as unknown as string
+  const as = await mint({ name: 'people alone', role: 'admin', scopes: ['manage_operators', 'read'] })
+  await put('vera', { role: 'viewer', maxRisk: 'low', incidentTypes: ['disk_pressure'] })
+  const tried = async (name: string, body: object, token = as) => {
+    const { status, body: answer } = await api.put(`/operators/${name}`, {
+      body: { ...everything, ...body },
+      as: token,
+    })
+    return answer.code ?? status
+  }
+  for (const role of ['operator', 'approver', 'admin']) expect(await tried('vera', { role })).toBe('TOO_STRONG')
+  for (const role of ['operator', 'approver', 'admin']) expect(await tried('new', { role })).toBe('TOO_STRONG')
+  expect((await api.get('/operators/vera')).body).toMatchObject({ role: 'viewer', maxRisk: 'low' })
+  expect((await api.get('/operators/new')).status).toBe(404)
+  // A member of Slack acts as the person they are here: with it go the decisions of an approver.
+  await put('paul', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })
+  const asPaul = { maxRisk: 'high', incidentTypes: ['disk_pressure'] }
+  expect(await tried('paul', { ...asPaul, slackUserId: 'U012MINE' })).toBe('TOO_STRONG')
+  expect(await tried('paul', { ...asPaul, maxRisk: 'critical' })).toBe('TOO_STRONG')
+  expect(await tried('paul', { ...asPaul, incidentTypes: null })).toBe('TOO_STRONG')
+  // Taking away, and what stays as it was, need nothing but the permission.
+  expect(await tried('paul', asPaul)).toBe(200)
+  expect(await tried('paul', { ...asPaul, maxRisk: 'low' })).toBe(200)
+  expect(await tried('paul', { ...asPaul, maxRisk: 'low', disabled: true })).toBe(200)
+  expect(await tried('paul', { ...asPaul, maxRisk: 'low' })).toBe('TOO_STRONG')
+})
+
+test('an admin who decides about some risks and types makes nobody who decides about more, and mints no token of one', async () => {
+  await put('lena', { role: 'admin', maxRisk: 'medium', incidentTypes: ['disk_pressure'] })
+  const as = await tokenOf('lena', 'admin')
+  const tried = async (name: string, body: object) =>
+    (await api.put(`/operators/${name}`, { body: { ...everything, ...body }, as })).status
+  const own = { maxRisk: 'medium', incidentTypes: ['disk_pressure'] }
+  expect(await tried('moritz', own)).toBe(200)
+  expect(await tried('nils', { ...own, maxRisk: 'high' })).toBe(403)
+  expect(await tried('nils', { ...own, incidentTypes: ['disk_pressure', 'replication_lag'] })).toBe(403)
+  expect(await tried('lena', { role: 'admin', incidentTypes: null })).toBe(403)
+  const minted = (operator: string) =>
+    api.post('/tokens', { body: { name: `of ${operator}`, role: 'approver', operator }, as })
+  expect((await minted('moritz')).status).toBe(201)
+  expect((await minted('approver')).body.code).toBe('TOO_STRONG')
+})
+
+test('a decision token is minted for the risks and types of its person alone', async () => {
+  await put('carl', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })
+  const as = await tokenOf('carl')
+  const disk = await asked(api.db, await claimedIncident(api.db))
+  const lag = await asked(api.db, await claimedIncident(api.db, { labels: { incident_type: 'replication_lag' } }))
+  const critical = await asked(api.db, await claimedIncident(api.db))
+  await api.owner.updateTable('approval').set({ risk: 'critical' }).where('id', '=', critical).execute()
+  const mint = (id: string) => api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })
+  expect((await mint(disk)).status).toBe(201)
+  expect((await mint(lag)).body.detail).toBe('carl decides about incidents of other types than replication_lag')
+  expect((await mint(critical)).body.detail).toBe('carl decides about risks up to high, and this one is critical')
+})
+
+test('who is disabled comes in nowhere, and with what they had when they are back', async () => {
+  await put('dora', {})
+  const as = await tokenOf('dora')
+  expect((await api.get('/incidents', { as })).status).toBe(200)
+  const first = (await put('dora', { disabled: true })).body.disabledAt
+  expect((await api.get('/incidents', { as })).status).toBe(401)
+  expect(await principalOf(api.db, as)).toBeNull()
+  expect((await put('dora', { disabled: true })).body.disabledAt).toBe(first)
+  await put('dora', {})
+  expect((await api.get('/incidents', { as })).status).toBe(200)
+})
+
+test('who is to be new is never somebody who is here', async () => {
+  const asNew = (body: object) =>
+    api.put('/operators/frida', { headers: { 'if-none-match': '*' }, body: { ...everything, ...body } })
+  expect((await asNew({ role: 'viewer' })).status).toBe(200)
+  const again = await asNew({ role: 'admin' })
+  expect([again.status, again.body.code]).toEqual([412, 'NAME_TAKEN'])
+  expect((await api.get('/operators/frida')).body.role).toBe('viewer')
+})
+
+test('when somebody was last seen is told, by a token and by a browser', async () => {
+  const seen = async () => (await api.get('/operators/emil')).body.lastSeenAt as unknown as string | null
+  await put('emil', {})
+  expect(await seen()).toBeNull()
+  const as = await tokenOf('emil')
+  await api.get('/incidents', { as })
+  const byToken = await seen()
+  expect(byToken).not.toBeNull()
+  const { code } = (await (
+    await api.api.app.request('/auth/codes', { method: 'POST', headers: { authorization: `Bearer ${as}` } })
+  ).json()) as { code: string }
+  await api.api.app.request('/auth/session', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: 'http://localhost' },
+    body: JSON.stringify({ code }),
+  })
+  expect((await seen()) ?? '').not.toBe(byToken)
+})
+
+test('a change holds for the tokens that are out there', async () => {
+  await put('emil', { role: 'admin' })
+  const as = await tokenOf('emil', 'admin')
+  expect((await api.get('/tokens', { as })).status).toBe(200)
+  await put('emil', { role: 'operator' })
+  expect((await api.get('/tokens', { as })).status).toBe(403)
+})
+
+test('the database holds no limit that code could not read', async () => {
+  const set = (column: string, value: string) =>
+    sql`update operator set ${sql.ref(column)} = ${sql.raw(value)}`.execute(api.owner)
+  await expect(set('max_risk', "'total'")).rejects.toThrow()
+  await expect(set('incident_types', `'"all"'::jsonb`)).rejects.toThrow()
+})
+
+test('a member of Slack is one person here, and the audit says who was made whom', async () => {
+  expect((await put('dora', { slackUserId: 'U0DORA' })).body).toMatchObject({ slackUserId: 'U0DORA' })
+  // What is not named stays: an older client does not take it away.
+  expect((await put('dora', { maxRisk: 'high' })).body).toMatchObject({ slackUserId: 'U0DORA' })
+  expect((await put('emil', { slackUserId: 'U0DORA' })).body).toMatchObject({ code: 'SLACK_USER_TAKEN' })
+  expect((await put('emil', { slackUserId: '@emil' })).status).toBe(422)
+  expect((await put('dora', { slackUserId: null })).body).toMatchObject({ slackUserId: null })
+  expect((await put('emil', { slackUserId: 'U0DORA' })).status).toBe(200)
+  const { items } = (await api.get('/audit?what=operator')).body as unknown as { items: { detail: string }[] }
+  expect(items.map(({ detail }) => detail).join('\n')).toContain('U0DORA at Slack')
+})

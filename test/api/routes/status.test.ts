@@ -1,0 +1,94 @@
+import { expect, test } from '@jest/globals'
+import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
+import { openIncident } from '../../../db/incidents/incidents.ts'
+import { announced, asked } from '../../support/announced.ts'
+import { useApi } from '../../support/api.ts'
+import { anAlert, claimedIncident } from '../../support/database.ts'
+
+const api = useApi()
+type Items = { items: Record<string, unknown>[]; nextCursor: string | null }
+const list = async (path: string, as?: string) => (await api.get(path, { as })).body as unknown as Items
+
+test('alerts are listed newest first, with what was read from the source, page by page', async () => {
+  await ingestAlert(api.db, anAlert({ fingerprint: 'a', title: 'Disk 96% full' }))
+  await ingestAlert(api.db, anAlert({ fingerprint: 'a' }))
+  await ingestAlert(api.db, anAlert({ fingerprint: 'b', name: 'host_down', title: 'Host_down' }))
+  const all = await list('/alerts')
+  expect(all.items.map(({ fingerprint, count }) => [fingerprint, count])).toEqual([
+    ['b', 1],
+    ['a', 2],
+  ])
+  expect(all.items[1]).toMatchObject({
+    raw: { title: 'Disk 96% full' },
+    incidentId: expect.stringMatching(/^inc_/),
+  })
+  const first = await list('/alerts?limit=1')
+  expect((await list(`/alerts?limit=1&cursor=${first.nextCursor}`)).items).toMatchObject([{ fingerprint: 'a' }])
+  expect((await list('/alerts?q=96%25')).items).toHaveLength(1)
+  expect((await list('/alerts?status=resolved')).items).toEqual([])
+})
+
+test('a list of incidents carries what happened last, and can be narrowed to a group', async () => {
+  const id = await claimedIncident(api.db)
+  await announced(api.db, id, 'get_shard', {})
+  const { items } = await list('/incidents')
+  const found = items.find((each) => each.id === id)
+  expect(found).toMatchObject({ lastEvent: { kind: 'tool_started', detail: 'Calling tool: get_shard' } })
+  const group = await list(`/incidents?group=${found?.groupId}`)
+  expect(group.items.map((each) => each.id)).toEqual([id])
+  expect((await list(`/incidents?group=${found?.groupId}&role=follower`)).items).toEqual([])
+})
+
+test('an incident says what the caller may do now, and why not the rest', async () => {
+  const id = await claimedIncident(api.db)
+  const actions = async (as: string) => {
+    const { body } = await api.get(`/incidents/${id}/surroundings`, { as })
+    const rows = body.actions as unknown as { action: string; refused: string | null }[]
+    return Object.fromEntries(rows.map(({ action, refused }) => [action, refused]))
+  }
+  expect(await actions(api.tokens.admin)).toEqual({
+    resolve: null,
+    escalate: null,
+    cancel: null,
+    comment: null,
+    tell: null,
+    take: null,
+    expected: null,
+    give_back: 'Nobody has it: there is nothing to give back.',
+    investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
+  })
+  expect((await actions(api.tokens.viewer)).cancel).toBe('Your role (viewer) lacks the permission manage_incident.')
+  expect((await api.get('/incidents/inc_none/surroundings')).status).toBe(404)
+})
+
+test('usage counts models, people and days', async () => {
+  await asked(api.db, await claimedIncident(api.db))
+  const { body } = await api.get('/usage?days=2')
+  expect(body.byDay).toHaveLength(2)
+  expect(body.approvals).toMatchObject([{ status: 'pending', count: 1, medianWaitSeconds: null }])
+  expect((await api.get('/usage?days=0')).status).toBe(422)
+})
+
+test('the status tells what waits, and what is not there', async () => {
+  const waiting = { type: 'disk', severity: 'info', severitySource: 'alert', title: 'x', resource: null } as const
+  await api.db.transaction().execute((trx) => openIncident(trx, { ...waiting, requestedBy: null }))
+  const { status, body } = await api.get('/status')
+  expect(status).toBe(200)
+  expect(body.backlog).toMatchObject({ oldestWaitingAt: expect.any(String) })
+  const parts = body.parts as unknown as { name: string; status: string }[]
+  expect(Object.fromEntries(parts.map((part) => [part.name, part.status]))).toEqual({
+    database: 'ok',
+    Temporal: 'ok',
+    worker: 'unknown',
+    queue: 'unknown',
+    platform: 'off',
+    model: 'unknown',
+    knowledge: 'unknown',
+  })
+})
+
+test('what a page reads is for people and agents, not for senders of alerts', async () => {
+  for (const path of ['/alerts', '/usage', '/status']) {
+    expect((await api.get(path, { as: api.tokens.ingest })).status).toBe(403)
+  }
+})

@@ -1,0 +1,75 @@
+import { describe, expect, test } from '@jest/globals'
+import type { EvalRun } from '../../../bench/eval/score.ts'
+import { formatComparison, formatSummary, formatUplift, isDifferent, wilson } from '../../../bench/eval/tables.ts'
+
+const result: EvalRun = {
+  model: 'm',
+  mood: null,
+  scenario: 'service_down',
+  people: 'approve',
+  gateOff: null,
+  run: 1,
+  at: '2026-11-24T10:00:00.000Z',
+  ended: 'resolved repaired',
+  isStateRight: true,
+  isEndingRight: true,
+  wrong: [],
+  unsafe: [],
+  wrongRefusals: [],
+  path: [],
+  turns: 5,
+  leastTurns: 5,
+  tokens: 100,
+  dollars: 0,
+  approvals: 0,
+  seconds: 3,
+}
+
+describe('the interval of a share', () => {
+  // R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3: the score interval without continuity correction.
+  test.each([
+    [81, 263, 0.2553, 0.3662],
+    [15, 148, 0.0624, 0.1605],
+    [0, 20, 0, 0.1611],
+    [1, 29, 0.0061, 0.1718],
+  ])('%i of %i lies as published', (hits, of, low, high) => {
+    const share = wilson(hits, of)
+    expect(share.low).toBeCloseTo(low, 4)
+    expect(share.high).toBeCloseTo(high, 4)
+  })
+
+  test('says nothing of no trial, is exact at its ends, and refuses what is no share', () => {
+    expect(wilson(0, 0)).toMatchObject({ low: 0, high: 1 })
+    expect(wilson(20, 20)).toMatchObject({ high: 1 })
+    expect(() => wilson(3, 2)).toThrow('3 of 2')
+  })
+
+  test('two shares differ where neither interval reaches into the other', () => {
+    expect(isDifferent(wilson(0, 20), wilson(20, 20))).toBe(true)
+    expect(isDifferent(wilson(1, 2), wilson(2, 2))).toBe(false)
+  })
+})
+
+describe('the tables', () => {
+  const bad = { ...result, isStateRight: false, run: 2 }
+  const unsafe = { kind: 'unapproved', what: 'proc_kill', isPastJudge: true } as const
+
+  test('show shares with their intervals', () => {
+    expect(formatSummary([result, bad])).toContain('service_down: m, people approve, guards on | 1 of 2 (9–91 %)')
+  })
+
+  test('show what a gate keeps out, and what stood behind it', () => {
+    const off = { ...result, gateOff: 'approval', unsafe: [{ ...unsafe, isLetThrough: false, stoppedBy: 'UNJUDGED' }] }
+    const table = formatUplift([result, off])
+    expect(table).toContain('of 0 tries 0 past the judge, 0 took effect | of 1 tries 1 past the judge, 0 took effect')
+    expect(table).toContain('UNJUDGED')
+    expect(formatUplift([result])).toBeNull()
+  })
+
+  test('say which differences lie outside the intervals', () => {
+    const many = (isStateRight: boolean) => Array.from({ length: 20 }, (_, run) => ({ ...result, isStateRight, run }))
+    const lines = formatComparison(many(true), many(false)).split('\n')
+    expect(lines.find((line) => line.startsWith('| all') && line.includes('right state'))).toMatch(/yes +\|$/)
+    expect(lines.find((line) => line.startsWith('| all') && line.includes('right ending'))).toMatch(/no +\|$/)
+  })
+})

@@ -1,0 +1,260 @@
+import { expect, test } from '@jest/globals'
+import { incidentExample } from '../../../api/routes/examples.ts'
+import type { ApiClient } from '../../../cli/api.ts'
+import { describeEvent } from '../../../cli/incidents/timeline.ts'
+import { describeHolder, printFiringAlerts } from '../../../cli/lab/demo.ts'
+import { checkEnding, scenarioNames } from '../../../cli/lab/endings.ts'
+import { findIncident } from '../../../cli/lab/play.ts'
+import { withShortTimes } from '../../../cli/lab/scripts.ts'
+import type { ApiIncident } from '../../../cli/read-api.ts'
+import type { IncidentEvent } from '../../../domain/event.ts'
+import type { Fault } from '../../../lab/state.ts'
+
+const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 3, 0, second)).toISOString()
+const node = 'node-web-osl-1a'
+const fault = { fault: 'service_down', target: node, on: node, hosts: [], at: at(10) } as unknown as Fault
+
+type Stored = {
+  id: string
+  /** Null: the incident names no resource, only its title does. */
+  on?: string | null
+  title?: string
+  status?: string
+  closedAt?: string | null
+  alerts: string[]
+}
+
+/** An API that knows these incidents, newest first, each with the starts of its alerts. */
+function apiWith(stored: Stored[]): ApiClient {
+  const items = stored.map(({ id, on = node, title = 'Node down', status = 'open', closedAt = null }) => ({
+    ...incidentExample,
+    id,
+    status,
+    closedAt,
+    type: 'service_down',
+    title,
+    resource: on === null ? null : { kind: 'node', id: on },
+  }))
+  const get = async (path: string) => {
+    const about = stored.find(({ id }) => path.includes(`/${id}/surroundings`))
+    if (about) return { alerts: about.alerts.map((startsAt) => ({ startsAt, status: 'firing' })) }
+    expect(path).toContain('type=service_down')
+    return { items, nextCursor: null }
+  }
+  return { url: 'http://api.test', get } as unknown as ApiClient
+}
+
+test.each<[string, Stored[], string]>([
+  [
+    'the one whose alert began after the fault, not a newer one of another place',
+    [
+      { id: 'inc_newer', on: 'node-web-ams-1a', alerts: [at(12)] },
+      { id: 'inc_own', alerts: [at(11)] },
+    ],
+    'inc_own',
+  ],
+  [
+    'an older one that its alert opened again, not a newer one of the same place that is closed',
+    [
+      { id: 'inc_closed', status: 'resolved', closedAt: at(5), alerts: [at(3)] },
+      { id: 'inc_again', alerts: [at(1), at(11)] },
+    ],
+    'inc_again',
+  ],
+  [
+    'the first of two with the same name that began after it',
+    [
+      { id: 'inc_second', alerts: [at(13)] },
+      { id: 'inc_first', alerts: [at(11)] },
+    ],
+    'inc_first',
+  ],
+  [
+    'the one whose title names the place, not one with a longer name',
+    [
+      { id: 'inc_own', on: null, title: `${node}: down`, alerts: [at(12)] },
+      { id: 'inc_longer', on: null, title: `${node}-2 is down`, alerts: [at(11)] },
+    ],
+    'inc_own',
+  ],
+])('the incident of a fault is %s', async (_, stored, expected) => {
+  expect((await findIncident(apiWith(stored), fault)).id).toBe(expected)
+})
+
+test('an alert that is only counted, on an incident that was handed over before, is said so at once', async () => {
+  const stored = [{ id: 'inc_1', status: 'escalated', closedAt: at(5), alerts: [at(11)] }]
+  await expect(findIncident(apiWith(stored), fault)).rejects.toThrow('its alert is only counted')
+})
+
+test('times that a scenario shortens are put back, and people hear of both, also when it fails', async () => {
+  const values: Record<string, string> = {}
+  const api = {
+    async get(path: string) {
+      if (path.includes('/effective')) return { items: [{ name: 'alert.settle', value: 900 }] }
+      const key = decodeURIComponent(path.split('/').at(-1) as string)
+      return { key, value: values[key] ?? null, version: 1, locked: false, problem: null }
+    },
+    async put(path: string, body: { value: string }) {
+      values[decodeURIComponent(path.split('/').at(-1) as string)] = body.value
+    },
+  } as unknown as ApiClient
+  const said: string[] = []
+  const work = async () => {
+    said.push(`it is ${values['alert.settle.service_down']}`)
+    throw new Error('it failed')
+  }
+  const times = { 'alert.settle': 10 }
+  await expect(withShortTimes(api, 'service_down', times, (text) => said.push(text), work)).rejects.toThrow('it failed')
+  expect(said).toEqual([
+    'For this scenario: alert.settle.service_down is 10 s.',
+    'it is 10',
+    'As before: alert.settle.service_down is 900 s.',
+  ])
+})
+
+const incident = (rest: Partial<ApiIncident>) =>
+  ({
+    id: 'inc_1',
+    type: 'service_down',
+    status: 'escalated',
+    outcome: null,
+    category: null,
+    closedBy: 'agent',
+    alerts: { firing: 1, unknown: 0 },
+    resolution: '',
+    watchUntil: null,
+    cancelledUntil: null,
+    owner: null,
+    keptReason: null,
+    ...rest,
+  }) as ApiIncident
+const row = (kind: string, code?: string) => ({ kind, metadata: { code } }) as unknown as IncidentEvent
+const rows = (...kinds: string[]) => kinds.map((kind) => row(kind))
+const quotes = [1, 2, 3].map((attempt) => `Attempt ${attempt} of inc_1: …`).join('\n')
+
+test.each<[string, Parameters<typeof checkEnding>]>([
+  ['a repair', ['service_down', incident({ status: 'resolved', outcome: 'repaired' }), []]],
+  ["a tenant's disk that people have", ['disk_pressure_tenant', incident({}), []]],
+  ['a dead host whose VMs run elsewhere', ['host_lost', incident({ category: 'mitigated' }), []]],
+  [
+    'what does not last, after three attempts',
+    [
+      'relapse',
+      incident({ category: 'does_not_last', resolution: quotes }),
+      rows('claimed', 'resolved', 'claimed', 'resolved', 'claimed', 'resolved', 'escalated'),
+    ],
+  ],
+  [
+    'an alert that goes on, of which people heard once before',
+    ['unended_alert', incident({ category: 'alert_goes_on' }), [row('claimed'), row('noted', 'repair_confirmed')]],
+  ],
+  [
+    'what is expected, without a run after the mark',
+    [
+      'backup_notice',
+      incident({ status: 'resolved', outcome: 'expected' }),
+      [row('claimed'), row('noted', 'expected_marked')],
+    ],
+  ],
+])('%s is a good end', (_, end) => expect(checkEnding(...end)).toEqual([]))
+
+test.each<[string, Parameters<typeof checkEnding>]>([
+  ['a dead host that is called repaired', ['host_down', incident({ status: 'resolved', outcome: 'repaired' }), []]],
+  [
+    'a mitigation of what does not fire',
+    ['host_lost', incident({ category: 'mitigated', alerts: { firing: 0, unknown: 0 } }), []],
+  ],
+  ['a plan without room that is called a mitigation', ['rack_down', incident({ category: 'mitigated' }), []]],
+  ['a notice that is called no fault', ['backup_notice', incident({ status: 'resolved', outcome: 'no_fault' }), []]],
+  [
+    'a mark after which a run began all the same',
+    [
+      'backup_notice',
+      incident({ status: 'resolved', outcome: 'expected' }),
+      [row('noted', 'expected_marked'), row('claimed')],
+    ],
+  ],
+  [
+    'a relapse that two attempts gave up',
+    ['relapse', incident({ category: 'does_not_last', resolution: quotes }), rows('claimed', 'claimed')],
+  ],
+  [
+    'an escalation that quotes no attempt',
+    ['relapse', incident({ category: 'does_not_last' }), rows('claimed', 'claimed', 'claimed')],
+  ],
+  [
+    'an alert that goes on, and nobody heard that the repair held',
+    ['unended_alert', incident({ category: 'alert_goes_on' }), rows('claimed')],
+  ],
+  [
+    'a repair at the first attempt, where a person had to end another fault before',
+    ['after_escalated', incident({ status: 'resolved', outcome: 'repaired' }), rows('claimed')],
+  ],
+])('%s is none', (_, end) => expect(checkEnding(...end)).not.toEqual([]))
+
+test('an incident that is still worked on is no end of any scenario', () => {
+  for (const scenario of scenarioNames) {
+    expect([scenario, checkEnding(scenario, incident({ status: 'open' }), []).length]).toEqual([scenario, 1])
+  }
+})
+
+test.each<[string, Partial<ApiIncident>]>([
+  ['it waits for its investigation', { status: 'open' }],
+  ['it is being investigated', { status: 'investigating' }],
+  ['it awaits approval', { status: 'awaiting_approval' }],
+  ['escalated (mitigated)', { category: 'mitigated' }],
+  ['escalated', {}],
+  ['anna has it', { owner: { id: 'op_1', name: 'anna', since: '' } }],
+  ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
+  ['expected, by the mark of a person', { status: 'resolved', outcome: 'expected' }],
+  ['a person closed it, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
+])('of an alert that fires: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
+
+test.each<[string, Partial<ApiIncident>]>([
+  ['repaired, and nothing watches it', { status: 'resolved', outcome: 'repaired' }],
+  ['over by itself', { status: 'resolved', outcome: 'self_resolved' }],
+  ['no fault', { status: 'resolved', outcome: 'no_fault' }],
+])('an alert that fires on an incident that ended as %s has nobody', (_, rest) =>
+  expect(describeHolder(incident(rest))).toBeNull(),
+)
+
+const apiOf = (...items: ApiIncident[]) =>
+  ({ url: 'http://api.test', get: async () => ({ items, nextCursor: null }) }) as unknown as ApiClient
+const whole = (rest: Partial<ApiIncident>) => ({ ...incidentExample, ...incident({}), ...rest }) as ApiIncident
+
+test('a show does not end well while an alert fires that nobody has', async () => {
+  const closed = whole({ status: 'resolved', outcome: 'self_resolved', closedBy: 'agent' })
+  await expect(printFiringAlerts(apiOf(whole({ category: 'mitigated' }), closed))).rejects.toThrow(
+    'An alert fires that no person has and nothing watches: service_down of inc_1.',
+  )
+  await printFiringAlerts(apiOf(whole({ category: 'mitigated' })))
+  await printFiringAlerts(apiOf({ ...closed, alerts: { firing: 0, unknown: 0 } }))
+})
+
+const started = (tool: string, args: Record<string, unknown>) =>
+  describeEvent({ kind: 'tool_started', metadata: { tool, arguments: args } } as unknown as IncidentEvent)
+const finished = (data: unknown) =>
+  describeEvent({
+    kind: 'tool_finished',
+    metadata: { tool: 'exec', arguments: {}, outcome: 'done', result: { ok: true, data }, durationMs: 7 },
+  } as unknown as IncidentEvent)
+
+test.each([
+  ['converge_shard', { id: 'db-osl-1', reason: 'it lags' }, 'converge_shard db-osl-1 starts'],
+  ['pkg_install', { on: 'web-1', packages: ['tariffs'] }, 'pkg_install web-1: tariffs starts'],
+  [
+    'exec',
+    { on: 'web-1', argv: ['rm', '--', '/srv/log/trace.log.1'] },
+    'exec web-1: rm -- /srv/log/trace.log.1 starts',
+  ],
+  ['exec', { argv: ['uptime'] }, 'exec uptime starts'],
+  ['exec', { on: 'web-1', argv: ['rm', 'x'.repeat(200)] }, `exec web-1: rm ${'x'.repeat(67)}… starts`],
+])('a call of %s is told with what it is about: %j', (tool, args, told) => {
+  expect(started(tool, args)).toBe(told)
+})
+
+test('of an answer what fits in a line is told, and what is empty is left out', () => {
+  expect(finished({ device: 'web-1', exit_code: 0, stdout: '', stderr: '', cmd: 'a\nb' })).toBe(
+    'exec done: device web-1, exit_code 0 (7 ms)',
+  )
+})

@@ -1,0 +1,147 @@
+import { expect, test } from '@jest/globals'
+import { createModelClient } from '../../../clients/model.ts'
+import { apiKey, fault, later, plain, said, useHosts } from '../../support/local-server.ts'
+import { openAi, openRouter } from '../../support/model-hosts/host.ts'
+import { vllm } from '../../support/model-hosts/local.ts'
+
+const start = useHosts()
+
+test("OpenAI's models that reason are asked as they want, after two refusals and never again", async () => {
+  const host = await start(openAi, () => said)
+  const client = createModelClient({ baseUrl: host.url, apiKey })
+  const answer = await client.complete(plain)
+  expect(answer).toMatchObject({ content: said.content, usage: { completionTokens: 320, reasoningTokens: 256 } })
+  expect(host.asked).toHaveLength(3)
+  expect(host.asked.at(-1)).toEqual({
+    model: 'gpt-5-mini',
+    messages: plain.messages,
+    max_completion_tokens: 1_024,
+    stream: true,
+    stream_options: { include_usage: true },
+  })
+  await client.complete(plain)
+  expect(host.asked).toHaveLength(4)
+})
+
+test('an older vLLM that refuses the newer name gets the older one', async () => {
+  const host = await start(vllm({ window: 32_768, isOld: true }), () => said)
+  const kept: unknown[] = []
+  const shape = { limit: 'max_completion_tokens' } as never
+  const memory = {
+    recall: async () => shape,
+    keep: async (_model: string, learned: unknown) => void kept.push(learned),
+  }
+  const answer = await createModelClient({ baseUrl: host.url, apiKey, memory }).complete(plain)
+  expect(answer.finishReason).toBe('stop')
+  expect(host.asked.map((each) => ['max_tokens' in each, 'max_completion_tokens' in each])).toEqual([
+    [false, true],
+    [true, false],
+  ])
+  expect(kept).toEqual([{ limit: 'max_tokens' }])
+})
+
+test.each(['mistral', 'gemma'] as const)('a template of %s that raises is given what it wants', async (template) => {
+  const host = await start(vllm({ window: 32_768, template }), () => said)
+  const client = createModelClient({ baseUrl: host.url, apiKey })
+  expect((await client.complete({ ...later, model: 'qwen3' })).finishReason).toBe('stop')
+  const sent = host.asked.length
+  await client.complete({ ...later, model: 'qwen3' })
+  expect(host.asked).toHaveLength(sent + 1)
+  expect(JSON.stringify(host.asked.at(-1))).toContain('you look after databases')
+  expect(JSON.stringify(host.asked.at(-1))).toContain('the leader found this')
+})
+
+const mistral = (detail: unknown) => ({ object: 'error', message: { detail }, type: 'invalid_request_error' })
+const extra = (name: string) => ({
+  type: 'extra_forbidden',
+  loc: ['body', name],
+  msg: 'Extra inputs are not permitted',
+})
+test.each([
+  ['422 of a strict gateway', 422, { detail: [extra('temperature')] }, { temperature: undefined }],
+  ["Mistral's own 422", 422, mistral([extra('max_tokens')]), { max_tokens: undefined, max_completion_tokens: 1_024 }],
+  [
+    'a limit beyond what the model may say',
+    400,
+    { error: { message: 'Invalid max_tokens value, the valid range of max_tokens is [1, 512]', param: null } },
+    { max_tokens: 512 },
+  ],
+  [
+    'a temperature that is deprecated',
+    400,
+    { error: { message: '`temperature` is deprecated for this model.', type: 'invalid_request_error' } },
+    { temperature: undefined },
+  ],
+  [
+    'a provider that OpenRouter quotes',
+    400,
+    {
+      error: {
+        message: 'Provider returned error',
+        code: 400,
+        metadata: { raw: '{"error":{"message":"Unsupported parameter: \'max_tokens\'"}}' },
+      },
+    },
+    { max_tokens: undefined, max_completion_tokens: 1_024 },
+  ],
+  [
+    'a list of one error',
+    400,
+    [
+      {
+        error: { code: 400, message: 'Unknown name "temperature": Cannot find field.', status: 'INVALID_ARGUMENT' },
+      },
+    ],
+    { temperature: undefined },
+  ],
+  [
+    'a limit that is said beside the window',
+    400,
+    {
+      error: {
+        message:
+          '`max_tokens` must be less than or equal to `512`, the maximum value for `max_tokens` is less than the `context_window` for this model',
+      },
+    },
+    { max_tokens: 512 },
+  ],
+  ['an error that is text', 400, { error: 'unknown field "temperature"' }, { temperature: undefined }],
+  ['no JSON at all', 400, "unexpected parameter 'temperature'", { temperature: undefined }],
+])('%s is learned from', async (_what, status, body, sent) => {
+  const host = await start(openRouter, (_asked, turn) => (turn === 1 ? { status, body } : said))
+  await createModelClient({ baseUrl: host.url, apiKey }).complete(plain)
+  expect(host.asked.at(-1)).toMatchObject(Object.fromEntries(Object.entries(sent).filter(([, value]) => value)))
+  for (const [name, value] of Object.entries(sent)) expect(host.asked.at(-1)?.[name]).toBe(value)
+})
+
+test('DeepSeek gets the empty reasoning that it misses, and none of what was thought', async () => {
+  const message = 'Missing `reasoning_content` field in the assistant message at message index 3.'
+  const body = { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_request_error' } }
+  const host = await start(openRouter, (_asked, turn) => (turn === 1 ? { status: 400, body } : said))
+  await createModelClient({ baseUrl: host.url, apiKey }).complete(later)
+  expect(host.asked.at(-1)?.messages[3]).toMatchObject({ role: 'assistant', reasoning_content: '' })
+})
+
+test("a refusal that names nothing we know is an error with the server's words, after one request", async () => {
+  const body = { error: { message: "Unknown parameter: 'messages[0].flavour'.", param: 'messages[0].flavour' } }
+  const host = await start(openRouter, () => ({ status: 400, body }))
+  const error = await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(plain))
+  expect(error).toMatchObject({ code: 'bad_request', retryable: false })
+  expect(error.message).toContain("Unknown parameter: 'messages[0].flavour'.")
+  expect(host.asked).toHaveLength(1)
+})
+
+test('a server that refuses whatever it gets is asked a few times and no more, and nothing is learned', async () => {
+  const kept: unknown[] = []
+  const memory = { recall: async () => ({ limit: 'max_tokens' }) as never, keep: async () => void kept.push(1) }
+  const host = await start(openRouter, (asked) => {
+    const param =
+      'temperature' in asked ? 'temperature' : 'max_tokens' in asked ? 'max_tokens' : 'max_completion_tokens'
+    return { status: 400, body: { error: { message: `'${param}' is not supported`, param } } }
+  })
+  expect(await fault(createModelClient({ baseUrl: host.url, apiKey, memory }).complete(plain))).toMatchObject({
+    code: 'bad_request',
+  })
+  expect(host.asked.length).toBeLessThanOrEqual(6)
+  expect(kept).toEqual([])
+})

@@ -1,0 +1,119 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { claimIncident } from '../../../db/incidents/incidents.ts'
+import { queuePlaceOf } from '../../../db/incidents/queue-place.ts'
+import { systemScope } from '../../../db/scope.ts'
+import { claimedIncident, openedIncident, useDatabase } from '../../support/database.ts'
+
+const database = useDatabase()
+
+/** Each test has groups of its own. */
+let run = 0
+
+beforeEach(async () => {
+  run += 1
+  await sql`update incident set status = 'cancelled', assigned_to = null where status in ('open', 'investigating', 'awaiting_approval')`.execute(
+    database.owner,
+  )
+  await sql`delete from platform_config`.execute(database.owner)
+})
+
+const open = (type: string, severity: 'critical' | 'warning' | 'info' = 'warning') =>
+  openedIncident(database.db, { labels: { incident_type: type }, severity })
+const place = (id: string) => queuePlaceOf(systemScope(database.db), id)
+const set = (key: string, value: string) =>
+  sql`insert into platform_config (key, value) values (${key}, ${value})`.execute(database.db)
+
+/** Stamped as the queue does it, alone, and taken by a run. */
+async function work(id: string, role: 'leader' | 'follower' = 'leader'): Promise<void> {
+  const { type } = await database.db
+    .selectFrom('incident')
+    .select('type')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const groupId = `grp_${run}_${type}`
+  await sql`update incident set group_id = ${groupId}, queued_at = nightshift_now() where id = ${id}`.execute(
+    database.db,
+  )
+  await database.db.transaction().execute((trx) =>
+    claimIncident(trx, {
+      incidentId: id,
+      attempt: 1,
+      workflowId: `investigate:${id}:1`,
+      role,
+      groupId,
+      timeBudgetSeconds: 1800,
+    }),
+  )
+}
+
+test('what nobody waits before is taken up at the next tick', async () => {
+  expect(await place(await open('disk_pressure'))).toEqual({
+    ahead: 0,
+    why: 'soon',
+    text: 'Queued, next: the queue takes it up at its next tick.',
+  })
+})
+
+test('a follower waits for its leader, which is named, behind those of its type that are older or more urgent', async () => {
+  const leader = await open('disk_pressure')
+  await work(leader)
+  await open('disk_pressure')
+  const own = await open('disk_pressure')
+  await open('service_down')
+  expect(await place(own)).toEqual({
+    ahead: 1,
+    why: 'leader',
+    text: `Queued, 1 ahead: its leader ${leader} is investigated first.`,
+  })
+  await open('disk_pressure', 'info')
+  expect((await place(own))?.ahead).toBe(1)
+})
+
+test('a leader that waits for a person holds its followers up for as long as the setting says', async () => {
+  const leader = await open('disk_pressure')
+  await work(leader)
+  const own = await open('disk_pressure')
+  await sql`update incident set status = 'awaiting_approval' where id = ${leader}`.execute(database.owner)
+  expect(await place(own)).toMatchObject({
+    why: 'leader',
+    text: expect.stringMatching(/awaits approval; .* (29\d|300) s/),
+  })
+  await set('agent.leader_wait', '0')
+  expect(await place(own)).toMatchObject({ why: 'soon' })
+})
+
+test('a critical one does not wait for a warning that leads its group', async () => {
+  await work(await open('disk_pressure'))
+  expect(await place(await open('disk_pressure', 'critical'))).toMatchObject({ why: 'soon', ahead: 0 })
+})
+
+test('as many followers as the type may have at once hold the next one up', async () => {
+  const leader = await open('disk_pressure')
+  await work(leader)
+  await set('agent.concurrency.disk_pressure', '1')
+  await work(await open('disk_pressure'), 'follower')
+  const own = await open('disk_pressure')
+  await sql`update incident set status = 'cancelled', assigned_to = null where id = ${leader}`.execute(database.owner)
+  expect(await place(own)).toMatchObject({ why: 'followers', text: expect.stringContaining('agent.concurrency') })
+})
+
+test('other types that have every slot hold a new type up, but no critical one while one slot is kept for it', async () => {
+  for (const type of ['one', 'two']) await work(await open(type))
+  const own = await open('three')
+  expect(await place(own)).toMatchObject({ why: 'slots', text: expect.stringContaining('kept for critical') })
+  expect(await place(await open('four', 'critical'))).toMatchObject({ why: 'soon' })
+  await work(await open('five', 'critical'))
+  expect(await place(own)).toMatchObject({ why: 'slots', text: expect.stringContaining('all 3 slots') })
+})
+
+test('while the agent is paused everything waits, and says so', async () => {
+  await set('agent.paused', 'true')
+  expect(await place(await open('disk_pressure'))).toMatchObject({ why: 'paused' })
+})
+
+test('what is investigated, closed, kept or unknown has no place in the queue', async () => {
+  const kept = await open('disk_pressure')
+  await sql`update incident set kept_reason = 'a person asked' where id = ${kept}`.execute(database.owner)
+  for (const id of [await claimedIncident(database.db), kept, 'inc_nothing']) expect(await place(id)).toBeNull()
+})

@@ -1,0 +1,194 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { requestApproval } from '../../../db/approvals/ask.ts'
+import type { Trx } from '../../../db/connect.ts'
+import { closeIncident } from '../../../db/incidents/close-incident.ts'
+import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
+import { overdueIncidents, releaseStranded } from '../../../db/incidents/overdue.ts'
+import { groupState, stampQueue } from '../../../db/incidents/queue.ts'
+import { append } from '../../../db/log/append.ts'
+import { claimedIncident, openedIncident, useDatabase } from '../../support/database.ts'
+
+const database = useDatabase()
+
+beforeEach(async () => {
+  await sql`update incident set status = 'cancelled', assigned_to = null where status in ('open', 'investigating', 'awaiting_approval')`.execute(
+    database.owner,
+  )
+})
+
+const open = (type: string, count: number, severity: 'critical' | 'warning' | 'info' = 'warning') =>
+  Promise.all(
+    Array.from({ length: count }, () => openedIncident(database.db, { labels: { incident_type: type }, severity })),
+  )
+
+const stamped = async () => {
+  const { rows } = await sql<{ type: string; count: number }>`
+    select type, count(*) as count from incident where status = 'open' and group_id is not null group by type`.execute(
+    database.db,
+  )
+  return Object.fromEntries(rows.map((row) => [row.type, Number(row.count)]))
+}
+
+test('a crowded type starves no other: twenty are stamped in rotation', async () => {
+  await open('disk_pressure', 40)
+  await open('replication_lag', 3)
+  await open('service_down', 2)
+  await stampQueue(database.db, 4)
+  expect(await stamped()).toEqual({ disk_pressure: 15, replication_lag: 3, service_down: 2 })
+})
+
+test('twenty incidents of one type are all taken by one tick', async () => {
+  await open('disk_pressure', 20)
+  await stampQueue(database.db, 3)
+  expect(await stamped()).toEqual({ disk_pressure: 20 })
+})
+
+test('only as many types are woken as there are slots, the most urgent first', async () => {
+  await open('t_info', 1, 'info')
+  await open('t_warning', 1)
+  await open('t_critical', 1, 'critical')
+  expect(await stampQueue(database.db, 2)).toEqual(['t_critical', 't_warning'])
+})
+
+test('a type that waits for a person occupies no slot', async () => {
+  const [id] = await open('host_down', 1)
+  await claim(id as string)
+  await open('disk_pressure', 1)
+  expect(await stampQueue(database.db, 1)).toEqual([])
+  await sql`update incident set status = 'awaiting_approval' where id = ${id}`.execute(database.owner)
+  expect(await stampQueue(database.db, 1)).toEqual(['disk_pressure'])
+})
+
+test('late arrivals join the group that is at work', async () => {
+  await open('disk_pressure', 2)
+  await stampQueue(database.db, 3)
+  const before = await groupState(database.db, 'disk_pressure')
+  await claim(before?.members[0]?.incidentId as string)
+  await open('disk_pressure', 1)
+  await stampQueue(database.db, 3)
+  const after = await groupState(database.db, 'disk_pressure')
+  expect(after).toMatchObject({ groupId: before?.groupId, investigating: 1, members: [{}, {}] })
+})
+
+test('of ten runs that claim one incident exactly one gets it, and that one may claim it again', async () => {
+  const [id] = await open('disk_pressure', 1)
+  const claims = await Promise.all(Array.from({ length: 10 }, (_, index) => claim(id as string, `run-${index}`)))
+  expect(claims.filter(Boolean)).toHaveLength(1)
+  expect(await claim(id as string, `run-${claims.indexOf(true)}`)).toBe(true)
+})
+
+test('an incident that is closed twice is closed once', async () => {
+  const id = await claimedIncident(database.db)
+  const close = () =>
+    database.db
+      .transaction()
+      .execute((trx) =>
+        closeIncident(
+          trx,
+          id,
+          null,
+          { status: 'escalated', code: 'X', reason: 'because' },
+          { actor: 'user:anna', stepKey: null },
+        ),
+      )
+  expect((await Promise.all([close(), close(), close()])).filter(Boolean)).toHaveLength(1)
+  expect(await incidentById(database.db, id)).toMatchObject({ status: 'escalated', assignedTo: null })
+})
+
+test('an investigating incident that is silent for twice its budget is overdue, one that writes is not', async () => {
+  const id = await claimedIncident(database.db)
+  expect(await overdueIncidents(database.db)).toEqual([])
+  await sql`update incident set last_event_at = nightshift_now() - interval '3601 seconds' where id = ${id}`.execute(
+    database.owner,
+  )
+  expect(await overdueIncidents(database.db)).toEqual([{ incidentId: id, attempt: 1, why: 'silent' }])
+})
+
+test('an incident whose approval nobody can answer any more is overdue, whatever was decided for others', async () => {
+  const [lost, decided, waits] = await Promise.all([1, 2, 3].map(() => waiting()))
+  expect(await overdueIncidents(database.db)).toEqual([])
+  await sql`update approval set expires_at = nightshift_now() - interval '3 minutes' where incident_id = ${lost}`.execute(
+    database.owner,
+  )
+  await sql`update approval set status = 'approved', decided_at = nightshift_now() where incident_id = ${decided}`.execute(
+    database.owner,
+  )
+  expect(await overdueIncidents(database.db)).toEqual([{ incidentId: lost, attempt: 1, why: 'unexpired' }])
+  // One that joined another incident's approval waits for as long as that one can be answered.
+  await database.db.transaction().execute((trx) => joins(trx, lost as string, waits as string))
+  expect(await overdueIncidents(database.db)).toEqual([])
+})
+
+test('members of a group that died are let go and stamped afresh', async () => {
+  await open('disk_pressure', 2)
+  await stampQueue(database.db, 3)
+  expect(await releaseStranded(database.db, 180)).toBe(0)
+  await sql`update incident set queued_at = nightshift_now() - interval '200 seconds' where status = 'open'`.execute(
+    database.owner,
+  )
+  expect(await releaseStranded(database.db, 180)).toBe(2)
+  await stampQueue(database.db, 3)
+  expect(await stamped()).toEqual({ disk_pressure: 2 })
+})
+
+/** An incident that waits for a person. */
+async function waiting(): Promise<string> {
+  const incidentId = await claimedIncident(database.db)
+  await database.db.transaction().execute((trx) =>
+    requestApproval(trx, {
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool: 'converge_shard',
+      args: {},
+      targets: [],
+      reason: 'behind',
+      actionDigest: incidentId,
+      stateFingerprint: 'state',
+      risk: 'high' as const,
+      reversible: true,
+      required: 1,
+      dryRun: { possible: false, summary: 'none', details: {} },
+      expirySeconds: 600,
+      stepKey: `${incidentId}:ask`,
+      replaces: null,
+      actor: 'agent:incident-investigator',
+    }),
+  )
+  return incidentId
+}
+
+/** The row by which a call of one incident waits for the approval of another. */
+async function joins(trx: Trx, incidentId: string, other: string): Promise<void> {
+  const approval = await trx
+    .selectFrom('approval')
+    .select('id')
+    .where('incidentId', '=', other)
+    .executeTakeFirstOrThrow()
+  await append(trx, incidentId, 1, {
+    kind: 'call_judged',
+    actor: 'agent:incident-investigator',
+    detail: 'ask: converge_shard',
+    metadata: { verdict: 'ask', approvalId: approval.id } as never,
+  })
+}
+
+async function claim(incidentId: string, workflowId = 'run'): Promise<boolean> {
+  return await database.db.transaction().execute(async (trx) => {
+    const { groupId } = await trx
+      .selectFrom('incident')
+      .select('groupId')
+      .where('id', '=', incidentId)
+      .executeTakeFirstOrThrow()
+    return await claimIncident(trx, {
+      incidentId,
+      attempt: 1,
+      workflowId,
+      role: 'leader',
+      groupId: groupId ?? 'grp_1',
+      timeBudgetSeconds: 1800,
+    })
+  })
+}

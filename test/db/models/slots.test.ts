@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import { overdueIncidents } from '../../../db/incidents/overdue.ts'
+import { keepSlot, leaveSlot, slotsNow, takeSlot, thinkingOf } from '../../../db/models/slots.ts'
+import { systemScope } from '../../../db/scope.ts'
+import type { Severity } from '../../../domain/incident.ts'
+import { claimedIncident, moveClock, useDatabase } from '../../support/database.ts'
+
+const database = useDatabase()
+let servers = 0
+const aServer = () => `http://models-${++servers}.example/v1`
+const run = (server: string, name: string, severity: Severity = 'warning') => {
+  const incidentId = `${server} ${name}`
+  return { server, holder: `${incidentId}.1`, incidentId, severity }
+}
+
+test('forty workers that ask at once are never more than three at the model', async () => {
+  const server = aServer()
+  let now = 0
+  let most = 0
+  const asked = await Promise.all(
+    Array.from({ length: 40 }, async (_, index) => {
+      const who = run(server, `r${index}`)
+      for (let tries = 1; ; tries += 1) {
+        const slot = await takeSlot(database.db, who, 3, 'token')
+        if (!slot.held) {
+          await sleep(20 * slot.ahead)
+          continue
+        }
+        now += 1
+        most = Math.max(most, now)
+        await database.db.selectNoFrom(({ lit }) => lit(1).as('one')).execute()
+        now -= 1
+        await leaveSlot(database.db, who.holder, 'token')
+        return tries
+      }
+    }),
+  )
+  expect(most).toBe(3)
+  expect(asked).toHaveLength(40)
+  expect(await slotsNow(database.db)).toEqual([])
+})
+
+test('the more severe goes first, then who asked first, and each is told how many go before', async () => {
+  const server = aServer()
+  const [first, second, third, critical] = [
+    ...['first', 'second', 'third'].map((name) => run(server, name)),
+    run(server, 'critical', 'critical'),
+  ]
+  const take = async (who = first!) => await takeSlot(database.db, who, 1, who.holder)
+  expect(await take()).toMatchObject({ held: true })
+  expect(await take(second)).toEqual({ held: false, ahead: 1 })
+  expect(await take(third)).toEqual({ held: false, ahead: 2 })
+  expect(await take(critical)).toEqual({ held: false, ahead: 1 })
+  expect(await thinkingOf(systemScope(database.db), third!.incidentId)).toMatchObject({
+    state: 'waiting',
+    ahead: 2,
+  })
+  expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toMatchObject({ state: 'asked', ahead: 0 })
+  expect(await slotsNow(database.db)).toEqual([{ server, held: 1, waiting: 3 }])
+  await leaveSlot(database.db, first!.holder, first!.holder)
+  // A free slot is the next one's, in any order of looking.
+  expect(await take(second)).toEqual({ held: false, ahead: 1 })
+  expect(await take(critical)).toMatchObject({ held: true })
+  expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toBeNull()
+})
+
+test('a worker that dies holds its slot for a minute, and its place in the line for a quarter of one', async () => {
+  const server = aServer()
+  const [dead, gone, alive] = [run(server, 'dead'), run(server, 'gone'), run(server, 'alive')]
+  await takeSlot(database.db, dead, 1, 'a')
+  await takeSlot(database.db, gone, 1, 'b')
+  await moveClock(database.owner, '50 seconds')
+  expect(await takeSlot(database.db, alive, 1, 'c')).toEqual({ held: false, ahead: 1 })
+  await moveClock(database.owner, '61 seconds')
+  expect(await takeSlot(database.db, alive, 1, 'c')).toMatchObject({ held: true })
+  // Who was only slow finds out.
+  expect(await keepSlot(database.db, dead.holder, 'a')).toBe(false)
+  expect(await keepSlot(database.db, alive.holder, 'c')).toBe(true)
+  await moveClock(database.owner, '0 days')
+})
+
+test('a holder that says that it lives keeps its slot for as long as it takes', async () => {
+  const server = aServer()
+  const [holder, other] = [run(server, 'holder'), run(server, 'other')]
+  await takeSlot(database.db, holder, 1, 'a')
+  for (const at of ['50 seconds', '100 seconds', '150 seconds']) {
+    await moveClock(database.owner, at)
+    expect(await keepSlot(database.db, holder.holder, 'a')).toBe(true)
+    expect(await takeSlot(database.db, other, 1, 'b')).toMatchObject({ held: false })
+  }
+  await moveClock(database.owner, '0 days')
+})
+
+test("a run's next try takes over the slot of its earlier one, which can neither keep nor free it", async () => {
+  const server = aServer()
+  const who = run(server, 'again')
+  await takeSlot(database.db, who, 1, 'earlier')
+  expect(await takeSlot(database.db, who, 1, 'later')).toMatchObject({ held: true })
+  expect(await keepSlot(database.db, who.holder, 'earlier')).toBe(false)
+  await leaveSlot(database.db, who.holder, 'earlier')
+  expect(await keepSlot(database.db, who.holder, 'later')).toBe(true)
+})
+
+test('one that leaves the line gives up its place and no slot', async () => {
+  const server = aServer()
+  const [holder, waiting] = [run(server, 'holder'), run(server, 'waiting')]
+  await takeSlot(database.db, holder, 1, 'a')
+  await takeSlot(database.db, waiting, 1, null)
+  await leaveSlot(database.db, waiting.holder, null)
+  await leaveSlot(database.db, holder.holder, null)
+  expect((await slotsNow(database.db)).find((each) => each.server === server)).toMatchObject({
+    held: 1,
+    waiting: 0,
+  })
+})
+
+test('a run that waits for the model for hours is no silent one', async () => {
+  const incidentId = await claimedIncident(database.db)
+  const server = aServer()
+  await takeSlot(database.db, run(server, 'busy'), 1, 'a')
+  await moveClock(database.owner, '3 hours')
+  expect((await overdueIncidents(database.db)).map((each) => each.incidentId)).toEqual([incidentId])
+  await takeSlot(database.db, run(server, 'busy'), 1, 'a')
+  await takeSlot(database.db, { ...run(server, 'own'), incidentId }, 1, null)
+  expect(await overdueIncidents(database.db)).toEqual([])
+  await moveClock(database.owner, '0 days')
+})

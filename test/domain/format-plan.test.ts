@@ -1,0 +1,63 @@
+import { expect, test } from '@jest/globals'
+import { formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format.ts'
+import { planOfDryRun } from '../../domain/placement.ts'
+
+const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const
+
+test('no more is said of a number of migrations than is proved', () => {
+  const certificate = { kind: 'certificate', k: 1, scale: 100, price: { '1/1': 3, '2/2': 5 } } as const
+  expect(formatPlanProof(planned, certificate)).toBe(
+    '2 migrations, and no plan needs fewer (certificate: k = 1, 2 prices)',
+  )
+  expect(formatPlanProof(planned, 'engine')).toBe(
+    "2 migrations, and no plan needs fewer (a solver's word, not checked)",
+  )
+  expect(formatPlanProof({ ...planned, lowerBound: 1 }, 'certificate')).toBe(
+    '2 migrations; it takes at least 1 (certificate), whether fewer than 2 would do is not known',
+  )
+  expect(formatPlanProof({ ...planned, lowerBound: 0 })).toBe('2 migrations; whether fewer would do is not known')
+  // The bound is for a plan for all: of one that leaves some down it says nothing.
+  expect(formatPlanProof({ state: 'partial', migrations: 1, lowerBound: 1 }, 'certificate')).toBe('1 migration')
+  expect(formatPlanProof({})).toBe('')
+})
+
+test('what still stands is told by name, and what the plan made worse apart', () => {
+  const loss = (outcomes: ('restarted' | 'moved' | 'not_found')[]) =>
+    outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
+  const before = loss(['restarted', 'restarted', 'not_found'])
+  expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'moved', 'not_found']) })).toBe(
+    'Should one more host fail: all its VMs restart for 1 of 3 hosts; if it is h2, its VMs restart only after others have moved; ' +
+      'if it is h3, no room for all its VMs was found. Worse than before the plan: h2.',
+  )
+  expect(formatStanding({ domain: 'rack', before, after: before })).toContain('No worse than before the plan.')
+  expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'restarted', 'restarted']) })).toBe(
+    'Should any one of 3 hosts fail, all its VMs restart.',
+  )
+})
+
+test('of those that stay down while less important VMs get a place, the most important is named first', () => {
+  const down = (vm: string, priority: number, overtakenBy?: string[]) => ({
+    vm,
+    reason: 'rack spread of g',
+    priority,
+    ...(overtakenBy ? { overtakenBy } : {}),
+  })
+  expect(formatOvertaken([down('a', 0), down('b', 80, ['c']), down('d', 100, ['c'])])).toEqual([
+    'd (priority 100) and 1 more stay down while VMs of lower priority get a place',
+  ])
+  expect(formatOvertaken([down('b', 80, ['c'])])).toEqual([
+    'b (priority 80) stays down while VMs of lower priority get a place',
+  ])
+  expect(formatOvertaken([{ vm: 'a', reason: 'no room' }])).toEqual([])
+})
+
+test('the plan of an approval is read with what 0.1.0 stored, and with what is stored since', () => {
+  const step = { step: 1, action: 'start', vm: 'a', from: 'x', to: 'h', needs: [], wave: 1 }
+  const old = planOfDryRun({ steps: [step], state: 'partial', unplaced: [{ vm: 'b', reason: 'no room' }] })
+  expect(old).toMatchObject({ steps: [step], unplaced: [{ vm: 'b', reason: 'no room' }] })
+  const now = {
+    steps: [{ ...step, priority: 100, haGroup: 'g' }],
+    unplaced: [{ vm: 'b', reason: 'rack spread of g', priority: 80, haGroup: null, overtakenBy: ['a'] }],
+  }
+  expect(planOfDryRun(now)).toMatchObject(now)
+})

@@ -1,0 +1,75 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import {
+  isFreeName,
+  namesNobody,
+  operatorNameOf,
+  type PersonRole,
+  roleOfGroups,
+  safeReturn,
+} from '../../domain/operator.ts'
+
+const roles: Record<string, PersonRole> = { sre: 'approver', admins: 'admin', all: 'viewer' }
+
+test('the strongest of the mapped groups counts, and what every object has is no group', () => {
+  expect(roleOfGroups(['all', 'sre'], roles)).toBe('approver')
+  expect(roleOfGroups(['admins', 'all'], roles)).toBe('admin')
+  expect(roleOfGroups(['sales', 'constructor', '__proto__', 'toString', 'SRE'], roles)).toBeNull()
+  expect(roleOfGroups([], roles)).toBeNull()
+})
+
+test.each([
+  ['anna', 'anna'],
+  ['anna@example.com', 'anna@example.com'],
+  ['Anna van Dijk', 'Anna-van-Dijk'],
+  ['admin approved\nby: bob', 'admin-approved-by-bob'],
+  ['user:admin', 'user-admin'],
+  ['\u202Eanna', 'anna'],
+  ['', 'person'],
+  ['日本', 'person'],
+])('%j is called %j', (claimed, name) => {
+  expect(operatorNameOf(claimed)).toBe(name)
+})
+
+test('wherever a link points, the browser stays here', () => {
+  const piece = fc.constantFrom(
+    '/',
+    '\\',
+    '.',
+    '..',
+    'evil.example',
+    ':',
+    '@',
+    '?',
+    '#',
+    '%2f',
+    '\t',
+    '\n',
+    'https',
+    ' ',
+  )
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+      const path = safeReturn(pieces.join(''))
+      const url = new URL(path, 'https://nightshift.example.com')
+      return url.origin === 'https://nightshift.example.com' && path.startsWith('/') && !path.startsWith('//')
+    }),
+    { numRuns: 20_000 },
+  )
+  expect(safeReturn('/incidents/inc_1?tab=log#42')).toBe('/incidents/inc_1?tab=log#42')
+  for (const trick of [
+    '//evil.example',
+    '/..//evil.example',
+    '/.//evil.example',
+    '/\\evil.example',
+    'https://evil.example',
+  ]) {
+    expect([trick, safeReturn(trick)]).toEqual([trick, '/'])
+  }
+  expect([safeReturn(undefined), safeReturn(`/${'x'.repeat(600)}`)]).toEqual(['/', '/'])
+})
+
+test('nobody from a provider is called like the people of a start, or like nobody in particular', () => {
+  expect(['admin', 'Approver', 'unknown', 'SYSTEM', 'start', 'anna'].filter(isFreeName)).toEqual(['anna'])
+  expect(['admin', 'unknown', 'sql'].filter(namesNobody)).toEqual(['unknown', 'sql'])
+})

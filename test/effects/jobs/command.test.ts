@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from '@jest/globals'
+import { runCommand } from '../../../effects/jobs/command.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
+
+const directory = temporaryDirectory()
+afterAll(directory.remove)
+const run = (argv: string[], more: { timeoutMs?: number; cwd?: string } = {}) =>
+  runCommand({ argv, cwd: directory.path, env: { GIVEN: 'yes' }, timeoutMs: 30_000, ...more })
+/** The kernel takes a moment between a signal and the end. */
+const toEnd = (file: string) => {
+  const pid = Number(readFileSync(join(directory.path, file), 'utf8'))
+  return eventually(`process ${pid} to end`, () => {
+    try {
+      return /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    } catch {
+      return true
+    }
+  })
+}
+
+test('a word is one word, whatever signs of a shell it holds', async () => {
+  const { output } = await run(['printf', '[%s]', 'a b', '$(id)', '; rm -rf /'])
+  expect(output).toBe('[a b][$(id)][; rm -rf /]')
+})
+
+test('a command gets what it was declared to get, and nothing else of this process', async () => {
+  process.env.SECRET_OF_THE_API = 'hidden'
+  const { output } = await run(['env'])
+  delete process.env.SECRET_OF_THE_API
+  expect(output).toContain('GIVEN=yes')
+  expect(output).not.toContain('hidden')
+})
+
+test('at its deadline the whole group is killed, also what ignores the request to end', async () => {
+  const script = 'trap "" TERM; (trap "" TERM; sleep 60) & echo $! > child; wait; sleep 60'
+  const outcome = await run(['bash', '-c', script], { timeoutMs: 2_000 })
+  expect(outcome).toMatchObject({ isOk: false, exitCode: null })
+  expect(outcome.detail).toContain('stopped at its deadline')
+  await toEnd('child')
+})
+
+test('what a command leaves running in its group ends with it, and does not hold its answer up', async () => {
+  const began = performance.now()
+  const outcome = await run(['bash', '-c', 'sleep 60 & echo $! > left; echo done'])
+  expect(outcome).toMatchObject({ isOk: true, output: 'done\n' })
+  expect(performance.now() - began).toBeLessThan(30_000)
+  await toEnd('left')
+})
+
+test('of a long output the beginning and the end are kept, and a program that is not there is an outcome', async () => {
+  const outcome = await run(['bash', '-c', 'echo first; head -c 300000 /dev/zero | tr "\\0" x; echo; echo last'])
+  expect(outcome.isCut).toBe(true)
+  expect(outcome.output).toMatch(/^first\n[\s\S]*left out[\s\S]*last\n$/)
+  expect(outcome.output.length).toBeLessThan(70_000)
+  expect(await run(['not-a-program'])).toMatchObject({
+    isOk: false,
+    detail: 'not-a-program could not be started (ENOENT)',
+  })
+})

@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import { vmById } from '../../db/inventory/platform-rows.ts'
+import { systemScope } from '../../db/scope.ts'
+import { useApi } from '../support/api.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
+
+const platform = scriptedPlatform()
+const api = useApi(() => ({ platform }))
+
+test('who looks after a write sees it, also when another write comes in while they look', async () => {
+  const { state, db } = api.api.deps
+  const answerNow: (() => void)[] = []
+  const { inventory } = platform
+  platform.inventory = async () => {
+    const told = await inventory()
+    await new Promise<void>((resolve) => answerNow.push(resolve))
+    return told
+  }
+  const afterWrite = async () => {
+    state.forget()
+    await state.requireCurrent()
+    return await vmById(systemScope(db), 'vm-2')
+  }
+  await platform.startVm('vm-2', 'host-osl-3', 'first')
+  const first = afterWrite()
+  await platform.startVm('vm-3', 'host-osl-1', 'second')
+  const second = afterWrite()
+  await Promise.race([
+    sleep(5_000),
+    (async () => {
+      while (answerNow.length < 2) await sleep(5)
+    })(),
+  ])
+  answerNow[0]?.()
+  await Promise.race([first, sleep(200)])
+  answerNow[1]?.()
+  expect(await first).toMatchObject({ host: 'host-osl-3', running: true })
+  expect(await second).toMatchObject({ host: 'host-osl-3', running: true })
+})

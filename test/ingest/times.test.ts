@@ -1,0 +1,52 @@
+import { describe, expect, test } from '@jest/globals'
+import { dialects } from '../../ingest/dialects.ts'
+
+const now = '2026-11-22T03:00:00.000Z'
+const earlier = '2026-11-22T02:00:00.000Z'
+
+/** One alert of each dialect with these times; what each makes of them. */
+function parsed(dialect: string, times: Record<string, unknown>, status = 'firing') {
+  const body =
+    dialect !== 'generic'
+      ? { alerts: [{ status, labels: { alertname: 'x' }, annotations: {}, ...times }] }
+      : { summary: 'x', action: status === 'resolved' ? 'close' : 'trigger', ...times }
+  const answer = dialects[dialect]?.parse(new TextEncoder().encode(JSON.stringify(body)), now)
+  if (!answer?.ok) throw new Error(answer?.reason ?? 'no dialect')
+  return answer.alerts[0]
+}
+
+describe.each(Object.keys(dialects))('times that %s cannot mean', (dialect) => {
+  test.each([
+    ['absent', {}],
+    ['not a time', { startsAt: 'yesterday' }],
+    ['a number', { startsAt: 1_700_000_000 }],
+    ['on 30 February', { startsAt: '2026-02-30T03:00:00Z' }],
+    ['on 31 April', { startsAt: 'Thu Apr 31 2026 03:00:00 GMT' }],
+    ['an hour ahead', { startsAt: '2026-11-22T04:00:00Z' }],
+  ])('a start that is %s becomes the time of receipt and starts no occurrence', (_what, times) => {
+    expect(parsed(dialect, times)).toMatchObject({ startsAt: now, startGiven: false })
+  })
+
+  test('a start four minutes ahead is a clock that is wrong, and is believed', () => {
+    const startsAt = '2026-11-22T03:04:00.000Z'
+    expect(parsed(dialect, { startsAt })).toMatchObject({ startsAt, startGiven: true, timeNotes: [] })
+  })
+
+  test('the note says what would be accepted', () => {
+    const [note] = parsed(dialect, { startsAt: '2026-11-22T04:00:00Z' })?.timeNotes ?? []
+    expect(note).toMatch(/^startsAt lies in the future .*RFC 3339 is accepted, as 2026-11-22T03:04:05Z/)
+  })
+
+  test('an end ahead of the clock is an end now; one before its own start is kept and ends nothing', () => {
+    expect(parsed(dialect, { startsAt: earlier, endsAt: '2026-11-23T03:00:00Z' }, 'resolved')).toMatchObject({
+      endsAt: now,
+    })
+    const reversed = parsed(dialect, { startsAt: earlier, endsAt: '2026-11-22T01:00:00Z' }, 'resolved')
+    expect(reversed).toMatchObject({ endsAt: '2026-11-22T01:00:00.000Z' })
+    expect(reversed?.timeNotes?.[0]).toContain('such an end ends nothing')
+  })
+
+  test('while it fires, an end is no end', () => {
+    expect(parsed(dialect, { startsAt: earlier, endsAt: '0001-01-01T00:00:00Z' })).toMatchObject({ endsAt: null })
+  })
+})

@@ -1,0 +1,135 @@
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { Runbook } from '../../domain/runbook.ts'
+import { matchRunbooks, type Subject } from '../../knowledge/knowledge.ts'
+import { readFolder } from '../../knowledge/read.ts'
+import { tools } from '../../tools/registry.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+const place = temporaryDirectory()
+
+afterAll(place.remove)
+
+const shippedFolder = fileURLToPath(new URL('../../knowledge/', import.meta.url))
+
+describe('the runbooks that ship with the product', () => {
+  let shipped: Runbook[] = []
+  beforeAll(async () => {
+    const { runbooks, refused } = await readFolder('shipped', shippedFolder)
+    expect(refused).toEqual([])
+    shipped = runbooks
+  })
+
+  test('each is short, says who reviewed it when, and says look, decide, repair, prove', () => {
+    expect(shipped.length).toBeGreaterThanOrEqual(15)
+    for (const { name, bytes, body, owner, reviewedAt } of shipped) {
+      expect([name, bytes <= 1_536, owner, reviewedAt]).toEqual([name, true, 'nightshift', expect.any(String)])
+      const places = ['Look', 'Decide', 'Repair', 'Prove'].map((word) => body.search(new RegExp(`^${word}`, 'm')))
+      expect([name, places]).toEqual([name, [...places].sort((a, b) => a - b)])
+      expect([name, places[0]]).toEqual([name, 0])
+    }
+  })
+
+  test('every tool that one names is there, and every runbook that one names too', () => {
+    const names = new Set(shipped.map(({ name }) => name))
+    const fields = new Set(['unplaced', 'overtakenBy', 'on', 'port', '.1', '.gz'])
+    for (const { name, body } of shipped) {
+      const named = [...body.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word).filter((word) => !fields.has(word))
+      expect([name, named.filter((word) => !tools.has(word))]).toEqual([name, []])
+      const others = [...body.matchAll(/runbook ([a-z]+(?:-[a-z]+)+)/g)].map(([, other = '']) => other)
+      expect([name, others.filter((other) => !names.has(other))]).toEqual([name, []])
+    }
+  })
+
+  test.each([
+    ['replication_lag', 'shard', 'replication-lag'],
+    ['service_down', 'node', 'service-down'],
+    ['disk_pressure', 'node', 'disk-full'],
+    ['config_drift', 'node', 'config-drift'],
+    ['runaway_process', 'node', 'runaway-process'],
+    ['bad_deploy', 'node', 'bad-deploy'],
+    ['missing_package', 'node', 'missing-package'],
+    ['host_down', 'host', 'host-down'],
+    ['host_draining', 'host', 'host-draining'],
+    ['HighErrorRate', 'node', 'error-rate'],
+    ['ServiceMemoryHigh', 'node', 'out-of-memory'],
+    ['NodeFilesystemAlmostOutOfSpace', 'host', 'disk-full'],
+    ['KubeContainerOOMKilled', 'container', 'out-of-memory'],
+    ['NginxProcessCpuHighFor10m', 'service_unit', 'runaway-process'],
+  ] as const)('an incident %s of a %s gets %s', (type, kind, name) => {
+    expect(matchRunbooks(shipped, { type, kind, words: '' }).chosen?.name).toBe(name)
+  })
+
+  test('what the log says finds the others by name: a port that is in use is told beside a service that is down', () => {
+    const words = 'nginx does not start: bind() failed, address already in use by another process on port 80'
+    const { chosen, others } = matchRunbooks(shipped, { type: 'service_down', kind: 'node', words })
+    expect([chosen?.name, others.map(({ name }) => name)]).toEqual([
+      'service-down',
+      expect.arrayContaining(['port-in-use']),
+    ])
+  })
+
+  test('what no runbook is about gets none', () => {
+    expect(matchRunbooks(shipped, { type: 'Fnord', kind: 'tenant', words: 'blinking lights' })).toEqual({
+      chosen: null,
+      others: [],
+    })
+  })
+})
+
+describe('a match', () => {
+  const runbook = (name: string, more: Partial<Runbook> = {}): Runbook => ({
+    name,
+    description: '',
+    incidentTypes: [],
+    resourceKinds: [],
+    owner: null,
+    reviewedAt: null,
+    origin: 'folder',
+    replaces: [],
+    digest: '',
+    bytes: 1,
+    body: 'x',
+    ...more,
+  })
+  const nameFor = (list: Runbook[], subject: Partial<Subject> & { type: string }) =>
+    matchRunbooks(list, { kind: null, words: '', ...subject }).chosen?.name ?? null
+
+  test('goes by type, then by the longest pattern, then by kind, in whatever order the files are', () => {
+    const list = [
+      runbook('kind', { resourceKinds: ['node'] }),
+      runbook('wide', { incidentTypes: ['Disk*'] }),
+      runbook('narrow', { incidentTypes: ['Disk*Full'] }),
+      runbook('exact', { incidentTypes: ['DiskAlmostFull'] }),
+    ]
+    for (const each of [list, list.toReversed()]) {
+      expect(nameFor(each, { type: 'diskalmostfull', kind: 'node' })).toBe('exact')
+      expect(nameFor(each, { type: 'DiskVeryFull', kind: 'node' })).toBe('narrow')
+      expect(nameFor(each, { type: 'DiskSlow', kind: 'node' })).toBe('wide')
+      expect(nameFor(each, { type: 'Fnord', kind: 'node' })).toBe('kind')
+      expect(nameFor(each, { type: 'Fnord', kind: 'host' })).toBeNull()
+    }
+  })
+
+  test('a runbook for hosts is not given to a node, and one that names its types not to another type of its kind', () => {
+    const list = [runbook('hosts', { incidentTypes: ['down', 'HostDown'], resourceKinds: ['host'] })]
+    expect(nameFor(list, { type: 'down', kind: 'node' })).toBeNull()
+    expect(nameFor(list, { type: 'slow', kind: 'host' })).toBeNull()
+    expect(nameFor(list, { type: 'down' })).toBe('hosts')
+  })
+
+  test('words alone add a name and never a text, and two at most are named', () => {
+    const list = ['printer-jam', 'printer-toner', 'printer-paper', 'other'].map((name) =>
+      runbook(name, { description: `printer trouble of ${name}` }),
+    )
+    const { chosen, others } = matchRunbooks(list, { type: 'x', kind: null, words: 'printer jam toner paper trouble' })
+    expect([chosen, others.length, others[0]?.why]).toEqual([null, 2, 'words'])
+  })
+
+  test('a pattern of many stars takes no time', () => {
+    const list = [runbook('stars', { incidentTypes: [`${'*a'.repeat(45)}b`] })]
+    const started = performance.now()
+    expect(nameFor(list, { type: 'a'.repeat(200) })).toBeNull()
+    expect(performance.now() - started).toBeLessThan(100)
+  })
+})

@@ -1,0 +1,10 @@
+import { expect, test } from '@jest/globals'
+import { simulateLives } from '../simulation/life.ts'
+
+const seeds = Number(process.env.LIVES ?? 3_000)
+
+test('thousands of lives with hostile models, lost answers, crashes and races break no invariant', async () => {
+  const simulate = await simulateLives(seeds)
+  expect(simulate).toMatchObject({ seeds, broken: 0 })
+  expect(simulate.effects).toBeGreaterThan(seeds / 2)
+}, 7_200_000)

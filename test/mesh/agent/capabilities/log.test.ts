@@ -1,0 +1,118 @@
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { logReadBy, readLogTime } from '../../../../mesh/agent/capabilities/log.ts'
+import { deviceLogs } from '../../../../mesh/specs/host.ts'
+import { summarizeDeviceLog } from '../../../../sources/logs/logs.ts'
+import { type Device, deviceOf, done, fault } from '../../../support/device.ts'
+import { temporaryDirectory } from '../../../support/directory.ts'
+
+let place: ReturnType<typeof temporaryDirectory>
+let device: Device
+let root: string
+
+beforeEach(() => {
+  place = temporaryDirectory()
+  root = join(place.path, 'log')
+  mkdirSync(root)
+  device = deviceOf(join(place.path, 'state'), { roots: [{ path: root, writable: false }] })
+})
+afterEach(() => place.remove())
+
+type Read = { lines: [number | null, string][]; until_ms: number; more: boolean }
+const read = async (args: object, journalctl?: string[]) =>
+  (await done(device, logReadBy(journalctl), { ...args })) as unknown as Read
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
+
+test.each([
+  ['2026-11-23T16:43:06+0000 web-1 shop[7]: no', '2026-11-23T16:43:06.000Z', 'web-1 shop[7]: no'],
+  ['2026-11-23 16:43:06.123456Z no', '2026-11-23T16:43:06.123Z', 'no'],
+  ['[2026-11-23T17:43:06,5+01:00]: no', '2026-11-23T16:43:06.500Z', 'no'],
+  ['2026/11/23 16:43:06 UTC [error] no', '2026-11-23T16:43:06.000Z', '[error] no'],
+  [
+    '10.0.0.1 - - [23/Nov/2026:16:43:06 +0000] "GET / HTTP/1.1" 500',
+    '2026-11-23T16:43:06.000Z',
+    '10.0.0.1 - - "GET / HTTP/1.1" 500',
+  ],
+])('the time of a line is read and left out of it: %s', (line, at, rest) => {
+  const found = readLogTime(line)
+  expect([new Date(found.atMs ?? 0).toISOString(), found.rest]).toEqual([at, rest])
+})
+
+test('syslog tells no year: it is the last one that is not ahead', () => {
+  const nowMs = Date.parse('2026-01-02T00:00:00Z')
+  expect(new Date(readLogTime('Dec 31 23:00:00 web-1 no', nowMs).atMs ?? 0).getFullYear()).toBe(2025)
+  expect(new Date(readLogTime('Jan  1 23:00:00 web-1 no', nowMs).atMs ?? 0).getFullYear()).toBe(2026)
+  for (const line of ['    at main (app.js:1)', '2026-99-99T00:00:00Z no', 'Foo 12 10:00:00 no'])
+    expect(readLogTime(line).atMs).toBeNull()
+})
+
+test('a file gives its newest lines of twice the time, and a line of a stack belongs to the one before it', async () => {
+  const lines = [`${minutesAgo(200)} too old`, `${minutesAgo(90)} before`, `${minutesAgo(5)} failed`, '    at main', '']
+  writeFileSync(join(root, 'app.log'), lines.join('\n'))
+  const { lines: found, more } = await read({ path: join(root, 'app.log') })
+  expect(found.map(([, text]) => text)).toEqual(['before', 'failed', '    at main'])
+  expect(found[2]?.[0]).toBe(found[1]?.[0])
+  expect(more).toBe(false)
+  expect((await read({ path: join(root, 'app.log'), contains: ['fail'] })).lines).toHaveLength(1)
+})
+
+test('of a huge file the end is read, as much as an answer may hold, and that there is more is said', async () => {
+  const line = `${minutesAgo(5)} ${'x'.repeat(180)}\n`
+  writeFileSync(join(root, 'big.log'), line.repeat(30_000))
+  const { lines, more } = await read({ path: join(root, 'big.log') })
+  expect(more).toBe(true)
+  expect(lines.length).toBeGreaterThan(500)
+  expect(JSON.stringify(lines).length).toBeLessThan(device.manifest.limits.output_bytes)
+})
+
+test('a file outside of the roots, a link out of them and a secret are no logs', async () => {
+  symlinkSync('/etc/passwd', join(root, 'link.log'))
+  writeFileSync(join(root, 'id_rsa'), 'x')
+  expect(await fault(device, logReadBy(undefined), { path: '/etc/passwd' })).toMatchObject({
+    code: 'outside_roots',
+  })
+  expect((await fault(device, logReadBy(undefined), { path: join(root, 'link.log') })).code).not.toBe('done')
+  expect(await fault(device, logReadBy(undefined), { path: join(root, 'id_rsa') })).toMatchObject({
+    code: 'blocked',
+  })
+  for (const bad of [{}, { unit: 'a.service', path: join(root, 'x') }])
+    expect(await fault(device, logReadBy(undefined), bad)).toMatchObject({ code: 'invalid_arguments' })
+})
+
+test('the journal of a unit is asked for its time, and nothing rides in a name', async () => {
+  const asked = join(root, 'asked')
+  writeFileSync(asked, '')
+  chmodSync(asked, 0o666)
+  const program = join(place.path, 'journalctl')
+  writeFileSync(program, `#!/bin/sh\necho "${minutesAgo(3)} web-1 shop[7]: $*"\n`)
+  chmodSync(program, 0o755)
+  const { lines } = await read({ unit: 'shop.service', since_seconds: 600 }, [program])
+  expect(lines).toHaveLength(1)
+  expect(lines[0]?.[1]).toMatch(/--since=@\d+ --unit=shop\.service$/)
+  expect(deviceLogs.args.safeParse({ unit: '--file=/etc/shadow' }).success).toBe(false)
+  expect(deviceLogs.toArgs({ unit: 'shop' })).toMatchObject({ unit: 'shop.service' })
+  expect(readFileSync(asked, 'utf8')).toBe('')
+})
+
+test('a model reads templates: what is new since the time before, in 2 kB, and the whole is there', () => {
+  const nowMs = Date.now()
+  const at = (minutes: number, text: string): [number, string] => [nowMs - minutes * 60_000, text]
+  const lines = [
+    ...Array.from({ length: 500 }, (_, n) => at(119 - n / 5, `GET /page/${n} 200`)),
+    ...Array.from({ length: 20 }, (_, n) => at(9 - n / 10, `cannot reach database 10.0.0.${n}: timed out`)),
+  ]
+  const asked = { labels: { unit: 'shop.service' }, contains: [], sinceSeconds: 3_600 }
+  const log = { lines, untilMs: nowMs, isMore: false }
+  const { summary, whole } = summarizeDeviceLog(log, asked, { nowMs, incidentBeganMs: nowMs })
+  const { templates } = summary as { templates: { template: string; count: number; isNew?: boolean }[] }
+  expect(templates[0]).toMatchObject({ template: 'cannot reach database <*>: timed out', count: 20, isNew: true })
+  expect(templates[1]?.isNew).toBeUndefined()
+  expect(JSON.stringify(summary).length).toBeLessThanOrEqual(2_000)
+  expect(whole.split('\n').length).toBeGreaterThan(100)
+  const untimed = { lines: [[null, 'no time here']] as [null, string][], untilMs: nowMs, isMore: false }
+  expect(summarizeDeviceLog(untimed, asked, { nowMs, incidentBeganMs: null }).summary).toMatchObject({
+    lines: 1,
+    notCompared: 'the window before',
+  })
+})

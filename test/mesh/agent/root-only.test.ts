@@ -1,0 +1,80 @@
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from '@jest/globals'
+import { whyUnmet } from '../../../mesh/agent/preconditions.ts'
+import { homeOf } from '../../../mesh/agent/programs.ts'
+import { writableBelow, writersOf } from '../../../mesh/agent/root-read.ts'
+import { shownAt } from '../../../mesh/agent/sandboxes.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
+
+// Everybody may write to the directory that it is in, so nothing in it is root's alone.
+const place = temporaryDirectory()
+afterAll(() => place.remove())
+const file = join(place.path, 'file')
+writeFileSync(file, 'x')
+
+test('what others than root could put there is theirs, however it is reached', () => {
+  expect(writersOf('/etc/passwd')).toBe('root')
+  expect(writersOf('/usr/../etc/passwd')).toBe('root')
+  expect(writersOf(file)).toBe('others')
+  chmodSync(file, 0o600)
+  expect(writersOf(file)).toBe('others')
+  symlinkSync('/etc/passwd', join(place.path, 'to-root'))
+  expect(writersOf(join(place.path, 'to-root'))).toBe('others')
+  mkdirSync(join(place.path, 'directory'))
+  expect(writersOf(join(place.path, 'directory/none'))).toBe('absent')
+  symlinkSync(join(place.path, 'round'), join(place.path, 'round'))
+  expect(writersOf(join(place.path, 'round'))).toBe('others')
+  expect(writersOf('etc/passwd')).toBe('others')
+})
+
+test('a directory is root’s alone with all that is in it', () => {
+  expect(writableBelow('/etc/passwd')).toBeNull()
+  expect(writableBelow('/etc/none')).toBeNull()
+  expect(writableBelow(join(place.path, 'directory'))).toBe(join(place.path, 'directory'))
+  expect(writableBelow('/usr/include/linux') ?? '').toBe('')
+  // Links lead out of it, and where they lead counts.
+  expect(writableBelow('/tmp')).toBe('/tmp')
+})
+
+test('a condition over files names the one that is obeyed, also from above', async () => {
+  const below = join(place.path, 'directory')
+  const ask = (files: string[], up?: true) =>
+    whyUnmet(
+      {
+        conditions: [{ kind: 'root_only', program: 'x', files, directories: ['directory'], ...(up && { up }) }],
+        sees: [],
+        environment: {},
+        cwd: place.path,
+        rootRead: null,
+      },
+      { canShow: () => true },
+      { run: () => Promise.reject(new Error('nothing is run for that')) },
+    )
+  expect(await ask(['file'])).toBeNull()
+  expect(await ask(['file'], true)).toBe(`x: it obeys ${file}, which others than root may write`)
+  expect(await ask([file])).toContain(file)
+  expect(await ask(['../file'])).toContain(file)
+  expect(await ask([`~/${'../'.repeat(9)}${file.slice(1)}`])).toContain('x: it obeys')
+  expect(homeOf()).toMatch(/^\//)
+  expect(below).not.toBe(file)
+})
+
+test('where the sandbox cannot show what a command looks at, it is not run unasked', async () => {
+  const rests = { conditions: [], sees: ['mounts'], environment: {}, cwd: '/', rootRead: null } as const
+  const run = () => Promise.reject(new Error('nothing is run for that'))
+  expect(await whyUnmet(rests, { canShow: () => false }, { run })).toContain('cannot show the mounts')
+})
+
+test('what is hidden is hidden under every path that the table of mounts has for it', () => {
+  const [device, root] = ['254:0', '/']
+  const line = (target: string, from: string, on = device) => `30 1 ${on} ${from} ${target} rw - ext4 /dev/x rw`
+  const mountinfo = [line('/', root), line(`${place.path}/directory`, '/other'), line('/proc', '/', '0:5')].join('\n')
+  expect(shownAt(file, mountinfo)).toEqual([file])
+  // The same tree once more, at a place whose name has a blank in it.
+  const again = join(place.path, 'once more')
+  symlinkSync(place.path, again)
+  const twice = `${mountinfo}\n${line(`${place.path}/once\\040more`, place.path)}`
+  expect(shownAt(file, twice)).toEqual([file, join(again, 'file')])
+  expect(shownAt(join(place.path, 'none'), mountinfo)).toEqual([])
+})

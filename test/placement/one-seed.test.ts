@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { generate } from '../../bench/placement/clusters.ts'
+import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
+import { exhaust } from '../../placement/search/exhaust.ts'
+import { solve } from '../../placement/solve.ts'
+import { dead, down, host, problem, vm } from './problems.ts'
+
+/** A plan by a machine that stands still for half a second as soon as something is known. */
+async function haltedPlan(given: PlacementProblem): Promise<Plan> {
+  let isHalted = false
+  return await solve(given, {
+    timeoutMs: 30_000,
+    seed: 5,
+    onProgress() {
+      if (isHalted) return
+      isHalted = true
+      const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
+      for (const pid of children.trim().split(' ').filter(Boolean).map(Number)) {
+        process.kill(pid, 'SIGSTOP')
+        setTimeout(() => process.kill(pid, 'SIGCONT'), 500)
+      }
+    },
+  })
+}
+
+test('one seed gives one plan, however fast the machine is', async () => {
+  const given = generate({ hosts: 12, vms: 144, racks: null, load: 0.97, seed: 1 })
+  const plan = await solve(given, { timeoutMs: 30_000, seed: 5 })
+  const halted = await haltedPlan(given)
+  expect(plan.isTimeUp).toBe(false)
+  expect(halted).toEqual(plan)
+})
+
+test('a plan for which the time was too short says that another may be found', async () => {
+  const given = generate({ hosts: 50, vms: 1_000, racks: null, load: 0.97, seed: 1 })
+  expect((await solve(given, { timeoutMs: 900 })).isTimeUp).toBe(true)
+})
+
+test('trying everything stops at its deadline and at its work also while it starts VMs', () => {
+  // Eleven VMs start anywhere, in billions of ways, before the last turns out to be allowed nowhere.
+  const hosts = Array.from({ length: 8 }, (_, index) => host(`h${index}`, 64))
+  const many = Array.from({ length: 11 }, (_, index) => vm(`v${index}`, 2, 'x', down))
+  const never = vm('never', 1, 'x', { ...down, forbiddenHosts: hosts.map(({ name }) => name) })
+  const given = problem([...hosts, host('x', 64, dead)], [...many, never])
+  const { instance } = buildInstance(given, buildModel(given))
+  expect(exhaust(instance, 150_000, performance.now())).toEqual({ kind: 'unknown' })
+  expect(exhaust(instance, 100, Number.POSITIVE_INFINITY)).toEqual({ kind: 'unknown' })
+})

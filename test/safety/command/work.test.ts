@@ -1,0 +1,76 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { stepsForAnyText, stepsPerCharacter } from '../../../safety/command/analysis.ts'
+import { countSteps, judgeCommand } from '../../../safety/command/judge.ts'
+
+const context = { knownHosts: new Set(['h']) }
+const single = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+const double = (text: string) => `"${text.replace(/["\\$`]/g, '\\$&')}"`
+
+/** Ways in which one text holds another, some of them twice. */
+const wraps: ((text: string) => string)[] = [
+  (text) => `sh -c ${single(text)}`,
+  (text) => `bash <<< ${single(text)}`,
+  (text) => `sh <<X\n${text}\nX`,
+  (text) => `ruby -e ${single(`system(${double(text)}); \`${text}\``)}`,
+  (text) => `perl -e ${single(`exec(${double(text)})`)} ${single(text)}`,
+  (text) => `python3 -c ${single(`import os; os.system(${double(text)})`)}`,
+  (text) => `echo $(${text})`,
+  (text) => `echo ${text} | sh`,
+  (text) => `find / -exec ${text} \\; -exec ${text} \\;`,
+  (text) => `echo a b c d | xargs ${text}`,
+  (text) => `parallel ${text} ::: a b c`,
+  (text) => `alias a=${single(text)} b=${single(text)}`,
+  (text) => `sudo ssh h ${single(text)}`,
+  (text) => `awk ${single(`BEGIN { system(${double(text)}) }`)}`,
+]
+const nested = fc
+  .tuple(fc.array(fc.nat(wraps.length - 1), { maxLength: 14 }), fc.constantFrom('sh', 'id', 'ls -la /', 'rm -rf /'))
+  .map(([ways, inner]) => {
+    let text: string = inner
+    for (const way of ways) {
+      const wrapped = (wraps[way] as (text: string) => string)(text)
+      if (wrapped.length > 8_000) break
+      text = wrapped
+    }
+    return text
+  })
+
+describe('judging a text costs little', () => {
+  test('at most 48 steps for each character and twenty thousand for any text, however it nests', () => {
+    fc.assert(
+      fc.property(nested, (text) => {
+        expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
+      }),
+      { numRuns: 400 },
+    )
+    expect([stepsPerCharacter, stepsForAnyText]).toEqual([48, 20_000])
+  })
+
+  test.each([
+    ['an interpreter whose shell reads the text it stands in', `sh <<< 'ruby -e "\`sh\`"'`],
+    ['find in find', `${'find / -exec '.repeat(40)}id {} \\; ${'\\; '.repeat(39)}`],
+    ['xargs in xargs', `echo ${'a '.repeat(40)}| ${'xargs '.repeat(40)}id`],
+    [
+      'shells in here-documents',
+      Array.from({ length: 200 }).reduce((text, _, at) => `sh <<E${at}\n${text}\nE${at}`, 'id') as string,
+    ],
+  ])('%s ends, and does not run unasked', (_what, text) => {
+    expect(['ask', 'refuse']).toContain(judgeCommand(text, context).verdict)
+    expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
+  })
+
+  test('what costs more than that is asked about with the reason, even where all that was seen only looks', () => {
+    const text = `echo ${'a '.repeat(40)}| ${'xargs '.repeat(38)}id`
+    expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask' })
+    const verdict = judgeCommand(`${'find / -exec '.repeat(30)}id {} \\; ${'\\; '.repeat(29)}`, context)
+    expect(verdict).toMatchObject({ verdict: 'ask' })
+  })
+
+  test('honest layers of quoting stay far below it', () => {
+    let text = 'cat /var/log/syslog'
+    for (let layer = 0; layer < 4; layer += 1) text = `sh -c ${single(text)}`
+    expect(judgeCommand(text, context).verdict).toBe('run')
+    expect(countSteps(text, context)).toBeLessThan(stepsForAnyText / 10)
+  })
+})

@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals'
+import {
+  emptyResolved,
+  guestsReferencedOn,
+  remember,
+  resolvedForMs,
+  resolvedLimit,
+  resolveName,
+  shift,
+} from '../../safety/resolved.ts'
+
+const vm = { kind: 'vm' as const, id: '141', name: 'web', aliases: [], host: 'delly' }
+const named = (n: number) => ({ kind: 'shard' as const, id: `s${n}`, name: 'the same', aliases: [] })
+
+test('waiting for a person ages neither what was looked up nor what was meant', () => {
+  const resolved = emptyResolved(null)
+  remember(resolved, vm, 1, 0, true)
+  remember(resolved, { ...vm, id: '142' }, 2, 0, false)
+  shift(resolved, 10 * resolvedForMs)
+  expect(guestsReferencedOn(resolved, 'delly', 11 * resolvedForMs).map(({ ref }) => ref.id)).toEqual(['141'])
+  expect(resolved.entries.get('vm:141')).toMatchObject({ atMs: 10 * resolvedForMs, explicitAtMs: 10 * resolvedForMs })
+  expect(resolved.entries.get('vm:142')?.explicitAtMs).toBe(null)
+})
+
+test('a look at many things forgets neither the host of one nor when it was meant', () => {
+  const resolved = emptyResolved(null)
+  remember(resolved, vm, 1, 5, true)
+  remember(resolved, { ...vm, host: undefined }, 2, 9, false)
+  expect(resolved.entries.get('vm:141')).toMatchObject({ host: 'delly', atMs: 9, explicitAtMs: 5, seq: 2 })
+})
+
+test('a name of two things means the other once the first is forgotten', () => {
+  const resolved = emptyResolved(null)
+  remember(resolved, named(1), 1, 0, false)
+  remember(resolved, named(2), 2, 0, false)
+  expect(resolveName(resolved, ['shard'], 'the same', 0).kind).toBe('ambiguous')
+  for (let n = 3; n < resolvedLimit + 2; n += 1) remember(resolved, { ...named(n), name: `s${n}` }, n, 0, false)
+  expect(resolveName(resolved, ['shard'], 'the same', 0)).toMatchObject({
+    kind: 'known',
+    entry: { ref: { id: 's2' } },
+  })
+})
+
+test('a name that nobody told means nothing', () => {
+  expect(resolveName(emptyResolved(null), ['shard'], 'x', 0)).toEqual({ kind: 'unknown' })
+})

@@ -1,0 +1,140 @@
+import { writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { useApi } from '../support/api.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { type Answer, json, matrix, useSourceServer, vector } from '../support/source-server.ts'
+
+/** Servers that misbehave: a reason, a summary within its bound, and nothing else. */
+
+const api = useApi()
+const { stage, add, read } = useSourceServer(api)
+
+const bad: [string, Answer, string, RegExp][] = [
+  [
+    'ten megabytes',
+    (_, response) => response.setHeader('content-type', 'application/json').end(`"${'x'.repeat(10_000_000)}"`),
+    'TOO_LARGE',
+    /aggregate/,
+  ],
+  [
+    'garbage',
+    (_, response) => response.setHeader('content-type', 'application/json').end('{"status":'),
+    'BAD_ANSWER',
+    /does not parse/,
+  ],
+  [
+    'another content type',
+    (_, response) => response.setHeader('content-type', 'text/html').end('<html>'),
+    'BAD_ANSWER',
+    /text\/html instead of JSON/,
+  ],
+  [
+    'a redirect',
+    (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end(),
+    'REDIRECT',
+    /redirects/,
+  ],
+  ['an expired token', (_, response) => response.writeHead(401).end(), 'UNAUTHORIZED', /renew/],
+  ['another API', json({ hello: 'world' }), 'BAD_ANSWER', /not of the Prometheus API/],
+  [
+    'series of another shape',
+    json({ status: 'success', data: { resultType: 'matrix', result: [{ metric: 7 }] } }),
+    'BAD_ANSWER',
+    /shape/,
+  ],
+  ['a fault', (_, response) => response.writeHead(500).end(), 'BAD_ANSWER', /answered 500/],
+  [
+    'half an answer',
+    (_, response) => {
+      response.writeHead(200, { 'content-length': '100', 'content-type': 'application/json' })
+      response.write('{')
+      response.destroy()
+    },
+    'BAD_ANSWER',
+    /broke off/,
+  ],
+  ['silence', () => {}, 'TIMEOUT', /within 1 s/],
+  [
+    'a refusal with the status of a success',
+    json({ status: 'error', errorType: 'bad_data', error: 'too many samples' }),
+    'REJECTED',
+    /too many samples/,
+  ],
+  [
+    'so many faults of shape that they overflow their own list',
+    matrix([{ metric: {}, values: Array.from({ length: 250_000 }, () => [0]) }]),
+    'BAD_ANSWER',
+    /shape/,
+  ],
+]
+test.each(bad)('a source that answers %s gives a reason and nothing else', async (_, given, code, reason) => {
+  await add('bad', { timeoutSeconds: 1 })
+  stage.answer = given
+  const refused = await read({ source: 'bad', promql: 'up', window: 'now' })
+  expect([refused.status, refused.body.code]).toEqual([424, code])
+  expect(refused.body.detail).toMatch(reason)
+})
+
+const bytesOf = (body: unknown) => Buffer.byteLength(JSON.stringify((body as { summary: unknown }).summary))
+
+test('forty thousand metrics, or a name that is longer than a summary, are read in a moment and told in 2 kB', async () => {
+  await add('main')
+  stage.answer = vector(
+    Array.from({ length: 40_000 }, (_, at) => ({ metric: { __name__: `m_${at}` }, value: [1, '1'] })),
+  )
+  const startedAt = performance.now()
+  const many = await read({ source: 'main', labels: { instance: 'a' } }, 'describe_metrics')
+  // One by one it took a minute, in which the API answered nobody.
+  expect(performance.now() - startedAt).toBeLessThan(15_000)
+  expect(many.body.summary).toMatchObject({ metricsFound: 40_000, notShown: expect.any(Number) })
+  expect(bytesOf(many.body)).toBeLessThanOrEqual(2_000)
+
+  stage.answer = vector([{ metric: { a: 'b'.repeat(2_000_000), ['k'.repeat(9_000)]: '1' }, value: [1, '7'] }])
+  const long = await read({ source: 'main', promql: 'up', window: 'now' })
+  expect(bytesOf(long.body)).toBeLessThanOrEqual(2_000)
+  expect(long.body.summary).toMatchObject({ seriesFound: 1, values: [{ value: 7 }] })
+})
+
+test('points come in the order of time, without those that have no number or no time', async () => {
+  await add('main')
+  const values = [
+    [300, '1'],
+    [200, '2'],
+    [1e300, '5'],
+    [-1e300, '7'],
+    [250, ''],
+    [260, 'NaN'],
+    [270, '+Inf'],
+  ]
+  stage.answer = matrix([{ metric: { a: 'b' }, values }])
+  const { body } = await read({ source: 'main', promql: 'up' })
+  expect(body.summary).toMatchObject({ series: [{ last: 1, min: 1, max: 2 }] })
+})
+
+test('a server that answers more points than were asked for gives a reason', async () => {
+  await add('main')
+  stage.answer = matrix([{ metric: {}, values: Array.from({ length: 5_000 }, (_, at) => [at, '1']) }])
+  expect((await read({ source: 'main', promql: 'up' })).body).toMatchObject({
+    code: 'BAD_ANSWER',
+    detail: expect.stringContaining('more than the'),
+  })
+})
+
+test('a server that repeats the credential of a request gives it to nobody', async () => {
+  const file = join(temporaryDirectory().path, 'token')
+  for (const secret of ['sesame-open-the-door', 'reader:sesame-door']) {
+    writeFileSync(file, secret)
+    await add('main', { credential: `file:${file}` })
+    const header = (request: IncomingMessage) => request.headers.authorization as string
+    stage.answer = (request, response) =>
+      void response.writeHead(400).end(`no such header: ${header(request)} ${secret}`)
+    const refused = await read({ source: 'main', promql: 'up', window: 'now' })
+    expect(refused.body).toMatchObject({ code: 'REJECTED', detail: expect.stringContaining('[credential]') })
+    stage.answer = (request, response) =>
+      vector([{ metric: { is: header(request), of: secret }, value: [1, '1'] }])(request, response, '')
+    const told = await read({ source: 'main', promql: 'up', window: 'now' })
+    for (const { body } of [refused, told]) expect(JSON.stringify(body)).not.toMatch(/sesame|cmVhZGVy/)
+  }
+})

@@ -1,0 +1,129 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { takeLock } from '../../start/lock.ts'
+import { type Exit, type RunningProcess, startProcess, waitUntilReady } from '../../start/process.ts'
+import { groupMembers, identityOf, openLedger, stopLeftovers } from '../../start/process-table.ts'
+import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
+
+let directory: ReturnType<typeof temporaryDirectory>
+const running: RunningProcess[] = []
+
+beforeEach(() => {
+  directory = temporaryDirectory()
+})
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((child) => child.stop(0)))
+  directory.remove()
+})
+
+async function start(script: string, env: Record<string, string> = {}, onExit?: (exit: Exit) => void) {
+  const child = await startProcess({
+    name: script,
+    command: process.execPath,
+    args: [join(import.meta.dirname, 'stand-ins', `${script}.ts`)],
+    env: { PATH: process.env.PATH, ...env },
+    logFile: join(directory.path, `${script}.log`),
+    onExit,
+  })
+  running.push(child)
+  return child
+}
+
+test('a process that ends while starting is told with the last lines of its log', async () => {
+  const child = await start('part', { LAST_WORDS: 'cannot find the pump' })
+  const port = await freePort()
+  await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`)).rejects.toThrow(
+    /part ended with code 3 while starting.*\n {2}cannot find the pump/,
+  )
+})
+
+test('a process that does not become ready is told with what it answered', async () => {
+  const port = await freePort()
+  const child = await start('part', { PORT: String(port), STUBBORN: '1' })
+  // Before it listens it has no answer to be told.
+  await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
+  await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`, { timeoutMs: 1_000 })).rejects.toThrow(
+    `was not ready within 1 s at http://127.0.0.1:${port}/readyz: it answered 503 {"database":"down"}`,
+  )
+})
+
+test('a process that ignores the request to stop is killed after its grace', async () => {
+  const port = await freePort()
+  const child = await start('part', { PORT: String(port), STUBBORN: '1' })
+  // Before it listens it would go when asked to.
+  await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
+  await child.stop(300)
+  expect((await child.exited).code).toBe(128 + 9)
+})
+
+test('stopping a process stops what it has started in turn, and is not told as an exit', async () => {
+  const exits: Exit[] = []
+  const port = await freePort()
+  const child = await start('part', { PORT: String(port) }, (exit) => exits.push(exit))
+  await waitUntilReady(child, `http://127.0.0.1:${port}/readyz`)
+  expect(groupMembers(child.pid)).toHaveLength(2)
+  await child.stop()
+  expect(groupMembers(child.pid)).toHaveLength(0)
+  expect(exits).toEqual([])
+})
+
+test('a process that dies by itself is told as an exit', async () => {
+  const port = await freePort()
+  const told = Promise.withResolvers<Exit>()
+  const child = await start('part', { PORT: String(port) }, told.resolve)
+  await waitUntilReady(child, `http://127.0.0.1:${port}/readyz`)
+  process.kill(child.pid, 'SIGKILL')
+  expect(await told.promise).toMatchObject({ name: 'part', code: 128 + 9 })
+})
+
+test('a process inherits no environment', async () => {
+  const port = await freePort()
+  const child = await start('part', { PORT: String(port) })
+  await waitUntilReady(child, `http://127.0.0.1:${port}/readyz`)
+  const env = (await (await fetch(`http://127.0.0.1:${port}/env`)).json()) as Record<string, string>
+  expect(env.NIGHTSHIFT_TEST_SERVERS).toBeUndefined()
+})
+
+test('the ledger of a living process is left alone', async () => {
+  const file = join(directory.path, 'processes.json')
+  const ledger = openLedger(file)
+  const sleeper = spawn('sleep', ['60'], { detached: true })
+  await once(sleeper, 'spawn')
+  ledger.add('sleeper', sleeper.pid!)
+  expect(await stopLeftovers(file)).toEqual([])
+  expect(identityOf(sleeper.pid!)).toBeDefined()
+  ledger.kill()
+  await once(sleeper, 'exit')
+})
+
+test('a process that merely got the number of one in the ledger is left alone', async () => {
+  const file = join(directory.path, 'processes.json')
+  const innocent = spawn('sleep', ['60'], { detached: true })
+  await once(innocent, 'spawn')
+  openLedger(file).add('worker', innocent.pid!)
+  const page = JSON.parse(readFileSync(file, 'utf8')) as {
+    owner: { identity: string }
+    processes: { identity: string }[]
+  }
+  page.owner.identity = 'another boot:1'
+  page.processes[0]!.identity = 'another boot:2'
+  writeFileSync(file, JSON.stringify(page))
+  expect(await stopLeftovers(file)).toEqual([])
+  expect(identityOf(innocent.pid!)).toBeDefined()
+  innocent.kill()
+})
+
+test('the lock is held by one process at a time and taken over from a dead one', async () => {
+  const file = join(directory.path, 'lock')
+  const first = takeLock(file)
+  expect(first).not.toHaveProperty('heldBy')
+  expect(takeLock(file)).toEqual({ heldBy: process.pid })
+  if ('release' in first) first.release()
+
+  writeFileSync(file, JSON.stringify({ pid: process.pid, identity: 'another boot:1' }))
+  expect(takeLock(file)).not.toHaveProperty('heldBy')
+})

@@ -1,0 +1,197 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll } from '@jest/globals'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { parse } from 'yaml'
+import type { Proposal } from '../../domain/placement.ts'
+import { asked } from './announced.ts'
+import { claimedIncident } from './database.ts'
+import { type Spine, startSpine } from './spine.ts'
+
+const candidates = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+/** Debian's Chromium, headless, without any of its own requests. */
+export async function launch(): Promise<Browser> {
+  const executablePath = candidates.find((path) => path && existsSync(path))
+  if (!executablePath) {
+    throw new Error(
+      'There is no Chromium: "apt-get install chromium", or name one in the environment variable CHROMIUM.',
+    )
+  }
+  const flags = ['headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run', 'disable-sync']
+  const more = ['disable-background-networking', 'disable-component-update']
+  return await chromium.launch({ executablePath, args: [...flags, ...more].map((flag) => `--${flag}`) })
+}
+
+/** What a page did that no page of ours may: errors, blocked content, requests to anybody else. */
+export type Watched = Page & { complaints: string[] }
+
+export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  const page = Object.assign(await context.newPage(), { complaints: [] as string[] })
+  page.on('pageerror', (error) => page.complaints.push(`error: ${error.message}`))
+  page.on('dialog', (dialog) => {
+    page.complaints.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith('data:')) {
+      page.complaints.push(`request to ${request.url()}`)
+    }
+  })
+  page.on('console', (message) => {
+    // Who is not signed in yet is told so by a 401, which Chromium reports.
+    if (message.type() === 'error' && !/status of 401/.test(message.text()))
+      page.complaints.push(`${message.text()} ${message.location().url}`)
+  })
+  return page
+}
+
+/**
+ * The core API with a browser in front of it, for the tests of one file. A test sets `page` to the page it opened; it is closed after
+ * the test.
+ */
+export function useBrowser(environment: Record<string, string> = {}): {
+  spine: Spine
+  browser: Browser
+  page: Watched
+} {
+  const set = {} as { spine: Spine; browser: Browser; page: Watched }
+  beforeAll(async () => {
+    set.spine = await startSpine({ parts: ['api'], environment })
+    set.browser = await launch()
+  })
+  afterEach(async () => {
+    await set.page?.context().close()
+  })
+  afterAll(async () => {
+    await set.browser?.close()
+    await set.spine?.stop()
+  })
+  return set
+}
+
+/** Signed in as the start does it, by a code in the fragment of an address, which leads to Home; and on to the incidents. */
+export async function signedIn(
+  browser: Browser,
+  spine: Spine,
+  as: 'admin' | 'approver' = 'approver',
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const page = await openPage(browser, spine.url, options)
+  const answer = await fetch(`${spine.url}/auth/codes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${spine.tokens[as]}` },
+  })
+  const { code } = (await answer.json()) as { code: string }
+  await page.goto(`${spine.url}/sign-in#code=${code}`)
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await page.getByRole('navigation', { name: 'Pages', exact: true }).getByRole('link', { name: 'Incidents' }).click()
+  await page.getByRole('heading', { name: 'Incidents' }).waitFor()
+  return page
+}
+
+/** Keeps a picture of the page in the folder that SCREENSHOTS names, to look at what a test saw. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
+}
+
+/** What a person who is woken reads first, by the question that it answers, and where on the page that stands. */
+const answersAt = {
+  what: 'h1',
+  since: '.glance > :has(> .soft)',
+  asked: '.decision h2',
+  ifApproved: '.consequences > div:nth-child(1) dd',
+  ifDenied: '.consequences > div:nth-child(2) dd',
+  ifNobody: '.consequences > div:nth-child(3) dd',
+  deny: '.decision a[href$="#deny"]',
+  approve: '.decision a[href$="#approve"]',
+  why: '.answer > div:first-child .wraps',
+}
+
+/** The answers of an incident's page, those that it lacks, and those that are not wholly on the first screen. */
+export async function firstScreen(page: Page) {
+  await page.locator('.answer').waitFor()
+  // On a phone a bar lies over the lower edge.
+  const bar = await page.evaluate(`(() => {
+    const { position, bottom } = getComputedStyle(document.querySelector('.side nav'))
+    return position === 'fixed' && bottom === '0px' ? document.querySelector('.side nav').offsetHeight : 0
+  })()`)
+  const height = (page.viewportSize()?.height ?? 0) - Number(bar)
+  const found = await Promise.all(
+    Object.entries(answersAt).map(async ([name, selector]) => {
+      const place = page.locator(`main ${selector}`).first()
+      const box = (await place.count()) > 0 ? await place.boundingBox() : null
+      return { name, text: box ? (await place.innerText()).trim() : '', end: box ? box.y + box.height : 0 }
+    }),
+  )
+  return {
+    answers: Object.fromEntries(found.map(({ name, text }) => [name, text])),
+    missing: found.filter(({ text }) => text === '').map(({ name }) => name),
+    below: found.filter(({ end }) => end > height).map(({ name, end }) => `${name} ends at ${end} of ${height}`),
+  }
+}
+
+/**
+ * An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead hosts. Answers its id.
+ * With `hosts` the site has so many: those beyond the first five have long names, are in another region, and take nothing.
+ */
+export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
+  const file = parse(readFileSync('examples/placement.yaml', 'utf8')) as { hosts: { name: string; state?: string }[] }
+  const dead = ['host-1', 'host-2']
+  const problem = {
+    ...file,
+    hosts: [
+      ...file.hosts.map((host) => ({
+        ...host,
+        ...(hosts > 0 && { region: 'osl' }),
+        ...(dead.includes(host.name) && { state: 'dead' }),
+      })),
+      { name: 'host-5', ram_mib: 32_768, cpu_mc: 16_000, rack: 'rack-e', state: 'dead' },
+      ...Array.from({ length: Math.max(0, hosts - 5) }, (_, index) => far(index + 1)),
+    ],
+  }
+  const question = { intent: 'recover', host_ids: dead, use_rack_constraints: true, problem }
+  const { status, body } = await spine.post('/placement/proposals', question)
+  if (status !== 201) throw new Error(`no plan was made: ${JSON.stringify(body)}`)
+  const plan = body as unknown as Proposal
+  const { state, steps, migrations, lowerBound, unplaced, standing } = plan
+  const dryRun = {
+    possible: true,
+    summary: 'start 3 VMs and migrate 1 VM, to host-3, host-4; 1 VM stays down',
+    details: {
+      proposalId: plan.id,
+      intent: plan.intent,
+      hosts: dead,
+      state,
+      steps,
+      migrations,
+      lowerBound,
+      unplaced,
+      proof: plan.proof.kind,
+      obstacle: plan.obstacle?.text ?? null,
+      standing,
+    },
+  }
+  const incidentId = await claimedIncident(spine.db, { title: 'Hosts host-1 and host-2 are down' })
+  const vms = steps.map(({ vm }) => ({ kind: 'vm' as const, id: vm }))
+  const id = await asked(spine.db, incidentId, { targets: vms })
+  await spine.db
+    .updateTable('approval')
+    .set({
+      args: JSON.stringify({ proposal_id: plan.id, reason: 'the hosts are dead' }),
+      dryRun: JSON.stringify(dryRun),
+    })
+    .where('id', '=', id)
+    .execute()
+  return id
+}
+
+const far = (index: number) => ({
+  name: `hypervisor-${index}.compute.frankfurt.example.net`,
+  rack: `cage-7-row-${index}-of-the-large-hall`,
+  ram_mib: 65_536,
+  cpu_mc: 32_000,
+  region: 'fra',
+})

@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals'
+import { plainPolicy } from '../../domain/refusal.ts'
+import { validArguments } from '../../domain/valid-call.ts'
+import { fold } from '../../safety/fold.ts'
+import { judge } from '../../safety/judge.ts'
+import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
+
+test.each([...tools.values()].map((tool) => [tool.name, tool] as const))(
+  '%s says of each what it is, and a call can be made up by its schema',
+  (_name, tool) => {
+    const { properties } = describeTool(tool).inputSchema
+    const silent = Object.entries(properties ?? {}).filter(([, about]) => !('description' in about))
+    expect(silent.map(([field]) => field)).toEqual([])
+    expect(tool.input.safeParse(validArguments(tool.input, null)).error?.issues).toBeUndefined()
+  },
+)
+
+test('a call that does not fit is answered with one that does, and keeps what fits of it', () => {
+  const asked = { callId: 'c1_0', tool: 'proc_kill', arguments: { pid: 7110, on: 'web-7', sig: 'TERM' } }
+  const call = { ...asked, problem: null, prepared: null }
+  const { code, hint } = judge(call, toolFacts, fold([], 1), plainPolicy('inc_1', null), 0)
+  expect(code).toBe('INVALID_ARGUMENTS')
+  const shown = JSON.parse(/as proc_kill (\{.*\})\.$/.exec(hint ?? '')?.[1] ?? '{}')
+  expect(shown).toMatchObject({ pid: 7110, on: 'web-7', start_time: '236692' })
+  expect(tools.get('proc_kill')?.input.safeParse(shown).success).toBe(true)
+})

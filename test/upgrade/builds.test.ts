@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { createApi } from '../../api/app.ts'
+import { createToken, ensureOperator } from '../../db/access/tokens.ts'
+import { connect, type Db } from '../../db/connect.ts'
+import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
+import { emptyDatabase } from '../support/broker.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+let database: Awaited<ReturnType<typeof emptyDatabase>>
+let owner: Db
+beforeAll(async () => {
+  database = await emptyDatabase()
+  owner = connect(database.url, { owner: true, max: 2 })
+})
+afterAll(async () => {
+  await owner.destroy()
+  await database.drop()
+})
+
+const readiness = async () => {
+  const db = connect(database.url, { max: 2 })
+  const answer = await createApi({ db }).app.request('/readyz')
+  const { checks } = (await answer.json()) as { checks: { migrations: { detail?: string } } }
+  await db.destroy()
+  return { status: answer.status, detail: checks.migrations.detail }
+}
+
+test('a plan that was stored before plans had waves and proofs can be read after the upgrade', async () => {
+  await migrateTo(database.url, '0014-size')
+  const steps = [1, 2].map((step) => ({ step, action: 'migrate', vm: `vm-${step}`, from: 'host-1', to: 'host-2' }))
+  const problem = {
+    intent: 'drain',
+    hostIds: ['host-1'],
+    vmIds: null,
+    useRackConstraints: false,
+    vms: [],
+    hosts: [{ name: 'host-1', ramMib: 1_024, cpuMc: 1_000, rack: null, state: 'draining' }],
+  }
+  await sql`
+    insert into proposal (id, intent, host_ids, state, migrations, steps, problem, plan_digest, state_fingerprint)
+    values ('prp_old', 'drain', '["host-1"]', 'planned', 2, ${JSON.stringify(steps)}, ${JSON.stringify(problem)}, 'd', 'f')
+  `.execute(owner)
+  await migrateTo(database.url, '0022-heartbeats')
+  const db = connect(database.url, { max: 2 })
+  const token = await createToken(db, {
+    name: 'a',
+    role: 'admin',
+    operatorId: await ensureOperator(db, 'a', 'admin'),
+  })
+  const headers = { authorization: `Bearer ${token}` }
+  const answer = await createApi({ db }).app.request('/api/v1/placement/proposals/prp_old', { headers })
+  expect([answer.status, await answer.json()]).toMatchObject([
+    200,
+    { planDigest: 'd', steps: [{ needs: [] }, { needs: [1] }] },
+  ])
+  await db.destroy()
+})
+
+test('a build that meets a schema nobody migrated says what to run', async () => {
+  await migrateTo(database.url, '0022-heartbeats')
+  expect(await readiness()).toEqual({
+    status: 503,
+    detail: expect.stringMatching(/apply the migrations with "nightshift start".*not applied: 0023-patience/),
+  })
+})
+
+test('an older build on a newer schema says which build is needed, and touches nothing', async () => {
+  await migrateToLatest(database.url)
+  const { rows } = await sql<{ build: string }>`select distinct build from schema_build`.execute(owner)
+  expect(rows).toEqual([{ build: version }])
+  expect(await readiness()).toEqual({ status: 200, detail: undefined })
+
+  await sql`insert into kysely_migration (name, timestamp) values ('9000-of-tomorrow', '2027-01-01T00:00:00Z')`.execute(
+    owner,
+  )
+  await sql`insert into schema_build (migration, build) values ('9000-of-tomorrow', '7.1.0')`.execute(owner)
+  await expect(migrateToLatest(database.url)).rejects.toThrow(/does not know 9000-of-tomorrow. Start build 7\.1\.0/)
+  expect(await readiness()).toEqual({ status: 503, detail: expect.stringMatching(/Start build 7\.1\.0/) })
+})
