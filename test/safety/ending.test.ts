@@ -7,6 +7,7 @@ import { findUnsupportedClaim } from '../../safety/claims/ending.ts'
 import { categoryRule, outcomeRule } from '../../safety/ending.ts'
 import { fold } from '../../safety/fold.ts'
 import type { Policy } from '../../safety/ruling.ts'
+import { withoutHanging } from '../support/endless.ts'
 import { logOf, row, verified, wrote } from '../support/events.ts'
 
 describe('ending', () => {
@@ -392,10 +393,7 @@ describe('unsupported claim', () => {
         '\n',
         '> ',
       ]) {
-        const start = performance.now()
-        findUnsupportedClaim(seed.repeat(100_000), nothing)
-        // Linear or not: on a busy machine a line takes seconds, a blow-up hours.
-        expect(performance.now() - start).toBeLessThan(20_000)
+        withoutHanging(() => findUnsupportedClaim(seed.repeat(100_000), nothing))
       }
     })
   })

@@ -6,6 +6,7 @@ import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/co
 import { parse } from '../../../safety/command/parse.ts'
 import { quote } from '../../../safety/command/unwrapped.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
+import { withoutHanging } from '../../support/endless.ts'
 
 describe('judge', () => {
   describe('judge', () => {
@@ -127,7 +128,7 @@ describe('judge', () => {
       expect(judged('reboot; $([[\\]]')).toMatchObject({ verdict: 'refuse' })
     })
 
-    test('no text takes long to judge', () => {
+    test('no text keeps the judge from its end', () => {
       const long = [
         `rm -rf ${'{a,b}'.repeat(40)}`,
         `cat /etc/${'*a'.repeat(200)}`,
@@ -141,11 +142,7 @@ describe('judge', () => {
         `ls ${'/..'.repeat(5000)}`,
         `ls ${'a/../'.repeat(3000)}*`,
       ]
-      for (const text of long) {
-        const before = performance.now()
-        expect(judged(text).code).not.toBe('INTERNAL')
-        expect(performance.now() - before).toBeLessThan(60_000)
-      }
+      for (const text of long) expect(withoutHanging(() => judged(text)).code).not.toBe('INTERNAL')
     })
 
     test('an argv is judged without a shell: nothing in it expands', () => {
