@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { whyUnnameable } from '../../domain/job.ts'
 import { runCommand } from '../../effects/jobs/command.ts'
@@ -111,7 +111,7 @@ describe('jobs command', () => {
   const directory = temporaryDirectory()
   afterAll(directory.remove)
   const run = (argv: string[], more: { timeoutMs?: number; cwd?: string } = {}) =>
-    runCommand({ argv, cwd: directory.path, env: { GIVEN: 'yes' }, timeoutMs: 30_000, ...more })
+    runCommand({ argv, cwd: directory.path, env: { GIVEN: 'yes' }, timeoutMs: 600_000, ...more })
   /** The kernel takes a moment between a signal and the end. */
   const toEnd = (file: string) => {
     const pid = Number(readFileSync(join(directory.path, file), 'utf8'))
@@ -146,10 +146,8 @@ describe('jobs command', () => {
   })
 
   test('what a command leaves running in its group ends with it, and does not hold its answer up', async () => {
-    const began = performance.now()
-    const outcome = await run(['bash', '-c', 'sleep 60 & echo $! > left; echo done'])
+    const outcome = await run(['bash', '-c', 'sleep 3600 & echo $! > left; echo done'])
     expect(outcome).toMatchObject({ isOk: true, output: 'done\n' })
-    expect(performance.now() - began).toBeLessThan(30_000)
     await toEnd('left')
   })
 
@@ -260,6 +258,7 @@ describe('jobs remote', () => {
 
   const api = useApi(() => ({ platform: scriptedPlatform() }))
   let server: LocalServer
+  let patient: ReturnType<typeof parseJobs>
 
   beforeAll(async () => {
     server = await startLocalServer()
@@ -270,7 +269,6 @@ jobs:
     resources: { kind: node, pattern: node-osl-2 }
     run: &awx { awx: { url: ${server.url}, template: 7, token: env:NIGHTSHIFT_JOB_AWX, limit: "{id}", extraVars: { reason: "{kind}" } } }
     check: { <<: *awx, noChanges: { pattern: changed=0, unless: "changed=[1-9]" } }
-    timeoutSeconds: 2
   - name: rundeck
     about: The web role by Rundeck
     resources: { kind: node, pattern: node-osl-2 }
@@ -286,9 +284,14 @@ jobs:
         body: { host: "{id}" }
         poll: { url: "${server.url}/runs/by/{answer.run.id}", state: run.state, done: [ok], failed: [bad], everySeconds: 1 }
 `)
-    Object.assign(api.api.deps.jobs, { declared })
+    patient = declared
   })
+  beforeEach(() => void Object.assign(api.api.deps.jobs, { declared: patient }))
   afterAll(async () => await server.close())
+
+  /** Gives every job this long, where what a test is about is that it takes longer. */
+  const endIn = (timeoutSeconds: number) =>
+    Object.assign(api.api.deps.jobs, { declared: patient.map((job) => ({ ...job, timeoutSeconds })) })
 
   const about = 'kind=node&id=node-osl-2'
   const prepare = async (job: string) => await api.get(`/jobs/${job}/preparation?${about}`)
@@ -334,6 +337,7 @@ jobs:
   })
 
   test('an AWX job that takes too long is asked to stop, and its end is what AWX says', async () => {
+    endIn(4)
     const awx = scriptedAwx()
     server.play(awx.play)
     await prepare('awx')
@@ -347,11 +351,12 @@ jobs:
     })
     expect([answer.status, answer.body.detail]).toEqual([
       502,
-      expect.stringContaining('asked to stop after 2 s; AWX job 42 is canceled'),
+      expect.stringContaining('asked to stop after 4 s; AWX job 42 is canceled'),
     ])
-  }, 15_000)
+  })
 
   test('an AWX that goes away while its job runs is asked by the number of the job; one that lost the launch cannot be', async () => {
+    endIn(4)
     const awx = scriptedAwx()
     server.play(awx.play)
     const { body } = await prepare('awx')
@@ -377,7 +382,7 @@ jobs:
       headers: { 'if-match': again.stateFingerprint },
     })
     expect([lost.status, lost.body.code]).toEqual([504, 'EFFECT_INDETERMINATE'])
-  }, 20_000)
+  })
 
   test('a job of Rundeck is run with its options by name, and a failed execution is a failure', async () => {
     const rundeck = scriptedRundeck()
