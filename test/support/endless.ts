@@ -1,7 +1,5 @@
 import { Script } from 'node:vm'
-
-/** Far beyond what a linear walk over a megabyte takes on the busiest machine, far below what a quadratic one does. */
-const patienceMs = 120_000
+import { patienceMs } from './directory.ts'
 
 const stage = globalThis as { endlessWork?: () => void }
 
