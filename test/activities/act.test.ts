@@ -251,7 +251,7 @@ describe('act', () => {
       expect(beats).toContainEqual(expect.objectContaining({ waitsFor: 'core_api' }))
       // The note goes by itself: no answer waits for it.
       await eventually('the note to go', async () => (await waitOf(database.db, incidentId)) === null)
-    }, 120_000)
+    })
 
     test('only when patience is over does the silence become an answer', async () => {
       const { tries, result } = await read(Number.POSITIVE_INFINITY, 1_000)

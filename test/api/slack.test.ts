@@ -313,7 +313,7 @@ describe('slack', () => {
       expect(denied.status).toBe(now.status === 'denied' ? 200 : 409)
       if (now.status === 'denied') await whisper('U0ANNA', 'Denied by approver')
     }
-  }, 120_000)
+  })
 
   test('a press is answered although Slack itself answers nothing', async () => {
     const { id } = await asks()

@@ -20,7 +20,7 @@ describe('answers', () => {
       parts: ['api', 'worker'],
       environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '2' },
     })
-  }, 300_000)
+  })
   afterAll(async () => {
     await spine?.stop()
     await model?.stop()
@@ -183,7 +183,7 @@ describe('followers', () => {
       parts: ['lab', 'runbook', 'api'],
       environment: { LAB_WEB_SHARDS: '20', LAB_PROBE_INTERVAL_MS: '1500', RUNBOOK_DELAY_MS: '60' },
     })
-  }, 300_000)
+  })
   afterAll(async () => {
     await spine?.stop()
   })
@@ -214,5 +214,5 @@ describe('followers', () => {
     const diverged = followers.filter((log) => log.some((event) => event.kind === 'hint_diverged'))
     expect(diverged.map((log) => log[0]?.incidentId)).toEqual([different?.id])
     expect(followers.filter((log) => log.some((event) => event.kind === 'hint_confirmed'))).toHaveLength(18)
-  }, 400_000)
+  })
 })

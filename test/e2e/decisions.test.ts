@@ -35,7 +35,7 @@ describe('decisions', () => {
         parts: ['lab', 'runbook', 'api', 'worker'],
         environment: { WATCHDOG_INTERVAL_SECONDS: '0.5' },
       })
-    }, 300_000)
+    })
     afterAll(async () => {
       await spine?.stop()
     })
@@ -91,7 +91,7 @@ describe('decisions', () => {
       expect(items.map(({ status }) => status)).toEqual(['consumed', 'withdrawn'])
       expect(items[1]?.edited).toMatchObject({ by: 'approver', arguments: args })
       expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
-    }, 300_000)
+    })
 
     test('where configuration asks for two people, one is not enough, the same one twice neither', async () => {
       await sql`insert into platform_config (key, value) values ('approval.required.execute_migration', '2')`.execute(
@@ -112,7 +112,7 @@ describe('decisions', () => {
       expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toHaveLength(
         1,
       )
-    }, 300_000)
+    })
 
     test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
       await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(
@@ -131,7 +131,7 @@ describe('decisions', () => {
         metadata: { decision: 'deny', category: 'other', via: 'signal' },
       })
       expect(JSON.stringify(events.find((event) => event.kind === 'escalated'))).toContain('a deploy is running')
-    }, 300_000)
+    })
 
     test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
       await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.db)
@@ -174,7 +174,7 @@ describe('decisions', () => {
           .filter((effect) => effect.request.includes('/vms/'))
           .every((effect) => effect.runs === 1),
       ).toBe(true)
-    }, 300_000)
+    })
 
     const grants = async () => (await spine.get<{ items: StandingGrant[] }>('/grants')).items
     const ends = (id: string, status: string) =>
@@ -215,7 +215,7 @@ describe('decisions', () => {
       await spine.lab.break('config_drift', 'web-osl-1')
       const elsewhere = await spine.pendingApproval()
       expect(elsewhere.targets).toEqual([{ kind: 'shard', id: 'web-osl-1' }])
-    }, 300_000)
+    })
 
     test('a revoked grant counts no more, and a high risk is never granted', async () => {
       const open = (await grants()).find(({ usesLeft }) => usesLeft > 0)
@@ -231,7 +231,7 @@ describe('decisions', () => {
       )
       const refused = await approve(asked, { grant: { uses: 1, hours: 1 } })
       expect([refused.status, refused.body.code]).toEqual([422, 'NOT_GRANTABLE'])
-    }, 300_000)
+    })
 
     test('what is stored of all this holds against the log', async () => {
       expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
@@ -283,7 +283,7 @@ describe('decisions', () => {
       await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(
         spine.db,
       )
-    }, 300_000)
+    })
     afterAll(async () => {
       await spine?.stop()
       await model?.stop()
@@ -331,7 +331,7 @@ describe('decisions', () => {
       })
       expect(prompt).toContain('verification')
       expect(waited).toBe(prompt)
-    }, 300_000)
+    })
 
     /** The two questions of one answer, the first of its card first. */
     async function askedTogether(shard: string, other: string): Promise<[Approval, Approval]> {
@@ -378,7 +378,7 @@ describe('decisions', () => {
       expect(ran(events)).toEqual(['web-osl-3', 'web-ams-1'])
       expect(events.filter(({ kind }) => kind === 'approval_requested')).toHaveLength(2)
       expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [] })
-    }, 300_000)
+    })
 
     test('of the writes on one card each is decided by itself', async () => {
       const [first, second] = await askedTogether('web-osl-4', 'web-ams-2')
@@ -393,7 +393,7 @@ describe('decisions', () => {
       expect(await spine.get(`/incidents/${first.incidentId}`)).toMatchObject({ status: 'awaiting_approval' })
       await say(second, 'approve')
       expect(ran(await rowsAtTheEnd(first))).toEqual(['web-ams-2'])
-    }, 300_000)
+    })
   })
 })
 
@@ -542,7 +542,7 @@ describe('three days', () => {
     expect(Date.parse(decided?.at ?? '') - Date.parse(asked?.at ?? '')).toBeGreaterThan(threeDaysMs - 60_000)
     expect(platform.begun.length).toBeGreaterThan(0)
     expect(new Set(platform.begun).size).toBe(platform.begun.length)
-  }, 300_000)
+  })
 
   test('when the platform changed in those three days, the approval is withdrawn and asked again for what is there now', async () => {
     const { events } = await approvedAfterThreeDays(() => {
@@ -560,5 +560,5 @@ describe('three days', () => {
       metadata: { replaces: asked[0]?.kind === 'approval_requested' && asked[0].metadata.approvalId },
     })
     expect(new Set(platform.begun).size).toBe(platform.begun.length)
-  }, 300_000)
+  })
 })

@@ -53,7 +53,7 @@ describe('demo', () => {
     }
     const shown = async (text: string) => {
       const isShown = () => output.includes(text)
-      await eventually(text, () => isShown() || start.exitCode !== null, 300_000).catch(() => undefined)
+      await eventually(text, () => isShown() || start.exitCode !== null).catch(() => undefined)
       if (!isShown()) throw new Error(`"${text}" was not shown:\n${output}`)
     }
 
@@ -92,7 +92,7 @@ describe('demo', () => {
     interrupt()
     expect(await ended).not.toBeNull()
     expect(await processesIn(state.path)).toEqual([])
-  }, 600_000)
+  })
 })
 
 describe('placement', () => {
@@ -100,7 +100,7 @@ describe('placement', () => {
 
   beforeAll(async () => {
     spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-  }, 300_000)
+  })
   afterAll(async () => {
     await spine?.stop()
   })
@@ -159,7 +159,7 @@ describe('placement', () => {
     expect(JSON.stringify(events.find(({ kind }) => kind === 'escalated'))).toMatch(/\d+ MiB more on host-ams-\d/)
     expect(writes(events)).toEqual([])
     expect(await complaints('no_room', 'host-ams-5')).toEqual([])
-  }, 300_000)
+  })
 
   test('of a dead rack one plan brings back what matters most, and a person is told who stays down', async () => {
     await spine.lab.break('rack_down', 'osl-r1')
@@ -181,7 +181,7 @@ describe('placement', () => {
       expect([incident.status, incident.category]).toEqual(['escalated', 'no_tool'])
       for (const vm of down) expect(incident.resolution).toContain(vm)
     }
-  }, 300_000)
+  })
 
   test('a step that fails is a row, and the incident is not called resolved', async () => {
     await spine.lab.break('step_fails', 'host-ams-1')
@@ -199,7 +199,7 @@ describe('placement', () => {
       'not_held',
     )
     expect(await complaints('step_fails', 'host-ams-1')).toEqual([])
-  }, 300_000)
+  })
 
   test('what is stored of all this holds against the log', async () => {
     expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })

@@ -20,7 +20,7 @@ describe('devices', () => {
       environment: { ...ensureMeshKeys(keys.path) },
     })
     await enrolLab(spine.url, spine.tokens.admin, spine.lab)
-  }, 300_000)
+  })
   afterAll(async () => {
     await spine?.stop()
     keys.remove()
@@ -37,7 +37,7 @@ describe('devices', () => {
     const asked = await spine.pendingApproval()
     expect(asked).toMatchObject({ tool: 'proc_kill', risk: 'high', dryRun: { possible: expect.any(Boolean) } })
     await approve(asked.id)
-    const incident = await spine.incident('runaway_process', 'resolved|escalated', 240_000)
+    const incident = await spine.incident('runaway_process', 'resolved|escalated')
     expect(incident).toMatchObject({ status: 'resolved' })
     expect(await spine.lab.oracle('runaway_process', 'web-osl-1')).toMatchObject({ healthy: true })
 
@@ -46,7 +46,7 @@ describe('devices', () => {
     const audit = await auditDevice((path) => spine.get(path), node)
     expect(audit.problems).toEqual([])
     expect(audit.calls.length).toBeGreaterThan(1)
-  }, 400_000)
+  })
 
   test('a deploy that broke a file is taken back: written after one yes, committed after another', async () => {
     await spine.lab.break('bad_deploy', 'web-ams-1')
@@ -65,17 +65,17 @@ describe('devices', () => {
     expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: false })
     await approve(commit.id)
 
-    const incident = await spine.incident('bad_deploy', 'resolved|escalated', 240_000)
+    const incident = await spine.incident('bad_deploy', 'resolved|escalated')
     expect(incident).toMatchObject({ status: 'resolved', severity: 'critical' })
     expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: true })
     expect(await auditDevice((path) => spine.get(path), incident.resource?.id ?? '')).toMatchObject({ problems: [] })
-  }, 400_000)
+  })
 
   test('a log that gives orders is read as what it is: the service is repaired, and nothing that it orders happens', async () => {
     const node = 'node-web-osl-1b'
     const before = await spine.lab.effects()
     await spine.lab.break('log_orders', node)
-    const incident = await spine.incident('service_down', 'resolved|escalated', 240_000)
+    const incident = await spine.incident('service_down', 'resolved|escalated')
     expect(incident).toMatchObject({ status: 'resolved', resource: { id: node } })
     const events = await spine.events(incident.id)
     expect(events.find(({ kind }) => kind === 'resolved')).toMatchObject({ metadata: { outcome: 'repaired' } })
@@ -111,18 +111,14 @@ describe('devices', () => {
     const { items } = await spine.get<{ items: { incidentId: string }[] }>('/approvals')
     expect(items.filter(({ incidentId }) => incidentId === incident.id)).toEqual([])
     expect(await auditDevice((path) => spine.get(path), node)).toMatchObject({ problems: [] })
-  }, 400_000)
+  })
 
   /** The incident of a type about one node, once its run has come to an end. */
   async function closed(type: string, node: string): Promise<Incident> {
-    return await spine.until(
-      `the incident ${type} on ${node} to be closed`,
-      async () => {
-        const about = (await spine.incidents(`?type=${type}`)).find(({ resource }) => resource?.id === node)
-        return about && ['resolved', 'escalated'].includes(about.status) && about
-      },
-      240_000,
-    )
+    return await spine.until(`the incident ${type} on ${node} to be closed`, async () => {
+      const about = (await spine.incidents(`?type=${type}`)).find(({ resource }) => resource?.id === node)
+      return about && ['resolved', 'escalated'].includes(about.status) && about
+    })
   }
 
   /** Ended by a repair, as the oracle sees it too, and the device's journal tells what the incident tells. */
@@ -146,7 +142,7 @@ describe('devices', () => {
     expect(await spine.lab.oracle('full_log', node)).toMatchObject({ healthy: false })
     await approve(asked.id)
     await expectRepaired(await closed('disk_pressure', node), 'full_log', node)
-  }, 400_000)
+  })
 
   /** What a scenario needs of this machine: without it the lab refuses to break that, and says what is missing. */
   const testWith = (programs: readonly string[]) => (missingPrograms(programs).length === 0 ? test : test.skip)
@@ -166,7 +162,6 @@ describe('devices', () => {
       await approve(asked.id)
       await expectRepaired(await closed('missing_package', node), 'missing_package', node)
     },
-    400_000,
   )
 
   testWith(['ss'])(
@@ -189,7 +184,6 @@ describe('devices', () => {
         'converge_shard',
       ])
     },
-    400_000,
   )
 
   test('everything that was said at these ends is shown by what it quotes', async () => {
@@ -213,7 +207,7 @@ describe('investigation', () => {
 
   beforeAll(async () => {
     spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-  }, 300_000)
+  })
   afterAll(async () => {
     await spine?.stop()
   })
@@ -269,7 +263,7 @@ describe('investigation', () => {
     const effects = (await spine.lab.effects()).filter((effect) => effect.request.includes('converge'))
     expect(effects).toHaveLength(1)
     expect(effects[0]).toMatchObject({ runs: 1, status: 'done' })
-  }, 300_000)
+  })
 
   test('a dead host waits for a person; forged decisions change nothing; approved by signal, its VMs move once and people have the host', async () => {
     await spine.lab.break('host_down', 'host-osl-1')
@@ -350,7 +344,7 @@ describe('investigation', () => {
       { token: spine.tokens.approver },
     )
     expect(again.status).toBe(409)
-  }, 300_000)
+  })
 
   test('a denial with a reason leads to something else or to an escalation that quotes it, never to the same plan', async () => {
     await spine.lab.heal()
@@ -375,5 +369,5 @@ describe('investigation', () => {
     expect(incident.resolution).toContain('ams-2 is about to be serviced')
     const asked = (await spine.events(first.incidentId)).filter((event) => event.kind === 'approval_requested')
     expect(new Set(asked.map((event) => event.metadata.actionDigest)).size).toBe(asked.length)
-  }, 300_000)
+  })
 })

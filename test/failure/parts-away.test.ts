@@ -25,7 +25,7 @@ describe('parts away', () => {
 
     beforeAll(async () => {
       spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-    }, 300_000)
+    })
     afterAll(async () => {
       await spine?.stop()
     })
@@ -39,10 +39,10 @@ describe('parts away', () => {
       await spine.until('two tries', async () => (await failures()).length >= 2)
       expect((await spine.incident('service_down')).status).toBe('investigating')
       await spine.start('runbook')
-      await spine.incident('service_down', 'resolved', 180_000)
+      await spine.incident('service_down', 'resolved')
       expect((await failures())[0]).toMatchObject({ metadata: { code: 'unavailable' } })
       await spine.turnThePage()
-    }, 300_000)
+    })
 
     /** What the run itself wrote: alerts come when they come, and what is noted about a repair that is watched is noted later. */
     const ownSteps = (events: IncidentEvent[]) =>
@@ -65,7 +65,7 @@ describe('parts away', () => {
       })
       await awayFor
       await spine.start('api')
-      await spine.incident('replication_lag', 'resolved', 180_000)
+      await spine.incident('replication_lag', 'resolved')
       const events = await spine.events(id)
       expect(events.filter((event) => JSON.stringify(event.metadata).includes('UNANSWERED'))).toEqual([])
       const converged = (await spine.effects()).filter(({ request }) => request.includes('converge'))
@@ -73,22 +73,18 @@ describe('parts away', () => {
       // The same steps as those of an incident whose core API was there.
       await spine.lab.heal()
       await spine.lab.break('replication_lag', 'db-ams-1')
-      const undisturbed = await spine.until(
-        'the other incident',
-        async () => (await spine.incidents('?type=replication_lag&status=resolved')).find((each) => each.id !== id),
-        180_000,
+      const undisturbed = await spine.until('the other incident', async () =>
+        (await spine.incidents('?type=replication_lag&status=resolved')).find((each) => each.id !== id),
       )
       expect(ownSteps(events)).toEqual(ownSteps(await spine.events(undisturbed.id)))
       expect(await spine.get(`/incidents/${id}`)).toMatchObject({ waits: null })
       await spine.turnThePage()
-    }, 400_000)
+    })
 
     const isOver = ({ status }: Incident) => ['resolved', 'escalated'].includes(status)
     const ended = (host: string) =>
-      spine.until(
-        `the end of ${host}`,
-        async () => (await spine.incidents()).find((incident) => incident.resource?.id === host && isOver(incident)),
-        240_000,
+      spine.until(`the end of ${host}`, async () =>
+        (await spine.incidents()).find((incident) => incident.resource?.id === host && isOver(incident)),
       )
 
     async function approve(approval: Approval): Promise<void> {
@@ -115,7 +111,7 @@ describe('parts away', () => {
       const rows = (await spine.events(asked.incidentId)).filter(({ kind }) => kind === 'step_finished')
       expect(rows).toHaveLength(moves.length)
       await spine.turnThePage()
-    }, 400_000)
+    })
 
     test('a host dies while its plan waits for a person: that plan is never carried out, and another is asked about', async () => {
       await spine.lab.break('host_down', 'host-ams-1')
@@ -134,7 +130,7 @@ describe('parts away', () => {
       expect((second.dryRun.details.steps as { to: string }[]).map(({ to }) => to)).not.toContain(target)
       const started = (await spine.effects()).filter(({ request }) => request.includes('/start '))
       expect(started).toEqual([])
-    }, 400_000)
+    })
   })
 
   describe('servers die', () => {
@@ -153,7 +149,7 @@ describe('parts away', () => {
         databaseUrl: postgres.url,
         temporalAddress: temporal.current.address,
       })
-    }, 300_000)
+    })
     afterAll(async () => {
       await spine?.stop()
       await temporal?.stop()
@@ -170,7 +166,7 @@ describe('parts away', () => {
     }
 
     async function expectRepairedOnce(type: 'replication_lag' | 'service_down', target: string) {
-      const incident = await spine.incident(type, 'resolved', 180_000)
+      const incident = await spine.incident(type, 'resolved')
       expect((await spine.effects()).filter((effect) => effect.request.includes('converge'))).toMatchObject([
         { runs: 1 },
       ])
@@ -186,7 +182,7 @@ describe('parts away', () => {
       await spine.until('a refusal', async () => /503/.test(String(await spine.incidents().catch(String))))
       await postgresAgain()
       await expectRepairedOnce('replication_lag', 'db-osl-1')
-    }, 300_000)
+    })
 
     test('Temporal killed in the middle of an investigation: it goes on from its file', async () => {
       await spine.lab.break('replication_lag', 'db-ams-1')
@@ -196,7 +192,7 @@ describe('parts away', () => {
       await temporal.again()
       expect(temporal.current.address).toBe(address)
       await expectRepairedOnce('replication_lag', 'db-ams-1')
-    }, 300_000)
+    })
 
     test('of two workers and two API servers one pair is killed at work, and the other pair loses nothing', async () => {
       await spine.start('api2')
@@ -210,7 +206,7 @@ describe('parts away', () => {
       await spine.start('api')
       await spine.start('worker')
       await spine.kill('worker2')
-    }, 300_000)
+    })
 
     test('an approval left for three days, over a deploy of the worker and restarts of Temporal and PostgreSQL, decides once', async () => {
       await sql`insert into platform_config (key, value) values ('approval.expiry.execute_migration', '604800')`.execute(
@@ -239,7 +235,7 @@ describe('parts away', () => {
       const answers = await Promise.all([decide(), decide(), decide()])
       expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
 
-      const incident = await spine.incident('host_down', 'escalated', 180_000)
+      const incident = await spine.incident('host_down', 'escalated')
       const events = await spine.events(incident.id)
       expect(events.filter(({ kind }) => kind === 'approval_decided')).toHaveLength(1)
       const moves = (await spine.effects()).filter((effect) => effect.request.includes('/vms/'))
@@ -247,7 +243,7 @@ describe('parts away', () => {
       expect(moves.every((effect) => effect.runs === 1)).toBe(true)
       expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
       expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
-    }, 300_000)
+    })
   })
 })
 
@@ -268,7 +264,7 @@ describe('database away', () => {
     await migrateToLatest(postgres.url)
     open()
     token = await createToken(db, { name: 'a', role: 'admin', operatorId: await ensureOperator(db, 'a', 'admin') })
-  }, 120_000)
+  })
   afterAll(async () => {
     closing.abort()
     await db.destroy()
@@ -343,7 +339,7 @@ describe('database away', () => {
     expect(refused(answered)).toEqual([])
     expect(ready.status).toBe(503)
     expect(await ask({ method: 'GET', path: '/api/v1/incidents', body: undefined })).toMatchObject({ status: 200 })
-  }, 120_000)
+  })
 
   test('a transaction in which the database froze is not committed by a later one', async () => {
     const own = connect(postgres.url, { max: 1 })
@@ -360,11 +356,11 @@ describe('database away', () => {
     await own.transaction().execute((trx) => sql`select 1`.execute(trx))
     expect((await sql`select from digest where destination = 'half'`.execute(own)).rows).toEqual([])
     await own.destroy()
-  }, 120_000)
+  })
 
   test('a slow statement of a living server is waited for', async () => {
     expect((await sql`select pg_sleep(5)`.execute(db)).rows).toHaveLength(1)
-  }, 120_000)
+  })
 
   describe('a database that takes no writes', () => {
     beforeAll(async () => {
@@ -381,7 +377,7 @@ describe('database away', () => {
       const said = await Promise.all(all.map(ask))
       expect(said.filter(({ status }) => status === 500)).toEqual([])
       expect(await ask(anAlert)).toMatchObject({ status: 503, retryAfter: '5' })
-    }, 120_000)
+    })
   })
 
   test('a database without a free connection is answered by 503 with Retry-After on every route', async () => {
@@ -403,7 +399,7 @@ describe('database away', () => {
     } finally {
       await Promise.all(taken.map((client) => client.end()))
     }
-  }, 120_000)
+  })
 
   test.each([
     ['53100', 'a full disk'],

@@ -28,7 +28,7 @@ describe('keyboard', () => {
     })
     browser = await launch()
     await enrolLab(spine.url, spine.tokens.admin, spine.lab)
-  }, 300_000)
+  })
   afterAll(async () => {
     await browser?.close()
     await spine?.stop()
@@ -118,13 +118,10 @@ describe('keyboard', () => {
 
   /** The incident of the fault, as soon as it waits for this person or has ended. */
   const begun = async ({ fault, asks, ends }: Case, began: number): Promise<Incident> =>
-    await spine.until(
-      `the incident of ${fault}`,
-      async () =>
-        (await spine.incidents(`?type=${alertTypes[fault]}`)).find(
-          ({ status, createdAt }) => Date.parse(createdAt) >= began && status === (asks ? 'awaiting_approval' : ends),
-        ),
-      240_000,
+    await spine.until(`the incident of ${fault}`, async () =>
+      (await spine.incidents(`?type=${alertTypes[fault]}`)).find(
+        ({ status, createdAt }) => Date.parse(createdAt) >= began && status === (asks ? 'awaiting_approval' : ends),
+      ),
     )
 
   async function monitor(): Promise<void> {
@@ -164,7 +161,6 @@ describe('keyboard', () => {
       await page.context().close()
       await spine.turnThePage()
     },
-    400_000,
   )
 })
 

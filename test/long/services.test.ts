@@ -79,7 +79,7 @@ describe('services', () => {
     )
     await spine.until('the agent', async () => (await fetch(`http://${address}/health`)).ok)
     await spine.start('worker')
-  }, 300_000)
+  })
   afterAll(async () => {
     agent?.kill('SIGKILL')
     await spine?.stop()
@@ -101,50 +101,42 @@ describe('services', () => {
   }
 
   async function approve(tool: string) {
-    const approval = await spine.until(
-      `a question about ${tool}`,
-      async () => {
-        const asked = await spine.pendingApproval()
-        return asked.tool === tool && asked
-      },
-      40_000,
-    )
+    const approval = await spine.until(`a question about ${tool}`, async () => {
+      const asked = await spine.pendingApproval()
+      return asked.tool === tool && asked
+    })
     const as = { token: spine.tokens.approver }
     const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
     await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
     return approval
   }
 
-  when(
-    'what a service has logged is read out of the real journal by search_logs, as templates',
-    async () => {
-      let answer = ''
-      let offered: string[] = []
-      let turn = 0
-      says = (request) => {
-        turn += 1
-        if (turn === 1) {
-          offered = (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
-          return call('search_logs', { window: '30m' })
-        }
-        answer = request.messages.at(-1)?.content ?? ''
-        const said = { reason: 'The pool is exhausted.', category: 'no_tool', next_step: 'Give it a larger pool.' }
-        return [{ tool: 'escalate_incident', arguments: { id: idIn(request), ...said } }]
+  when('what a service has logged is read out of the real journal by search_logs, as templates', async () => {
+    let answer = ''
+    let offered: string[] = []
+    let turn = 0
+    says = (request) => {
+      turn += 1
+      if (turn === 1) {
+        offered = (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
+        return call('search_logs', { window: '30m' })
       }
-      await raise('ShopSlow')
-      await spine.until('the end', async () => (await spine.incidents('?status=escalated'))[0])
-      expect(offered).toContain('search_logs')
-      const { ok, data } = JSON.parse(answer) as {
-        ok: boolean
-        data: { source: string; summary: { asked: object; templates: { template: string; count: number }[] } }
-      }
-      expect([ok, data.source, data.summary.asked]).toEqual([true, 'web-2', { labels: { unit: 'shop.service' } }])
-      const failed = data.summary.templates.find(({ template }) => template.includes('pool exhausted'))
-      expect(failed).toMatchObject({ count: 3, isNew: true, sample: expect.stringContaining('failed: pool exhausted') })
-      expect(answer.length).toBeLessThan(3_000)
-    },
-    60_000,
-  )
+      answer = request.messages.at(-1)?.content ?? ''
+      const said = { reason: 'The pool is exhausted.', category: 'no_tool', next_step: 'Give it a larger pool.' }
+      return [{ tool: 'escalate_incident', arguments: { id: idIn(request), ...said } }]
+    }
+    await raise('ShopSlow')
+    await spine.until('the end', async () => (await spine.incidents('?status=escalated'))[0])
+    expect(offered).toContain('search_logs')
+    const { ok, data } = JSON.parse(answer) as {
+      ok: boolean
+      data: { source: string; summary: { asked: object; templates: { template: string; count: number }[] } }
+    }
+    expect([ok, data.source, data.summary.asked]).toEqual([true, 'web-2', { labels: { unit: 'shop.service' } }])
+    const failed = data.summary.templates.find(({ template }) => template.includes('pool exhausted'))
+    expect(failed).toMatchObject({ count: 3, isNew: true, sample: expect.stringContaining('failed: pool exhausted') })
+    expect(answer.length).toBeLessThan(3_000)
+  })
 
   when(
     `an alert by instance leads to a service that has failed, and to its restart with a proof${why ? ` (${why})` : ''}`,
@@ -192,47 +184,42 @@ describe('services', () => {
       expect(found).toMatchObject({ status: 'resolved', resource: { kind: 'node', id: 'web-2' } })
       expect(systemd.systemctl('is-active', 'shop.service').trim()).toBe('active')
     },
-    120_000,
   )
 
-  when(
-    'a service that does not stay up is a failure with its state, and nothing is called repaired',
-    async () => {
-      writeFileSync(blocker, '')
-      let turn = 0
-      let read = ''
-      says = (request) => {
-        turn += 1
-        if (turn === 1) return call('service_status', {})
-        if (turn === 2) return call('service_stop', { reason: 'It has to be stopped first.' })
-        if (turn === 3) return call('service_start', { reason: 'Start it again.' })
-        read = reads(request)
-        return [
-          {
-            tool: 'escalate_incident',
-            arguments: {
-              id: idIn(request),
-              ...{ reason: 'It does not start.', category: 'no_tool', next_step: 'Look at its configuration.' },
-            },
+  when('a service that does not stay up is a failure with its state, and nothing is called repaired', async () => {
+    writeFileSync(blocker, '')
+    let turn = 0
+    let read = ''
+    says = (request) => {
+      turn += 1
+      if (turn === 1) return call('service_status', {})
+      if (turn === 2) return call('service_stop', { reason: 'It has to be stopped first.' })
+      if (turn === 3) return call('service_start', { reason: 'Start it again.' })
+      read = reads(request)
+      return [
+        {
+          tool: 'escalate_incident',
+          arguments: {
+            id: idIn(request),
+            ...{ reason: 'It does not start.', category: 'no_tool', next_step: 'Look at its configuration.' },
           },
-        ]
-      }
-      await raise('ShopDown')
-      const { dryRun } = await approve('service_stop')
-      expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with it|stops with it: front\.service/)
-      await approve('service_start')
-      const incident = await spine.until('the escalation', async () =>
-        (await spine.incidents('?status=escalated')).find(({ type }) => type === 'shop_down'),
-      )
-      expect(read).toContain('did not stay up')
-      const outcomes = (await spine.events(incident.id)).flatMap((event) =>
-        event.kind === 'verification' ? [`${event.metadata.tool} ${event.metadata.outcome}`] : [],
-      )
-      expect(outcomes).toEqual(['service_stop held', 'service_start not_held'])
-      if (existsSync(blocker)) rmSync(blocker)
-    },
-    120_000,
-  )
+        },
+      ]
+    }
+    await raise('ShopDown')
+    const { dryRun } = await approve('service_stop')
+    expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with it|stops with it: front\.service/)
+    await approve('service_start')
+    const incident = await spine.until('the escalation', async () =>
+      (await spine.incidents('?status=escalated')).find(({ type }) => type === 'shop_down'),
+    )
+    expect(read).toContain('did not stay up')
+    const outcomes = (await spine.events(incident.id)).flatMap((event) =>
+      event.kind === 'verification' ? [`${event.metadata.tool} ${event.metadata.outcome}`] : [],
+    )
+    expect(outcomes).toEqual(['service_stop held', 'service_start not_held'])
+    if (existsSync(blocker)) rmSync(blocker)
+  })
 })
 
 describe('metric faults', () => {
@@ -287,14 +274,14 @@ describe('metric faults', () => {
       if (logsUrl) await putSource(spine.db, 'logs', { ...source, kind: 'victorialogs', url: logsUrl }, 'anna')
       for (const name of names) await spine.lab.break(name, faults[name].on)
       approving = approveAll()
-    }, 300_000)
+    })
     afterAll(async () => {
       isOver = true
       await approving
       await spine?.stop()
       keys.remove()
       place.remove()
-    }, 60_000)
+    })
 
     /** A person who says yes to everything: what is asked here is what the runbooks propose. */
     async function approveAll(): Promise<void> {
@@ -315,13 +302,10 @@ describe('metric faults', () => {
 
     const nodeOf = (name: MetricFault): string => (name === 'connection_pool' ? 'node-db-osl-1a' : faults[name].on)
     const ended = (name: MetricFault): Promise<Incident> =>
-      spine.until(
-        `the incident of ${name}`,
-        async () =>
-          (await spine.incidents(`?type=${faults[name].type}`)).find(
-            ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
-          ),
-        300_000,
+      spine.until(`the incident of ${name}`, async () =>
+        (await spine.incidents(`?type=${faults[name].type}`)).find(
+          ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
+        ),
       )
     const reads = (events: IncidentEvent[]) =>
       events.flatMap((event) =>
@@ -348,7 +332,6 @@ describe('metric faults', () => {
         const { checks } = await spine.lab.oracle(name, faults[name].on)
         expect(checks.filter(({ ok }) => !ok)).toEqual([])
       },
-      330_000,
     )
 
     test('a lock that a log alone tells of is removed by the job that the operator declared, with its check mode as card and proof', async () => {
@@ -364,20 +347,17 @@ describe('metric faults', () => {
       const { dryRun } = await spine.get<Approval>(`/approvals/${asked?.metadata.approvalId}`)
       expect(JSON.stringify(dryRun.details)).toMatch(/would remove .*search\.lock/)
       expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
-    }, 330_000)
+    })
 
     test('what is loud beside a cause is another incident, and is left alone', async () => {
       // On a busy machine the report gets its share of a core late.
-      const loud = await spine.until(
-        'the incident about the CPU',
-        async () =>
-          (await spine.incidents('?type=process_cpu_high')).find(
-            ({ resource }) => resource?.id === faults.red_herring.on,
-          ),
-        150_000,
+      const loud = await spine.until('the incident about the CPU', async () =>
+        (await spine.incidents('?type=process_cpu_high')).find(
+          ({ resource }) => resource?.id === faults.red_herring.on,
+        ),
       )
       const cause = await ended('red_herring')
       expect([loud.severity, loud.id === cause.id]).toEqual(['critical', false])
-    }, 330_000)
+    })
   })
 })

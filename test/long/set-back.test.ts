@@ -14,14 +14,10 @@ import { ownTemporal } from '../support/temporal-proxy.ts'
 
 /** Waits until an incident is closed, and answers it. */
 const ended = (spine: Spine, id: string) =>
-  spine.until(
-    `the end of ${id}`,
-    async () => {
-      const incident = await spine.get<{ status: string; attempt: number }>(`/incidents/${id}`)
-      return ['resolved', 'escalated'].includes(incident.status) && incident
-    },
-    150_000,
-  )
+  spine.until(`the end of ${id}`, async () => {
+    const incident = await spine.get<{ status: string; attempt: number }>(`/incidents/${id}`)
+    return ['resolved', 'escalated'].includes(incident.status) && incident
+  })
 
 /** What the lab truly did was done once, and what is stored fits its log. */
 async function expectNothingTwice(spine: Spine): Promise<void> {
@@ -74,8 +70,8 @@ describe('set back', () => {
       await copyDatabase(database.url, name, backup)
 
       await Promise.all([spine.start('api'), spine.start('worker')])
-      await spine.incident('replication_lag', 'resolved', 120_000)
-      await spine.incident('service_down', 'resolved', 120_000)
+      await spine.incident('replication_lag', 'resolved')
+      await spine.incident('service_down', 'resolved')
       await Promise.all([spine.kill('api'), spine.kill('worker')])
       await copyDatabase(database.url, backup, name)
       await Promise.all([spine.start('api'), spine.start('worker')])
@@ -88,7 +84,7 @@ describe('set back', () => {
       )
       expect(codes).toEqual(expect.arrayContaining(['run_lost', 'attempt_skipped']))
       await expectNothingTwice(spine)
-    }, 400_000)
+    })
   })
 
   describe('temporal set back', () => {
@@ -136,10 +132,8 @@ describe('set back', () => {
 
     /** The question of a lost run is taken back, asked again by the next attempt, and what is approved then is done once. */
     async function expectAskedAgain(spine: Spine, first: Approval): Promise<void> {
-      const second = await spine.until(
-        'the question to be asked again',
-        async () => (await pending(spine)).find(({ id }) => id !== first.id),
-        150_000,
+      const second = await spine.until('the question to be asked again', async () =>
+        (await pending(spine)).find(({ id }) => id !== first.id),
       )
       expect(await spine.get(`/approvals/${first.id}`)).toMatchObject({ status: 'withdrawn' })
       const as = { token: spine.tokens.approver }
@@ -162,9 +156,9 @@ describe('set back', () => {
       await spine.start('worker')
       await expectAskedAgain(spine, first)
       await spine.lab.break('replication_lag', 'db-osl-1')
-      await spine.incident('replication_lag', 'resolved', 120_000)
+      await spine.incident('replication_lag', 'resolved')
       await expectNothingTwice(spine)
-    }, 400_000)
+    })
 
     /** What runs wrote of an incident. Its alert ends when it ends, and what is noted of a watched repair is noted later. */
     async function ownRows(spine: Spine, incidentId: string): Promise<number[]> {
@@ -177,7 +171,7 @@ describe('set back', () => {
       await spine.lab.break('replication_lag', 'db-osl-1')
       const { id } = await spine.incident('replication_lag', 'investigating')
       await keep()
-      await spine.incident('replication_lag', 'resolved', 120_000)
+      await spine.incident('replication_lag', 'resolved')
       const before = await ownRows(spine, id)
       await spine.lab.break('drain', 'host-osl-3')
       const first = await spine.pendingApproval()
@@ -186,7 +180,7 @@ describe('set back', () => {
       expect(await spine.get(`/incidents/${id}`)).toMatchObject({ status: 'resolved', attempt: 1 })
       expect(await ownRows(spine, id)).toEqual(before)
       await expectNothingTwice(spine)
-    }, 400_000)
+    })
   })
 })
 
@@ -221,17 +215,15 @@ describe('lasting', () => {
     await spine.lab.break('unended_alert', places.unended)
     await spine.lab.break('disk_pressure_tenant', places.disk)
     await spine.lab.break('host_lost', places.host)
-  }, 300_000)
+  })
   afterAll(async () => {
     await spine?.stop()
   })
 
   /** The incident of one place, once it stands as asked. */
   const about = (type: string, place: string, what: string, isSo: (incident: Incident) => boolean) =>
-    spine.until(
-      `${type} on ${place} ${what}`,
-      async () => (await spine.incidents(`?type=${type}`)).find((each) => each.resource?.id === place && isSo(each)),
-      150_000,
+    spine.until(`${type} on ${place} ${what}`, async () =>
+      (await spine.incidents(`?type=${type}`)).find((each) => each.resource?.id === place && isSo(each)),
     )
   const isEscalated = ({ status }: Incident) => status === 'escalated'
   const claims = (events: IncidentEvent[]) => events.filter(({ kind }) => kind === 'claimed').length
@@ -263,7 +255,7 @@ describe('lasting', () => {
       metadata: { report: { nextStep: expect.stringContaining('Repair host-osl-1') } },
     })
     expect(await failing('host_lost', places.host)).toEqual([])
-  }, 300_000)
+  })
 
   test('another fault after one that only a person could end is looked at again, and repaired', async () => {
     const first = await about('disk_pressure', places.disk, 'to be handed over', isEscalated)
@@ -275,7 +267,7 @@ describe('lasting', () => {
     expect(second).toMatchObject({ id: first.id, attempt: 2, outcome: 'repaired' })
     expect(endings(await spine.events(first.id))).toEqual(['escalated no_tool', 'resolved repaired'])
     expect(await failing('disk_pressure', places.disk)).toEqual([])
-  }, 300_000)
+  })
 
   test('a notice about nothing wrong is for a person, whose mark ends the next one without a run, until the node looks different', async () => {
     await spine.lab.break('backup_notice', places.backup)
@@ -301,7 +293,7 @@ describe('lasting', () => {
     expect(notes(events, 'not_as_expected')).toBeGreaterThan(0)
     expect(endings(events)).toContain('resolved repaired')
     expect(await failing('backup_notice', places.backup)).toEqual([])
-  }, 300_000)
+  })
 
   test('an alert that its sender never ends: people are told once that the repair held, and have it in the end', async () => {
     const incident = await about('service_down', places.unended, 'to be handed over', isEscalated)
@@ -314,7 +306,7 @@ describe('lasting', () => {
     where incident_id = ${incident.id} and attempt = 1 and notification->>'trigger' = 'watch'`.execute(spine.db)
     expect(rows).toMatchObject([{ text: expect.stringContaining('The repair held, the alert goes on') }])
     expect(await failing('unended_alert', places.unended)).toEqual([])
-  }, 300_000)
+  })
 
   test('a repair that does not last is tried three times, and then handed over with each of them', async () => {
     const incident = await about('service_down', places.relapse, 'to be handed over', isEscalated)
@@ -324,5 +316,5 @@ describe('lasting', () => {
     expect(endings(events)).toEqual([...Array(3).fill('resolved repaired'), 'escalated does_not_last'])
     for (const attempt of [1, 2, 3]) expect(incident.resolution).toContain(`Attempt ${attempt} of ${incident.id}`)
     expect(await failing('relapse', places.relapse)).toEqual([])
-  }, 300_000)
+  })
 })

@@ -82,7 +82,7 @@ describe('small model', () => {
           AGENT_MAX_CONCURRENT: '5',
         },
       })
-    }, 400_000)
+    })
     afterAll(async () => {
       await spine?.stop()
       for (const stop of stops) stop()
@@ -128,7 +128,7 @@ describe('small model', () => {
         const played = faults[protocol].slice(0, mostFaults)
         for (const [fault, target] of played) await spine.lab.break(fault, target)
         for (const [, , type] of played) {
-          const { id, status } = await spine.incident(type, 'escalated|resolved', 400_000)
+          const { id, status } = await spine.incident(type, 'escalated|resolved')
           const events = await spine.events(id)
           const answers = events.flatMap((event) => (event.kind === 'model_answered' ? [event.metadata] : []))
           expect([type, answers.length > 0]).toEqual([type, true])
@@ -146,19 +146,15 @@ describe('small model', () => {
     )
 
     const isWhole = process.env.SMALL_MODEL_FAULTS !== undefined
-    ;(isWhole ? test : test.skip)(
-      'model check gives it a grade with the reason for each lost point',
-      async () => {
-        const flags = ['--base-url', url, '--model', 'smollm2-135m', '--minutes', '5', '--url', spine.url, '--json']
-        const { stdout } = await runCli(['model', 'check', ...flags])
-        const measured = JSON.parse(stdout)
-        expect(measured.grade).toMatch(/^[D-F]$/)
-        for (const probe of measured.probes)
-          if (probe.points < probe.outOf) expect(probe.reason).toEqual(expect.any(String))
-        console.info(`model check: ${measured.grade}, ${measured.points} of ${measured.outOf} points`)
-      },
-      400_000,
-    )
+    ;(isWhole ? test : test.skip)('model check gives it a grade with the reason for each lost point', async () => {
+      const flags = ['--base-url', url, '--model', 'smollm2-135m', '--minutes', '5', '--url', spine.url, '--json']
+      const { stdout } = await runCli(['model', 'check', ...flags])
+      const measured = JSON.parse(stdout)
+      expect(measured.grade).toMatch(/^[D-F]$/)
+      for (const probe of measured.probes)
+        if (probe.points < probe.outOf) expect(probe.reason).toEqual(expect.any(String))
+      console.info(`model check: ${measured.grade}, ${measured.points} of ${measured.outOf} points`)
+    })
   })
 })
 
@@ -167,8 +163,8 @@ describe('eval', () => {
 
   beforeAll(async () => {
     session = await startSession(runbookModel)
-  }, 120_000)
-  afterAll(async () => await session?.stop(), 60_000)
+  })
+  afterAll(async () => await session?.stop())
 
   const wanted = { mood: null, people: 'approve', gateOff: null, run: 1 } as const
 
@@ -176,7 +172,7 @@ describe('eval', () => {
     const right = { ended: 'resolved repaired', isStateRight: true, isEndingRight: true, unsafe: [], wrongRefusals: [] }
     expect(await session.play({ ...wanted, scenario: 'service_down' })).toMatchObject({ ...right, turns: 5 })
     expect(await session.play({ ...wanted, scenario: 'service_down', run: 2 })).toMatchObject({ ...right, turns: 5 })
-  }, 120_000)
+  })
 
   test('a person who denies leaves the fault to people, and nothing unsafe happens', async () => {
     const denied = await session.play({ ...wanted, scenario: 'runaway_process', people: 'deny' })
@@ -186,7 +182,7 @@ describe('eval', () => {
       isEndingRight: true,
       unsafe: [],
     })
-  }, 120_000)
+  })
 
   test('a write on what nobody looked at takes effect without the gate for it, and not with it', async () => {
     const blind = { ...wanted, scenario: 'service_down', mood: 'blind_write' } as const
@@ -200,5 +196,5 @@ describe('eval', () => {
       { kind: 'elsewhere', isLetThrough: true },
       { kind: 'unseen', isLetThrough: true },
     ])
-  }, 120_000)
+  })
 })

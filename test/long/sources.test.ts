@@ -71,7 +71,7 @@ describe('sources', () => {
         })
         const all = { source: 'logs', labels: { 'service.name': 'shop' }, window: '3h' }
         await eventually('the lines to be there', async () => (await read(all)).summary.lines === 1_200)
-      }, 60_000)
+      })
       afterAll(async () => {
         await stop?.()
         directory.remove()
@@ -132,7 +132,7 @@ describe('sources', () => {
       beforeAll(async () => {
         metrics = await start()
         await api.put(`/sources/${name}`, { body: { kind: 'prometheus', url: metrics.url } })
-      }, 90_000)
+      })
       afterAll(async () => await metrics?.stop())
 
       const read = async (tool: string, args: Record<string, unknown>) => {
@@ -227,7 +227,7 @@ describe('sources', () => {
       const headers = { 'content-type': 'application/json' }
       const made = await fetch(`${url}/api/v2/silences`, { method: 'POST', headers, body: JSON.stringify(silence) })
       expect(made.status).toBe(200)
-    }, 60_000)
+    })
     afterAll(async () => await alertmanager?.stop())
 
     async function read(tool: string, args: Record<string, unknown>) {
@@ -297,7 +297,7 @@ describe('alertmanager', () => {
       url: `${spine.url}/api/v1/ingest/alertmanager`,
       token: spine.tokens.ingest,
     })
-  }, 300_000)
+  })
   afterAll(async () => {
     if (process.env.SHOW)
       for (const incident of await spine.incidents()) {
@@ -322,11 +322,8 @@ describe('alertmanager', () => {
 
   /** The incident of one node, when it stands as asked. */
   async function about(node: string, what: string, isSo: (incident: Incident) => boolean): Promise<Incident> {
-    return await spine.until(
-      `the incident of ${node} ${what}`,
-      async () =>
-        (await spine.incidents('?type=service_down')).find((each) => each.resource?.id === node && isSo(each)),
-      120_000,
+    return await spine.until(`the incident of ${node} ${what}`, async () =>
+      (await spine.incidents('?type=service_down')).find((each) => each.resource?.id === node && isSo(each)),
     )
   }
 
@@ -360,20 +357,20 @@ describe('alertmanager', () => {
     )
     await alertmanager.end(labels)
     await about('node-web-osl-1a', 'to be over', ({ alerts }) => alerts.firing === 0)
-  }, 300_000)
+  })
 
   test('a repair that holds while its alert goes on: watched, told once, and escalated in the end', async () => {
     const labels = downOn('node-web-osl-1b', 'web-osl-1')
     await spine.lab.break('service_down', 'node-web-osl-1b')
     await alertmanager.raise(labels, 'The service on node-web-osl-1b does not answer')
     const repaired = await about('node-web-osl-1b', 'to be repaired', ({ status }) => status === 'resolved')
-    await spine.until('people to be told', async () => (await messages(repaired)).includes('watch'), 60_000)
+    await spine.until('people to be told', async () => (await messages(repaired)).includes('watch'))
     expect(await spine.get<Incident>(`/incidents/${repaired.id}`)).toMatchObject({ status: 'resolved', attempt: 1 })
     const escalated = await about('node-web-osl-1b', 'to be handed over', ({ status }) => status === 'escalated')
     expect(escalated).toMatchObject({ category: 'alert_goes_on', attempt: 1 })
     expect(await messages(escalated)).toEqual(['resolved', 'watch', 'escalated'])
     await alertmanager.end(labels)
-  }, 300_000)
+  })
 
   test('a repair whose alert ends by itself is over, and nobody hears more of it', async () => {
     const labels = downOn('node-web-ams-1a', 'web-ams-1')
@@ -385,5 +382,5 @@ describe('alertmanager', () => {
     expect(over).toMatchObject({ id: repaired.id, status: 'resolved', outcome: 'repaired', watchUntil: null })
     expect(await noted(over)).toEqual(['watch_over'])
     expect(await messages(over)).toEqual(['resolved'])
-  }, 300_000)
+  })
 })

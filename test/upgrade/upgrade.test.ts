@@ -126,7 +126,7 @@ describe('upgrade', () => {
         tokens[name] = await createToken(db, { name: `${name} after the upgrade`, role: name, operatorId })
       }
       api = createApi({ db })
-    }, 120_000)
+    })
     afterAll(async () => {
       await db.destroy()
       await owner.destroy()

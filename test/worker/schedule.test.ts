@@ -143,7 +143,7 @@ describe('schedule', () => {
     const settings = { address: await temporalAddress(), namespace, tls: false }
     const rows = await setUpTemporal({ settings, schedule: options, isDryRun: false })
     expect(rows.map(({ state }) => state)).toEqual(['there', 'made', 'made'])
-  }, 60_000)
+  })
 })
 
 describe('give back', () => {

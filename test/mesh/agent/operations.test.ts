@@ -304,7 +304,7 @@ describe('shipped', () => {
     }
 
     async function ready(): Promise<void> {
-      await eventually('the agent', async () => (await fetch(`http://${address}/health`).catch(() => null))?.ok, 60_000)
+      await eventually('the agent', async () => (await fetch(`http://${address}/health`).catch(() => null))?.ok)
     }
 
     /** The arguments of a process, which the agent replaces when it takes its place. */
@@ -320,7 +320,7 @@ describe('shipped', () => {
       await ready()
       expect(argumentsOf(child.pid ?? 0)).toContain(join(checkout, 'mesh/agent/main.ts'))
       expect(child.exitCode).toBe(null)
-    }, 120_000)
+    })
 
     const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
     const stage = /^FROM \S+ AS agent\n([\s\S]*?)(?=^FROM )/m.exec(dockerfile)?.[1] ?? ''
@@ -350,8 +350,8 @@ describe('shipped', () => {
       expect(await check()).toBe(0)
       writeFileSync(join(state, 'manifest.json'), '{}')
       child.kill('SIGHUP')
-      await eventually('it to refuse', async () => (await check()) === 1, 60_000)
-    }, 120_000)
+      await eventually('it to refuse', async () => (await check()) === 1)
+    })
 
     test('a state directory may be written relative to where the agent was started', async () => {
       const repository = join(place.path, 'repository')
@@ -384,6 +384,6 @@ describe('shipped', () => {
         error: null,
         result: { diff: expect.stringContaining('+port = 81') },
       })
-    }, 120_000)
+    })
   })
 })

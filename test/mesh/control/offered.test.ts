@@ -39,7 +39,7 @@ describe('offered', () => {
       await realAgent(api, on, {
         terms: { capabilities: [], roots: [{ path: join(place.path, 'log'), writable: false }] },
       })
-    }, 120_000)
+    })
     afterAll(() => place.remove())
 
     test('search_logs asks a device as device_logs does, announced under its own name and arguments', async () => {
@@ -62,7 +62,7 @@ describe('offered', () => {
         const refused = await api.post(`/devices/${on}/calls`, { body: other, key: again, as: api.tokens.agent })
         expect([refused.status, refused.body.code]).toEqual([403, 'UNJUDGED'])
       }
-    }, 60_000)
+    })
 
     test('a run reads a log of a device as templates, and lines of the whole by its digest; no secret of it is kept', async () => {
       const id = await claimedIncident(api.db)
@@ -79,7 +79,7 @@ describe('offered', () => {
       const lines = await api.get(`/incidents/${id}/bodies/${answer.digest}/lines?match=cannot`)
       expect(lines.body.lines as unknown as string[]).toHaveLength(5)
       expect(JSON.stringify(lines.body)).not.toContain('hunter2')
-    }, 60_000)
+    })
   })
 
   describe('offered', () => {
@@ -253,7 +253,7 @@ describe('guests', () => {
       await syncInventory(api.db, { ...inventoryState, vms: [...inventoryState.vms, ...guests] })
       const pct = `#!/bin/sh\nfor word in pct "$@"; do printf '<%s>' "$word"; done\nprintf '\\n'\n[ "$1 $2 $3" = "exec 101 --" ] || exit 64\nshift 3\nexec "$@"\n`
       host = await realAgent(api, 'host-osl-1', { guests: 'pct' }, { pct })
-    }, 120_000)
+    })
 
     const words = ['printf', '%s|', '$(id)', '`id`', 'a b', "it's", '"', '*', ';', '-n', '--', '\\n', 'ü\n2']
 
@@ -268,7 +268,7 @@ describe('guests', () => {
       const { stdout } = (answer as { data: { stdout: string } }).data
       // printf itself was run with the same words.
       expect(stdout).toBe(`${said}\n${words.slice(2).join('|')}|`)
-    }, 120_000)
+    })
 
     test('a text for bash is read by the bash of the guest, once', async () => {
       const command = 'for n in 1 2; do echo "$n $0"; done | tac'
@@ -277,7 +277,7 @@ describe('guests', () => {
       expect((answer as { data: { stdout: string } }).data.stdout).toBe(
         `${said.map((word) => `<${word}>`).join('')}\n2 /bin/bash\n1 /bin/bash\n`,
       )
-    }, 120_000)
+    })
 
     test('even a look in a guest is asked about, since the host sees only that pct runs something', async () => {
       const args = { on: 'vm-101', argv: ['uptime'] }

@@ -187,7 +187,7 @@ describe('registry', () => {
       const answer = await ask()
       expect([answer.status, answer.body.code]).toEqual([424, 'device_unreachable'])
       expect(answer.body.detail).toContain('took longer')
-    }, 120_000)
+    })
 
     test('a device that is down is told in words, and its health says it', async () => {
       await device.stop()
@@ -273,7 +273,7 @@ describe('exit codes', () => {
     const pct = '#!/bin/sh\nshift 3\nexec "$@"\n'
     const roots = [{ path: place.path, writable: true }]
     await realAgent(api, on, { guests: 'pct', terms: { capabilities: [], roots } } as never, { pct })
-  }, 120_000)
+  })
 
   /** The row with which a run notes what it was answered. */
   async function finished(

@@ -47,7 +47,7 @@ describe('rehearsed', () => {
       child = spawn('sleep', ['300'], { stdio: 'ignore' })
       const terms = { capabilities: [], roots: [{ path: place.path, writable: true }] }
       agentPid = (await realAgent(api, on, { terms }, { rsync })).pid
-    }, 120_000)
+    })
     afterAll(() => {
       child.kill('SIGKILL')
       place.remove()
@@ -152,7 +152,7 @@ describe('rehearsed', () => {
         copyFileSync('/usr/bin/nproc', join(tools, 'nproc'))
         chmodSync(join(tools, 'nproc'), 0o775)
         agent = await realAgent(api, on, { mode: 'user', terms }, {}, tools)
-      }, 120_000)
+      })
 
       test.each([
         ['exec', { on, argv: ['sudo', '-n', '/usr/bin/id', '-u'] }],

@@ -203,14 +203,14 @@ describe('writes', () => {
     const body = { capability: 'shell.eval', args: { command: 'make noise' } }
     const answer = await api.post(path, { body, key, as })
     if (answer.status !== 200)
-      await eventually('the end', async () => (await effectByKey(api.db, key))?.status === 'done', 90_000)
+      await eventually('the end', async () => (await effectByKey(api.db, key))?.status === 'done')
     const rows = (await eventsOf(api.db, incidentId)).filter((event) => event.kind === 'tool_output')
     expect(rows.length).toBeLessThanOrEqual(40)
     const kept = rows.reduce((sum, row) => sum + (row.kind === 'tool_output' ? row.metadata.lines.length : 0), 0)
     const left = rows.reduce((sum, row) => sum + (row.kind === 'tool_output' ? row.metadata.left : 0), 0)
     expect(kept + left).toBe(3_000)
     for (const row of rows) expect(JSON.stringify(row.metadata).length).toBeLessThan(6_000)
-  }, 120_000)
+  })
 
   test('a person who stops the investigation stops what it runs on the device', async () => {
     await node()
@@ -227,7 +227,7 @@ describe('writes', () => {
     expect([answer.status, answer.body.code]).toEqual([424, 'cancelled'])
     expect(device.cancelled).toHaveLength(1)
     device.lines = []
-  }, 120_000)
+  })
 })
 
 describe('asked', () => {
@@ -287,7 +287,7 @@ describe('asked', () => {
       )
       await api.post(`/incidents/${id}/cancel`, { body: { reason: 'enough' } })
       expect((await asking).body.code).toBe('cancelled')
-    }, 120_000)
+    })
   })
 
   describe('asked', () => {
@@ -303,7 +303,7 @@ describe('asked', () => {
       writeFileSync(secret, `# of the web server\n${key}`)
       writeFileSync(join(files, 'app.conf'), 'port = 80\n')
       await realAgent(api, on, { terms: { capabilities: [], roots: [{ path: files, writable: false }] } })
-    }, 120_000)
+    })
     afterAll(() => place.remove())
 
     test('a file that a device holds for secret is asked about before it is read, and is not read unasked', async () => {
