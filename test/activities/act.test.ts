@@ -18,7 +18,7 @@ import { declareResources } from '../../db/inventory/registry.ts'
 import { append } from '../../db/log/append.ts'
 import { bodyText, storeBody } from '../../db/log/bodies.ts'
 import { eventsOf } from '../../db/log/events.ts'
-import { listenLive } from '../../db/log/live.ts'
+import { listenLive, tellLive } from '../../db/log/live.ts'
 import { slotsNow, takeSlot } from '../../db/models/slots.ts'
 import { putConfig, readSettings } from '../../db/settings.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
@@ -254,7 +254,7 @@ describe('act', () => {
     })
 
     test('only when patience is over does the silence become an answer', async () => {
-      const { tries, result } = await read(Number.POSITIVE_INFINITY, 1_000)
+      const { tries, result } = await read(Number.POSITIVE_INFINITY, 3_000)
       expect(tries).toBeGreaterThan(1)
       expect(JSON.stringify(result)).toContain('UNANSWERED')
     })
@@ -510,7 +510,12 @@ describe('think', () => {
       const heard: LiveAnswer[] = []
       const ends = new AbortController()
       const listening = listenLive(database.db, (said) => void heard.push(said), ends.signal)
-      await sleep(200)
+      const nothing = { incidentId: 'inc_none', attempt: 1, turn: 1, maxTurns: 1, model: 'x', state: 'asked' as const }
+      await eventually('somebody to listen', async () => {
+        await tellLive(database.db, { ...nothing, seconds: 0, tokens: 0, isCounted: false, tail: '' })
+        return heard.length > 0
+      })
+      heard.length = 0
       await ask()
       await eventually('its end is told', async () => heard.at(-1)?.state === 'ended')
       ends.abort()
