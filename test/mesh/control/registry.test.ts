@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import { toEnvelope } from '../../../activities/send.ts'
 import { syncInventory } from '../../../db/inventory/sync-inventory.ts'
 import { append } from '../../../db/log/append.ts'
@@ -158,7 +159,7 @@ describe('registry', () => {
     let device: ScriptedDevice
 
     beforeAll(async () => {
-      device = await enrolled(api, 'node-osl-1', { timeoutSeconds: 2 })
+      device = await enrolled(api, 'node-osl-1')
       device.files.set('/srv/app.conf', 'port = 80')
     })
 
@@ -183,8 +184,12 @@ describe('registry', () => {
     })
 
     test('a device that never answers is given up, and says so', async () => {
+      const within = (timeoutSeconds: number) =>
+        sql`update device set timeout_seconds = ${timeoutSeconds}`.execute(api.db)
+      await within(2)
       device.moods = ['hang']
       const answer = await ask()
+      await within(60)
       expect([answer.status, answer.body.code]).toEqual([424, 'device_unreachable'])
       expect(answer.body.detail).toContain('took longer')
     })
