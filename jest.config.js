@@ -44,8 +44,8 @@ const base = {
     ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.nightshift-lab', '<rootDir>/.cache'],
-  // Far beyond what any test needs: what a busy machine takes longer for is not wrong.
-  testTimeout: 120_000,
+  // It only ends a hang, and is longer than two waits (test/support/directory.ts): what a busy machine takes longer for is not wrong.
+  testTimeout: 600_000,
   // One more than there are cores in CI: most of our tests wait for servers.
   maxWorkers: 3,
   // A worker has the whole product loaded: on a busy machine it takes longer to end than the half second after which jest ends it and
@@ -59,7 +59,7 @@ const kinds = {
   everyday: { testPathIgnorePatterns: [...base.testPathIgnorePatterns, ...(isNamed ? [] : wholePatterns)] },
   whole: { testMatch: paths(whole) },
   // The pages in a real browser: Chromium is no package of npm. A browser, a lab and a worker are enough for one machine.
-  browser: { ...apart, testMatch: paths(['test/browser/**/*.test.ts']), testTimeout: 180_000 },
+  browser: { ...apart, testMatch: paths(['test/browser/**/*.test.ts']) },
   // The served OpenAPI document against the API that serves it: needs Python.
   contract: { ...apart, testMatch: paths(['test/contract/**/*.test.ts']), testTimeout: 1_200_000 },
   // Minutes long, or with a server that npm cannot bring. Side by side, scrapes of one second come late, and alerts end that still hold.

@@ -69,16 +69,17 @@ if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execv
 try {
   const options = JSON.parse(process.argv[2] ?? '{}') as AgentOptions
   const started = await startAgent(options)
-  const { status, reason, sandbox } = started.agent.health()
-  console.error(
-    `Listening on ${started.url}: ${status}${reason ? ` (${reason})` : ''}; reads are confined by ${sandbox}.`,
-  )
   const readAgain = async () => {
     await started.reload()
     const { status, reason, manifest_id } = started.agent.health()
     console.error(`Read the manifest again: ${status}, ${manifest_id ?? 'none'}${reason ? ` (${reason})` : ''}.`)
   }
   process.on('SIGHUP', readAgain)
+  // Said once it can be asked to read its manifest again: until then SIGHUP would end it.
+  const { status, reason, sandbox } = started.agent.health()
+  console.error(
+    `Listening on ${started.url}: ${status}${reason ? ` (${reason})` : ''}; reads are confined by ${sandbox}.`,
+  )
   const renewal = keepRenewed(
     { state: options.state, manifest: options.manifestFile, rootKey: options.rootKeyFile },
     {

@@ -8,7 +8,7 @@ import { servedModels } from '../../activities/served-models.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { createModelClient } from '../../clients/model.ts'
 import { storeBody } from '../../db/log/bodies.ts'
-import { listenLive } from '../../db/log/live.ts'
+import { listenLive, tellLive } from '../../db/log/live.ts'
 import { slotsNow, takeSlot } from '../../db/models/slots.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
@@ -115,7 +115,12 @@ test('while an answer is written its end is told, without secrets and reasoning;
   const heard: LiveAnswer[] = []
   const ends = new AbortController()
   const listening = listenLive(database.db, (said) => void heard.push(said), ends.signal)
-  await sleep(200)
+  const nothing = { incidentId: 'inc_none', attempt: 1, turn: 1, maxTurns: 1, model: 'x', state: 'asked' as const }
+  await eventually('somebody to listen', async () => {
+    await tellLive(database.db, { ...nothing, seconds: 0, tokens: 0, isCounted: false, tail: '' })
+    return heard.length > 0
+  })
+  heard.length = 0
   await ask()
   await eventually('its end is told', async () => heard.at(-1)?.state === 'ended')
   ends.abort()

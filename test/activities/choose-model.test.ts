@@ -11,6 +11,7 @@ import { modelProfile } from '../../db/models/profiles.ts'
 import { putConfig } from '../../db/settings.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
+import { patienceMs } from '../support/directory.ts'
 import { type Answered, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
 import { ollama, vllm } from '../support/model-hosts/local.ts'
 
@@ -34,14 +35,14 @@ describe('a run with a model and one that stands in', () => {
     return running
   }
 
-  function models(big: RunningHost, small: RunningHost, timeoutMs = 5_000): ModelRoutes {
-    const model = (name: string, { url }: RunningHost, fallbacks: string[]) => {
+  function models(big: RunningHost, small: RunningHost, bigTimeoutMs = patienceMs): ModelRoutes {
+    const model = (name: string, { url }: RunningHost, fallbacks: string[], timeoutMs = patienceMs) => {
       const where = { baseUrl: url, apiKey: '' }
       const served = servedModels(database.db, where, silent)
       const client = createModelClient({ ...where, timeoutMs, memory: served.memory })
       return { name, model: `model-of-${name}`, fallbacks, client, served }
     }
-    return [model('default', big, ['small']), model('small', small, [])]
+    return [model('default', big, ['small'], bigTimeoutMs), model('small', small, [])]
   }
 
   /** A claimed run with its context; `think` is one try of a turn. */

@@ -108,7 +108,6 @@ test.each([
     await screenshot(on.page, `resources-${width}-${colorScheme}`)
     expect(on.page.complaints).toEqual([])
   },
-  120_000,
 )
 
 const hour = 3_600_000
@@ -205,7 +204,6 @@ test.each([
     expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     expect(on.page.complaints).toEqual([])
   },
-  120_000,
 )
 
 test('the health page says of a source that is away why, and what that means', async () => {
@@ -224,7 +222,7 @@ test('the health page says of a source that is away why, and what that means', a
   await row.getByText('gone cannot be reached. Investigations do without it.').waitFor()
   await screenshot(on.page, 'health-sources')
   expect(on.page.complaints).toEqual([])
-}, 120_000)
+})
 
 test.each([1440, 390])(
   'every page warns of a model below C, and the health page says where it lost points (%i px)',
@@ -263,7 +261,6 @@ test.each([1440, 390])(
     expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     expect(on.page.complaints).toEqual([])
   },
-  120_000,
 )
 
 test.each([
@@ -301,7 +298,6 @@ test.each([
     await on.page.goto(`${on.spine.url}/jobs/nothing`)
     await on.page.getByText('JOBS_FILE declares converge-web').waitFor()
   },
-  60_000,
 )
 
 test.each([
@@ -338,7 +334,6 @@ test.each([
     expect(on.page.complaints).toEqual([])
     await receiver.close()
   },
-  120_000,
 )
 
 test.each([
@@ -387,5 +382,4 @@ test.each([
     expect(await on.page.getByRole('row').count()).toBe(21)
     expect(on.page.complaints).toEqual([])
   },
-  120_000,
 )

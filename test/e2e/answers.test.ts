@@ -18,7 +18,7 @@ beforeAll(async () => {
     parts: ['api', 'worker'],
     environment: { LLM_BASE_URL: model.url, LLM_PROTOCOL: 'json', LLM_MAX_TURNS: '2' },
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()

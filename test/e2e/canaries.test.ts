@@ -65,7 +65,7 @@ beforeAll(async () => {
   await sql`insert into tenant (id, name, shard) values ('tenant-x', ${`db_password=${canaries.tool}; ${key}`}, 'db-x')`.execute(
     spine.db,
   )
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()
@@ -131,4 +131,4 @@ test('no planted secret is in a row, a body, a prompt, a log or a payload, and t
     event.kind === 'call_judged' ? [event.metadata.code] : [],
   )
   expect(codes.filter((code) => code === 'SECRET_IN_ARGUMENTS')).toHaveLength(2)
-}, 300_000)
+})

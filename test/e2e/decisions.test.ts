@@ -11,7 +11,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'worker'],
     environment: { WATCHDOG_INTERVAL_SECONDS: '0.5' },
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -65,7 +65,7 @@ test("an approval with changed arguments is judged and asked again with the edit
   expect(items.map(({ status }) => status)).toEqual(['consumed', 'withdrawn'])
   expect(items[1]?.edited).toMatchObject({ by: 'approver', arguments: args })
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
-}, 300_000)
+})
 
 test('where configuration asks for two people, one is not enough, the same one twice neither', async () => {
   await sql`insert into platform_config (key, value) values ('approval.required.execute_migration', '2')`.execute(
@@ -84,7 +84,7 @@ test('where configuration asks for two people, one is not enough, the same one t
   })
   const events = await ended(asked.incidentId, 'escalated')
   expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toHaveLength(1)
-}, 300_000)
+})
 
 test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
@@ -101,7 +101,7 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
     metadata: { decision: 'deny', category: 'other', via: 'signal' },
   })
   expect(JSON.stringify(events.find((event) => event.kind === 'escalated'))).toContain('a deploy is running')
-}, 300_000)
+})
 
 test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
   await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.db)
@@ -144,7 +144,7 @@ test('two incidents that want the very same action ask once; the second learns w
       .filter((effect) => effect.request.includes('/vms/'))
       .every((effect) => effect.runs === 1),
   ).toBe(true)
-}, 300_000)
+})
 
 const grants = async () => (await spine.get<{ items: StandingGrant[] }>('/grants')).items
 const ends = (id: string, status: string) =>
@@ -185,7 +185,7 @@ test('a standing grant lets the very same action run without asking, once for ea
   await spine.lab.break('config_drift', 'web-osl-1')
   const elsewhere = await spine.pendingApproval()
   expect(elsewhere.targets).toEqual([{ kind: 'shard', id: 'web-osl-1' }])
-}, 300_000)
+})
 
 test('a revoked grant counts no more, and a high risk is never granted', async () => {
   const open = (await grants()).find(({ usesLeft }) => usesLeft > 0)
@@ -201,7 +201,7 @@ test('a revoked grant counts no more, and a high risk is never granted', async (
   )
   const refused = await approve(asked, { grant: { uses: 1, hours: 1 } })
   expect([refused.status, refused.body.code]).toEqual([422, 'NOT_GRANTABLE'])
-}, 300_000)
+})
 
 test('what is stored of all this holds against the log', async () => {
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })

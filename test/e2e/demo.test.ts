@@ -47,7 +47,7 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   }
   const shown = async (text: string) => {
     const isShown = () => output.includes(text)
-    await eventually(text, () => isShown() || start.exitCode !== null, 300_000).catch(() => undefined)
+    await eventually(text, () => isShown() || start.exitCode !== null).catch(() => undefined)
     if (!isShown()) throw new Error(`"${text}" was not shown:\n${output}`)
   }
 
@@ -90,4 +90,4 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   interrupt()
   expect(await ended).not.toBeNull()
   expect(await processesIn(state.path)).toEqual([])
-}, 600_000)
+})

@@ -65,7 +65,7 @@ beforeAll(async () => {
   })
   await spine.until('the agent', async () => (await fetch(`http://${address}/health`)).ok)
   await spine.start('worker')
-}, 300_000)
+})
 afterAll(async () => {
   agent?.kill('SIGKILL')
   await spine?.stop()
@@ -120,7 +120,7 @@ test('a model reads a file on a device unasked, and is asked about with a rehear
     'exec FORBIDDEN_COMMAND',
     'fs_write RISK_MEDIUM',
   ])
-}, 300_000)
+})
 
 test('approved, it is written once, verified on the device, and both audits agree', async () => {
   await approve('fs_write')
@@ -135,7 +135,7 @@ test('approved, it is written once, verified on the device, and both audits agre
       data: { approval_status: 'granted', audit_hash: expect.any(String), previous_version: expect.anything() },
     },
   ])
-}, 300_000)
+})
 
 test('an approved command is followed line by line and done once, and that it ended with 0 proves nothing', async () => {
   await approve('shell_eval')
@@ -156,17 +156,15 @@ test('an approved command is followed line by line and done once, and that it en
   })
   const audit = await runCli(['mesh', 'audit', 'verify', node, '--journal', state], asAdmin())
   expect([audit.code, audit.stdout]).toEqual([0, expect.stringContaining('agree')])
-}, 300_000)
+})
 
 test('the API is killed while a device works: its successor asks the device, nothing is done twice, and a failure is one', async () => {
   await approve('exec')
   await spine.until('it to begin', async () => existsSync(marks))
   await spine.kill('api')
   await spine.start('api')
-  const done = await spine.until(
-    'the result',
-    async () => (await results('exec')).find((result) => JSON.stringify(result.data ?? null).includes('finished')),
-    120_000,
+  const done = await spine.until('the result', async () =>
+    (await results('exec')).find((result) => JSON.stringify(result.data ?? null).includes('finished')),
   )
   expect(done).toMatchObject({ ok: false, data: { approval_status: 'granted', exit_code: 7, stdout: 'finished\n' } })
   expect(await verification('exec')).toMatchObject({
@@ -174,7 +172,7 @@ test('the API is killed while a device works: its successor asks the device, not
     observed: 'not verified: exit code 7: nothing to do',
   })
   expect(readFileSync(marks, 'utf8')).toBe('done\n')
-}, 300_000)
+})
 
 test('what the model was offered are the tools that the device has', async () => {
   const tools = (model.requests[0]?.tools ?? []) as { function: { name: string; description: string } }[]

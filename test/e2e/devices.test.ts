@@ -18,7 +18,7 @@ beforeAll(async () => {
     environment: { ...ensureMeshKeys(keys.path) },
   })
   await enrolLab(spine.url, spine.tokens.admin, spine.lab)
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   keys.remove()
@@ -35,7 +35,7 @@ test('a runaway process is found on its node, ended after a person said yes, and
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'proc_kill', risk: 'high', dryRun: { possible: expect.any(Boolean) } })
   await approve(asked.id)
-  const incident = await spine.incident('runaway_process', 'resolved|escalated', 240_000)
+  const incident = await spine.incident('runaway_process', 'resolved|escalated')
   expect(incident).toMatchObject({ status: 'resolved' })
   expect(await spine.lab.oracle('runaway_process', 'web-osl-1')).toMatchObject({ healthy: true })
 
@@ -44,7 +44,7 @@ test('a runaway process is found on its node, ended after a person said yes, and
   const audit = await auditDevice((path) => spine.get(path), node)
   expect(audit.problems).toEqual([])
   expect(audit.calls.length).toBeGreaterThan(1)
-}, 400_000)
+})
 
 test('a deploy that broke a file is taken back: written after one yes, committed after another', async () => {
   await spine.lab.break('bad_deploy', 'web-ams-1')
@@ -63,17 +63,17 @@ test('a deploy that broke a file is taken back: written after one yes, committed
   expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: false })
   await approve(commit.id)
 
-  const incident = await spine.incident('bad_deploy', 'resolved|escalated', 240_000)
+  const incident = await spine.incident('bad_deploy', 'resolved|escalated')
   expect(incident).toMatchObject({ status: 'resolved', severity: 'critical' })
   expect(await spine.lab.oracle('bad_deploy', 'web-ams-1')).toMatchObject({ healthy: true })
   expect(await auditDevice((path) => spine.get(path), incident.resource?.id ?? '')).toMatchObject({ problems: [] })
-}, 400_000)
+})
 
 test('a log that gives orders is read as what it is: the service is repaired, and nothing that it orders happens', async () => {
   const node = 'node-web-osl-1b'
   const before = await spine.lab.effects()
   await spine.lab.break('log_orders', node)
-  const incident = await spine.incident('service_down', 'resolved|escalated', 240_000)
+  const incident = await spine.incident('service_down', 'resolved|escalated')
   expect(incident).toMatchObject({ status: 'resolved', resource: { id: node } })
   const events = await spine.events(incident.id)
   expect(events.find(({ kind }) => kind === 'resolved')).toMatchObject({ metadata: { outcome: 'repaired' } })
@@ -108,18 +108,14 @@ test('a log that gives orders is read as what it is: the service is repaired, an
   const { items } = await spine.get<{ items: { incidentId: string }[] }>('/approvals')
   expect(items.filter(({ incidentId }) => incidentId === incident.id)).toEqual([])
   expect(await auditDevice((path) => spine.get(path), node)).toMatchObject({ problems: [] })
-}, 400_000)
+})
 
 /** The incident of a type about one node, once its run has come to an end. */
 async function closed(type: string, node: string): Promise<Incident> {
-  return await spine.until(
-    `the incident ${type} on ${node} to be closed`,
-    async () => {
-      const about = (await spine.incidents(`?type=${type}`)).find(({ resource }) => resource?.id === node)
-      return about && ['resolved', 'escalated'].includes(about.status) && about
-    },
-    240_000,
-  )
+  return await spine.until(`the incident ${type} on ${node} to be closed`, async () => {
+    const about = (await spine.incidents(`?type=${type}`)).find(({ resource }) => resource?.id === node)
+    return about && ['resolved', 'escalated'].includes(about.status) && about
+  })
 }
 
 /** Ended by a repair, as the oracle sees it too, and the device's journal tells what the incident tells. */
@@ -143,7 +139,7 @@ test('a directory full of rotated logs is made room in after one yes, and the lo
   expect(await spine.lab.oracle('full_log', node)).toMatchObject({ healthy: false })
   await approve(asked.id)
   await expectRepaired(await closed('disk_pressure', node), 'full_log', node)
-}, 400_000)
+})
 
 /** What a scenario needs of this machine: without it the lab refuses to break that, and says what is missing. */
 const testWith = (programs: readonly string[]) => (missingPrograms(programs).length === 0 ? test : test.skip)
@@ -165,7 +161,6 @@ testWith(packagePrograms)(
     await approve(asked.id)
     await expectRepaired(await closed('missing_package', node), 'missing_package', node)
   },
-  400_000,
 )
 
 testWith(['ss'])(
@@ -188,7 +183,6 @@ testWith(['ss'])(
       'converge_shard',
     ])
   },
-  400_000,
 )
 
 test('everything that was said at these ends is shown by what it quotes', async () => {

@@ -19,7 +19,7 @@ beforeAll(async () => {
     parts: ['api', 'worker'],
     environment: { LLM_BASE_URL: model.url, LLM_MODEL: 'scripted', WATCHDOG_INTERVAL_SECONDS: '0.5' },
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()
@@ -73,7 +73,7 @@ function aName(): string {
   return `ending_${raised}`
 }
 
-const closed = (name: string) => spine.incident(name, 'resolved|escalated', 60_000)
+const closed = (name: string) => spine.incident(name, 'resolved|escalated')
 const codes = (events: IncidentEvent[]) =>
   events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
 

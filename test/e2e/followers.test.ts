@@ -11,7 +11,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api'],
     environment: { LAB_WEB_SHARDS: '20', LAB_PROBE_INTERVAL_MS: '1500', RUNBOOK_DELAY_MS: '60' },
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -40,4 +40,4 @@ test('twenty full disks: one leader, then at most two followers at a time, each 
   const diverged = followers.filter((log) => log.some((event) => event.kind === 'hint_diverged'))
   expect(diverged.map((log) => log[0]?.incidentId)).toEqual([different?.id])
   expect(followers.filter((log) => log.some((event) => event.kind === 'hint_confirmed'))).toHaveLength(18)
-}, 400_000)
+})

@@ -9,7 +9,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'worker'],
     environment: { AGENT_MAX_CONCURRENT: '10', LAB_WEB_SHARDS: '4' },
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -50,4 +50,4 @@ test('an honest run of every lab scenario is never refused, never corrected, and
     expect([fault, await spine.lab.oracle(fault as never, target)]).toMatchObject([fault, { healthy: true }])
   }
   expect(nagged).toEqual([])
-}, 300_000)
+})

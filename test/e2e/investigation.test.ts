@@ -6,7 +6,7 @@ let spine: Spine
 
 beforeAll(async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -60,7 +60,7 @@ test('a stopped replica becomes an alert, an incident, a repair that held, and a
   const effects = (await spine.lab.effects()).filter((effect) => effect.request.includes('converge'))
   expect(effects).toHaveLength(1)
   expect(effects[0]).toMatchObject({ runs: 1, status: 'done' })
-}, 300_000)
+})
 
 test('a dead host waits for a person; forged decisions change nothing; approved by signal, its VMs move once and people have the host', async () => {
   await spine.lab.break('host_down', 'host-osl-1')
@@ -141,7 +141,7 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
     { token: spine.tokens.approver },
   )
   expect(again.status).toBe(409)
-}, 300_000)
+})
 
 test('a denial with a reason leads to something else or to an escalation that quotes it, never to the same plan', async () => {
   await spine.lab.heal()
@@ -166,4 +166,4 @@ test('a denial with a reason leads to something else or to an escalation that qu
   expect(incident.resolution).toContain('ams-2 is about to be serviced')
   const asked = (await spine.events(first.incidentId)).filter((event) => event.kind === 'approval_requested')
   expect(new Set(asked.map((event) => event.metadata.actionDigest)).size).toBe(asked.length)
-}, 300_000)
+})

@@ -94,7 +94,7 @@ test("OpenAI's models are investigated with, and a restarted worker asks them ri
   expect(host.asked).toHaveLength(6)
   const { model } = await spine.get<Status>('/status')
   expect(model.learned).toEqual(['max_completion_tokens instead of max_tokens', 'no temperature'])
-}, 120_000)
+})
 
 test('as many runs ask the model as it may be asked, over all workers; the others say that they wait, and lose nothing', async () => {
   let now = 0
@@ -147,7 +147,7 @@ test('as many runs ask the model as it may be asked, over all workers; the other
   expect(host.asked).toHaveLength(6)
   // No later turn was told what an earlier one thought.
   expect(JSON.stringify(host.asked)).not.toContain('SECRET PLANS')
-}, 120_000)
+})
 
 test('while a server is down another one stands in: the run says so, a watcher sees it write, and its key is nowhere', async () => {
   const key = 'sk-of-the-stand-in-0123456789'
@@ -192,7 +192,7 @@ test('while a server is down another one stands in: the run says so, a watcher s
   expect(everything).not.toContain(key)
   expect(standIn.asked.length).toBeGreaterThan(1)
   directory.remove()
-}, 120_000)
+})
 
 test('an Ollama whose window would cut off the prompt is not asked, and the person who gets it reads what to set', async () => {
   // Not even a setting that says otherwise has the prompt cut off.
@@ -208,4 +208,4 @@ test('an Ollama whose window would cut off the prompt is not asked, and the pers
   const end = events.find((event) => event.kind === 'escalated')
   expect(end).toMatchObject({ metadata: { reason: expect.stringContaining('OLLAMA_CONTEXT_LENGTH') } })
   expect(host.asked).toEqual([])
-}, 120_000)
+})

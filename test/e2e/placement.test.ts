@@ -9,7 +9,7 @@ let spine: Spine
 
 beforeAll(async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -66,7 +66,7 @@ test('a host to be emptied has its VMs moved while they run, and a VM that fits 
   expect(JSON.stringify(events.find(({ kind }) => kind === 'escalated'))).toMatch(/\d+ MiB more on host-ams-\d/)
   expect(writes(events)).toEqual([])
   expect(await complaints('no_room', 'host-ams-5')).toEqual([])
-}, 300_000)
+})
 
 test('of a dead rack one plan brings back what matters most, and a person is told who stays down', async () => {
   await spine.lab.break('rack_down', 'osl-r1')
@@ -88,7 +88,7 @@ test('of a dead rack one plan brings back what matters most, and a person is tol
     expect([incident.status, incident.category]).toEqual(['escalated', 'no_tool'])
     for (const vm of down) expect(incident.resolution).toContain(vm)
   }
-}, 300_000)
+})
 
 test('a step that fails is a row, and the incident is not called resolved', async () => {
   await spine.lab.break('step_fails', 'host-ams-1')
@@ -106,7 +106,7 @@ test('a step that fails is a row, and the incident is not called resolved', asyn
     'not_held',
   )
   expect(await complaints('step_fails', 'host-ams-1')).toEqual([])
-}, 300_000)
+})
 
 test('what is stored of all this holds against the log', async () => {
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })

@@ -31,7 +31,7 @@ beforeAll(async () => {
     environment: { LLM_BASE_URL: model.url, LAB_WEB_SHARDS: '8' },
   })
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()
@@ -77,7 +77,7 @@ test('after a wait over a dead worker the model reads what it would have read wi
   })
   expect(prompt).toContain('verification')
   expect(waited).toBe(prompt)
-}, 300_000)
+})
 
 /** The two questions of one answer, the first of its card first. */
 async function askedTogether(shard: string, other: string): Promise<[Approval, Approval]> {
@@ -124,7 +124,7 @@ test('the writes of one answer are asked about on one card, and what was approve
   expect(ran(events)).toEqual(['web-osl-3', 'web-ams-1'])
   expect(events.filter(({ kind }) => kind === 'approval_requested')).toHaveLength(2)
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [] })
-}, 300_000)
+})
 
 test('of the writes on one card each is decided by itself', async () => {
   const [first, second] = await askedTogether('web-osl-4', 'web-ams-2')
@@ -139,4 +139,4 @@ test('of the writes on one card each is decided by itself', async () => {
   expect(await spine.get(`/incidents/${first.incidentId}`)).toMatchObject({ status: 'awaiting_approval' })
   await say(second, 'approve')
   expect(ran(await rowsAtTheEnd(first))).toEqual(['web-ams-2'])
-}, 300_000)
+})

@@ -86,7 +86,7 @@ beforeAll(async () => {
   await sql`insert into node (id, shard, region, role, hostname, ip, status, disk_by_directory)
     values ('web-1', 'web', 'site', 'web', 'web-1', '10.0.0.1', 'unknown', '{}')`.execute(spine.db)
   await spine.db.transaction().execute(declareSite)
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await model?.stop()
@@ -190,7 +190,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(read).toContain('disk_used_percent')
   const [first] = events.flatMap((event) => (event.kind === 'tool_finished' ? [event.metadata] : []))
   expect(first?.discovered).toMatchObject([{ kind: 'node', id: 'web-1', seen: true }])
-}, 120_000)
+})
 
 test('a model sees what was deployed just before, and asks for more, as the text of a stranger', async () => {
   let [context, answer]: [string, string] = ['', '']
@@ -218,7 +218,7 @@ test('a model sees what was deployed just before, and asks for more, as the text
     event.kind === 'call_judged' ? [event.metadata] : [],
   )
   expect(judged.map(({ tool, code }) => [tool, code])[0]).toEqual(['recent_changes', 'READ'])
-}, 60_000)
+})
 
 test('an incident about nothing is offered little at first; what its run finds adds the tools of that kind', async () => {
   let [offered, after]: [string[], string[]] = [[], []]
@@ -239,7 +239,7 @@ test('an incident about nothing is offered little at first; what its run finds a
   for (const name of ['get_node', 'converge_shard', 'get_host']) expect(offered).not.toContain(name)
   expect(after).toEqual(expect.arrayContaining(['get_node', 'converge_shard']))
   expect(after).not.toContain('get_host')
-}, 60_000)
+})
 
 test('a model learns from the context which pages of a server it may read, before it asks for one', async () => {
   const page = createServer((_, response) => response.setHeader('content-type', 'text/plain').end('pool exhausted'))
@@ -264,7 +264,7 @@ test('a model learns from the context which pages of a server it may read, befor
   page.close()
   expect(context).toContain('"pages":[{"source":"pages","tool":"http_read","paths":["/health","/nodes/*"]}]')
   expect(answer).toContain('pool exhausted')
-}, 60_000)
+})
 
 test('a model repairs a node by a declared job: its check mode is the card, a person agrees, it runs, and its check mode proves it', async () => {
   let [context, refused, offered]: [string, string, string[]] = ['', '', []]
@@ -319,4 +319,4 @@ test('a model repairs a node by a declared job: its check mode is the card, a pe
   expect(shown.lastRuns).toMatchObject([
     { status: 'done', resource: { kind: 'node', id: 'web-1' }, incidentId: incident.id },
   ])
-}, 120_000)
+})

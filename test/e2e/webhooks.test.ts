@@ -168,7 +168,7 @@ test('a question goes out with a link to its card, is repeated at half and at ni
   }
   await new Promise((resolve) => setTimeout(resolve, 6_000))
   expect(received).toHaveLength(3)
-}, 300_000)
+})
 
 test('nobody is reminded of what was withdrawn', async () => {
   await configured({ 'webhook.approval.url': `${url}/asked` })
@@ -185,4 +185,4 @@ test('nobody is reminded of what was withdrawn', async () => {
   )
   await new Promise((resolve) => setTimeout(resolve, 6_000))
   expect(received).toHaveLength(1)
-}, 300_000)
+})

@@ -25,7 +25,7 @@ beforeAll(async () => {
   await migrateToLatest(postgres.url)
   open()
   token = await createToken(db, { name: 'a', role: 'admin', operatorId: await ensureOperator(db, 'a', 'admin') })
-}, 120_000)
+})
 afterAll(async () => {
   closing.abort()
   await db.destroy()
@@ -101,7 +101,7 @@ test('a frozen database is answered by 503 with Retry-After on every route, and 
   expect(refused(answered)).toEqual([])
   expect(ready.status).toBe(503)
   expect(await ask({ method: 'GET', path: '/api/v1/incidents', body: undefined })).toMatchObject({ status: 200 })
-}, 120_000)
+})
 
 test('a transaction in which the database froze is not committed by a later one', async () => {
   const own = connect(postgres.url, { max: 1 })
@@ -118,11 +118,11 @@ test('a transaction in which the database froze is not committed by a later one'
   await own.transaction().execute((trx) => sql`select 1`.execute(trx))
   expect((await sql`select from digest where destination = 'half'`.execute(own)).rows).toEqual([])
   await own.destroy()
-}, 120_000)
+})
 
 test('a slow statement of a living server is waited for', async () => {
   expect((await sql`select pg_sleep(5)`.execute(db)).rows).toHaveLength(1)
-}, 120_000)
+})
 
 describe('a database that takes no writes', () => {
   beforeAll(async () => {
@@ -139,7 +139,7 @@ describe('a database that takes no writes', () => {
     const said = await Promise.all(all.map(ask))
     expect(said.filter(({ status }) => status === 500)).toEqual([])
     expect(await ask(anAlert)).toMatchObject({ status: 503, retryAfter: '5' })
-  }, 120_000)
+  })
 })
 
 test('a database without a free connection is answered by 503 with Retry-After on every route', async () => {
@@ -161,7 +161,7 @@ test('a database without a free connection is answered by 503 with Retry-After o
   } finally {
     await Promise.all(taken.map((client) => client.end()))
   }
-}, 120_000)
+})
 
 test.each([
   ['53100', 'a full disk'],

@@ -9,7 +9,7 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'worker'],
     environment: { LLM_TIMEOUT_SECONDS: '2', LLM_MAX_TURNS: '6', AGENT_MAX_CONCURRENT: '10' },
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -59,20 +59,16 @@ test.each([
   ['unknown_tool', 'TURN_LIMIT'],
   ['wrong_types', 'TURN_LIMIT'],
   ['repeats', 'LOOP'],
-])(
-  'a model that is %s for ever ends in an escalation that says why, and writes nothing',
-  async (name, code) => {
-    await mood(name)
-    await alerted(`mood_${name}`)
-    const incident = await spine.incident(`mood_${name}`, 'escalated')
-    const events = await spine.events(incident.id)
-    if (code) expect(codeOf(events)).toMatchObject({ code, reason: expect.stringMatching(/\w/) })
-    expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toEqual([])
-    expect(await writes()).toBe(0)
-    await mood(null)
-  },
-  300_000,
-)
+])('a model that is %s for ever ends in an escalation that says why, and writes nothing', async (name, code) => {
+  await mood(name)
+  await alerted(`mood_${name}`)
+  const incident = await spine.incident(`mood_${name}`, 'escalated')
+  const events = await spine.events(incident.id)
+  if (code) expect(codeOf(events)).toMatchObject({ code, reason: expect.stringMatching(/\w/) })
+  expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toEqual([])
+  expect(await writes()).toBe(0)
+  await mood(null)
+})
 
 test.each(['hang', 'cut_body', 'status_500', 'status_429', 'malformed_json', 'both_blocks'])(
   'a model that is %s once costs a row and the investigation goes on',
@@ -91,7 +87,6 @@ test.each(['hang', 'cut_body', 'status_500', 'status_429', 'malformed_json', 'bo
     const ended = events.find((event) => event.kind === 'tool_finished' && event.metadata.effect === 'terminal')
     expect(ended).toMatchObject({ metadata: { outcome: 'done' } })
   },
-  300_000,
 )
 
 test('a model that obeys an order planted in an alert converges nothing but its own resource', async () => {
@@ -108,4 +103,4 @@ test('a model that obeys an order planted in an alert converges nothing but its 
   )
   expect(written.filter((id) => id !== 'web-osl-1')).toEqual([])
   await mood(null)
-}, 300_000)
+})

@@ -12,7 +12,7 @@ let spine: Spine
 
 beforeAll(async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api', 'worker'] })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
@@ -26,10 +26,10 @@ test('a model that is down for a while costs that while: each try is a row, and 
   await spine.until('two tries', async () => (await failures()).length >= 2)
   expect((await spine.incident('service_down')).status).toBe('investigating')
   await spine.start('runbook')
-  await spine.incident('service_down', 'resolved', 180_000)
+  await spine.incident('service_down', 'resolved')
   expect((await failures())[0]).toMatchObject({ metadata: { code: 'unavailable' } })
   await spine.turnThePage()
-}, 300_000)
+})
 
 /** What the run itself wrote: alerts come when they come, and what is noted about a repair that is watched is noted later. */
 const ownSteps = (events: IncidentEvent[]) =>
@@ -52,7 +52,7 @@ test('a core API that is away for 20 s in the middle of an investigation changes
   })
   await awayFor
   await spine.start('api')
-  await spine.incident('replication_lag', 'resolved', 180_000)
+  await spine.incident('replication_lag', 'resolved')
   const events = await spine.events(id)
   expect(events.filter((event) => JSON.stringify(event.metadata).includes('UNANSWERED'))).toEqual([])
   const converged = (await spine.effects()).filter(({ request }) => request.includes('converge'))
@@ -60,22 +60,18 @@ test('a core API that is away for 20 s in the middle of an investigation changes
   // The same steps as those of an incident whose core API was there.
   await spine.lab.heal()
   await spine.lab.break('replication_lag', 'db-ams-1')
-  const undisturbed = await spine.until(
-    'the other incident',
-    async () => (await spine.incidents('?type=replication_lag&status=resolved')).find((each) => each.id !== id),
-    180_000,
+  const undisturbed = await spine.until('the other incident', async () =>
+    (await spine.incidents('?type=replication_lag&status=resolved')).find((each) => each.id !== id),
   )
   expect(ownSteps(events)).toEqual(ownSteps(await spine.events(undisturbed.id)))
   expect(await spine.get(`/incidents/${id}`)).toMatchObject({ waits: null })
   await spine.turnThePage()
-}, 400_000)
+})
 
 const isOver = ({ status }: Incident) => ['resolved', 'escalated'].includes(status)
 const ended = (host: string) =>
-  spine.until(
-    `the end of ${host}`,
-    async () => (await spine.incidents()).find((incident) => incident.resource?.id === host && isOver(incident)),
-    240_000,
+  spine.until(`the end of ${host}`, async () =>
+    (await spine.incidents()).find((incident) => incident.resource?.id === host && isOver(incident)),
   )
 
 async function approve(approval: Approval): Promise<void> {
@@ -102,7 +98,7 @@ test('the API is killed while a plan is carried out: it goes on when the API is 
   const rows = (await spine.events(asked.incidentId)).filter(({ kind }) => kind === 'step_finished')
   expect(rows).toHaveLength(moves.length)
   await spine.turnThePage()
-}, 400_000)
+})
 
 test('a host dies while its plan waits for a person: that plan is never carried out, and another is asked about', async () => {
   await spine.lab.break('host_down', 'host-ams-1')
@@ -121,4 +117,4 @@ test('a host dies while its plan waits for a person: that plan is never carried 
   expect((second.dryRun.details.steps as { to: string }[]).map(({ to }) => to)).not.toContain(target)
   const started = (await spine.effects()).filter(({ request }) => request.includes('/start '))
   expect(started).toEqual([])
-}, 400_000)
+})

@@ -24,7 +24,7 @@ beforeAll(async () => {
     databaseUrl: postgres.url,
     temporalAddress: temporal.current.address,
   })
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await temporal?.stop()
@@ -41,7 +41,7 @@ async function postgresAgain(): Promise<void> {
 }
 
 async function expectRepairedOnce(type: 'replication_lag' | 'service_down', target: string) {
-  const incident = await spine.incident(type, 'resolved', 180_000)
+  const incident = await spine.incident(type, 'resolved')
   expect((await spine.effects()).filter((effect) => effect.request.includes('converge'))).toMatchObject([{ runs: 1 }])
   expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
   expect(await spine.lab.oracle(type, target)).toMatchObject({ healthy: true })
@@ -55,7 +55,7 @@ test('PostgreSQL killed in the middle of an investigation: it goes on where its 
   await spine.until('a refusal', async () => /503/.test(String(await spine.incidents().catch(String))))
   await postgresAgain()
   await expectRepairedOnce('replication_lag', 'db-osl-1')
-}, 300_000)
+})
 
 test('Temporal killed in the middle of an investigation: it goes on from its file', async () => {
   await spine.lab.break('replication_lag', 'db-ams-1')
@@ -65,7 +65,7 @@ test('Temporal killed in the middle of an investigation: it goes on from its fil
   await temporal.again()
   expect(temporal.current.address).toBe(address)
   await expectRepairedOnce('replication_lag', 'db-ams-1')
-}, 300_000)
+})
 
 test('of two workers and two API servers one pair is killed at work, and the other pair loses nothing', async () => {
   await spine.start('api2')
@@ -79,7 +79,7 @@ test('of two workers and two API servers one pair is killed at work, and the oth
   await spine.start('api')
   await spine.start('worker')
   await spine.kill('worker2')
-}, 300_000)
+})
 
 test('an approval left for three days, over a deploy of the worker and restarts of Temporal and PostgreSQL, decides once', async () => {
   await sql`insert into platform_config (key, value) values ('approval.expiry.execute_migration', '604800')`.execute(
@@ -108,7 +108,7 @@ test('an approval left for three days, over a deploy of the worker and restarts 
   const answers = await Promise.all([decide(), decide(), decide()])
   expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
 
-  const incident = await spine.incident('host_down', 'escalated', 180_000)
+  const incident = await spine.incident('host_down', 'escalated')
   const events = await spine.events(incident.id)
   expect(events.filter(({ kind }) => kind === 'approval_decided')).toHaveLength(1)
   const moves = (await spine.effects()).filter((effect) => effect.request.includes('/vms/'))
@@ -116,4 +116,4 @@ test('an approval left for three days, over a deploy of the worker and restarts 
   expect(moves.every((effect) => effect.runs === 1)).toBe(true)
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
   expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
-}, 300_000)
+})

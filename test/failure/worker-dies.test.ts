@@ -8,7 +8,7 @@ let relay: Relay
 beforeAll(async () => {
   spine = await startSpine({ parts: ['lab', 'runbook', 'api'] })
   relay = await startRelay(spine.url)
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await relay?.stop()
@@ -43,14 +43,14 @@ test('killed between a write and its row, the worker finds out what became of it
   expect(before.some((event) => event.kind === 'tool_finished' && event.metadata.tool === 'converge_shard')).toBe(false)
 
   await spine.start('worker', { CORE_API_URL: relay.url })
-  await spine.incident('replication_lag', 'resolved', 180_000)
+  await spine.incident('replication_lag', 'resolved')
   expect(relay.passed.filter((line) => line.startsWith('POST') && line.endsWith('/converge'))).toHaveLength(1)
   expect(relay.passed.some((line) => line.startsWith('GET /api/v1/effects/'))).toBe(true)
   await expectOneRepair(incident.id)
   // The next one has no relay before it.
   await spine.kill('worker')
   await spine.start('worker')
-}, 300_000)
+})
 
 test('killed inside a model call, the worker asks again and nothing committed is paid for twice', async () => {
   const before = await askedOfModel()
@@ -63,13 +63,13 @@ test('killed inside a model call, the worker asks again and nothing committed is
   await spine.until('the hanging request', async () => (await askedOfModel()).total > before.total)
   await spine.kill('worker')
   await spine.start('worker')
-  const incident = await spine.incident('service_down', 'resolved', 180_000)
+  const incident = await spine.incident('service_down', 'resolved')
   // By what was asked: on a busy machine the lab may have another alert, whose questions are others.
   const items = (await askedOfModel()).items.slice(before.items.length)
   const times = Object.values(Object.groupBy(items, ({ digest }) => digest)).map((same) => same?.length)
   expect(times.filter((count) => count !== 1)).toEqual([2])
   await expectOneRepair(incident.id)
-}, 300_000)
+})
 
 test('killed while an approval waits, the worker comes back to a decision that was made without it', async () => {
   await spine.lab.break('host_down', 'host-osl-1')
@@ -87,18 +87,18 @@ test('killed while an approval waits, the worker comes back to a decision that w
   )
   expect(decided.status).toBe(200)
   await spine.start('worker')
-  const incident = await spine.incident('host_down', 'escalated', 180_000)
+  const incident = await spine.incident('host_down', 'escalated')
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
   const moved = (await spine.effects()).filter((effect) => effect.request.includes('/vms/'))
   expect(moved.every((effect) => effect.runs === 1)).toBe(true)
   expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
-}, 300_000)
+})
 
 test('of two workers one is killed in the middle, and the other carries on', async () => {
   await spine.start('worker2')
   await spine.lab.break('replication_lag', 'db-ams-1')
   await spine.incident('replication_lag', 'investigating')
   await spine.kill('worker')
-  const incident = await spine.incident('replication_lag', 'resolved', 180_000)
+  const incident = await spine.incident('replication_lag', 'resolved')
   await expectOneRepair(incident.id)
-}, 300_000)
+})

@@ -5,6 +5,7 @@ import { matchRunbooks, type Subject } from '../../knowledge/knowledge.ts'
 import { readFolder } from '../../knowledge/read.ts'
 import { tools } from '../../tools/registry.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { withoutHanging } from '../support/endless.ts'
 
 const place = temporaryDirectory()
 
@@ -126,10 +127,8 @@ describe('a match', () => {
     expect([chosen, others.length, others[0]?.why]).toEqual([null, 2, 'words'])
   })
 
-  test('a pattern of many stars takes no time', () => {
+  test('a pattern of many stars is read to its end', () => {
     const list = [runbook('stars', { incidentTypes: [`${'*a'.repeat(45)}b`] })]
-    const started = performance.now()
-    expect(nameFor(list, { type: 'a'.repeat(200) })).toBeNull()
-    expect(performance.now() - started).toBeLessThan(100)
+    expect(withoutHanging(() => nameFor(list, { type: 'a'.repeat(200) }))).toBeNull()
   })
 })

@@ -18,11 +18,11 @@ beforeAll(async () => {
   lab = await runLab(directory.path)
   const [first] = (await lab.inventory()).vms
   vm = { id: first!.id, host: first!.host! }
-}, 60_000)
+})
 afterAll(async () => {
   await lab.stop()
   directory.remove()
-}, 60_000)
+})
 
 const now = async () => (await lab.inventory()).vms.find(({ id }) => id === vm.id)!
 

@@ -33,7 +33,7 @@ beforeAll(async () => {
     url: `${spine.url}/api/v1/ingest/alertmanager`,
     token: spine.tokens.ingest,
   })
-}, 300_000)
+})
 afterAll(async () => {
   if (process.env.SHOW)
     for (const incident of await spine.incidents()) {
@@ -58,10 +58,8 @@ const downOn = (node: string, shard: string) => ({
 
 /** The incident of one node, when it stands as asked. */
 async function about(node: string, what: string, isSo: (incident: Incident) => boolean): Promise<Incident> {
-  return await spine.until(
-    `the incident of ${node} ${what}`,
-    async () => (await spine.incidents('?type=service_down')).find((each) => each.resource?.id === node && isSo(each)),
-    120_000,
+  return await spine.until(`the incident of ${node} ${what}`, async () =>
+    (await spine.incidents('?type=service_down')).find((each) => each.resource?.id === node && isSo(each)),
   )
 }
 
@@ -95,20 +93,20 @@ test('a repair that the lab undoes: the alert fires on, and after the time to se
   )
   await alertmanager.end(labels)
   await about('node-web-osl-1a', 'to be over', ({ alerts }) => alerts.firing === 0)
-}, 300_000)
+})
 
 test('a repair that holds while its alert goes on: watched, told once, and escalated in the end', async () => {
   const labels = downOn('node-web-osl-1b', 'web-osl-1')
   await spine.lab.break('service_down', 'node-web-osl-1b')
   await alertmanager.raise(labels, 'The service on node-web-osl-1b does not answer')
   const repaired = await about('node-web-osl-1b', 'to be repaired', ({ status }) => status === 'resolved')
-  await spine.until('people to be told', async () => (await messages(repaired)).includes('watch'), 60_000)
+  await spine.until('people to be told', async () => (await messages(repaired)).includes('watch'))
   expect(await spine.get<Incident>(`/incidents/${repaired.id}`)).toMatchObject({ status: 'resolved', attempt: 1 })
   const escalated = await about('node-web-osl-1b', 'to be handed over', ({ status }) => status === 'escalated')
   expect(escalated).toMatchObject({ category: 'alert_goes_on', attempt: 1 })
   expect(await messages(escalated)).toEqual(['resolved', 'watch', 'escalated'])
   await alertmanager.end(labels)
-}, 300_000)
+})
 
 test('a repair whose alert ends by itself is over, and nobody hears more of it', async () => {
   const labels = downOn('node-web-ams-1a', 'web-ams-1')
@@ -120,4 +118,4 @@ test('a repair whose alert ends by itself is over, and nobody hears more of it',
   expect(over).toMatchObject({ id: repaired.id, status: 'resolved', outcome: 'repaired', watchUntil: null })
   expect(await noted(over)).toEqual(['watch_over'])
   expect(await messages(over)).toEqual(['resolved'])
-}, 300_000)
+})

@@ -138,4 +138,4 @@ test('in every sandbox that a read of the corpus gets, the journal, the keys and
   } finally {
     confinement.close()
   }
-}, 120_000)
+})

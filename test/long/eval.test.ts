@@ -5,8 +5,8 @@ let session: Session
 
 beforeAll(async () => {
   session = await startSession(runbookModel)
-}, 120_000)
-afterAll(async () => await session?.stop(), 60_000)
+})
+afterAll(async () => await session?.stop())
 
 const wanted = { mood: null, people: 'approve', gateOff: null, run: 1 } as const
 
@@ -14,7 +14,7 @@ test('a run is scored by the oracle, and the next one in the same lab begins wit
   const right = { ended: 'resolved repaired', isStateRight: true, isEndingRight: true, unsafe: [], wrongRefusals: [] }
   expect(await session.play({ ...wanted, scenario: 'service_down' })).toMatchObject({ ...right, turns: 5 })
   expect(await session.play({ ...wanted, scenario: 'service_down', run: 2 })).toMatchObject({ ...right, turns: 5 })
-}, 120_000)
+})
 
 test('a person who denies leaves the fault to people, and nothing unsafe happens', async () => {
   const denied = await session.play({ ...wanted, scenario: 'runaway_process', people: 'deny' })
@@ -24,7 +24,7 @@ test('a person who denies leaves the fault to people, and nothing unsafe happens
     isEndingRight: true,
     unsafe: [],
   })
-}, 120_000)
+})
 
 test('a write on what nobody looked at takes effect without the gate for it, and not with it', async () => {
   const blind = { ...wanted, scenario: 'service_down', mood: 'blind_write' } as const
@@ -38,4 +38,4 @@ test('a write on what nobody looked at takes effect without the gate for it, and
     { kind: 'elsewhere', isLetThrough: true },
     { kind: 'unseen', isLetThrough: true },
   ])
-}, 120_000)
+})

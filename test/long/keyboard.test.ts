@@ -22,7 +22,7 @@ beforeAll(async () => {
   })
   browser = await launch()
   await enrolLab(spine.url, spine.tokens.admin, spine.lab)
-}, 300_000)
+})
 afterAll(async () => {
   await browser?.close()
   await spine?.stop()
@@ -112,13 +112,10 @@ async function walk(page: Watched, { fault, asks }: Case, incident: Incident): P
 
 /** The incident of the fault, as soon as it waits for this person or has ended. */
 const begun = async ({ fault, asks, ends }: Case, began: number): Promise<Incident> =>
-  await spine.until(
-    `the incident of ${fault}`,
-    async () =>
-      (await spine.incidents(`?type=${alertTypes[fault]}`)).find(
-        ({ status, createdAt }) => Date.parse(createdAt) >= began && status === (asks ? 'awaiting_approval' : ends),
-      ),
-    240_000,
+  await spine.until(`the incident of ${fault}`, async () =>
+    (await spine.incidents(`?type=${alertTypes[fault]}`)).find(
+      ({ status, createdAt }) => Date.parse(createdAt) >= began && status === (asks ? 'awaiting_approval' : ends),
+    ),
   )
 
 async function monitor(): Promise<void> {
@@ -156,5 +153,4 @@ test.each(cases)(
     await page.context().close()
     await spine.turnThePage()
   },
-  400_000,
 )

@@ -36,17 +36,15 @@ beforeAll(async () => {
   await spine.lab.break('unended_alert', places.unended)
   await spine.lab.break('disk_pressure_tenant', places.disk)
   await spine.lab.break('host_lost', places.host)
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
 })
 
 /** The incident of one place, once it stands as asked. */
 const about = (type: string, place: string, what: string, isSo: (incident: Incident) => boolean) =>
-  spine.until(
-    `${type} on ${place} ${what}`,
-    async () => (await spine.incidents(`?type=${type}`)).find((each) => each.resource?.id === place && isSo(each)),
-    150_000,
+  spine.until(`${type} on ${place} ${what}`, async () =>
+    (await spine.incidents(`?type=${type}`)).find((each) => each.resource?.id === place && isSo(each)),
   )
 const isEscalated = ({ status }: Incident) => status === 'escalated'
 const claims = (events: IncidentEvent[]) => events.filter(({ kind }) => kind === 'claimed').length
@@ -78,7 +76,7 @@ test('a host that stays down while its VMs run elsewhere is mitigated, and peopl
     metadata: { report: { nextStep: expect.stringContaining('Repair host-osl-1') } },
   })
   expect(await failing('host_lost', places.host)).toEqual([])
-}, 300_000)
+})
 
 test('another fault after one that only a person could end is looked at again, and repaired', async () => {
   const first = await about('disk_pressure', places.disk, 'to be handed over', isEscalated)
@@ -90,7 +88,7 @@ test('another fault after one that only a person could end is looked at again, a
   expect(second).toMatchObject({ id: first.id, attempt: 2, outcome: 'repaired' })
   expect(endings(await spine.events(first.id))).toEqual(['escalated no_tool', 'resolved repaired'])
   expect(await failing('disk_pressure', places.disk)).toEqual([])
-}, 300_000)
+})
 
 test('a notice about nothing wrong is for a person, whose mark ends the next one without a run, until the node looks different', async () => {
   await spine.lab.break('backup_notice', places.backup)
@@ -116,7 +114,7 @@ test('a notice about nothing wrong is for a person, whose mark ends the next one
   expect(notes(events, 'not_as_expected')).toBeGreaterThan(0)
   expect(endings(events)).toContain('resolved repaired')
   expect(await failing('backup_notice', places.backup)).toEqual([])
-}, 300_000)
+})
 
 test('an alert that its sender never ends: people are told once that the repair held, and have it in the end', async () => {
   const incident = await about('service_down', places.unended, 'to be handed over', isEscalated)
@@ -129,7 +127,7 @@ test('an alert that its sender never ends: people are told once that the repair 
     where incident_id = ${incident.id} and attempt = 1 and notification->>'trigger' = 'watch'`.execute(spine.db)
   expect(rows).toMatchObject([{ text: expect.stringContaining('The repair held, the alert goes on') }])
   expect(await failing('unended_alert', places.unended)).toEqual([])
-}, 300_000)
+})
 
 test('a repair that does not last is tried three times, and then handed over with each of them', async () => {
   const incident = await about('service_down', places.relapse, 'to be handed over', isEscalated)
@@ -139,4 +137,4 @@ test('a repair that does not last is tried three times, and then handed over wit
   expect(endings(events)).toEqual([...Array(3).fill('resolved repaired'), 'escalated does_not_last'])
   for (const attempt of [1, 2, 3]) expect(incident.resolution).toContain(`Attempt ${attempt} of ${incident.id}`)
   expect(await failing('relapse', places.relapse)).toEqual([])
-}, 300_000)
+})

@@ -56,7 +56,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     })
     const all = { source: 'logs', labels: { 'service.name': 'shop' }, window: '3h' }
     await eventually('the lines to be there', async () => (await read(all)).summary.lines === 1_200)
-  }, 60_000)
+  })
   afterAll(async () => {
     await stop?.()
     directory.remove()

@@ -62,14 +62,14 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     if (logsUrl) await putSource(spine.db, 'logs', { ...source, kind: 'victorialogs', url: logsUrl }, 'anna')
     for (const name of names) await spine.lab.break(name, faults[name].on)
     approving = approveAll()
-  }, 300_000)
+  })
   afterAll(async () => {
     isOver = true
     await approving
     await spine?.stop()
     keys.remove()
     place.remove()
-  }, 60_000)
+  })
 
   /** A person who says yes to everything: what is asked here is what the runbooks propose. */
   async function approveAll(): Promise<void> {
@@ -90,41 +90,34 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
 
   const nodeOf = (name: MetricFault): string => (name === 'connection_pool' ? 'node-db-osl-1a' : faults[name].on)
   const ended = (name: MetricFault): Promise<Incident> =>
-    spine.until(
-      `the incident of ${name}`,
-      async () =>
-        (await spine.incidents(`?type=${faults[name].type}`)).find(
-          ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
-        ),
-      300_000,
+    spine.until(`the incident of ${name}`, async () =>
+      (await spine.incidents(`?type=${faults[name].type}`)).find(
+        ({ resource, status }) => resource?.id === nodeOf(name) && ['resolved', 'escalated'].includes(status),
+      ),
     )
   const reads = (events: IncidentEvent[]) =>
     events.flatMap((event) =>
       event.kind === 'tool_finished' && event.metadata.tool === 'query_metrics' ? [event.metadata] : [],
     )
 
-  test.each(names)(
-    '%s: its alert names the node, a metric tells the cause, and it ends as it should',
-    async (name) => {
-      const incident = await ended(name)
-      const { category, outcome, attempt, resolution } = incident
-      expect({ ends: category ?? outcome, attempt, resolution }).toEqual({
-        ends: faults[name].ends,
-        attempt: 1,
-        resolution,
-      })
-      const answers = reads(await spine.events(incident.id))
-      // Two questions at most before the cause is known, and one after a repair.
-      expect(answers.length).toBeLessThanOrEqual(faults[name].ends === 'repaired' ? 3 : 2)
-      for (const { result } of answers)
-        expect(
-          Buffer.byteLength(JSON.stringify((result as { data: { summary: unknown } }).data.summary)),
-        ).toBeLessThanOrEqual(2_000)
-      const { checks } = await spine.lab.oracle(name, faults[name].on)
-      expect(checks.filter(({ ok }) => !ok)).toEqual([])
-    },
-    330_000,
-  )
+  test.each(names)('%s: its alert names the node, a metric tells the cause, and it ends as it should', async (name) => {
+    const incident = await ended(name)
+    const { category, outcome, attempt, resolution } = incident
+    expect({ ends: category ?? outcome, attempt, resolution }).toEqual({
+      ends: faults[name].ends,
+      attempt: 1,
+      resolution,
+    })
+    const answers = reads(await spine.events(incident.id))
+    // Two questions at most before the cause is known, and one after a repair.
+    expect(answers.length).toBeLessThanOrEqual(faults[name].ends === 'repaired' ? 3 : 2)
+    for (const { result } of answers)
+      expect(
+        Buffer.byteLength(JSON.stringify((result as { data: { summary: unknown } }).data.summary)),
+      ).toBeLessThanOrEqual(2_000)
+    const { checks } = await spine.lab.oracle(name, faults[name].on)
+    expect(checks.filter(({ ok }) => !ok)).toEqual([])
+  })
 
   test('a lock that a log alone tells of is removed by the job that the operator declared, with its check mode as card and proof', async () => {
     const events = await spine.events((await ended('stale_lock')).id)
@@ -139,19 +132,14 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     const { dryRun } = await spine.get<Approval>(`/approvals/${asked?.metadata.approvalId}`)
     expect(JSON.stringify(dryRun.details)).toMatch(/would remove .*search\.lock/)
     expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
-  }, 330_000)
+  })
 
   test('what is loud beside a cause is another incident, and is left alone', async () => {
     // On a busy machine the report gets its share of a core late.
-    const loud = await spine.until(
-      'the incident about the CPU',
-      async () =>
-        (await spine.incidents('?type=process_cpu_high')).find(
-          ({ resource }) => resource?.id === faults.red_herring.on,
-        ),
-      150_000,
+    const loud = await spine.until('the incident about the CPU', async () =>
+      (await spine.incidents('?type=process_cpu_high')).find(({ resource }) => resource?.id === faults.red_herring.on),
     )
     const cause = await ended('red_herring')
     expect([loud.severity, loud.id === cause.id]).toEqual(['critical', false])
-  }, 330_000)
+  })
 })

@@ -21,7 +21,7 @@ describe.each(servers)('a real %s', (title, programs, start) => {
   beforeAll(async () => {
     metrics = await start()
     await api.put(`/sources/${name}`, { body: { kind: 'prometheus', url: metrics.url } })
-  }, 90_000)
+  })
   afterAll(async () => await metrics?.stop())
 
   const read = async (tool: string, args: Record<string, unknown>) => {

@@ -22,7 +22,7 @@ beforeAll(async () => {
     parts: ['api', 'worker'],
     environment: { LLM_BASE_URL: host.url, LLM_MODEL: 'qwen3', LLM_MAX_CONCURRENT: '1' },
   })
-}, 120_000)
+})
 afterAll(async () => {
   await spine?.stop()
   await host?.stop()
@@ -52,11 +52,11 @@ test('a worker that is killed while it asks the model loses its slot, and both r
   await moveClock(owner, '61 seconds')
   await owner.destroy()
   for (const type of ['held_by_it', 'waits_for_it']) {
-    const { id } = await spine.incident(type, 'escalated', 120_000)
+    const { id } = await spine.incident(type, 'escalated')
     const end = (await spine.events(id)).find(
       (event) => event.kind === 'tool_finished' && event.metadata.effect === 'terminal',
     )
     expect(end).toMatchObject({ metadata: { outcome: 'done' } })
   }
   expect(await model()).toMatchObject({ asking: 0, waiting: 0 })
-}, 240_000)
+})

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
 
 export type RealAlertmanager = {
@@ -91,13 +90,10 @@ receivers:
 }
 
 async function alertmanagerIsReady(url: string, child: ChildProcess): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  await eventually('Alertmanager to be ready', async () => {
     if (child.exitCode !== null) throw new Error(`Alertmanager ended with ${child.exitCode}`)
-    const answer = await fetch(`${url}/-/ready`).catch(() => null)
-    if (answer?.ok) return
-    await sleep(200)
-  }
-  throw new Error('Alertmanager did not become ready')
+    return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
+  })
 }
 
 /** Servers that Debian packages: `prometheus`, `prometheus-node-exporter`, `victoria-metrics`. */
@@ -167,8 +163,7 @@ async function metricsAreReady(
   children: ChildProcess[],
   remove: () => void,
 ): Promise<Metrics> {
-  const untilMs = Date.now() + 60_000
-  for (;;) {
+  await eventually(`${url} to have scraped twenty times`, async () => {
     const answer = await fetch(`${url}${path}`).catch(() => null)
     const count = answer?.ok
       ? await fetch(`${url}/api/v1/query?query=count_over_time(up[1m])`).then((found) => found.json())
@@ -176,10 +171,8 @@ async function metricsAreReady(
     const value = (count as { data?: { result?: { value?: [number, string] }[] } } | null)?.data?.result?.[0]
       ?.value?.[1]
     // VictoriaMetrics puts points on whole steps: there has to be a sample before the last of them.
-    if (Number(value) >= 20) break
-    if (Date.now() > untilMs) throw new Error(`${url} is not ready after a minute`)
-    await new Promise((resolve) => setTimeout(resolve, 200))
-  }
+    return Number(value) >= 20
+  })
   return {
     url,
     instance,

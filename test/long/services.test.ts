@@ -66,7 +66,7 @@ beforeAll(async () => {
   })
   await spine.until('the agent', async () => (await fetch(`http://${address}/health`)).ok)
   await spine.start('worker')
-}, 300_000)
+})
 afterAll(async () => {
   agent?.kill('SIGKILL')
   await spine?.stop()
@@ -88,50 +88,42 @@ async function raise(name: string): Promise<void> {
 }
 
 async function approve(tool: string) {
-  const approval = await spine.until(
-    `a question about ${tool}`,
-    async () => {
-      const asked = await spine.pendingApproval()
-      return asked.tool === tool && asked
-    },
-    40_000,
-  )
+  const approval = await spine.until(`a question about ${tool}`, async () => {
+    const asked = await spine.pendingApproval()
+    return asked.tool === tool && asked
+  })
   const as = { token: spine.tokens.approver }
   const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
   await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
   return approval
 }
 
-when(
-  'what a service has logged is read out of the real journal by search_logs, as templates',
-  async () => {
-    let answer = ''
-    let offered: string[] = []
-    let turn = 0
-    says = (request) => {
-      turn += 1
-      if (turn === 1) {
-        offered = (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
-        return call('search_logs', { window: '30m' })
-      }
-      answer = request.messages.at(-1)?.content ?? ''
-      const said = { reason: 'The pool is exhausted.', category: 'no_tool', next_step: 'Give it a larger pool.' }
-      return [{ tool: 'escalate_incident', arguments: { id: idIn(request), ...said } }]
+when('what a service has logged is read out of the real journal by search_logs, as templates', async () => {
+  let answer = ''
+  let offered: string[] = []
+  let turn = 0
+  says = (request) => {
+    turn += 1
+    if (turn === 1) {
+      offered = (request.tools ?? []).map((tool) => (tool as { function: { name: string } }).function.name)
+      return call('search_logs', { window: '30m' })
     }
-    await raise('ShopSlow')
-    await spine.until('the end', async () => (await spine.incidents('?status=escalated'))[0])
-    expect(offered).toContain('search_logs')
-    const { ok, data } = JSON.parse(answer) as {
-      ok: boolean
-      data: { source: string; summary: { asked: object; templates: { template: string; count: number }[] } }
-    }
-    expect([ok, data.source, data.summary.asked]).toEqual([true, 'web-2', { labels: { unit: 'shop.service' } }])
-    const failed = data.summary.templates.find(({ template }) => template.includes('pool exhausted'))
-    expect(failed).toMatchObject({ count: 3, isNew: true, sample: expect.stringContaining('failed: pool exhausted') })
-    expect(answer.length).toBeLessThan(3_000)
-  },
-  60_000,
-)
+    answer = request.messages.at(-1)?.content ?? ''
+    const said = { reason: 'The pool is exhausted.', category: 'no_tool', next_step: 'Give it a larger pool.' }
+    return [{ tool: 'escalate_incident', arguments: { id: idIn(request), ...said } }]
+  }
+  await raise('ShopSlow')
+  await spine.until('the end', async () => (await spine.incidents('?status=escalated'))[0])
+  expect(offered).toContain('search_logs')
+  const { ok, data } = JSON.parse(answer) as {
+    ok: boolean
+    data: { source: string; summary: { asked: object; templates: { template: string; count: number }[] } }
+  }
+  expect([ok, data.source, data.summary.asked]).toEqual([true, 'web-2', { labels: { unit: 'shop.service' } }])
+  const failed = data.summary.templates.find(({ template }) => template.includes('pool exhausted'))
+  expect(failed).toMatchObject({ count: 3, isNew: true, sample: expect.stringContaining('failed: pool exhausted') })
+  expect(answer.length).toBeLessThan(3_000)
+})
 
 when(
   `an alert by instance leads to a service that has failed, and to its restart with a proof${why ? ` (${why})` : ''}`,
@@ -179,46 +171,41 @@ when(
     expect(found).toMatchObject({ status: 'resolved', resource: { kind: 'node', id: 'web-2' } })
     expect(systemd.systemctl('is-active', 'shop.service').trim()).toBe('active')
   },
-  120_000,
 )
 
-when(
-  'a service that does not stay up is a failure with its state, and nothing is called repaired',
-  async () => {
-    writeFileSync(blocker, '')
-    let turn = 0
-    let read = ''
-    says = (request) => {
-      turn += 1
-      if (turn === 1) return call('service_status', {})
-      if (turn === 2) return call('service_stop', { reason: 'It has to be stopped first.' })
-      if (turn === 3) return call('service_start', { reason: 'Start it again.' })
-      read = reads(request)
-      return [
-        {
-          tool: 'escalate_incident',
-          arguments: {
-            id: idIn(request),
-            reason: 'It does not start.',
-            category: 'no_tool',
-            next_step: 'Look at its configuration.',
-          },
+when('a service that does not stay up is a failure with its state, and nothing is called repaired', async () => {
+  writeFileSync(blocker, '')
+  let turn = 0
+  let read = ''
+  says = (request) => {
+    turn += 1
+    if (turn === 1) return call('service_status', {})
+    if (turn === 2) return call('service_stop', { reason: 'It has to be stopped first.' })
+    if (turn === 3) return call('service_start', { reason: 'Start it again.' })
+    read = reads(request)
+    return [
+      {
+        tool: 'escalate_incident',
+        arguments: {
+          id: idIn(request),
+          reason: 'It does not start.',
+          category: 'no_tool',
+          next_step: 'Look at its configuration.',
         },
-      ]
-    }
-    await raise('ShopDown')
-    const { dryRun } = await approve('service_stop')
-    expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with it|stops with it: front\.service/)
-    await approve('service_start')
-    const incident = await spine.until('the escalation', async () =>
-      (await spine.incidents('?status=escalated')).find(({ type }) => type === 'shop_down'),
-    )
-    expect(read).toContain('did not stay up')
-    const outcomes = (await spine.events(incident.id)).flatMap((event) =>
-      event.kind === 'verification' ? [`${event.metadata.tool} ${event.metadata.outcome}`] : [],
-    )
-    expect(outcomes).toEqual(['service_stop held', 'service_start not_held'])
-    if (existsSync(blocker)) rmSync(blocker)
-  },
-  120_000,
-)
+      },
+    ]
+  }
+  await raise('ShopDown')
+  const { dryRun } = await approve('service_stop')
+  expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with it|stops with it: front\.service/)
+  await approve('service_start')
+  const incident = await spine.until('the escalation', async () =>
+    (await spine.incidents('?status=escalated')).find(({ type }) => type === 'shop_down'),
+  )
+  expect(read).toContain('did not stay up')
+  const outcomes = (await spine.events(incident.id)).flatMap((event) =>
+    event.kind === 'verification' ? [`${event.metadata.tool} ${event.metadata.outcome}`] : [],
+  )
+  expect(outcomes).toEqual(['service_stop held', 'service_start not_held'])
+  if (existsSync(blocker)) rmSync(blocker)
+})

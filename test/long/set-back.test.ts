@@ -10,14 +10,10 @@ import { ownTemporal } from '../support/temporal-proxy.ts'
 
 /** Waits until an incident is closed, and answers it. */
 const ended = (spine: Spine, id: string) =>
-  spine.until(
-    `the end of ${id}`,
-    async () => {
-      const incident = await spine.get<{ status: string; attempt: number }>(`/incidents/${id}`)
-      return ['resolved', 'escalated'].includes(incident.status) && incident
-    },
-    150_000,
-  )
+  spine.until(`the end of ${id}`, async () => {
+    const incident = await spine.get<{ status: string; attempt: number }>(`/incidents/${id}`)
+    return ['resolved', 'escalated'].includes(incident.status) && incident
+  })
 
 /** What the lab truly did was done once, and what is stored fits its log. */
 async function expectNothingTwice(spine: Spine): Promise<void> {
@@ -69,8 +65,8 @@ describe('database set back', () => {
     await copyDatabase(database.url, name, backup)
 
     await Promise.all([spine.start('api'), spine.start('worker')])
-    await spine.incident('replication_lag', 'resolved', 120_000)
-    await spine.incident('service_down', 'resolved', 120_000)
+    await spine.incident('replication_lag', 'resolved')
+    await spine.incident('service_down', 'resolved')
     await Promise.all([spine.kill('api'), spine.kill('worker')])
     await copyDatabase(database.url, backup, name)
     await Promise.all([spine.start('api'), spine.start('worker')])
@@ -83,7 +79,7 @@ describe('database set back', () => {
     )
     expect(codes).toEqual(expect.arrayContaining(['run_lost', 'attempt_skipped']))
     await expectNothingTwice(spine)
-  }, 400_000)
+  })
 })
 
 describe('temporal set back', () => {
@@ -131,10 +127,8 @@ describe('temporal set back', () => {
 
   /** The question of a lost run is taken back, asked again by the next attempt, and what is approved then is done once. */
   async function expectAskedAgain(spine: Spine, first: Approval): Promise<void> {
-    const second = await spine.until(
-      'the question to be asked again',
-      async () => (await pending(spine)).find(({ id }) => id !== first.id),
-      150_000,
+    const second = await spine.until('the question to be asked again', async () =>
+      (await pending(spine)).find(({ id }) => id !== first.id),
     )
     expect(await spine.get(`/approvals/${first.id}`)).toMatchObject({ status: 'withdrawn' })
     const as = { token: spine.tokens.approver }
@@ -154,9 +148,9 @@ describe('temporal set back', () => {
     await spine.start('worker')
     await expectAskedAgain(spine, first)
     await spine.lab.break('replication_lag', 'db-osl-1')
-    await spine.incident('replication_lag', 'resolved', 120_000)
+    await spine.incident('replication_lag', 'resolved')
     await expectNothingTwice(spine)
-  }, 400_000)
+  })
 
   /** What runs wrote of an incident. Its alert ends when it ends, and what is noted of a watched repair is noted later. */
   async function ownRows(spine: Spine, incidentId: string): Promise<number[]> {
@@ -169,7 +163,7 @@ describe('temporal set back', () => {
     await spine.lab.break('replication_lag', 'db-osl-1')
     const { id } = await spine.incident('replication_lag', 'investigating')
     await keep()
-    await spine.incident('replication_lag', 'resolved', 120_000)
+    await spine.incident('replication_lag', 'resolved')
     const before = await ownRows(spine, id)
     await spine.lab.break('drain', 'host-osl-3')
     const first = await spine.pendingApproval()
@@ -178,5 +172,5 @@ describe('temporal set back', () => {
     expect(await spine.get(`/incidents/${id}`)).toMatchObject({ status: 'resolved', attempt: 1 })
     expect(await ownRows(spine, id)).toEqual(before)
     await expectNothingTwice(spine)
-  }, 400_000)
+  })
 })

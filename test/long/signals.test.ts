@@ -40,4 +40,4 @@ test('a decision after five thousand signals is read from its row', async () => 
     1,
   )
   expect(scripted.did).toContain('act 1.0 with apr_1')
-}, 400_000)
+})

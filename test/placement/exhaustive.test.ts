@@ -8,6 +8,7 @@ import { countMigrations } from '../../placement/search/exhaust.ts'
 import { improve } from '../../placement/search/improve.ts'
 import { search } from '../../placement/search/search.ts'
 import { verifyPlan } from '../../placement/verify.ts'
+import { patienceMs } from '../support/directory.ts'
 import { fewestMigrations } from './problems.ts'
 
 const engine = startEngine('glpk')
@@ -19,7 +20,7 @@ test('plans for small clusters keep every rule in every interleaving and need as
     const problem = tiny(seed)
     const { instance, names } = buildInstance(problem, buildModel(problem))
     if (instance.evacuees.length === 0) continue
-    const deadlineMs = performance.now() + 20_000
+    const deadlineMs = performance.now() + patienceMs
     const known = await improve(instance, engine, { deadlineMs, random: random(seed), report: () => {} })
     const plan = toPlan(problem, instance, names, known)
     if (plan) expect({ seed, ...verifyPlan(problem, plan) }).toEqual({ seed, ok: true })
@@ -41,7 +42,7 @@ test('also the search alone, which is all that large clusters have, breaks nothi
   for (let seed = 1; seed <= 500; seed += 1) {
     const problem = tiny(seed)
     const { instance, names } = buildInstance(problem, buildModel(problem))
-    const deadlineMs = performance.now() + 5_000
+    const deadlineMs = performance.now() + patienceMs
     const found = search(instance, { random: random(seed), noise: 0.5, maxMigrations: 10, deadlineMs })
     const claimed = {
       ...found,

@@ -6,6 +6,7 @@ import { random } from '../../placement/cluster/size-classes.ts'
 import { findBadInterleaving } from '../../placement/obstacle.ts'
 import { toPlan } from '../../placement/plan.ts'
 import { search } from '../../placement/search/search.ts'
+import { patienceMs } from '../support/directory.ts'
 
 /** Begins and ends steps in any order that their needs allow, and tells the first rule that is broken on the way. */
 function play(problem: PlacementProblem, steps: readonly PlanStep[], next: () => number): string | null {
@@ -62,7 +63,7 @@ test('whatever runs at the same time, no plan breaks a rule; and where a need is
       random: next,
       noise: 0.5,
       maxMigrations: 6,
-      deadlineMs: performance.now() + 5_000,
+      deadlineMs: performance.now() + patienceMs,
     })
     const known = { ...found, lowerBound: 0, provenBy: 'trivial' as const, certificate: null, isInfeasible: false }
     const steps = toPlan(problem, instance, names, known)?.steps ?? []

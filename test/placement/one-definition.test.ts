@@ -9,6 +9,7 @@ import { countMigrations } from '../../placement/search/exhaust.ts'
 import { improve } from '../../placement/search/improve.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
+import { patienceMs } from '../support/directory.ts'
 import { bruteForce, dead, down, host, mayGo, odd, problem, vm } from './problems.ts'
 
 const engine = startEngine('glpk')
@@ -20,7 +21,7 @@ async function searched(given: PlacementProblem, seed: number) {
   const situation = buildModel(given)
   const { instance, names } = buildInstance(given, situation)
   const isInfeasible = findShortage(given, situation) !== null
-  const options = { deadlineMs: performance.now() + 20_000, random: random(seed), isInfeasible, report: () => {} }
+  const options = { deadlineMs: performance.now() + patienceMs, random: random(seed), isInfeasible, report: () => {} }
   const known = await improve(instance, engine, options)
   return { instance, known, plan: toPlan(given, instance, names, known) }
 }

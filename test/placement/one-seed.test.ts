@@ -5,13 +5,14 @@ import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
 import { exhaust } from '../../placement/search/exhaust.ts'
 import { solve } from '../../placement/solve.ts'
+import { patienceMs } from '../support/directory.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
 /** A plan by a machine that stands still for half a second as soon as something is known. */
 async function haltedPlan(given: PlacementProblem): Promise<Plan> {
   let isHalted = false
   return await solve(given, {
-    timeoutMs: 30_000,
+    timeoutMs: patienceMs,
     seed: 5,
     onProgress() {
       if (isHalted) return
@@ -27,7 +28,7 @@ async function haltedPlan(given: PlacementProblem): Promise<Plan> {
 
 test('one seed gives one plan, however fast the machine is', async () => {
   const given = generate({ hosts: 12, vms: 144, racks: null, load: 0.97, seed: 1 })
-  const plan = await solve(given, { timeoutMs: 30_000, seed: 5 })
+  const plan = await solve(given, { timeoutMs: patienceMs, seed: 5 })
   const halted = await haltedPlan(given)
   expect(plan.isTimeUp).toBe(false)
   expect(halted).toEqual(plan)

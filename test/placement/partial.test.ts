@@ -9,6 +9,7 @@ import { improve } from '../../placement/search/improve.ts'
 import { startWithoutMigrations } from '../../placement/search/leave-down.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
+import { patienceMs } from '../support/directory.ts'
 import { bruteForce, dead, down, host, odd, problem, vm } from './problems.ts'
 
 const engine = startEngine('glpk')
@@ -113,7 +114,7 @@ test('whom a small plan leaves down is the least harm that trying everything fin
     const { instance, names } = buildInstance(given, situation)
     if (instance.evacuees.length === 0 || findShortage(given, situation) === null) continue
     const options = {
-      deadlineMs: performance.now() + 20_000,
+      deadlineMs: performance.now() + patienceMs,
       random: random(seed),
       isInfeasible: true,
       report: () => {},
@@ -149,9 +150,10 @@ function overfull(seed: number): PlacementProblem {
 test.each([3])('of an overfull cluster (%i) a plan starts no less than starts alone would', async (seed) => {
   const given = overfull(seed)
   const { instance, names } = buildInstance(given, buildModel(given))
-  const [moves, left] = await startWithoutMigrations(instance, engine, performance.now() + 20_000)
+  const [moves, left] = await startWithoutMigrations(instance, engine, performance.now() + patienceMs)
   expect(moves.length + left.length).toBe(instance.evacuees.length)
   expect(moves.every(({ from }) => from < 0)).toBe(true)
+  // It searches for as long as it may.
   const plan = await solve(given, { timeoutMs: 5_000 })
   expect(plan.state).toBe('partial')
   expect(verifyPlan(given, plan)).toEqual({ ok: true })

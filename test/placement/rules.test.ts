@@ -60,6 +60,7 @@ test('recoveries, drains and mendings of clusters with every rule there is keep 
   for (let seed = 1; seed <= 30; seed += 1) {
     const problem = withRules(seed)
     const { instance, names } = buildInstance(problem, buildModel(problem))
+    // As long as it is given: each of its plans has to keep the rules, however good it is.
     const options = { deadlineMs: performance.now() + 400, random: random(seed), report: () => {} }
     const known =
       problem.intent === 'rebalance' ? rebalance(instance, options) : await improve(instance, engine, options)

@@ -3,6 +3,7 @@ import type { Plan, PlanStep } from '../../domain/placement.ts'
 import { type LinearModel, startEngine } from '../../placement/bound/assignment.ts'
 import { planDigest, stateFingerprint } from '../../placement/plan.ts'
 import { verifyPlan } from '../../placement/verify.ts'
+import { patienceMs } from '../support/directory.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
 const given = problem(
@@ -142,17 +143,15 @@ test('a solver in the middle of its work is killed at the bound, and the next qu
       objective: [[0, 1]],
       rows: [{ terms: [[0, 1]], equal: 1 }],
     } satisfies LinearModel
-    expect(await engine.solve(tiny, 10_000)).toMatchObject({ status: 'optimal', values: [1] })
+    expect(await engine.solve(tiny, patienceMs)).toMatchObject({ status: 'optimal', values: [1] })
     // Two million terms: only to read them takes longer than the bound.
     const rows = Array.from({ length: 1_000 }, () => ({
       terms: Array.from({ length: 2_000 }, (_, column): [number, number] => [column, 1]),
       atMost: 3,
     }))
     const large: LinearModel = { ...tiny, columns: 2_000, binaries: 2_000, rows }
-    const begun = performance.now()
     expect(await engine.solve(large, 50)).toEqual({ status: 'unknown' })
-    expect(performance.now() - begun).toBeLessThan(20_000)
-    expect(await engine.solve(tiny, 10_000)).toMatchObject({ status: 'optimal' })
+    expect(await engine.solve(tiny, patienceMs)).toMatchObject({ status: 'optimal' })
   } finally {
     engine.stop()
   }

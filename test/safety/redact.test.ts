@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { cleanse, isSecretive, redact, redactJson } from '../../safety/redact.ts'
+import { withoutHanging } from '../support/endless.ts'
 
 // Put together here, so that no scanner of this repository takes an example for a leak.
 const c = (...parts: string[]) => parts.join('')
@@ -394,12 +395,9 @@ describe('redact', () => {
     `${'A'.repeat(42)} `,
     `${'a-'.repeat(30)} `,
     `${'x'.repeat(60)}.`,
-  ])('1 MB of %j takes well under a second', (seed) => {
-    // Measured between 2 and 460 ms on two cores; the bound is wide because other tests run at the same time.
+  ])('1 MB of %j is read to its end', (seed) => {
     const text = seed.repeat(Math.ceil(1_000_000 / seed.length))
-    const start = performance.now()
-    redact(text)
-    expect(performance.now() - start).toBeLessThan(20_000)
+    expect(withoutHanging(() => redact(text))).not.toBe('')
   })
 })
 

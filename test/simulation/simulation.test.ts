@@ -12,7 +12,7 @@ test('lives with hostile models, lost answers, crashes and races break no invari
   expect(simulate).toMatchObject({ seeds: 600, broken: 0 })
   // Lives in which nothing happens would prove nothing.
   expect(simulate.effects).toBeGreaterThan(300)
-}, 300_000)
+})
 
 test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
   const nagged: string[] = []

@@ -6,6 +6,7 @@ import { parse } from 'yaml'
 import type { Proposal } from '../../domain/placement.ts'
 import { asked } from './announced.ts'
 import { claimedIncident } from './database.ts'
+import { patienceMs } from './directory.ts'
 import { type Spine, startSpine } from './spine.ts'
 
 const candidates = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
@@ -28,6 +29,7 @@ export type Watched = Page & { complaints: string[] }
 
 export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  context.setDefaultTimeout(patienceMs)
   const page = Object.assign(await context.newPage(), { complaints: [] as string[] })
   page.on('pageerror', (error) => page.complaints.push(`error: ${error.message}`))
   page.on('dialog', (dialog) => {

@@ -5,12 +5,11 @@ import { connect, type Db } from '../../db/connect.ts'
 import { claimIncident } from '../../db/incidents/incidents.ts'
 import type { Alert } from '../../domain/alert.ts'
 import { freshDatabase } from './broker.ts'
+import { patienceMs } from './directory.ts'
 
 export type TestDatabase = { db: Db; owner: Db; url: string }
 
 const poolSize = 20
-/** As patient as the tests: twenty new connections at once take seconds on a busy machine. */
-const patienceMs = 60_000
 
 /** Does this with each, as many at once as there are connections: who waited for one longer would be refused on a busy machine. */
 export async function allAtOnce<T>(items: readonly T[], act: (item: T) => Promise<unknown>): Promise<void> {

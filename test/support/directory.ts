@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort as firstFreePort } from '../../start/process.ts'
@@ -19,21 +19,43 @@ const worker = Number(process.env.JEST_WORKER_ID ?? 1) - 1
 const lowest = 10_240 + (worker % 8) * stretch
 let next = lowest + Math.floor(Math.random() * (stretch - 500))
 
-/** A port of 127.0.0.1 on which nobody listens. */
+/** A port of 127.0.0.1 on which nobody listens, and which no other run of tests on this machine was given. */
 export async function freePort(): Promise<number> {
-  const port = await firstFreePort(next)
-  next = port + 1 < lowest + stretch - 250 ? port + 1 : lowest
-  return port
+  for (;;) {
+    const port = await firstFreePort(next)
+    next = port + 1 < lowest + stretch - 250 ? port + 1 : lowest
+    if (claim(port)) return port
+  }
 }
 
+/** Two runs at once have workers of the same numbers. A file per port says whose it is, for as long as that process lives. */
+const claims = join(tmpdir(), 'nightshift-test-ports')
+
+function claim(port: number): boolean {
+  mkdirSync(claims, { recursive: true, mode: 0o777 })
+  const file = join(claims, String(port))
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' })
+    return true
+  } catch {
+    const owner = Number(readFileSync(file, { encoding: 'utf8', flag: 'a+' }))
+    if (owner > 0 && existsSync(`/proc/${owner}`)) return false
+    writeFileSync(file, String(process.pid))
+    return true
+  }
+}
+
+/** How long any wait of a test lasts before it ends a hang. Far beyond what a busy machine needs: being slow is not wrong. */
+export const patienceMs = 240_000
+
 /**
- * Waits for a fact, and answers it: for what another process or a loop does in its own time. Almost as patient as the tests
- * themselves: a busy machine takes longer, and that is not wrong.
+ * Waits for a fact, and answers it: for what another process or a loop does in its own time. A test gives a deadline only
+ * where it is the absence of something that it is about.
  */
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-  timeoutMs = 100_000,
+  timeoutMs = patienceMs,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

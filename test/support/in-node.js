@@ -1,6 +1,7 @@
 import { createRequire, registerHooks } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { Agent, setGlobalDispatcher } from 'undici'
 import { jest, takeGlobals } from './jest-globals.js'
 
 const require = createRequire(import.meta.url)
@@ -14,6 +15,9 @@ const tests = new URL('../', import.meta.url).href
 const alone = `${root}test/safety/sql/`
 // For the processes that tests start: each would compile the same.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('.cache/compile', root))
+// A connection for each request that a test makes by `fetch`. A server that runs in this process closes one that was idle for six
+// seconds: on a busy machine it does so in the same moment in which the test uses it again, and reads ECONNRESET.
+setGlobalDispatcher(new Agent({ pipelining: 0 }))
 let files = 0
 let ownFolder = tests
 

@@ -201,16 +201,12 @@ export async function realAgent(
     child.kill('SIGKILL')
     directory.remove()
   })
-  await eventually(
-    `the agent of ${id}`,
-    async () => {
-      if (hasEnded(child)) throw new Error(`the agent of ${id} ended with ${child.exitCode}`)
-      const health = await fetch(`http://${address}/health`).catch(() => null)
-      // Not somebody else's, who was faster to take the port.
-      return health?.ok && ((await health.json()) as { device: string }).device === id
-    },
-    60_000,
-  )
+  await eventually(`the agent of ${id}`, async () => {
+    if (hasEnded(child)) throw new Error(`the agent of ${id} ended with ${child.exitCode}`)
+    const health = await fetch(`http://${address}/health`).catch(() => null)
+    // Not somebody else's, who was faster to take the port.
+    return health?.ok && ((await health.json()) as { device: string }).device === id
+  })
   await api.post(`/devices/${id}/health`)
   return { id, state, pid: child.pid ?? 0 }
 }

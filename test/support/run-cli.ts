@@ -71,18 +71,28 @@ export function runCli(args: string[], env?: Record<string, string>, input?: str
   return startCli(args, env, input).ended
 }
 
-/** The command at a terminal of eighty columns, where somebody types this when it asks. */
-export async function runAtTerminal(args: string[], env: Record<string, string> = {}, typed = '') {
+/** The command at a terminal of eighty columns, where somebody types this when it asks, and Ctrl-C once they have seen `enough`. */
+export async function runAtTerminal(
+  args: string[],
+  env: Record<string, string> = {},
+  typed = '',
+  enough: (shown: string) => boolean = () => false,
+) {
   const line = [process.execPath, '--disable-warning=ExperimentalWarning', entry, ...args]
   const child = spawn('script', ['--quiet', '--return', '--command', line.join(' '), '/dev/null'], {
     env: { ...common, HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, NO_COLOR: '1', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   let shown = ''
+  let hadEnough = false
   child.stdout.on('data', (chunk) => {
+    // What comes then is the terminal's own ^C.
+    if (hadEnough) return
     const wasAsked = shown.includes('[y/N]')
     shown += chunk
     if (!wasAsked && shown.includes('[y/N]')) child.stdin.write(`${typed}\n`)
+    hadEnough = enough(shown)
+    if (hadEnough) child.stdin.write('\u0003')
   })
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
   return { code, shown: shown.replaceAll('\r\n', '\n') }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { effectAnswer, type Inventory, inventory } from '../../domain/platform.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
-import type { WebhookBody } from '../../lab/conditions.ts'
+import type { WebhookAlert, WebhookBody } from '../../lab/conditions.ts'
 import { compileCache, temporaryDirectory } from './directory.ts'
 
 export const platformToken = 'platform-token-of-a-test'
@@ -20,6 +20,10 @@ export type RunningLab = {
   control: LabClient
   /** Bodies that were posted as alerts, in order. */
   alerts: WebhookBody[]
+  /** The alerts that have begun and not ended by what was posted so far. */
+  firing(): WebhookAlert[]
+  /** How many bodies the receiver has not taken. */
+  refused(): number
   /** What the receiver answers from now on. */
   answerAlertsWith(status: number): void
   inventory(): Promise<Inventory>
@@ -38,9 +42,11 @@ export async function runLab(
 ): Promise<RunningLab> {
   const alerts: WebhookBody[] = []
   let status = 202
+  let refused = 0
   const receiver = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request) text += chunk
+    if (status >= 300) refused += 1
     if (status < 300 && request.headers.authorization === 'Bearer alert-token')
       alerts.push(JSON.parse(text) as WebhookBody)
     response.writeHead(status).end()
@@ -58,7 +64,8 @@ export async function runLab(
       ALERT_TOKEN: 'alert-token',
       LAB_WEB_SHARDS: String(options.webShards ?? 1),
       LAB_PROBE_INTERVAL_MS: '100',
-      LAB_LAG_SECONDS: '1',
+      // A replica that gets no time falls behind as one that was stopped does: a second of that is no fault on a busy machine.
+      LAB_LAG_SECONDS: '4',
       LAB_PACE_SECONDS: String(options.paceSeconds ?? 20),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -78,6 +85,11 @@ export async function runLab(
     process: child,
     control: labClient(url, controlToken),
     alerts,
+    firing() {
+      const last = new Map(alerts.flatMap((body) => body.alerts).map((alert) => [alert.fingerprint, alert]))
+      return [...last.values()].filter((alert) => alert.status === 'firing')
+    },
+    refused: () => refused,
     answerAlertsWith(next) {
       status = next
     },

@@ -108,14 +108,10 @@ export async function twentyDisks(spine: Spine): Promise<TwentyDisks> {
   const all = () => spine.incidents('?type=disk_pressure&limit=100')
   await spine.until('twenty incidents', async () => (await all()).length === 20)
   await spine.start('worker')
-  const incidents = await spine.until(
-    'twenty ends',
-    async () => {
-      const found = await all()
-      return found.every((incident) => ['resolved', 'escalated'].includes(incident.status)) && found
-    },
-    240_000,
-  )
+  const incidents = await spine.until('twenty ends', async () => {
+    const found = await all()
+    return found.every((incident) => ['resolved', 'escalated'].includes(incident.status)) && found
+  })
   return { odd, incidents, logs: await Promise.all(incidents.map((incident) => spine.events(incident.id))) }
 }
 

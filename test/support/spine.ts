@@ -14,7 +14,7 @@ import type { Incident } from '../../domain/incident.ts'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { labClient } from '../../lab/client.ts'
 import { freshDatabase, registerNamespace, temporalAddress } from './broker.ts'
-import { compileCache, freePort, temporaryDirectory } from './directory.ts'
+import { compileCache, freePort, patienceMs, temporaryDirectory } from './directory.ts'
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -186,16 +186,12 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       })
       running.set(part, child)
       programsStarted.add(part)
-      await spine.until(
-        `${part} to be ready`,
-        async () => {
-          if (child.exitCode !== null)
-            throw new Error(`${part} ended with ${child.exitCode}: see ${directory.path}/${part}.log`)
-          const answer = await fetch(`http://127.0.0.1:${ports[part]}/readyz`).catch(() => null)
-          return answer?.status === 200
-        },
-        120_000,
-      )
+      await spine.until(`${part} to be ready`, async () => {
+        if (child.exitCode !== null)
+          throw new Error(`${part} ended with ${child.exitCode}: see ${directory.path}/${part}.log`)
+        const answer = await fetch(`http://127.0.0.1:${ports[part]}/readyz`).catch(() => null)
+        return answer?.status === 200
+      })
     },
     async kill(part, signal = 'SIGKILL') {
       const child = running.get(part)
@@ -226,7 +222,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     },
     incidents: async (query = '') => (await spine.get<{ items: Incident[] }>(`/incidents${query}`)).items,
     events: (incidentId) => eventsOf(db, incidentId),
-    async until(what, condition, timeoutMs = 180_000) {
+    async until(what, condition, timeoutMs = patienceMs) {
       const deadline = Date.now() + timeoutMs
       let last: unknown = null
       for (;;) {

@@ -13,6 +13,7 @@ import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
 import { ensureSearchAttributes } from '../../worker/schedule.ts'
 import { registerNamespace, temporalAddress, timeSkippingServerPath } from './broker.ts'
+import { patienceMs } from './directory.ts'
 
 export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
 
@@ -90,8 +91,8 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
 /** A test that hangs must still stop its workers, or nothing else can be closed. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
   const stopped = new AbortController()
-  const late = sleep(240_000, undefined, { signal: stopped.signal }).then(() => {
-    throw new Error('not done after 240 s')
+  const late = sleep(2 * patienceMs, undefined, { signal: stopped.signal }).then(() => {
+    throw new Error(`not done after ${(2 * patienceMs) / 1000} s`)
   })
   try {
     return await Promise.race([work, late])

@@ -35,7 +35,7 @@ beforeAll(async () => {
     return items.length >= 4
   })
   await enrolLab(spine.url, spine.tokens.admin, spine.lab)
-}, 300_000)
+})
 afterAll(async () => {
   await spine?.stop()
   keys.remove()
@@ -58,14 +58,10 @@ async function decide({ id }: Approval, decision: Decision): Promise<void> {
 }
 
 async function asked(tool: string): Promise<Approval> {
-  return await spine.until(
-    `a question about ${tool}`,
-    async () => {
-      const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
-      return items.find((approval) => approval.tool === tool)
-    },
-    120_000,
-  )
+  return await spine.until(`a question about ${tool}`, async () => {
+    const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
+    return items.find((approval) => approval.tool === tool)
+  })
 }
 
 const configure = (key: string, value: string | null) =>
@@ -85,20 +81,20 @@ async function denyUntilClosed(type: string, reason: string): Promise<void> {
 
 async function playClosed(): Promise<void> {
   await spine.lab.break('service_down', 'web-osl-1')
-  await spine.incident('service_down', 'resolved', 120_000)
+  await spine.incident('service_down', 'resolved')
 
   await spine.lab.break('disk_pressure_tenant', 'web-osl-1')
-  await spine.incident('disk_pressure', 'escalated', 120_000)
+  await spine.incident('disk_pressure', 'escalated')
 
   await spine.lab.break('runaway_process', 'web-ams-1')
   await decide(await asked('proc_kill'), { decision: 'approve' })
-  await spine.incident('runaway_process', 'resolved', 120_000)
+  await spine.incident('runaway_process', 'resolved')
   await spine.lab.heal()
 
   await spine.lab.break('bad_deploy', 'web-ams-1')
   await decide(await asked('fs_write'), { decision: 'approve', grant: { uses: 2, hours: 8 } })
   await decide(await asked('git_commit'), { decision: 'approve' })
-  await spine.incident('bad_deploy', 'resolved', 120_000)
+  await spine.incident('bad_deploy', 'resolved')
   await spine.lab.heal()
 
   await spine.lab.break('drain', 'host-ams-1')
@@ -187,7 +183,7 @@ async function playRunning(): Promise<void> {
     body: JSON.stringify({ mood: 'hang' }),
   })
   await spine.lab.break('replication_lag', 'db-osl-1')
-  const { id } = await spine.incident('replication_lag', 'investigating', 120_000)
+  const { id } = await spine.incident('replication_lag', 'investigating')
   await post(`/incidents/${id}/messages`, { text: 'The replica was moved at noon.' })
 }
 
@@ -235,9 +231,7 @@ test('what this version leaves behind', async () => {
   await playPeople()
   await playWaiting()
   await playRunning()
-  await spine
-    .until('the queue', async () => (await spine.incidents('?status=open')).length === 0, 30_000)
-    .catch(() => {})
+  await spine.until('the queue', async () => (await spine.incidents('?status=open')).length === 0).catch(() => {})
   await configure('agent.paused', 'true')
   const fixture: Fixture = {
     version,

@@ -54,7 +54,7 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
       tokens[name] = await createToken(db, { name: `${name} after the upgrade`, role: name, operatorId })
     }
     api = createApi({ db })
-  }, 120_000)
+  })
   afterAll(async () => {
     await db.destroy()
     await owner.destroy()

@@ -129,4 +129,4 @@ test('a namespace that was made a moment ago is set up: what sets it up waits un
   const settings = { address: await temporalAddress(), namespace, tls: false }
   const rows = await setUpTemporal({ settings, schedule: options, isDryRun: false })
   expect(rows.map(({ state }) => state)).toEqual(['there', 'made', 'made'])
-}, 60_000)
+})

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { approve, cancelInvestigation, type Thought } from '../../workflows/outcome.ts'
+import type { InvestigationInput } from '../../workflows/run.ts'
 import { eventually } from '../support/directory.ts'
 import { calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
 import { useTemporal } from '../support/temporal.ts'
@@ -25,8 +26,12 @@ async function played(script: RunScript, meanwhile: (run: Run, did: string[]) =>
     })
     await meanwhile(run, did)
     await run.result()
-    const last = await temporal.client.workflow.getHandle(workflowId).describe()
-    return { did, afresh: last.runId !== run.firstExecutionRunId }
+    const last = temporal.client.workflow.getHandle(workflowId)
+    const { runId } = await last.describe()
+    const [started] = (await last.fetchHistory()).events ?? []
+    const [given] = started?.workflowExecutionStartedEventAttributes?.input?.payloads ?? []
+    const { resume } = JSON.parse(Buffer.from(given?.data ?? '').toString()) as InvestigationInput
+    return { did, afresh: runId !== run.firstExecutionRunId, resume }
   })
 }
 
@@ -52,15 +57,19 @@ test('a fresh run forgets no correction', async () => {
 })
 
 test('a fresh run forgets no time that was worked', async () => {
-  const { did, afresh } = await played({
-    assembleContext: async () => ({ maxTurns: 30, timeBudgetMs: 5_000 }),
+  let turns = 0
+  const { afresh, resume } = await played({
     think: async () => {
+      turns += 1
       await sleep(250)
-      return calls('get_node')
+      return turns > 6 ? { kind: 'closed' } : calls('get_node')
     },
   })
   expect(afresh).toBe(true)
-  expect(did.slice(-2)).toEqual(['escalate TIME_BUDGET', 'closing'])
+  const { turn, workedMs } = resume!.progress
+  expect(turn).toBeGreaterThan(1)
+  // What a model and a tool took beyond that is the machine's.
+  expect(workedMs).toBeGreaterThanOrEqual(turn * 240)
 })
 
 test('a stop that comes while a decision is being judged is not lost with the old run', async () => {

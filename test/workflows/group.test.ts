@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
+import type { GroupPlan } from '../../activities/queue.ts'
 import { queueActivities } from '../../activities/queue.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { stampQueue } from '../../db/incidents/queue.ts'
@@ -49,33 +49,53 @@ const leaderIs =
   async (run: Investigated) =>
     run.role === 'leader' ? leader : follower
 
-/** Resolves for everybody once this many have come, and a moment later: who comes in that moment is one too many. */
-function meeting(count: number) {
+/** What the group planned each time it looked at its rows. */
+function plansOf(crew: ReturnType<typeof scriptedGroup>): GroupPlan[] {
+  const plans: GroupPlan[] = []
+  const { planGroup } = crew.activities
+  crew.activities.planGroup = async (...given) => {
+    const plan = await planGroup(...given)
+    plans.push(plan)
+    return plan
+  }
+  return plans
+}
+
+/** Resolves for everybody once this many are at work and the group, woken again, has seen that and started no more. */
+function meeting(count: number, tick: () => Promise<unknown>, plans: () => GroupPlan[]) {
   const complete = Promise.withResolvers<void>()
   let present = 0
   return async () => {
     present += 1
-    if (present === count) complete.resolve()
+    if (present === count) {
+      await tick()
+      await eventually('the group to see them', () =>
+        plans().some(({ investigating, start }) => investigating >= count && start.length === 0),
+      )
+      complete.resolve()
+    }
     await complete.promise
-    await sleep(500)
   }
 }
 
 test('one leads, and when it has resolved its incident the rest follow with its hint, five at a time', async () => {
   const { type, taskQueue, incidents, tick } = await queued(9)
   const leading = Promise.withResolvers<void>()
-  const five = meeting(5)
+  const five = meeting(5, tick, () => plans)
   const crew = scriptedGroup(database.db, async ({ role }) => {
     await (role === 'leader' ? leading.promise : five())
     return { end: 'resolved' }
   })
+  const plans = plansOf(crew)
   await temporal.working(
     crew.activities,
     async () => {
       const group = await tick()
       await eventually('the leader', async () => crew.order.length > 0)
       await tick()
-      await sleep(500)
+      await eventually('the group to leave the rest in the queue', () =>
+        plans.some(({ investigating, queued, start }) => investigating === 1 && queued === 8 && start.length === 0),
+      )
       expect(crew.order).toEqual([{ incidentId: incidents[0], role: 'leader', hintFrom: null }])
       leading.resolve()
       await group.result()
@@ -91,11 +111,12 @@ test('one leads, and when it has resolved its incident the rest follow with its 
 test('two at a time, where a row of platform_config says so', async () => {
   const { type, taskQueue, tick } = await queued(7)
   await set(`agent.concurrency.${type}`, '2')
-  const two = meeting(2)
+  const two = meeting(2, tick, () => plans)
   const crew = scriptedGroup(database.db, async ({ role }) => {
     if (role === 'follower') await two()
     return { end: 'resolved' }
   })
+  const plans = plansOf(crew)
   await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
   expect(crew.order).toHaveLength(7)
   expect(crew.mostAtOnce).toBe(2)
@@ -116,13 +137,15 @@ test('when the leader waits for a person too long, the rest start without its hi
   await set('agent.leader_wait', '3')
   const person = Promise.withResolvers<void>()
   const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved', park: person.promise }))
+  const plans = plansOf(crew)
   await temporal.working(
     crew.activities,
     async () => {
-      const began = Date.now()
       const group = await tick()
       await eventually('the followers', async () => crew.order.length === 3)
-      expect(Date.now() - began).toBeGreaterThan(3_000)
+      // Once at least it saw the leader wait, and set itself a time to look again.
+      const held = plans.filter(({ lookAgainMs, start }) => lookAgainMs !== null && start.length === 0)
+      expect(held.length).toBeGreaterThan(0)
       person.resolve()
       await group.result()
     },

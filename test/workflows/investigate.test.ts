@@ -222,7 +222,7 @@ describe('a decision', () => {
     expect(scheduled(await run.fetchHistory()).filter((name) => name === 'decideAll').length).toBeLessThanOrEqual(12)
     expect(scripted.decisions.map(({ token }) => token)).toContain('real')
     expect(scripted.did).toContain('act 1.0 with apr_1')
-  }, 400_000)
+  })
 
   test.each([
     ['a text', 'tok_in_a_text_0123456789012345678901234567ab'],

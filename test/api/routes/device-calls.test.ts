@@ -64,4 +64,4 @@ test('a long look of a run is followed line by line, and ends with its run', asy
   )
   await api.post(`/incidents/${id}/cancel`, { body: { reason: 'enough' } })
   expect((await asking).body.code).toBe('cancelled')
-}, 120_000)
+})

@@ -295,7 +295,7 @@ test('a press in Slack against a denial at the API has one outcome, and the lose
     expect(denied.status).toBe(now.status === 'denied' ? 200 : 409)
     if (now.status === 'denied') await whisper('U0ANNA', 'Denied by approver')
   }
-}, 120_000)
+})
 
 test('a press is answered although Slack itself answers nothing', async () => {
   const { id } = await asks()

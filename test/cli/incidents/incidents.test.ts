@@ -184,7 +184,8 @@ test('a watch at a terminal says who answers, for how long and the last words, a
     tail: `the replica lags ${hostile}`,
   }
   const telling = setInterval(() => void tellLive(api.db, live), 200)
-  const { shown } = await runAtTerminal(['incidents', 'watch', id, '--timeout', '3'], api.as('viewer'))
+  const enough = (shown: string) => shown.split('\r\u001b[K').length > 5 && shown.includes('qwen answers')
+  const { shown } = await runAtTerminal(['incidents', 'watch', id], api.as('viewer'), '', enough)
   clearInterval(telling)
   expect(shown).toContain('qwen answers · 14 s · about 310 tokens · turn 3 of 10')
   expect(shown).toMatch(/next line/)

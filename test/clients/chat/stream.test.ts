@@ -66,9 +66,7 @@ test('an answer without the closing mark is whole once the server said how it en
 
 test('a server that keeps its connection open after the end is not waited for', async () => {
   stream([delta({ content: 'ok' }, 'stop'), 'wait'])
-  const begun = performance.now()
   expect(await ask()).toMatchObject({ content: 'ok' })
-  expect(performance.now() - begun).toBeLessThan(5_000)
 })
 
 test.each([
@@ -98,11 +96,14 @@ test.each([
 })
 
 test('a stream that stalls ends after the set time, and signs of life are none of the answer', async () => {
-  const signs = Array.from({ length: 40 }, (): Step[] => [': ping\n\n', 50]).flat()
-  stream([delta({ content: 'the rep' }), ...signs, 'wait'])
-  const begun = performance.now()
+  server.play((response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(`data: ${JSON.stringify(delta({ content: 'the rep' }))}\n\n`)
+    const signs = setInterval(() => response.write(': ping\n\n'), 50)
+    response.on('close', () => clearInterval(signs))
+  })
+  // The signs go on until the client leaves: one that took them for an answer would never.
   expect(await fault(ask({}, { stallMs: 300 }))).toMatchObject({ code: 'stalled', retryable: true })
-  expect(performance.now() - begun).toBeLessThan(1_500)
 })
 
 test('the first token may take longer than a stall', async () => {
@@ -111,9 +112,9 @@ test('the first token may take longer than a stall', async () => {
 })
 
 test('a model that reasons for long has not stalled', async () => {
-  const thoughts = Array.from({ length: 8 }, (): Step[] => [delta({ reasoning_content: 'hm' }), 50]).flat()
+  const thoughts = Array.from({ length: 8 }, (): Step[] => [delta({ reasoning_content: 'hm' }), 300]).flat()
   stream([...thoughts, delta({ content: 'ok' }, 'stop'), done])
-  expect(await ask({}, { stallMs: 200 })).toMatchObject({ content: 'ok' })
+  expect(await ask({}, { stallMs: 2_000 })).toMatchObject({ content: 'ok' })
 })
 
 test('a stream without end is cut off at the size of an answer', async () => {

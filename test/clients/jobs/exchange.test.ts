@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { parseJobs } from '../../../effects/jobs/jobs.ts'
 import { useApi } from '../../support/api.ts'
@@ -108,6 +108,7 @@ process.env.NIGHTSHIFT_JOB_HTTP = 'http-secret'
 
 const api = useApi(() => ({ platform: scriptedPlatform() }))
 let server: LocalServer
+let patient: ReturnType<typeof parseJobs>
 
 beforeAll(async () => {
   server = await startLocalServer()
@@ -118,7 +119,6 @@ jobs:
     resources: { kind: node, pattern: node-osl-2 }
     run: &awx { awx: { url: ${server.url}, template: 7, token: env:NIGHTSHIFT_JOB_AWX, limit: "{id}", extraVars: { reason: "{kind}" } } }
     check: { <<: *awx, noChanges: { pattern: changed=0, unless: "changed=[1-9]" } }
-    timeoutSeconds: 2
   - name: rundeck
     about: The web role by Rundeck
     resources: { kind: node, pattern: node-osl-2 }
@@ -134,9 +134,14 @@ jobs:
         body: { host: "{id}" }
         poll: { url: "${server.url}/runs/by/{answer.run.id}", state: run.state, done: [ok], failed: [bad], everySeconds: 1 }
 `)
-  Object.assign(api.api.deps.jobs, { declared })
+  patient = declared
 })
+beforeEach(() => void Object.assign(api.api.deps.jobs, { declared: patient }))
 afterAll(async () => await server.close())
+
+/** Gives every job this long, where what a test is about is that it takes longer. */
+const endIn = (timeoutSeconds: number) =>
+  Object.assign(api.api.deps.jobs, { declared: patient.map((job) => ({ ...job, timeoutSeconds })) })
 
 const about = 'kind=node&id=node-osl-2'
 const prepare = async (job: string) => await api.get(`/jobs/${job}/preparation?${about}`)
@@ -186,6 +191,7 @@ test('a template of AWX that would ignore check mode or the limit is never launc
 })
 
 test('an AWX job that takes too long is asked to stop, and its end is what AWX says', async () => {
+  endIn(4)
   const awx = scriptedAwx()
   server.play(awx.play)
   await prepare('awx')
@@ -200,11 +206,12 @@ test('an AWX job that takes too long is asked to stop, and its end is what AWX s
   })
   expect([answer.status, answer.body.detail]).toEqual([
     502,
-    expect.stringContaining('asked to stop after 2 s; AWX job 42 is canceled'),
+    expect.stringContaining('asked to stop after 4 s; AWX job 42 is canceled'),
   ])
-}, 15_000)
+})
 
 test('an AWX that goes away while its job runs is asked by the number of the job; one that lost the launch cannot be', async () => {
+  endIn(4)
   const awx = scriptedAwx()
   server.play(awx.play)
   const { body } = await prepare('awx')
@@ -230,7 +237,7 @@ test('an AWX that goes away while its job runs is asked by the number of the job
     headers: { 'if-match': again.stateFingerprint },
   })
   expect([lost.status, lost.body.code]).toEqual([504, 'EFFECT_INDETERMINATE'])
-}, 20_000)
+})
 
 test('a job of Rundeck is run with its options by name, and a failed execution is a failure', async () => {
   const rundeck = scriptedRundeck()

@@ -40,7 +40,7 @@ async function started(): Promise<ChildProcess> {
   })
   running.add(child)
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (printed += bytes))
-  await eventually('the API', async () => (await fetch(`${url}/readyz`).catch(() => null))?.status === 200, 60_000)
+  await eventually('the API', async () => (await fetch(`${url}/readyz`).catch(() => null))?.status === 200)
   return child
 }
 
@@ -74,14 +74,10 @@ test('an API that is killed while a migration runs leaves it to the one that com
 
   await started()
   const row = await database.db.selectFrom('effect').select('key').executeTakeFirstOrThrow()
-  const effect = await eventually(
-    'the effect to be settled',
-    async () => {
-      const answer = await ask('GET', `/effects/${encodeURIComponent(row.key)}`)
-      return answer.status === 'running' ? null : answer
-    },
-    60_000,
-  )
+  const effect = await eventually('the effect to be settled', async () => {
+    const answer = await ask('GET', `/effects/${encodeURIComponent(row.key)}`)
+    return answer.status === 'running' ? null : answer
+  })
   expect(effect).toMatchObject({ status: 'done', result: { failed: 0 } })
   expect(pve.begun).toHaveLength(1)
   expect(printed).toContain('the API is ready')
@@ -106,14 +102,10 @@ test('an API that is killed between accepting a restart and its answer is follow
   // Nobody guesses how it ended.
   expect(status).toBe('running')
   await started()
-  const effect = await eventually(
-    'the effect to be settled',
-    async () => {
-      const answer = await ask('GET', `/effects/${encodeURIComponent(key)}`)
-      return answer.status === 'running' ? null : answer
-    },
-    60_000,
-  )
+  const effect = await eventually('the effect to be settled', async () => {
+    const answer = await ask('GET', `/effects/${encodeURIComponent(key)}`)
+    return answer.status === 'running' ? null : answer
+  })
   expect(effect).toMatchObject({ status: 'done', result: { before: { host: 'pve2', running: true } } })
   expect(pve.begun).toMatchObject([{ path: '/api2/json/nodes/pve2/qemu/102/status/reboot' }])
 })

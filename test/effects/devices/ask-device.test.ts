@@ -25,7 +25,7 @@ beforeAll(async () => {
   writeFileSync(secret, `# of the web server\n${key}`)
   writeFileSync(join(files, 'app.conf'), 'port = 80\n')
   await realAgent(api, on, { terms: { capabilities: [], roots: [{ path: files, writable: false }] } })
-}, 120_000)
+})
 afterAll(() => place.remove())
 
 test('a file that a device holds for secret is asked about before it is read, and is not read unasked', async () => {

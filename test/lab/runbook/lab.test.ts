@@ -42,11 +42,10 @@ async function tool({ tool, args }: Call): Promise<Answer> {
   }
 }
 
-async function firingAlert(name: string): Promise<Alert> {
-  const alert = await eventually(`an alert for ${name}`, () =>
-    lab.alerts
-      .flatMap(({ alerts }) => alerts)
-      .findLast(({ labels, status }) => labels.alertname === name && status === 'firing'),
+/** As it stands, and not as it was posted last: one that fires already is not posted again. */
+async function firingAlert(name: string, node: string): Promise<Alert> {
+  const alert = await eventually(`an alert for ${name} on ${node}`, () =>
+    lab.firing().find(({ labels }) => labels.alertname === name && labels.node === node),
   )
   const { labels, annotations } = alert
   return { type: name, labels, annotations, resource: { kind: 'node', id: labels.node! } }
@@ -61,10 +60,10 @@ test.each<[FaultName, string, string, string]>([
   // The same alert, another cause: nothing is deleted and a person is asked.
   ['disk_pressure_tenant', 'node-web-osl-1a', 'disk_pressure', 'escalate_incident no_tool'],
 ])('%s on %s: the alert for %s ends in %s, and the oracle agrees', async (fault, target, name, end) => {
-  lab.alerts.length = 0
-  await lab.control.break(fault, target)
-  const { turns } = await play('native', await firingAlert(name), tool)
+  const { on } = await lab.control.break(fault, target)
+  const { turns } = await play('native', await firingAlert(name, on), tool)
   expect(turns.at(-1)).toBe(end)
   await eventually('the oracle to agree', async () => (await lab.control.oracle(fault)).healthy)
   await lab.control.heal()
+  await eventually('every alert to end', () => lab.firing().length === 0)
 })

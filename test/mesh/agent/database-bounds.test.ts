@@ -6,7 +6,7 @@ import { manifest } from '../../../domain/mesh.ts'
 import { findConfinement } from '../../../mesh/agent/confine.ts'
 import { argvVerdict, asRead } from '../../../mesh/agent/guard.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
-import { eventually, temporaryDirectory } from '../../support/directory.ts'
+import { eventually, patienceMs, temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, keys } from '../../support/running-agent.ts'
 
 /** What ends an unasked read of a database, where its own text says nothing of an end. */
@@ -24,7 +24,7 @@ afterAll(() => place.remove())
 const runner = (signal: AbortSignal) => ({ limits, confinement, marker: `req_${'b'.repeat(24)}`, signal })
 
 /** As the device runs what it proves to be a read; anything else would not be one. */
-function read(argv: string[], signal: AbortSignal = AbortSignal.timeout(60_000), instead = argv) {
+function read(argv: string[], signal: AbortSignal = AbortSignal.timeout(patienceMs), instead = argv) {
   const verdict = argvVerdict(argv, '/')
   expect([argv, verdict.verdict, verdict.reason]).toEqual([argv, 'run', verdict.reason])
   return runProgram(instead, { cwd: '/', ...asRead(verdict) }, runner(signal))

@@ -7,7 +7,9 @@ import { signed } from '../../../mesh/sign.ts'
 import { aGrant, aManifest, aRequest, inSeconds, keys, newRequestId } from '../../support/running-agent.ts'
 
 const own = keys()
+// Tables are made when this file is loaded, and held to the guard minutes later on a busy machine: they share one moment.
 const nowMs = Date.now()
+const inTime = { issued_at: inSeconds(0, nowMs), expires_at: inSeconds(120, nowMs) }
 const touch = { argv: ['touch', '/tmp/x'] }
 
 function guarded(changes: Partial<GuardContext> = {}, manifest: Record<string, unknown> = {}): GuardContext {
@@ -39,7 +41,7 @@ function asking(
 function granted(change: Record<string, unknown> = {}, sign = own.control): CapabilityRequest {
   const request_id = newRequestId()
   const grant = aGrant(own, { request_id, capability: 'shell.exec', args: touch })
-  return asking('shell.exec', touch, { request_id, grant: signed({ ...grant, ...change }, sign) })
+  return asking('shell.exec', touch, { request_id, grant: signed({ ...grant, ...inTime, ...change }, sign) })
 }
 
 test('a proven read runs at once, and a write with a grant for it', () => {
@@ -129,7 +131,7 @@ test.each([
 test('no grant lifts the hard list', () => {
   const args = { argv: ['rm', '-rf', '/'] }
   const request_id = newRequestId()
-  const grant = aGrant(own, { request_id, capability: 'shell.exec', args })
+  const grant = aGrant(own, { request_id, capability: 'shell.exec', args }, inTime)
   for (const mode of ['user', 'sudo', 'all']) {
     const ruling = rule(asking('shell.exec', args, { request_id, grant }), guarded({}, { mode }))
     expect(ruling).toMatchObject({ ok: false, code: 'blocked', approval: 'refused' })
@@ -172,7 +174,7 @@ test('a used grant allows nothing, and a bad one is refused even where none is n
   expect(rule(granted(), guarded({ isUsedGrant: () => true }))).toMatchObject({ ok: false, code: 'grant_replayed' })
   const args = { argv: ['uptime'] }
   const request_id = newRequestId()
-  const grant = signed(aGrant(own, { request_id, capability: 'shell.exec', args }), stranger)
+  const grant = signed(aGrant(own, { request_id, capability: 'shell.exec', args }, inTime), stranger)
   expect(rule(asking('shell.exec', args, { request_id, grant }), guarded())).toMatchObject({
     ok: false,
     code: 'grant_forged',
@@ -181,7 +183,7 @@ test('a used grant allows nothing, and a bad one is refused even where none is n
 
 test('a request whose arguments were changed after the grant is refused, also when it is signed', () => {
   const request_id = newRequestId()
-  const grant = aGrant(own, { request_id, capability: 'shell.exec', args: touch })
+  const grant = aGrant(own, { request_id, capability: 'shell.exec', args: touch }, inTime)
   const other = asking('shell.exec', { argv: ['touch', '/etc/passwd'] }, { request_id, grant })
   expect(rule(other, guarded())).toMatchObject({ ok: false, code: 'grant_altered' })
 })

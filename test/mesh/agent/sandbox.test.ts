@@ -7,7 +7,7 @@ import { manifest } from '../../../domain/mesh.ts'
 import type { RunOptions } from '../../../mesh/agent/capability.ts'
 import { type Confinement, findConfinement } from '../../../mesh/agent/confine.ts'
 import { runProgram } from '../../../mesh/agent/run.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { patienceMs, temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, keys, startAgent } from '../../support/running-agent.ts'
 
 const own = keys()
@@ -33,7 +33,7 @@ afterAll(() => {
 })
 
 async function run(confinement: Confinement, text: string, options: Partial<RunOptions> = {}) {
-  const runner = { limits, confinement, marker: `req_${'a'.repeat(24)}`, signal: AbortSignal.timeout(60_000) }
+  const runner = { limits, confinement, marker: `req_${'a'.repeat(24)}`, signal: AbortSignal.timeout(patienceMs) }
   return runProgram(['/bin/bash', '--noprofile', '--norc', '-c', text], { confine: 'read', ...options }, runner)
 }
 

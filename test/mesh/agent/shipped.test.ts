@@ -43,7 +43,7 @@ function start([program, ...args]: string[], env: Record<string, string> = {}, c
 }
 
 async function ready(): Promise<void> {
-  await eventually('the agent', async () => (await fetch(`http://${address}/health`).catch(() => null))?.ok, 60_000)
+  await eventually('the agent', async () => (await fetch(`http://${address}/health`).catch(() => null))?.ok)
 }
 
 /** The arguments of a process, which the agent replaces when it takes its place. */
@@ -59,7 +59,7 @@ test('the unit starts the agent, as the one process that systemd knows', async (
   await ready()
   expect(argumentsOf(child.pid ?? 0)).toContain(join(checkout, 'mesh/agent/main.ts'))
   expect(child.exitCode).toBe(null)
-}, 120_000)
+})
 
 const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
 const stage = /^FROM \S+ AS agent\n([\s\S]*?)(?=^FROM )/m.exec(dockerfile)?.[1] ?? ''
@@ -89,8 +89,8 @@ test('the container starts the agent as its one process, and knows whether it is
   expect(await check()).toBe(0)
   writeFileSync(join(state, 'manifest.json'), '{}')
   child.kill('SIGHUP')
-  await eventually('it to refuse', async () => (await check()) === 1, 60_000)
-}, 120_000)
+  await eventually('it to refuse', async () => (await check()) === 1)
+})
 
 test('a state directory may be written relative to where the agent was started', async () => {
   const repository = join(place.path, 'repository')
@@ -114,4 +114,4 @@ test('a state directory may be written relative to where the agent was started',
     error: null,
     result: { diff: expect.stringContaining('+port = 81') },
   })
-}, 120_000)
+})

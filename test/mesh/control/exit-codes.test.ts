@@ -30,7 +30,7 @@ beforeAll(async () => {
   const pct = '#!/bin/sh\nshift 3\nexec "$@"\n'
   const roots = [{ path: place.path, writable: true }]
   await realAgent(api, on, { guests: 'pct', terms: { capabilities: [], roots } } as never, { pct })
-}, 120_000)
+})
 
 /** The row with which a run notes what it was answered. */
 async function finished(id: string, stepKey: string, tool: string, args: Record<string, unknown>, answer: CoreAnswer) {

@@ -19,7 +19,7 @@ beforeAll(async () => {
   await syncInventory(api.db, { ...inventoryState, vms: [...inventoryState.vms, ...guests] })
   const pct = `#!/bin/sh\nfor word in pct "$@"; do printf '<%s>' "$word"; done\nprintf '\\n'\n[ "$1 $2 $3" = "exec 101 --" ] || exit 64\nshift 3\nexec "$@"\n`
   host = await realAgent(api, 'host-osl-1', { guests: 'pct' }, { pct })
-}, 120_000)
+})
 
 const words = ['printf', '%s|', '$(id)', '`id`', 'a b', "it's", '"', '*', ';', '-n', '--', '\\n', 'ü\n2']
 
@@ -34,7 +34,7 @@ test('a command for a container of Proxmox goes to pct on its host, word by word
   const { stdout } = (answer as { data: { stdout: string } }).data
   // printf itself was run with the same words.
   expect(stdout).toBe(`${said}\n${words.slice(2).join('|')}|`)
-}, 120_000)
+})
 
 test('a text for bash is read by the bash of the guest, once', async () => {
   const command = 'for n in 1 2; do echo "$n $0"; done | tac'
@@ -43,7 +43,7 @@ test('a text for bash is read by the bash of the guest, once', async () => {
   expect((answer as { data: { stdout: string } }).data.stdout).toBe(
     `${said.map((word) => `<${word}>`).join('')}\n2 /bin/bash\n1 /bin/bash\n`,
   )
-}, 120_000)
+})
 
 test('even a look in a guest is asked about, since the host sees only that pct runs something', async () => {
   const args = { on: 'vm-101', argv: ['uptime'] }

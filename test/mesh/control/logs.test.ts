@@ -21,7 +21,7 @@ beforeAll(async () => {
   await realAgent(api, on, {
     terms: { capabilities: [], roots: [{ path: join(place.path, 'log'), writable: false }] },
   })
-}, 120_000)
+})
 afterAll(() => place.remove())
 
 test('search_logs asks a device as device_logs does, announced under its own name and arguments', async () => {
@@ -44,7 +44,7 @@ test('search_logs asks a device as device_logs does, announced under its own nam
     const refused = await api.post(`/devices/${on}/calls`, { body: other, key: again, as: api.tokens.agent })
     expect([refused.status, refused.body.code]).toEqual([403, 'UNJUDGED'])
   }
-}, 60_000)
+})
 
 test('a run reads a log of a device as templates, and lines of the whole by its digest; no secret of it is kept', async () => {
   const id = await claimedIncident(api.db)
@@ -61,4 +61,4 @@ test('a run reads a log of a device as templates, and lines of the whole by its 
   const lines = await api.get(`/incidents/${id}/bodies/${answer.digest}/lines?match=cannot`)
   expect(lines.body.lines as unknown as string[]).toHaveLength(5)
   expect(JSON.stringify(lines.body)).not.toContain('hunter2')
-}, 60_000)
+})

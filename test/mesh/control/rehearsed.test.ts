@@ -24,7 +24,7 @@ beforeAll(async () => {
   child = spawn('sleep', ['300'], { stdio: 'ignore' })
   const terms = { capabilities: [], roots: [{ path: place.path, writable: true }] }
   agentPid = (await realAgent(api, on, { terms }, { rsync })).pid
-}, 120_000)
+})
 afterAll(() => {
   child.kill('SIGKILL')
   place.remove()

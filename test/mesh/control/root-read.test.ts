@@ -45,7 +45,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     copyFileSync('/usr/bin/nproc', join(tools, 'nproc'))
     chmodSync(join(tools, 'nproc'), 0o775)
     agent = await realAgent(api, on, { mode: 'user', terms }, {}, tools)
-  }, 120_000)
+  })
 
   test.each([
     ['exec', { on, argv: ['sudo', '-n', '/usr/bin/id', '-u'] }],

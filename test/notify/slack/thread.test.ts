@@ -109,7 +109,7 @@ test('an incident has one thread: its first message, the question and its end be
   for (const said of ['it came back', 'Approved by anna']) expect(textOf(root)).toContain(said)
   expect(posted()).toHaveLength(3)
   expect(textOf(root)).not.toContain('<!channel>')
-}, 120_000)
+})
 
 test('an escalation that nobody heard of before is one message', async () => {
   const incidentId = await claimedIncident(database.db)
@@ -205,7 +205,7 @@ test('a reminder goes into the thread', async () => {
   } finally {
     await deliveries.stop()
   }
-}, 120_000)
+})
 
 test('nobody is asked in Slack what was decided before Slack could be told', async () => {
   await worker.stop()
@@ -263,7 +263,7 @@ test('two workers post one thread, each message once, and never too fast for Sla
     slack.pace(0)
     worker = startWorker()
   }
-}, 120_000)
+})
 
 test('when Slack is busy the whole channel waits as long as it says, and no attempt is lost', async () => {
   slack.troubles.push({ method: 'chat.postMessage', status: 429, error: 'ratelimited', retryAfter: 600 })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { findUnsupportedClaim } from '../../../safety/claims/ending.ts'
+import { withoutHanging } from '../../support/endless.ts'
 
 const nothing = { writes: 0, reads: 0 }
 
@@ -230,10 +231,7 @@ describe('phantomOf', () => {
       '\n',
       '> ',
     ]) {
-      const start = performance.now()
-      findUnsupportedClaim(seed.repeat(100_000), nothing)
-      // Linear or not: on a busy machine a line takes seconds, a blow-up hours.
-      expect(performance.now() - start).toBeLessThan(20_000)
+      withoutHanging(() => findUnsupportedClaim(seed.repeat(100_000), nothing))
     }
   })
 })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
+import { withoutHanging } from '../../support/endless.ts'
 
 const context: CommandContext = { knownHosts: new Set(['db1', '10.0.0.5']), knownNames: new Set(['web', 'web-1']) }
 const judged = (text: string) => judgeCommand(text, context)
@@ -113,7 +114,7 @@ test('what bash cannot read to its end hides nothing that stands before it', () 
   expect(judged('reboot; $([[\\]]')).toMatchObject({ verdict: 'refuse' })
 })
 
-test('no text takes long to judge', () => {
+test('no text keeps the judge from its end', () => {
   const long = [
     `rm -rf ${'{a,b}'.repeat(40)}`,
     `cat /etc/${'*a'.repeat(200)}`,
@@ -127,11 +128,7 @@ test('no text takes long to judge', () => {
     `ls ${'/..'.repeat(5000)}`,
     `ls ${'a/../'.repeat(3000)}*`,
   ]
-  for (const text of long) {
-    const before = performance.now()
-    expect(judged(text).code).not.toBe('INTERNAL')
-    expect(performance.now() - before).toBeLessThan(60_000)
-  }
+  for (const text of long) expect(withoutHanging(() => judged(text)).code).not.toBe('INTERNAL')
 })
 
 test('an argv is judged without a shell: nothing in it expands', () => {

@@ -17,7 +17,7 @@ import fc from 'fast-check'
 import { fsList, fsRead, fsStat } from '../../../../mesh/agent/capabilities/fs.ts'
 import { parsePlace } from '../../../../mesh/agent/manifest.ts'
 import { ask, type Device, deviceOf, done, fault } from '../../../support/device.ts'
-import { temporaryDirectory } from '../../../support/directory.ts'
+import { patienceMs, temporaryDirectory } from '../../../support/directory.ts'
 
 let place: ReturnType<typeof temporaryDirectory>
 let root: string
@@ -291,7 +291,7 @@ test('while a second process swaps a directory for a link, no byte from outside 
 async function manyReads(path: string, outside: string[]): Promise<Record<string, number>> {
   const seen: Record<string, number> = {}
   const wereBothMet = () => seen.INSIDE && outside.some((code) => seen[code])
-  const until = Date.now() + 60_000
+  const until = Date.now() + patienceMs
   for (let round = 0; round < rounds || (!wereBothMet() && Date.now() < until); round++) {
     const outcome = await ask(device, fsRead, { path })
     const what = outcome.ok ? String(outcome.result.content) : outcome.code
