@@ -18,9 +18,10 @@ import { type Claimed, type ClaimInput, claim } from './claim.ts'
 import { NonRetryable } from './failures.ts'
 import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
-import { patienceMs, retryWhileAway, whoIsAway, withHeartbeat } from './heartbeat.ts'
+import { withHeartbeat } from './heartbeat.ts'
 import { assertOwnRun, ownRunOf } from './own-run.ts'
 import { escalationReason } from './reason.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './retry.ts'
 
 type ContextDeps = {
   db: Db

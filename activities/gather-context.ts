@@ -20,7 +20,7 @@ import { inventoryKind, resourceKey } from '../domain/registry.ts'
 import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
 import { type LastLogs, lastLogs } from '../domain/source.ts'
 import type { CorePort } from '../domain/tool.ts'
-import { renderLeaderHint } from '../model/transcript.ts'
+import { renderLeaderHint } from '../model/hint.ts'
 import { listAllowed } from '../tools/sources.ts'
 
 const precedentLimit = 5

@@ -1,32 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { activityInfo, Context } from '@temporalio/activity'
-import { HttpError } from '../clients/http.ts'
-import { isTransient } from '../db/connect.ts'
-import type { WaitedFor } from '../db/incidents/waits.ts'
-
-/** How long a step waits for a server that does not answer before it fails. */
-export const patienceMs = 10 * 60_000
-
-const firstPauseMs = 250
-
-const longestPauseMs = 5_000
-
-/** Which server was away, where waiting may help; null for every other failure. A refusal is an answer. */
-export function whoIsAway(error: unknown): WaitedFor | null {
-  if (error instanceof HttpError) return error.retryable ? 'core_api' : null
-  return isTransient(error) ? 'database' : null
-}
-
-type Patience = {
-  /** From now on. */
-  forMs: number
-  signal?: AbortSignal
-  /** Called at each pause with what is waited for, and once with null when it answered. What it throws is dropped. */
-  note?: (away: WaitedFor | null) => Promise<void>
-}
 
 /** What an activity waits for, by its context: sent with every heartbeat, so that Temporal's pages show it. */
-const waits = new WeakMap<Context, { waitsFor: string; since: string }>()
+export const waits = new WeakMap<Context, { waitsFor: string; since: string }>()
 
 /** How far it is, in numbers alone: Temporal keeps what a heartbeat says. */
 const progress = new WeakMap<Context, Record<string, number>>()
@@ -36,16 +11,6 @@ export function showDetails(details: Record<string, number> | null): void {
   const context = Context.current()
   if (details === null) progress.delete(context)
   else progress.set(context, details)
-}
-
-/** Shows in Temporal what this activity waits for from now on; null when the wait is over. */
-function showWait(what: string | null): void {
-  const context = Context.current()
-  if (what === null) waits.delete(context)
-  else if (waits.get(context)?.waitsFor !== what) {
-    waits.set(context, { waitsFor: what, since: new Date().toISOString() })
-    context.heartbeat(waits.get(context))
-  }
 }
 
 /** Heartbeats while an activity works, so that a dead worker is noticed and a cancellation arrives. */
@@ -59,34 +24,5 @@ export async function withHeartbeat<T>(work: () => Promise<T>): Promise<T> {
     return await work()
   } finally {
     clearInterval(timer)
-  }
-}
-
-/**
- * Retries idempotent work while the core API or the database is away, with longer and longer
- * pauses: one that restarts is back in seconds, and a try that is counted must not be spent on it. The activity's heartbeat says what it
- * waits for. Every other failure is thrown at once, and so is an absence that outlasts `forMs`.
- */
-export async function retryWhileAway<T>(work: () => Promise<T>, { forMs, signal, note }: Patience): Promise<T> {
-  const until = performance.now() + forMs
-  let hasWaited = false
-  try {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-      try {
-        return await work()
-      } catch (error) {
-        const away = whoIsAway(error)
-        if (!away || performance.now() + pauseMs > until) throw error
-        hasWaited = true
-        showWait(away)
-        void note?.(away).catch(() => {})
-        await sleep(pauseMs, undefined, { signal })
-      }
-    }
-  } finally {
-    if (hasWaited) {
-      showWait(null)
-      void note?.(null).catch(() => {})
-    }
   }
 }

@@ -2,7 +2,7 @@ import type { Db } from '../db/connect.ts'
 import { tellLive } from '../db/log/live.ts'
 import type { LiveAnswer, Writing } from '../domain/chat.ts'
 import type { Turn } from '../domain/step-key.ts'
-import { withoutThoughts } from '../model/json.ts'
+import { withoutThoughts } from '../model/thoughts.ts'
 import { cleanse } from '../safety/redact.ts'
 import { showDetails } from './heartbeat.ts'
 

@@ -18,7 +18,7 @@ import { type CallPlace, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, Discovered, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './heartbeat.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './retry.ts'
 import { closeByReading, toolContext } from './verify.ts'
 
 /** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */

@@ -5,7 +5,7 @@ import { declareResources, findByNames, leaseKeys, otherNames } from '../db/inve
 import { findAlertResources, neighboursOf } from '../db/inventory/resources.ts'
 import { listResources, showResource } from '../db/inventory/show-resource.ts'
 import { systemScope } from '../db/scope.ts'
-import type { Declared, RegistrySource } from '../domain/registry.ts'
+import type { Declared, RegistrySource } from '../domain/declared-resources.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'

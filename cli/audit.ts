@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
+import { auditRow } from '../domain/audit.ts'
 import { parseTime } from '../domain/format.ts'
-import { auditRow } from '../domain/operator.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
 import { formatMoment, formatTable } from './ui/table.ts'

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { operator, personRoles } from '../domain/operator.ts'
+import { operator } from '../domain/operator.ts'
+import { personRoles } from '../domain/permissions.ts'
 import { risks } from '../domain/tool.ts'
 import { ApiProblem } from './api.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'

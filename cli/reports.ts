@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { formatNumber, formatSpan } from '../domain/format.ts'
 import { type Severity, severity as severities } from '../domain/incident.ts'
-import type { Report, Spread } from '../domain/status.ts'
+import type { Report, Spread } from '../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare } from '../domain/status-words.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { formatTable } from './ui/table.ts'

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { inventoryKind, listedResource, type ShownResource, shownResource } from '../domain/registry.ts'
+import { listedResource, type ShownResource, shownResource } from '../domain/listed-resource.ts'
+import { inventoryKind } from '../domain/registry.ts'
 import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import * as openid from 'openid-client'
-import type { Identity, PersonRole } from '../domain/operator.ts'
+import type { PersonRole } from '../domain/permissions.ts'
+import type { Identity } from '../domain/sign-in.ts'
 
 export type OidcSettings = {
   issuer: string

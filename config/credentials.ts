@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { OidcSettings } from '../clients/oidc.ts'
-import type { PersonRole } from '../domain/operator.ts'
+import type { PersonRole } from '../domain/permissions.ts'
 import type { SlackSettings } from '../notify/slack/client.ts'
 import { certificatesIn, type Given, isReadable, url } from './agent.ts'
 

@@ -1,4 +1,4 @@
-import type { Principal } from '../domain/operator.ts'
+import type { Principal } from '../domain/permissions.ts'
 import type { Db, Trx } from './connect.ts'
 
 /**

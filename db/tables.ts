@@ -1,13 +1,7 @@
 import type { ColumnType } from 'kysely'
-import type {
-  AccessTables,
-  ApprovalTables,
-  ConfigTables,
-  EffectTables,
-  MetricTables,
-  ModelTables,
-} from './tables/access.ts'
-import type { DeliveryTables, IncidentTables, SlackTables } from './tables/incident.ts'
+import type { AccessTables } from './tables/access.ts'
+import type { ApprovalTables } from './tables/approvals.ts'
+import type { IncidentTables } from './tables/incidents.ts'
 import type {
   ChangeTables,
   DeviceTables,
@@ -16,9 +10,14 @@ import type {
   RegistryTables,
   SourceTables,
 } from './tables/inventory.ts'
+import type { MetricTables } from './tables/metrics.ts'
+import type { ModelTables } from './tables/models.ts'
+import type { DeliveryTables, SlackTables } from './tables/outbox.ts'
+import type { ConfigTables } from './tables/settings.ts'
+import type { EffectTables } from './tables/writes.ts'
 
-export type { ApprovalRow } from './tables/access.ts'
-export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incident.ts'
+export type { ApprovalRow } from './tables/approvals.ts'
+export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incidents.ts'
 
 /** Every table by its name, a file per subject. */
 export type Database = IncidentTables &

@@ -1,4 +1,3 @@
-import type { ResourceRule } from './alert.ts'
 import {
   isAddress,
   isOwnName,
@@ -12,6 +11,7 @@ import {
 import { listSought, namespaceOf } from './alert-subjects.ts'
 import { type InventoryKind, machineKinds } from './kinds.ts'
 import { type ResourceRef, resourceKey } from './registry.ts'
+import type { ResourceRule } from './resource-rules.ts'
 
 /**
  * Which resource an alert is about. Labels are a sender's words: they choose among what the registry knows and make nothing known. The

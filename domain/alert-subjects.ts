@@ -1,4 +1,3 @@
-import type { ResourceRule } from './alert.ts'
 import {
   type Labels,
   listMachine,
@@ -9,6 +8,7 @@ import {
   tellsOfItsMachine,
 } from './alert-machines.ts'
 import { type InventoryKind, kinds } from './kinds.ts'
+import type { ResourceRule } from './resource-rules.ts'
 
 /** What the labels of an alert may name, in the published order (`docs/reference/ingest.md`): guests, objects of a cluster, what runs on a machine. */
 

@@ -1,50 +1,11 @@
 import { z } from 'zod'
+import { attachmentFields } from './attachment.ts'
 import { claimQuote } from './claim.ts'
 import { actionDigest } from './digest.ts'
 import { proof, verificationOutcomes } from './envelope.ts'
 import { hypothesisStates } from './hypothesis.ts'
 import { type ResourceRef, resourceKey, resourceRef } from './registry.ts'
 import { risks, type ToolFacts } from './tool.ts'
-
-/** How much a dry run may bring with it. Each text or picture counts as it is sent; a picture by its header before it is unpacked. */
-export const attachmentLimits = { count: 4, bytes: 256_000, nameCharacters: 80, side: 2_000 } as const
-
-const name = z.string().describe('Shown as the title and as the text in place of a picture; at most 80 characters.')
-
-/** What a platform sends beside a dry run, for the person who decides. A model never sees it. */
-export const sentAttachment = z
-  .union([
-    z.object({ name, kind: z.literal('text'), text: z.string().describe('Beyond 256 kB it is cut.') }),
-    z.object({
-      name,
-      kind: z.literal('png'),
-      base64: z.string().describe('A PNG of at most 256 kB and 2,000 x 2,000 px, neither interlaced nor animated.'),
-    }),
-  ])
-  .describe('A text or a picture that helps a person to decide. One that does not fit is left out, with the reason.')
-export type SentAttachment = z.infer<typeof sentAttachment>
-
-/** What is stored of one: its bytes lie under the digest of what was written out here, never of what was sent. */
-const attachment = z.object({
-  name: z.string(),
-  kind: z.enum(['text', 'png']),
-  digest: z.string(),
-  bytes: z.number().int(),
-  /** Of a picture. */
-  width: z.number().int().optional(),
-  height: z.number().int().optional(),
-  /** Of a text: its first lines, and how many it has. */
-  head: z.string().optional(),
-  lines: z.number().int().optional(),
-})
-export type Attachment = z.infer<typeof attachment>
-
-/** The fields of a dry run that brought some. `leftOut` says in a sentence each what was not taken, or not all of it. */
-export const attachmentFields = {
-  attachments: z.array(attachment).optional(),
-  leftOut: z.array(z.string()).optional(),
-}
-export type Attachments = { attachments?: Attachment[]; leftOut?: string[] }
 
 export const approvalStatus = z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed'])
 export type ApprovalStatus = z.infer<typeof approvalStatus>
@@ -195,27 +156,6 @@ export const approvalDetail = approval.extend({
   schema: z.record(z.string(), z.unknown()).nullable().default(null),
 })
 export type ApprovalDetail = z.infer<typeof approvalDetail>
-
-/** An approval that counts again, for exactly the same action. At most 8 hours, and only for tools that code marks. */
-export const grantWish = z.strictObject({
-  uses: z.number().int().min(1).max(20),
-  hours: z.number().min(0.25).max(8),
-})
-export type GrantWish = z.infer<typeof grantWish>
-
-export const standingGrant = z.object({
-  id: z.string(),
-  approvalId: z.string(),
-  tool: z.string(),
-  targets: z.array(resourceRef),
-  uses: z.number().int(),
-  usesLeft: z.number().int(),
-  grantedBy: z.string(),
-  grantedAt: z.string(),
-  expiresAt: z.string(),
-  revokedAt: z.string().nullable(),
-})
-export type StandingGrant = z.infer<typeof standingGrant>
 
 /**
  * What a decision came to, whatever the door. `recorded`: this decision counts now (`status` may still be `pending` when a

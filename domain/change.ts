@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { ResourceRule } from './alert.ts'
 import { chooseResource, type KnownResource, namesToLookUp } from './alert-resource.ts'
 import { formatResourceSearch, formatSpan, truncate } from './format.ts'
 import { parseResourceKey, type ResourceRef, resourceKey, resourceRef } from './registry.ts'
+import type { ResourceRule } from './resource-rules.ts'
 
 /** What was deployed or configured. Every text of it is a stranger's: it is shown inert to people and fenced to a model. */
 

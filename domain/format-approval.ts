@@ -1,4 +1,5 @@
-import type { Approval, Attachment, CallRun, NextCall } from './approval.ts'
+import type { Approval, CallRun, NextCall } from './approval.ts'
+import type { Attachment } from './attachment.ts'
 import type { Proof, VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 

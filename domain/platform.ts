@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { sentAttachment } from './approval.ts'
+import { sentAttachment } from './attachment.ts'
 
 /**
  * What a platform is to Nightshift: an inventory with live state, and five writes. The core API speaks this protocol

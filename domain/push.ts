@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Notification } from './escalation.ts'
 import { formatAlsoAsked } from './format-approval.ts'
 import { inertText } from './inert-text.ts'
+import type { Notification } from './notification.ts'
 
 /** Who delivers web pushes to browsers: Chrome and Edge, Firefox, Safari, Windows. */
 export const knownPushServices = [

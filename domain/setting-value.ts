@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
-import { parseResourceRules } from './alert.ts'
 import { parsePrices } from './price.ts'
+import { parseResourceRules } from './resource-rules.ts'
 
 /** What a number of a setting counts; shown beside it. */
 export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people'] as const

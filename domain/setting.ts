@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
-import { webhookTemplates } from './escalation.ts'
+import { webhookTemplates } from './notification.ts'
 import {
   declaredModel,
   dollars,

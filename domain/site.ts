@@ -1,14 +1,7 @@
 import { z } from 'zod'
+import { type Declared, type DeclaredRelation, fileToDeclared } from './declared-resources.ts'
 import { idPattern, relationKinds } from './kinds.ts'
-import {
-  attributes,
-  type Declared,
-  type DeclaredRelation,
-  fileToDeclared,
-  inventoryKind,
-  parseResourceKey,
-  resourceKey,
-} from './registry.ts'
+import { attributes, inventoryKind, parseResourceKey, resourceKey } from './registry.ts'
 
 /** The inventory as a person writes it, and everything that is wrong with it. */
 

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { toMachineNames } from './alert-machines.ts'
+import type { Declared, RegistrySource } from './declared-resources.ts'
 import { sha256 } from './digest.ts'
-import type { Attributes, Declared, RegistrySource, ResourceRef } from './registry.ts'
+import type { Attributes, ResourceRef } from './registry.ts'
 
 /** Where metrics, alerts, logs and pages are read: what a source is, and what a query of one may be. */
 

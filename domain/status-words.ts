@@ -7,7 +7,7 @@ import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts
 import type { Home, NeedLine, WorkLine } from './incident-detail.ts'
 import type { Passport } from './passport.ts'
 import { formatDollars } from './price.ts'
-import type { ReportLine, Spread } from './status.ts'
+import type { ReportLine, Spread } from './report.ts'
 
 type Standing = Pick<
   Incident,

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Attachments } from './approval.ts'
+import type { Attachments } from './attachment.ts'
 import type { Proof } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './registry.ts'

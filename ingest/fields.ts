@@ -1,7 +1,8 @@
-import { type Alert, isInFuture } from '../domain/alert.ts'
+import type { Alert } from '../domain/alert.ts'
 import { sha256 } from '../domain/digest.ts'
 import { parseTime } from '../domain/format.ts'
 import type { Severity } from '../domain/incident.ts'
+import { isInFuture } from '../domain/occurrence.ts'
 
 export const maxNameChars = 200
 export const maxTitleChars = 300

@@ -1,6 +1,7 @@
 import type { ChatAnswer } from '../domain/chat.ts'
 import { type Claim, claim, mostClaims } from '../domain/claim.ts'
-import { type Block, findBlocks, isObject, readJson, withoutThoughts } from './json.ts'
+import { type Block, findBlocks, isObject, readJson } from './json.ts'
+import { withoutThoughts } from './thoughts.ts'
 import { callsPerAnswer, quote } from './transcript.ts'
 
 type Protocol = 'native' | 'json'

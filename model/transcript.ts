@@ -3,7 +3,7 @@ import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { addHypothesis, formatHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { messagesOf } from '../domain/message.ts'
 import type { Envelope } from '../domain/tool.ts'
-import { withoutThoughts } from './json.ts'
+import { withoutThoughts } from './thoughts.ts'
 
 /** So many calls of an answer are run, in their order; the others come back as `NOT_RUN`. */
 export const callsPerAnswer = 8
@@ -162,33 +162,7 @@ export function quote(text: string, maxChars = 120): string {
   return `«${chars.slice(0, maxChars).join('')}${isCut ? '…' : ''}»`
 }
 
-const stepLimit = 10
 const argumentsLimit = 120
-
-/**
- * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their
- * arguments cut at 120 characters. Null when the leader did not resolve. It is data for its reader.
- */
-export function renderLeaderHint(
-  leader: { type: string; title: string; attempt: number; resolution: string | null },
-  events: readonly IncidentEvent[],
-): string | null {
-  if (leader.resolution === null) return null
-  const own = events.filter((event) => event.attempt === leader.attempt)
-  const steps = own.flatMap((event) =>
-    event.kind === 'tool_started' ? [`${event.metadata.tool}(${cut(JSON.stringify(event.metadata.arguments))})`] : [],
-  )
-  const shown = steps.slice(0, stepLimit).map((step, index) => `  ${index + 1}. ${step}`)
-  if (steps.length > stepLimit) shown.push(`  … and ${steps.length - stepLimit} more`)
-  return [
-    `Incident type: ${leader.type}`,
-    `Title: ${leader.title}`,
-    `Resolution: ${leader.resolution}`,
-    '',
-    'Investigation steps taken:',
-    ...shown,
-  ].join('\n')
-}
 
 /** A piece of what a call was given. */
 export function cut(text: string): string {

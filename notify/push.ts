@@ -1,7 +1,7 @@
 import { createECDH } from 'node:crypto'
 import webPush from 'web-push'
 import { HttpError, request, retryAfterMs } from '../clients/http.ts'
-import type { DeliveryOutcome } from '../domain/escalation.ts'
+import type { DeliveryOutcome } from '../domain/notification.ts'
 import { isPushService, type PushMessage } from '../domain/push.ts'
 
 type PushSender = {

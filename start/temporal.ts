@@ -4,13 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, Connection } from '@temporalio/client'
 import { connectionOptions, onceNamespaceIsKnown, orTrouble, type TemporalSettings } from '../clients/temporal.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
-import {
-  ensureSearchAttributes,
-  keepSchedule,
-  type ScheduleOptions,
-  scheduleFault,
-  searchAttributeFaults,
-} from '../worker/schedule.ts'
+import { keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
+import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-attributes.ts'
 import {
   endedEarly,
   freePort,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { attachmentFields } from '../domain/approval.ts'
+import { attachmentFields } from '../domain/attachment.ts'
 import { proof } from '../domain/envelope.ts'
 import { jobName, runJobTool } from '../domain/job.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'

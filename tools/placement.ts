@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { formatCount, formatDown, formatList, formatOvertaken } from '../domain/format.ts'
+import { formatCount, formatList } from '../domain/format.ts'
+import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { attachmentFields } from '../domain/approval.ts'
+import { attachmentFields } from '../domain/attachment.ts'
 import { digestOf } from '../domain/digest.ts'
 import { formatCount, withSpaces } from '../domain/format.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'

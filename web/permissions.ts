@@ -1,4 +1,4 @@
-import type { Permission, PersonRole, Role } from '../domain/operator.ts'
+import type { Permission, PersonRole, Role } from '../domain/permissions.ts'
 import type { Session } from './session.ts'
 
 /** Why a person may not do something; null when they may. The server refuses it all the same. */

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'react'
-import type { Permission } from '../domain/operator.ts'
+import type { Permission } from '../domain/permissions.ts'
 import { ApprovalPage } from './approvals/card.tsx'
 import { ApprovalsPage } from './approvals/inbox.tsx'
 import { ConfigPage } from './config/settings.tsx'

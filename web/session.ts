@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import type { Permission, Role } from '../domain/operator.ts'
+import type { Permission, Role } from '../domain/permissions.ts'
 import { ApiProblem, ask, queryClient } from './api.ts'
 import { forgetDrafts } from './fields.tsx'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { remindPending } from '../db/approvals/ask.ts'
+import { remindPending } from '../db/approvals/reminders.ts'
 import type { Db } from '../db/connect.ts'
 import {
   type DeliveryResult,
@@ -17,7 +17,7 @@ import {
   getLinkPath,
   notification,
   type WebhookTemplate,
-} from '../domain/escalation.ts'
+} from '../domain/notification.ts'
 import { toPushMessage } from '../domain/push.ts'
 import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'

@@ -1,4 +1,3 @@
-import { Session } from 'node:inspector/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { verificationNow } from '../activities/verify.ts'
@@ -108,67 +107,4 @@ async function differs(
   if (!now) return marked.resource ? 'its resource is not known any more' : null
   const isSame = marked.resource != null && resource !== null && resourceKey(marked.resource) === resourceKey(resource)
   return differenceOf(marked, now, isSame)
-}
-
-/** So rarely that it costs nothing, so often that a burst is forgotten before the next look at a graph. */
-const everyMs = 15_000
-/** Less of a core than this is idle: polls, the outbox, a stray decision. */
-const idleShare = 0.1
-/** Less work than this since the last time leaves too little behind to be worth a pause. */
-const worthSeconds = 2
-
-// The types of Node know no domain but the main thread's.
-type Untyped = {
-  post(method: string, params?: object): Promise<unknown>
-  on(event: string, listener: (message: { params: { sessionId: string } }) => void): void
-}
-
-/**
- * Collects the garbage of every thread and gives the pages back. V8 sizes its heaps for the busiest minute and gives nothing back
- * while nothing happens, because nothing makes it look; and workflows run in a thread whose heap only the inspector reaches. The
- * session is in this process: no port is opened.
- */
-export async function giveBack(): Promise<void> {
-  const session = new Session()
-  session.connect()
-  const { post, on } = { post: session.post.bind(session), on: session.on.bind(session) } as unknown as Untyped
-  try {
-    await post('HeapProfiler.collectGarbage')
-    const threads: string[] = []
-    let answers = 0
-    on('NodeWorker.attachedToWorker', ({ params }) => void threads.push(params.sessionId))
-    for (const event of ['NodeWorker.receivedMessageFromWorker', 'NodeWorker.detachedFromWorker'])
-      on(event, () => {
-        answers += 1
-      })
-    await post('NodeWorker.enable', { waitForDebuggerOnStart: false })
-    const message = JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' })
-    for (const sessionId of threads) await post('NodeWorker.sendMessageToWorker', { sessionId, message })
-    // Who disconnects earlier takes the question back. A thread that does not come to it within seconds is not idle.
-    for (let tries = 0; answers < threads.length && tries < 100; tries += 1) await sleep(50)
-  } finally {
-    session.disconnect()
-  }
-}
-
-/** Gives memory back whenever work is followed by quiet. Answers how to stop it. */
-export function giveBackWhenIdle(log: Logger): () => void {
-  let before = process.cpuUsage()
-  let workedSeconds = 0
-  let busy = false
-  const timer = setInterval(async () => {
-    const { user, system } = process.cpuUsage(before)
-    before = process.cpuUsage()
-    const seconds = (user + system) / 1_000_000
-    workedSeconds += seconds
-    if (busy || workedSeconds < worthSeconds || seconds > (everyMs / 1000) * idleShare) return
-    busy = true
-    await giveBack().catch((error) => log.debug({ err: error }, 'memory was not given back'))
-    // What collecting took is no work that leaves garbage.
-    before = process.cpuUsage()
-    workedSeconds = 0
-    busy = false
-  }, everyMs)
-  timer.unref()
-  return () => clearInterval(timer)
 }

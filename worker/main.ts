@@ -15,8 +15,10 @@ import { startSlack } from '../notify/slack/send.ts'
 import { toMetricLabel } from '../safety/safety-metrics.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { startDeliveries } from './deliver.ts'
-import { giveBackWhenIdle, startLooks } from './looks.ts'
-import { healthApp, startWorkers, warnOfGrade } from './workers.ts'
+import { giveBackWhenIdle } from './free-memory.ts'
+import { healthApp } from './health.ts'
+import { startLooks } from './looks.ts'
+import { startWorkers, warnOfGrade } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
 const config = readConfigOrExit(['DATABASE_URL'])

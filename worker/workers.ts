@@ -1,8 +1,6 @@
 import { Client, Connection } from '@temporalio/client'
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
-import { Hono } from 'hono'
 import type { Logger } from 'pino'
-import { Registry } from 'prom-client'
 import { actActivities } from '../activities/act.ts'
 import { approvalActivities } from '../activities/approvals.ts'
 import type { RoutedModel } from '../activities/choose-model.ts'
@@ -11,10 +9,6 @@ import { sanitizeFailures } from '../activities/failures.ts'
 import { groupActivities, queueActivities } from '../activities/queue.ts'
 import { servedModels } from '../activities/served-models.ts'
 import { thinkActivities } from '../activities/think.ts'
-import type { Env } from '../api/deps.ts'
-import { sharedMetrics } from '../api/http/metrics.ts'
-import { declaredMethods } from '../api/http/middleware.ts'
-import { answerProblem, toProblem } from '../api/http/problem.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { baseUrlOf, createModelClient, serverName } from '../clients/model.ts'
 import { connectionOptions, onceNamespaceIsKnown, orTrouble, type TemporalSettings } from '../clients/temporal.ts'
@@ -28,7 +22,8 @@ import { warnOfModel } from '../domain/passport.ts'
 import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
-import { ensureSchedule, ensureSearchAttributes, keepSchedule } from './schedule.ts'
+import { ensureSchedule, keepSchedule } from './schedule.ts'
+import { ensureSearchAttributes } from './search-attributes.ts'
 
 const keepEveryMs = 60_000
 
@@ -257,25 +252,6 @@ function installRuntime(): void {
   if (installed) return
   installed = true
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
-}
-
-/** What the worker process tells of itself: alive, ready, and the counters of the log as every process answers them. */
-export function healthApp(db: Db, states: () => readonly string[]): Hono<Env> {
-  const register = new Registry()
-  sharedMetrics(db, [register])
-  const app = new Hono<Env>()
-  app.onError((error, c) => answerProblem(c, toProblem(error)))
-  const { noRoute } = declaredMethods(app)
-  app.notFound((c) => answerProblem(c, noRoute(c)))
-
-  app.get('/livez', (c) => c.json({ status: 'ok' }))
-  app.get('/readyz', (c) => {
-    const workers = states()
-    const ready = workers.every((state) => state === 'RUNNING')
-    return c.json({ status: ready ? 'ok' : 'starting', workers }, ready ? 200 : 503)
-  })
-  app.get('/metrics', async (c) => c.body(await register.metrics(), 200, { 'content-type': register.contentType }))
-  return app
 }
 
 /** Says in the log where incidents are left to a model below C, or to one that nobody has measured. */

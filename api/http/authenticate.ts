@@ -1,7 +1,7 @@
 import { principalOf } from '../../db/access/principals.ts'
 import { principalOfSession } from '../../db/access/sessions.ts'
 import type { Db } from '../../db/connect.ts'
-import type { Principal } from '../../domain/operator.ts'
+import type { Principal } from '../../domain/permissions.ts'
 import { type Context, getOwnOrigins, type Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 import { afterFailure } from './rate-limits.ts'

@@ -5,7 +5,7 @@ import { recordSecurityEvent } from '../../db/log/audit.ts'
 import { authorityOf, judgedRow, wasConsumed } from '../../db/log/calls.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/operator.ts'
+import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/permissions.ts'
 import type { Context, Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import { countAttempt, type Limit } from '../../db/access/rate-limits.ts'
 import type { Db } from '../../db/connect.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import type { Principal } from '../../domain/operator.ts'
+import type { Principal } from '../../domain/permissions.ts'
 import { type Context, getCallerAddress } from '../deps.ts'
 import { Problem } from './problem.ts'
 

@@ -9,7 +9,6 @@ import {
   formatEvidence,
   type NextCall,
 } from '../../domain/approval.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format.ts'
 import {
   cardTitles,
   formatApprovalEnd,
@@ -25,6 +24,7 @@ import {
   pathOfAttachment,
   type Rehearsal,
 } from '../../domain/format-approval.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 

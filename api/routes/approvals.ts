@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { extendApproval } from '../../db/approvals/ask.ts'
 import { decide } from '../../db/approvals/decide.ts'
+import { extendApproval } from '../../db/approvals/extend.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
@@ -14,8 +14,8 @@ import {
   decision,
   decisionToken,
   denialCategory,
-  grantWish,
 } from '../../domain/approval.ts'
+import { grantWish } from '../../domain/grant.ts'
 import { tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'

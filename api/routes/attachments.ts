@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { attachmentBytes } from '../../db/approvals/find.ts'
-import type { Attachment } from '../../domain/approval.ts'
+import type { Attachment } from '../../domain/attachment.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { capabilityGaps } from '../../db/incidents/capability-gaps.ts'
 import { append } from '../../db/log/append.ts'
-import { capabilityGap } from '../../domain/status.ts'
+import { capabilityGap } from '../../domain/capability-gap.ts'
 import { type ApiDeps, toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

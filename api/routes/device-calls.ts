@@ -8,7 +8,7 @@ import { executable } from '../../domain/device.ts'
 import { proof } from '../../domain/envelope.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { MeshErrorCode } from '../../domain/mesh.ts'
-import type { Principal } from '../../domain/operator.ts'
+import type { Principal } from '../../domain/permissions.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import { risks } from '../../domain/tool.ts'
 import {

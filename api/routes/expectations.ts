@@ -6,9 +6,9 @@ import {
   listExpectations,
   markIncidentExpected,
 } from '../../db/alerts/expectations.ts'
-import { type Expectation, expectation, expectationSubject } from '../../domain/alert.ts'
+import { type Expectation, expectation, expectationSubject } from '../../domain/expectation.ts'
 import type { Incident } from '../../domain/incident.ts'
-import { typesOf } from '../../domain/operator.ts'
+import { typesOf } from '../../domain/permissions.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
 import { pageOf } from '../http/cursor.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { listGrants, revokeGrant } from '../../db/approvals/grants.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import { standingGrant } from '../../domain/approval.ts'
+import { standingGrant } from '../../domain/grant.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { attachmentFields } from '../../domain/approval.ts'
+import { attachmentFields } from '../../domain/attachment.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { proof } from '../../domain/envelope.ts'
 import { jobName, listedJob, runJobTool, type ShownJob, shownJob } from '../../domain/job.ts'

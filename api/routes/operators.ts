@@ -8,18 +8,10 @@ import {
   putOperator,
 } from '../../db/access/operators.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import {
-  type Authority,
-  authorityOfPerson,
-  authorityOfPrincipal,
-  beyond,
-  namesNobody,
-  type Operator,
-  operator,
-  operatorLimits,
-  type Principal,
-  permissions,
-} from '../../domain/operator.ts'
+import { type Authority, authorityOfPerson, authorityOfPrincipal, beyond } from '../../domain/authority.ts'
+import { type Operator, operator, operatorLimits } from '../../domain/operator.ts'
+import { type Principal, permissions } from '../../domain/permissions.ts'
+import { namesNobody } from '../../domain/sign-in.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

@@ -1,13 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { listResources, showResource, surroundingsOf } from '../../db/inventory/show-resource.ts'
 import { idPattern } from '../../domain/kinds.ts'
-import {
-  inventoryKind,
-  listedResource,
-  parseResourceKey,
-  type ShownResource,
-  shownResource,
-} from '../../domain/registry.ts'
+import { listedResource, type ShownResource, shownResource } from '../../domain/listed-resource.ts'
+import { inventoryKind, parseResourceKey } from '../../domain/registry.ts'
 import { listJobs } from '../../effects/jobs/jobs.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { nodesOfShard, shardById, shards } from '../../db/inventory/platform-rows.ts'
 import type { Scope } from '../../db/scope.ts'
-import { attachmentFields } from '../../domain/approval.ts'
+import { attachmentFields } from '../../domain/attachment.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { convergeDryRun, nodeState, shardState } from '../../domain/platform.ts'
 import { takeAttachments } from '../../effects/attachments.ts'

@@ -8,7 +8,7 @@ import { systemScope } from '../../db/scope.ts'
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { formatMinute } from '../../domain/format.ts'
 import { listDecisions } from '../../domain/format-approval.ts'
-import type { Principal } from '../../domain/operator.ts'
+import type { Principal } from '../../domain/permissions.ts'
 import type { SlackClient } from '../../notify/slack/client.ts'
 import {
   approvalOfButton,

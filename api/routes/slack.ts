@@ -9,7 +9,7 @@ import { takeSlackRequest } from '../../db/outbox/slack-requests.ts'
 import { incidentOfThread } from '../../db/outbox/slack-threads.ts'
 import { type Incident, runningStatuses } from '../../domain/incident.ts'
 import { longestMessage } from '../../domain/message.ts'
-import { permissions } from '../../domain/operator.ts'
+import { permissions } from '../../domain/permissions.ts'
 import type { SlackClient } from '../../notify/slack/client.ts'
 import {
   approvalOfButton,

@@ -4,13 +4,10 @@ import { listTokens, mintToken, revokeToken, type TokenRow, tokenRow } from '../
 import type { Db } from '../../db/connect.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { scopeOf } from '../../db/scope.ts'
+import { type ApiToken, apiToken, newApiToken } from '../../domain/api-token.ts'
+import { type Authority, beyond } from '../../domain/authority.ts'
 import {
-  type ApiToken,
-  type Authority,
-  apiToken,
-  beyond,
   isPersonRole,
-  newApiToken,
   type Principal,
   permissions,
   permissionsOf,
@@ -18,7 +15,7 @@ import {
   scope,
   typesOf,
   weakerRole,
-} from '../../domain/operator.ts'
+} from '../../domain/permissions.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'

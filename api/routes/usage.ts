@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { moneyOf } from '../../db/models/spend.ts'
 import { usageOf } from '../../db/models/usage.ts'
-import { usage } from '../../domain/status.ts'
+import { usage } from '../../domain/usage.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 

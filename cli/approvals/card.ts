@@ -1,5 +1,5 @@
 import { formatEvidence } from '../../domain/approval.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatSpan, formatStanding } from '../../domain/format.ts'
+import { formatSpan } from '../../domain/format.ts'
 import {
   formatApprovalEnd,
   formatAttachment,
@@ -8,6 +8,7 @@ import {
   parseRehearsal,
   pathOfAttachment,
 } from '../../domain/format-approval.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/registry.ts'

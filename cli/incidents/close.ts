@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { expectation, expectationSubject } from '../../domain/alert.ts'
+import { expectation, expectationSubject } from '../../domain/expectation.ts'
 import { closedStatuses, escalationCategory, resolveOutcome } from '../../domain/incident.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
 import { readIncident } from '../read-api.ts'

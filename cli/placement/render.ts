@@ -1,12 +1,5 @@
-import {
-  capitalize,
-  formatCount,
-  formatDown,
-  formatList,
-  formatObstacle,
-  formatPlanProof,
-  formatStanding,
-} from '../../domain/format.ts'
+import { capitalize, formatCount, formatList } from '../../domain/format.ts'
+import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../../domain/placement.ts'
 import { formatSteps } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, wrap } from '../ui/terminal.ts'

@@ -1,14 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
+import { type Decider, mayDecide } from '../../domain/approvers.ts'
 import { newId, sha256 } from '../../domain/digest.ts'
-import {
-  type Decider,
-  type Identity,
-  isFreeName,
-  mayDecide,
-  operatorNameOf,
-  type PersonRole,
-} from '../../domain/operator.ts'
+import type { PersonRole } from '../../domain/permissions.ts'
+import { type Identity, isFreeName, operatorNameOf } from '../../domain/sign-in.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'

@@ -1,6 +1,6 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { sha256 } from '../../domain/digest.ts'
-import { isPersonRole, type PersonRole, type Principal, type Role, weakerRole } from '../../domain/operator.ts'
+import { isPersonRole, type PersonRole, type Principal, type Role, weakerRole } from '../../domain/permissions.ts'
 import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import type { Database } from '../tables.ts'

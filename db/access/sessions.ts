@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { sha256 } from '../../domain/digest.ts'
-import type { Principal } from '../../domain/operator.ts'
+import type { Principal } from '../../domain/permissions.ts'
 import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './principals.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { newId, sha256 } from '../../domain/digest.ts'
-import type { PersonRole, Role } from '../../domain/operator.ts'
+import type { PersonRole, Role } from '../../domain/permissions.ts'
 import { inSeconds, now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Alert, allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../../domain/alert.ts'
+import type { Alert } from '../../domain/alert.ts'
+import { allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../../domain/heartbeat.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'

@@ -1,11 +1,4 @@
-import {
-  type Alert,
-  endsOccurrence,
-  isNewOccurrence,
-  type ResourceRule,
-  type SeenAlert,
-  type StoredOccurrence,
-} from '../../domain/alert.ts'
+import type { Alert } from '../../domain/alert.ts'
 import { incidentTypeOf } from '../../domain/incident.ts'
 import {
   attemptsPerDay,
@@ -14,6 +7,8 @@ import {
   type LifecycleDecision,
   nextCheckMs,
 } from '../../domain/lifecycle.ts'
+import { endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../../domain/occurrence.ts'
+import type { ResourceRule } from '../../domain/resource-rules.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import { announceCritical, lockIncident, openIncident } from '../incidents/incidents.ts'

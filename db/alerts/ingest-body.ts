@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Alert, isNewOccurrence } from '../../domain/alert.ts'
+import type { Alert } from '../../domain/alert.ts'
+import { isNewOccurrence } from '../../domain/occurrence.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { databaseTime } from '../clock.ts'
 import { type Db, isRefusedValue, type Trx } from '../connect.ts'

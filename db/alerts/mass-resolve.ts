@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { isMassEnd, massEndLimit } from '../../domain/alert.ts'
 import { systemActor } from '../../domain/event.ts'
+import { isMassEnd, massEndLimit } from '../../domain/mass-resolve.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { sendsEnds } from '../lifecycle/read-lifecycle.ts'

@@ -1,16 +1,11 @@
 import { sql } from 'kysely'
-import { extendableSeconds, extensionSeconds } from '../../domain/approval.ts'
 import { newId } from '../../domain/digest.ts'
-import type { AskedApproval } from '../../domain/escalation.ts'
+import type { AskedApproval } from '../../domain/notification.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
-import { refusalToDecide } from '../access/operators.ts'
-import { now } from '../clock.ts'
-import type { Db, Trx } from '../connect.ts'
-import { lockIncident } from '../incidents/incidents.ts'
+import type { Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
-import { recordAudit } from '../log/audit.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import { systemScope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
@@ -117,7 +112,7 @@ export async function leadCard(trx: Trx, approvalId: string): Promise<void> {
 }
 
 /** Puts the question, or a reminder of it, into the outbox. */
-async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['reminder']): Promise<void> {
+export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['reminder']): Promise<void> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   const incident = await trx
     .selectFrom('incident')
@@ -151,90 +146,4 @@ async function countAskedWith(trx: Trx, { id, askedWith }: Pick<ApprovalRow, 'id
     .where('id', '!=', id)
     .executeTakeFirstOrThrow()
   return Number(count)
-}
-
-/** Parts of an approval's life after which people are reminded. */
-const remindAfter = [0.5, 0.9]
-
-/** Reminds of what is still pending; each reminder goes out once, whichever worker sees it first. Answers how many did. */
-export async function remindPending(db: Db): Promise<number> {
-  let reminded = 0
-  for (const [index, part] of remindAfter.entries()) {
-    await db.transaction().execute(async (trx) => {
-      const due = await trx
-        .updateTable('approval')
-        .set({ reminded: index + 1 })
-        .where('status', '=', 'pending')
-        .where('announced', '=', true)
-        .where('reminded', '<=', index)
-        .where('expiresAt', '>', now)
-        .where(sql<boolean>`nightshift_now() >= requested_at + (expires_at - requested_at) * ${part}::float8`)
-        .returning('id')
-        .execute()
-      for (const { id } of due) await tellAsked(trx, id, index + 1)
-      reminded += due.length
-    })
-  }
-  return reminded
-}
-
-type ExtendOutcome =
-  | { outcome: 'extended'; expiresAt: string }
-  | { outcome: 'not_found' }
-  | { outcome: 'forbidden' | 'gone' | 'conflict'; message: string }
-
-/**
- * Gives a pending question more time: a quarter of an hour, and never beyond four hours after it was asked. Only a person who may
- * decide it can do so. The row of the approval is what a waiting run goes by: its timer ends, reads the row, and waits on.
- */
-export async function extendApproval(
-  db: Db,
-  person: { operatorId: string; name: string; actor: string },
-  approvalId: string,
-): Promise<ExtendOutcome> {
-  return await db.transaction().execute(async (trx) => {
-    const found = await trx.selectFrom('approval').select('incidentId').where('id', '=', approvalId).executeTakeFirst()
-    if (!found) return { outcome: 'not_found' }
-    const { incidentId } = found
-    await lockIncident(trx, incidentId)
-    const approval = await trx
-      .selectFrom('approval')
-      .select(['id', 'incidentId', 'risk', 'status', 'tool'])
-      .select(sql<boolean>`expires_at <= nightshift_now()`.as('isLate'))
-      .where('id', '=', approvalId)
-      .forUpdate()
-      .executeTakeFirstOrThrow()
-    const refusal = await refusalToDecide(trx, person.operatorId, approval)
-    if (refusal) return { outcome: 'forbidden', message: refusal }
-    if (approval.status !== 'pending' || approval.isLate) {
-      const status = approval.status === 'pending' ? 'expired' : approval.status
-      return { outcome: 'gone', message: `${approvalId} is ${status}: only a pending approval gets more time` }
-    }
-    const extended = await trx
-      .updateTable('approval')
-      .set({
-        expiresAt: sql`least(expires_at + make_interval(secs => ${extensionSeconds}), requested_at + make_interval(secs => ${extendableSeconds}))`,
-      })
-      .where('id', '=', approvalId)
-      .where(sql<boolean>`expires_at < requested_at + make_interval(secs => ${extendableSeconds})`)
-      .returning('expiresAt')
-      .executeTakeFirst()
-    if (!extended) {
-      const hours = extendableSeconds / 3600
-      return {
-        outcome: 'conflict',
-        message: `${approvalId} cannot be extended beyond ${hours} hours after it was asked`,
-      }
-    }
-    const expiresAt = extended.expiresAt as string
-    const text = `${person.name} gave ${approvalId} more time: until ${expiresAt}`
-    await append(trx, incidentId, null, {
-      kind: 'noted',
-      actor: person.actor,
-      detail: text,
-      metadata: { code: 'approval_extended', text },
-    })
-    await recordAudit(trx, { who: person.name, what: 'approval.extended', subject: approvalId, detail: text })
-    return { outcome: 'extended', expiresAt }
-  })
 }

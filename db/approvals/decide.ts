@@ -4,10 +4,10 @@ import {
   type Decision,
   type DecisionOutcome,
   type DenialCategory,
-  type GrantWish,
   useBySeconds,
 } from '../../domain/approval.ts'
 import { digestOf } from '../../domain/digest.ts'
+import type { GrantWish } from '../../domain/grant.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { inSeconds, now } from '../clock.ts'

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import type { Approval, ApprovalStatus, Attachment, Decision, DenialCategory } from '../../domain/approval.ts'
+import type { Approval, ApprovalStatus, Decision, DenialCategory } from '../../domain/approval.ts'
+import type { Attachment } from '../../domain/attachment.ts'
 import { sha256 } from '../../domain/digest.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Risk } from '../../domain/tool.ts'

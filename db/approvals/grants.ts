@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { StandingGrant } from '../../domain/approval.ts'
 import { newId } from '../../domain/digest.ts'
+import type { StandingGrant } from '../../domain/grant.ts'
 import type { Policy } from '../../domain/refusal.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { refusalToDecide } from '../access/operators.ts'

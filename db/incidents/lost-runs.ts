@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 import { systemActor } from '../../domain/event.ts'
 import { withdrawPending } from '../approvals/settle.ts'
 import { onceNow } from '../clock.ts'
-import type { Db } from '../connect.ts'
+import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
+import { eventsOf } from '../log/events.ts'
 import { releaseLeases } from '../writes/leases.ts'
 import { closeIncident } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
-import { whyNotAgain } from './overdue.ts'
 
 /** `runId`: the run that made the claim; null in claims of version 0.1.0, which name none. */
 type Carried = { incidentId: string; attempt: number; runId: string | null }
@@ -100,3 +100,29 @@ export async function releaseLostRun(db: Db, { incidentId, attempt }: Carried): 
     return 'open'
   })
 }
+
+/** Why no further run is to take it up; null where one may. */
+async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promise<string | null> {
+  const events = await eventsOf(trx, incidentId)
+  const ended = new Set(
+    events.flatMap((event) =>
+      event.kind === 'tool_finished' && event.attempt === attempt && event.metadata.outcome !== 'indeterminate'
+        ? [event.metadata.callId]
+        : [],
+    ),
+  )
+  const unknown = events.find(
+    (event) =>
+      event.kind === 'tool_started' &&
+      event.attempt === attempt &&
+      event.metadata.effect === 'write' &&
+      !ended.has(event.metadata.callId),
+  )
+  if (unknown?.kind === 'tool_started')
+    return `What became of ${unknown.metadata.tool} is not known: look at its target before anything is done again`
+  const lost = events.filter((event) => event.kind === 'noted' && event.metadata.code === 'run_lost').length
+  return lost >= lostAtMost ? `Its run was lost ${lost + 1} times` : null
+}
+
+/** A run that is lost this often is lost for a reason that another one would meet too. */
+const lostAtMost = 3

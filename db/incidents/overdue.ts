@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 import { systemActor } from '../../domain/event.ts'
-import type { Db, Trx } from '../connect.ts'
+import type { Db } from '../connect.ts'
 import { append } from '../log/append.ts'
-import { eventsOf } from '../log/events.ts'
 import { lockIncident } from './incidents.ts'
 
 /** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
@@ -81,29 +80,6 @@ export async function releaseStranded(db: Db, afterSeconds: number): Promise<num
   return released.length
 }
 
-/** Why no further run is to take it up; null where one may. */
-export async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promise<string | null> {
-  const events = await eventsOf(trx, incidentId)
-  const ended = new Set(
-    events.flatMap((event) =>
-      event.kind === 'tool_finished' && event.attempt === attempt && event.metadata.outcome !== 'indeterminate'
-        ? [event.metadata.callId]
-        : [],
-    ),
-  )
-  const unknown = events.find(
-    (event) =>
-      event.kind === 'tool_started' &&
-      event.attempt === attempt &&
-      event.metadata.effect === 'write' &&
-      !ended.has(event.metadata.callId),
-  )
-  if (unknown?.kind === 'tool_started')
-    return `What became of ${unknown.metadata.tool} is not known: look at its target before anything is done again`
-  const lost = events.filter((event) => event.kind === 'noted' && event.metadata.code === 'run_lost').length
-  return lost >= lostAtMost ? `Its run was lost ${lost + 1} times` : null
-}
-
 /** Counts an attempt that the rows know nothing of as made, where the incident still waits for it. False where it does not. */
 export async function useUpAttempt(db: Db, incidentId: string, attempt: number): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
@@ -119,6 +95,3 @@ export async function useUpAttempt(db: Db, incidentId: string, attempt: number):
 
 /** A look whose taker died is wanted again after this. */
 export const leaseSeconds = 30
-
-/** A run that is lost this often is lost for a reason that another one would meet too. */
-const lostAtMost = 3

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { EscalationCategory, Severity } from '../../domain/incident.ts'
-import type { Report, ReportLine, Spread } from '../../domain/status.ts'
+import type { Report, ReportLine, Spread } from '../../domain/report.ts'
 import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import type { ResourceRule } from '../../domain/alert.ts'
 import {
   type Change,
   type ChangeRules,
@@ -11,6 +10,7 @@ import {
 import { newId } from '../../domain/digest.ts'
 import { truncate } from '../../domain/format.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
+import type { ResourceRule } from '../../domain/resource-rules.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Declared, fileToDeclared, importSource, resourceKey } from '../../domain/registry.ts'
+import { type Declared, fileToDeclared, importSource } from '../../domain/declared-resources.ts'
+import { resourceKey } from '../../domain/registry.ts'
 import { findDeclarationFaults, type SiteChange, type SiteFile } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'

@@ -1,16 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { KnownResource } from '../../domain/alert-resource.ts'
+import { type Declared, type RegistrySource, refuseWithoutAuthority } from '../../domain/declared-resources.ts'
 import { sha256 } from '../../domain/digest.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
-import {
-  type Declared,
-  keysOfGroups,
-  type RegistrySource,
-  type ResourceRef,
-  refuseWithoutAuthority,
-  resourceKey,
-  toMatchedNames,
-} from '../../domain/registry.ts'
+import { keysOfGroups, type ResourceRef, resourceKey, toMatchedNames } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'

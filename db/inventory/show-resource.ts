@@ -3,10 +3,10 @@ import { type InventoryKind, needingKinds } from '../../domain/kinds.ts'
 import type {
   ListedRelation,
   ListedResource,
-  ResourceRef,
   ResourceSurroundings,
   ShownResource,
-} from '../../domain/registry.ts'
+} from '../../domain/listed-resource.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { siteSource, siteToDeclared } from '../../domain/registry.ts'
+import { siteSource, siteToDeclared } from '../../domain/declared-resources.ts'
 import type { Site, SiteChange } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'

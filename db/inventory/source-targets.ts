@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
+import type { RegistrySource } from '../../domain/declared-resources.ts'
 import { machineKinds } from '../../domain/kinds.ts'
-import { parseResourceKey, type RegistrySource, type ResourceRef } from '../../domain/registry.ts'
+import { parseResourceKey, type ResourceRef } from '../../domain/registry.ts'
 import {
   type ListedTarget,
   machineOfInstance,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import { platformSource, toDeclared } from '../../domain/declared-resources.ts'
 import type { Inventory } from '../../domain/platform.ts'
-import { platformSource, toDeclared } from '../../domain/registry.ts'
 import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'
 

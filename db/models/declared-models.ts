@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ModelProtocol } from '../../domain/status.ts'
+import type { ModelProtocol } from '../../domain/model-list.ts'
 import { onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { newId } from '../../domain/digest.ts'
-import type { AskedApproval, Notification } from '../../domain/escalation.ts'
+import type { AskedApproval, Notification } from '../../domain/notification.ts'
 import type { ResourceKind } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'

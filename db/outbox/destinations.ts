@@ -1,5 +1,5 @@
-import type { Notification } from '../../domain/escalation.ts'
 import type { NewEvent } from '../../domain/event.ts'
+import type { Notification } from '../../domain/notification.ts'
 import type { Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'
 import { pushDestination } from './push-subscriptions.ts'

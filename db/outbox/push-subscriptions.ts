@@ -1,5 +1,5 @@
+import { mayDecide } from '../../domain/approvers.ts'
 import { newId } from '../../domain/digest.ts'
-import { mayDecide } from '../../domain/operator.ts'
 import type { NewSubscription, PushDevice } from '../../domain/push.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'

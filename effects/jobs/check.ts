@@ -4,7 +4,7 @@ import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/job
 import { createHttpJobs } from '../../clients/jobs/http.ts'
 import { createRundeckJobs } from '../../clients/jobs/rundeck.ts'
 import { NoCredential } from '../../config/references.ts'
-import type { Attachments } from '../../domain/approval.ts'
+import type { Attachments } from '../../domain/attachment.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'
 import type { Observation, Preparation } from '../../domain/tool.ts'

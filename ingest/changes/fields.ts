@@ -1,6 +1,6 @@
-import { isInFuture } from '../../domain/alert.ts'
 import type { Change } from '../../domain/change.ts'
 import { sha256 } from '../../domain/digest.ts'
+import { isInFuture } from '../../domain/occurrence.ts'
 import {
   capChars,
   capFields,

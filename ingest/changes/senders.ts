@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { isInFuture } from '../../domain/alert.ts'
 import type { Change, ParsedChanges } from '../../domain/change.ts'
 import { sha256 } from '../../domain/digest.ts'
+import { isInFuture } from '../../domain/occurrence.ts'
 import {
   capChars,
   cleanText,

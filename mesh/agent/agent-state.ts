@@ -12,10 +12,12 @@ import { pkgWith } from './capabilities/pkg.ts'
 import { procCapabilities } from './capabilities/proc.ts'
 import { shellCapabilities } from './capabilities/shell.ts'
 import { servicesBy } from './capabilities/unit.ts'
-import { type DeviceCapability, type RecentRefusals, type RunningOperation, recentRefusals } from './capability.ts'
+import type { DeviceCapability } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import type { Journal } from './journal.ts'
 import { type TrustedManifest, trustManifest } from './manifest.ts'
+import type { RunningOperation } from './operation.ts'
+import { type RecentRefusals, recentRefusals } from './recent-refusals.ts'
 import type { Nonces, Rejection, VerificationContext } from './verify-request.ts'
 
 /** Where this machine differs from the standard places. */

@@ -15,11 +15,12 @@ import {
   verificationContext,
   type World,
 } from './agent-state.ts'
-import { type Operation, operation } from './capability.ts'
-import { entriesAfter, type KeyRecord } from './chain.ts'
+import { entriesAfter } from './chain.ts'
 import { loadParsers, type Ruling, rule } from './guard.ts'
 import type { Journal } from './journal.ts'
+import type { KeyRecord } from './journal-index.ts'
 import type { TrustedManifest } from './manifest.ts'
+import { type Operation, operation } from './operation.ts'
 import { noRequestId, requestIdIn, verifyCall, verifyCancel, verifyRead } from './verify-request.ts'
 
 /**

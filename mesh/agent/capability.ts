@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { z } from 'zod'
-import type { Capability, CapabilityAnswer, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
+import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import type { Preconditions } from './preconditions.ts'
 
 /**
@@ -112,86 +111,6 @@ export function failed(code: MeshErrorCode, message: string, result: Record<stri
   return { ok: false, code, message, result, truncated: false }
 }
 
-const mostLines = 1_000
-const mostBytes = 1_000_000
-
-type Line = { id: number; text: string }
-type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
-
-/** Something that runs, with the newest of its lines for listeners that come late. */
-export type Operation = {
-  requestId: string
-  key: string
-  digest: string
-  /** The answer while it runs. */
-  meanwhile: CapabilityAnswer
-  answer: Promise<CapabilityAnswer>
-  emit(text: string): void
-  /** Stops it with this reason. */
-  cancel(): void
-  /**
-   * Lines after an id; `missed` counts those that are gone from the ring. Then everything that
-   * follows, until the answer.
-   */
-  listen(afterId: number, listener: Listener): { missed: number; stop(): void }
-}
-
-/** `finish` gives everybody who waits or listens the answer. */
-export type RunningOperation = Operation & { finish(answer: CapabilityAnswer): void }
-
-export function operation(
-  about: Pick<Operation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
-): RunningOperation {
-  const lines: Line[] = []
-  const listeners = new Set<Listener>()
-  const { promise, resolve } = Promise.withResolvers<CapabilityAnswer>()
-  let bytes = 0
-  let lastId = 0
-  return {
-    ...about,
-    answer: promise,
-    emit(text) {
-      lastId += 1
-      const line = { id: lastId, text }
-      lines.push(line)
-      bytes += text.length
-      while (lines.length > mostLines || bytes > mostBytes) bytes -= lines.shift()?.text.length ?? 0
-      for (const listener of listeners) listener.onLine(line)
-    },
-    listen(afterId, listener) {
-      const oldest = lines[0]?.id ?? lastId + 1
-      for (const line of lines) if (line.id > afterId) listener.onLine(line)
-      listeners.add(listener)
-      return { missed: Math.max(0, oldest - 1 - afterId), stop: () => listeners.delete(listener) }
-    },
-    finish(answer) {
-      resolve(answer)
-      for (const listener of listeners) listener.onAnswer(answer)
-      listeners.clear()
-    },
-  }
-}
-
-/** A minute is enough for a client that was answered "it runs" to ask how it ended. */
-const keptMs = 60_000
-
-export type RecentRefusals = ReturnType<typeof recentRefusals>
-
-/**
- * Answers to requests that were refused before the journal had accepted them: no other place has
- * them.
- */
-export function recentRefusals() {
-  const answers = new Map<string, CapabilityAnswer>()
-  return {
-    of: (requestId: string): CapabilityAnswer | null => answers.get(requestId) ?? null,
-    keep(answer: CapabilityAnswer): void {
-      answers.set(answer.request_id, answer)
-      setTimeout(() => answers.delete(answer.request_id), keptMs).unref()
-    },
-  }
-}
-
 /** Why something is not done, thrown from deep inside; `answered` makes it the outcome. */
 export class CapabilityError extends Error {
   readonly code: MeshErrorCode
@@ -243,44 +162,6 @@ const words: Record<string, string> = {
 }
 
 const inWords = (code: string) => words[code] ?? `the system answered ${code}`
-
-/** A card shows no more lines than these. */
-const mostResultLines = 60
-/** Up to so many lines each counts; of more, only how many there are about. */
-const mostExact = 50
-const longestLine = 500
-
-export type RehearsalReport = {
-  /** What a person reads, one fact a line. */
-  told: readonly string[]
-  /** What was not tried, in one sentence each: nothing is promised about that. */
-  untried: readonly string[]
-  /** What the decision rests on: another one is asked about again. */
-  rests: string
-  /** Was the effect itself tried or listed? Else only the place was looked at. */
-  tried: boolean
-}
-
-/** A rehearsal without a copy: `{ told, untried, rests_on, tried }`. */
-export function reportOutcome(
-  { told, untried, rests, tried }: RehearsalReport,
-  more: Record<string, unknown> = {},
-): Outcome {
-  const shown = told.slice(0, mostResultLines).map((line) => line.slice(0, longestLine).toWellFormed())
-  if (told.length > mostResultLines) shown.push(`… and ${told.length - mostResultLines} lines more`)
-  const result = { ...more, told: shown, untried: [...new Set(untried)], rests_on: rests, tried }
-  return { ok: true, result, truncated: told.length > mostResultLines }
-}
-
-/**
- * What a list stands for in the state that a person agrees to. Of a short list every line counts;
- * of a long one its order of magnitude, since a list that grows while a person decides would
- * otherwise be asked about for ever.
- */
-export function restsOnLines(lines: readonly string[]): string {
-  if (lines.length > mostExact) return `about 2^${Math.round(Math.log2(lines.length))} lines`
-  return createHash('sha256').update(JSON.stringify(lines)).digest('hex')
-}
 
 const turns = new Map<string, Promise<unknown>>()
 

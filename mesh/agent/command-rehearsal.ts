@@ -2,19 +2,13 @@ import { basename, resolve } from 'node:path'
 import { parse, type Simple, type Tree } from '../../safety/command/parse.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
 import { redact } from '../../safety/redact.ts'
-import {
-  type CapabilityContext,
-  CapabilityError,
-  type Outcome,
-  type RehearsalReport,
-  reportOutcome,
-  restsOnLines,
-} from './capability.ts'
+import { type CapabilityContext, CapabilityError, type Outcome } from './capability.ts'
 import { dryRunOf, dryRuns } from './dry-runs.ts'
 import { argvVerdict, asRead, toPreconditions } from './guard.ts'
 import { processFacts, tellProcess, whyNeverSignalled } from './process-facts.ts'
 import { homeOf } from './programs.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './rehearsal.ts'
+import { type RehearsalReport, reportOutcome, restsOnLines } from './rehearsal-report.ts'
 
 /** A card shows no more commands, files and lines of output than these. */
 const mostCommands = 8

@@ -2,11 +2,12 @@ import { lstat, mkdir } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { z } from 'zod'
 import { heldAt } from '../specs/spec.ts'
-import { type CapabilityContext, CapabilityError, type Outcome, reportOutcome, restsOnLines } from './capability.ts'
+import { type CapabilityContext, CapabilityError, type Outcome } from './capability.ts'
 import { diffOf, shownFiles, type Trees } from './checkout.ts'
 import { type Engine, engineId, open, pathOf, requestJson, word } from './engine.ts'
 import { whyNotDone } from './programs.ts'
 import { type Copy, isFilled, runChecks } from './rehearsal.ts'
+import { reportOutcome, restsOnLines } from './rehearsal-report.ts'
 import { changed, inCheckout } from './repository.ts'
 
 const inspected = z.looseObject({

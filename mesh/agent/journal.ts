@@ -23,13 +23,12 @@ import {
   genesis,
   hashOf,
   type JournalEntryBody,
-  type JournalIndex,
-  journalIndex,
   type Place,
   segmentName,
   segmentsOf,
   verifyChain,
 } from './chain.ts'
+import { type JournalIndex, journalIndex } from './journal-index.ts'
 
 const sync = promisify(fdatasync)
 

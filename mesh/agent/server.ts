@@ -4,7 +4,7 @@ import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
 import type { Agent } from './agent.ts'
 import type { Reply } from './agent-state.ts'
-import type { Operation } from './capability.ts'
+import type { Operation } from './operation.ts'
 import { bodyBytes } from './verify-request.ts'
 
 /**

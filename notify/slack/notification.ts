@@ -1,7 +1,7 @@
-import type { AskedApproval, Notification, Rendered, RenderOptions } from '../../domain/escalation.ts'
 import { formatMinute } from '../../domain/format.ts'
 import { formatAlsoAsked } from '../../domain/format-approval.ts'
 import { inertText } from '../../domain/inert-text.ts'
+import type { AskedApproval, Notification, Rendered, RenderOptions } from '../../domain/notification.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }

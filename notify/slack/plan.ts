@@ -1,6 +1,7 @@
 import type { Approval } from '../../domain/approval.ts'
-import type { EscalationReport, Notification } from '../../domain/escalation.ts'
+import type { EscalationReport } from '../../domain/escalation.ts'
 import type { Incident } from '../../domain/incident.ts'
+import type { Notification } from '../../domain/notification.ts'
 import { type CardGrounds, renderCard, renderRoot } from './card.ts'
 import type { SlackMethod } from './client.ts'
 import { buttonValue, type IncidentPress, incidentButton } from './interaction.ts'

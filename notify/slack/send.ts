@@ -11,7 +11,7 @@ import {
 } from '../../db/outbox/slack-channel.ts'
 import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../../db/outbox/slack-threads.ts'
 import { systemScope } from '../../db/scope.ts'
-import { getLinkPath, notification } from '../../domain/escalation.ts'
+import { getLinkPath, notification } from '../../domain/notification.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
 

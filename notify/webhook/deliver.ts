@@ -1,4 +1,5 @@
 import { HttpError, request, retryAfterMs } from '../../clients/http.ts'
+import { inertText } from '../../domain/inert-text.ts'
 import type {
   DeliveryOutcome,
   Destination,
@@ -6,8 +7,7 @@ import type {
   Render,
   Rendered,
   WebhookTemplate,
-} from '../../domain/escalation.ts'
-import { inertText } from '../../domain/inert-text.ts'
+} from '../../domain/notification.ts'
 import { renderSlack } from '../slack/notification.ts'
 import { renderGeneric } from './generic.ts'
 

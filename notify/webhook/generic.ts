@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import type { Notification, Rendered, RenderOptions } from '../../domain/escalation.ts'
+import type { Notification, Rendered, RenderOptions } from '../../domain/notification.ts'
 
 const maxReasonChars = 4_000
 

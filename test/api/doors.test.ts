@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { type Permission, permissions, type Role } from '../../domain/operator.ts'
+import { type Permission, permissions, type Role } from '../../domain/permissions.ts'
 import { useApi } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
 

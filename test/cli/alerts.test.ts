@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { activeAlerts } from '../../db/alerts/active-alerts.ts'
 import { declareResources } from '../../db/inventory/registry.ts'
 import { systemScope } from '../../db/scope.ts'
-import { importSource } from '../../domain/registry.ts'
+import { importSource } from '../../domain/declared-resources.ts'
 import { openedIncident } from '../support/database.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 

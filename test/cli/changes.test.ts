@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { declareResources } from '../../db/inventory/registry.ts'
-import { importSource } from '../../domain/registry.ts'
+import { importSource } from '../../domain/declared-resources.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()

@@ -9,7 +9,7 @@ import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import type { DecisionOutcome } from '../../domain/approval.ts'
-import type { Principal } from '../../domain/operator.ts'
+import type { Principal } from '../../domain/permissions.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
 
 /** `RACE_ROUNDS=2000 npm test -- test/db/races` plays as many as an afternoon allows. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { parseResourceRules } from '../../domain/alert.ts'
 import { chooseResource, type KnownResource, namesToLookUp } from '../../domain/alert-resource.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
 import { resourceKey, toMatchedNames } from '../../domain/registry.ts'
+import { parseResourceRules } from '../../domain/resource-rules.ts'
 
 type Above = KnownResource['above']
 

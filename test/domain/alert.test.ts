@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { endsOccurrence, isMassEnd, isNewOccurrence } from '../../domain/alert.ts'
+import { isMassEnd } from '../../domain/mass-resolve.ts'
+import { endsOccurrence, isNewOccurrence } from '../../domain/occurrence.ts'
 
 const now = Date.parse('2026-11-22T03:00:00Z')
 

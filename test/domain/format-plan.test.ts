@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format.ts'
+import { formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { planOfDryRun } from '../../domain/placement.ts'
 
 const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const

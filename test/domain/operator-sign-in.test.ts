@@ -1,13 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  isFreeName,
-  namesNobody,
-  operatorNameOf,
-  type PersonRole,
-  roleOfGroups,
-  safeReturn,
-} from '../../domain/operator.ts'
+import type { PersonRole } from '../../domain/permissions.ts'
+import { isFreeName, namesNobody, operatorNameOf, roleOfGroups, safeReturn } from '../../domain/sign-in.ts'
 
 const roles: Record<string, PersonRole> = { sre: 'approver', admins: 'admin', all: 'viewer' }
 

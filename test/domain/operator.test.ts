@@ -1,14 +1,6 @@
 import { expect, test } from '@jest/globals'
-import {
-  type Decider,
-  mayDecide,
-  type Permission,
-  permissions,
-  permissionsOf,
-  type Role,
-  scope,
-  typesOf,
-} from '../../domain/operator.ts'
+import { type Decider, mayDecide } from '../../domain/approvers.ts'
+import { type Permission, permissions, permissionsOf, type Role, scope, typesOf } from '../../domain/permissions.ts'
 
 test('a token without scopes may what its role may', () => {
   for (const role of Object.keys(permissions) as Role[]) {

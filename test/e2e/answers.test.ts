@@ -4,7 +4,7 @@ import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { DetailedIncident } from '../../domain/incident-detail.ts'
 import { messagesOf } from '../../domain/message.ts'
-import type { Usage } from '../../domain/status.ts'
+import type { Usage } from '../../domain/usage.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 

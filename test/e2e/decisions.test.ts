@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import type { Approval, Decision, StandingGrant } from '../../domain/approval.ts'
+import type { Approval, Decision } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import type { StandingGrant } from '../../domain/grant.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine

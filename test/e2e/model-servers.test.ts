@@ -7,7 +7,7 @@ import { streamEvents } from '../../cli/stream.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { describeLiveAnswer } from '../../domain/format.ts'
-import type { ModelList } from '../../domain/status.ts'
+import type { ModelList } from '../../domain/model-list.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import {
   type Answered,

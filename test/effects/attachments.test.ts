@@ -1,7 +1,7 @@
 import { inflateSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { verifyIncident } from '../../db/verify/incident.ts'
-import type { Attachment, Attachments } from '../../domain/approval.ts'
+import type { Attachment, Attachments } from '../../domain/attachment.ts'
 import { sha256 } from '../../domain/digest.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { rewritePng, takeAttachments } from '../../effects/attachments.ts'

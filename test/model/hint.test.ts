@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { renderLeaderHint } from '../../model/transcript.ts'
+import { renderLeaderHint } from '../../model/hint.ts'
 import { logOf, row } from '../support/events.ts'
 
 const leader = {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { withoutThoughts } from '../../model/json.ts'
+import { withoutThoughts } from '../../model/thoughts.ts'
 
 const call = '{"tool_call":{"name":"get_shard","parameters":{"id":"db-osl-1"}}}'
 

@@ -1,19 +1,16 @@
 import { z } from 'zod'
 import { actionOf } from '../../db/log/append.ts'
 import { chooseResource, type KnownResource } from '../../domain/alert-resource.ts'
-import type { EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
-import type { InventoryKind, Step } from '../../domain/kinds.ts'
 import {
   type Declared,
   type DeclaredRelation,
-  keysOfGroups,
-  nearOf,
   platformSource,
   type RegistrySource,
-  type ResourceRef,
   refuseWithoutAuthority,
-  resourceKey,
-} from '../../domain/registry.ts'
+} from '../../domain/declared-resources.ts'
+import type { EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
+import type { InventoryKind, Step } from '../../domain/kinds.ts'
+import { keysOfGroups, nearOf, type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import type { CoreAnswer, Discovered, ToolFacts } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { toolFacts, tools } from '../../tools/registry.ts'

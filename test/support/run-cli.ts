@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
-import type { Role } from '../../domain/operator.ts'
+import type { Role } from '../../domain/permissions.ts'
 import { type TestApi, useApi } from './api.ts'
 import { compileCache, eventually } from './directory.ts'
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Notification } from '../../domain/escalation.ts'
+import type { Notification } from '../../domain/notification.ts'
 import type { SlackSettings } from '../../notify/slack/client.ts'
 import { signatureOf } from '../../notify/slack/interaction.ts'
 

@@ -11,7 +11,7 @@ import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js'
 import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
-import { ensureSearchAttributes } from '../../worker/schedule.ts'
+import { ensureSearchAttributes } from '../../worker/search-attributes.ts'
 import { registerNamespace, temporalAddress, timeSkippingServerPath } from './broker.ts'
 import { patienceMs } from './directory.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from '@jest/globals'
-import { giveBack } from '../../worker/looks.ts'
+import { giveBack } from '../../worker/free-memory.ts'
 
 test('after a burst the heap of a thread is given back, not only that of the process', async () => {
   const thread = new Worker(

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import type { Approval, ApprovalDetail, GrantWish } from '../../domain/approval.ts'
+import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
+import type { GrantWish } from '../../domain/grant.ts'
 import { Inert, inertText } from '../inert.tsx'
 
 /** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */

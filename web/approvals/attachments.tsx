@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { Approval, Attachment } from '../../domain/approval.ts'
+import type { Approval } from '../../domain/approval.ts'
+import type { Attachment } from '../../domain/attachment.ts'
 import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
 import { askText } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { formatSpan } from '../../domain/format.ts'
+import type { ModelList } from '../../domain/model-list.ts'
 import type { WebhookTest } from '../../domain/setting-row.ts'
-import type { ModelList } from '../../domain/status.ts'
 import { describePassport } from '../../domain/status-words.ts'
 import { ask } from '../api.ts'
 import { CopyCommand } from '../copy.tsx'

@@ -1,6 +1,7 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
-import type { Expectation, ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
+import type { ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
+import type { Expectation } from '../../domain/expectation.ts'
 import { formatSpan, listLinks } from '../../domain/format.ts'
 import { ask, type Page, queryClient } from '../api.ts'
 import { DataList } from '../data-table.tsx'

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import type { AuditRow } from '../../domain/audit.ts'
 import { withSpaces } from '../../domain/format.ts'
-import type { AuditRow } from '../../domain/operator.ts'
 import { ask, type Page } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField } from '../fields.tsx'

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
-import type { Report, ReportLine, Spread } from '../../domain/status.ts'
+import type { Report, ReportLine, Spread } from '../../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare, formatSpread } from '../../domain/status-words.ts'
 import { ask } from '../api.ts'
 import { type Column, Table, Tally } from '../data-table.tsx'

@@ -1,5 +1,5 @@
 import type { RelationKind } from '../../domain/kinds.ts'
-import type { ShownResource } from '../../domain/registry.ts'
+import type { ShownResource } from '../../domain/listed-resource.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
 import { Link } from '../router.tsx'

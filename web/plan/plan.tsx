@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
+import { capitalize } from '../../domain/format.ts'
 import {
-  capitalize,
   formatDown,
   formatObstacle,
   formatPlanProof,
   formatStanding,
   toStandingAfter,
-} from '../../domain/format.ts'
+} from '../../domain/format-plan.ts'
 import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
 import { ask } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'

@@ -2,9 +2,10 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { stripText } from '../../../safety/redact.ts'
 import { dockerRestartArgs } from '../../specs/docker.ts'
-import { CapabilityError, type DeviceCapability, reportOutcome, restsOnLines, toOutcome } from '../capability.ts'
+import { CapabilityError, type DeviceCapability, toOutcome } from '../capability.ts'
 import { containerOf, type Engine, engineId, missingEngine, open, requestJson } from '../engine.ts'
 import { enclosureOf, standingOf } from '../process-facts.ts'
+import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 
 /** Seconds that the engine gives a container to end by itself. */
 const graceSeconds = 10

@@ -11,14 +11,13 @@ import {
   failed,
   type Outcome,
   type RunResult,
-  reportOutcome,
-  restsOnLines,
   toOutcome,
   type Weight,
 } from '../capability.ts'
 import { type Remote, remoteOf } from '../checkout.ts'
 import { type PathRejection, type Place, requirePlace, weighWrite } from '../manifest.ts'
 import { tail, whyNotDone } from '../programs.ts'
+import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 import {
   askSettings,
   assertOwn,

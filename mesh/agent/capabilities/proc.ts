@@ -8,8 +8,6 @@ import {
   type DeviceCapability,
   errnoOf,
   type Outcome,
-  reportOutcome,
-  restsOnLines,
   toOutcome,
 } from '../capability.ts'
 import {
@@ -25,7 +23,8 @@ import {
   whyNeverSignalled,
 } from '../process-facts.ts'
 import { type Process, pids, processOf, statusField } from '../programs.ts'
-import { heldBy, type Socket, socketsAt } from '../systemd.ts'
+import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
+import { heldBy, type Socket, socketsAt } from '../sockets.ts'
 
 type Args = z.infer<typeof procListArgs>
 

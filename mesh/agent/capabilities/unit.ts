@@ -1,15 +1,9 @@
 import { userInfo } from 'node:os'
 import type { z } from 'zod'
 import { serviceArgs, sudoersLine, type ServiceVerb as Verb } from '../../specs/unit.ts'
-import {
-  type CapabilityContext,
-  CapabilityError,
-  type DeviceCapability,
-  reportOutcome,
-  restsOnLines,
-  toOutcome,
-} from '../capability.ts'
+import { type CapabilityContext, CapabilityError, type DeviceCapability, toOutcome } from '../capability.ts'
 import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
+import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 import {
   control,
   missingSystemd,

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { listApprovals } from '../../../db/approvals/find.ts'
 import { systemScope } from '../../../db/scope.ts'
-import type { Role } from '../../../domain/operator.ts'
+import type { Role } from '../../../domain/permissions.ts'
 import { asked, wroteRows } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
 import { claimedIncident, moveClock } from '../../support/database.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import type { Role } from '../../../domain/operator.ts'
+import type { Role } from '../../../domain/permissions.ts'
 import { useApi } from '../../support/api.ts'
 import { moveClock } from '../../support/database.ts'
 

@@ -13,7 +13,7 @@ import { eventsOf } from '../../../db/log/events.ts'
 import { readDenials } from '../../../db/policy.ts'
 import { systemScope } from '../../../db/scope.ts'
 import type { Decision } from '../../../domain/approval.ts'
-import type { Principal, Role } from '../../../domain/operator.ts'
+import type { Principal, Role } from '../../../domain/permissions.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()

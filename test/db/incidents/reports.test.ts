@@ -9,7 +9,7 @@ import { reportOf } from '../../../db/incidents/reports.ts'
 import { append } from '../../../db/log/append.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { agentActor, type EventMetadata } from '../../../domain/event.ts'
-import type { Report } from '../../../domain/status.ts'
+import type { Report } from '../../../domain/report.ts'
 import { asked } from '../../support/announced.ts'
 import { moveClock, openedIncident, useDatabase } from '../../support/database.ts'
 

@@ -6,8 +6,9 @@ import { findAlertResources, neighboursOf } from '../../../db/inventory/resource
 import { listResources, showResource, surroundingsOf } from '../../../db/inventory/show-resource.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { takeLeases } from '../../../db/writes/leases.ts'
+import { type Declared, importSource, platformSource } from '../../../domain/declared-resources.ts'
 import type { InventoryKind } from '../../../domain/kinds.ts'
-import { type Declared, importSource, platformSource, type ResourceRef } from '../../../domain/registry.ts'
+import type { ResourceRef } from '../../../domain/registry.ts'
 import { findDeclarationFaults } from '../../../domain/site.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
 

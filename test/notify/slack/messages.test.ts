@@ -1,13 +1,9 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Approval } from '../../../domain/approval.ts'
-import {
-  type EscalationReport,
-  type Notification,
-  notification as notificationShape,
-  reportText,
-} from '../../../domain/escalation.ts'
+import { type EscalationReport, reportText } from '../../../domain/escalation.ts'
 import type { Incident } from '../../../domain/incident.ts'
+import { type Notification, notification as notificationShape } from '../../../domain/notification.ts'
 import { risks } from '../../../domain/tool.ts'
 import { renderCard, renderRoot } from '../../../notify/slack/card.ts'
 import { renderNotification } from '../../../notify/slack/notification.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Notification } from '../../../domain/escalation.ts'
+import type { Notification } from '../../../domain/notification.ts'
 import { renderSlack } from '../../../notify/slack/notification.ts'
 import { hostileTitles, notification } from '../../support/scripted-slack.ts'
 

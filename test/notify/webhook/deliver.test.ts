@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Webhook } from 'standardwebhooks'
 import { closeConnections } from '../../../clients/http.ts'
-import type { Destination } from '../../../domain/escalation.ts'
+import type { Destination } from '../../../domain/notification.ts'
 import { deliver } from '../../../notify/webhook/deliver.ts'
 import { type LocalServer, startLocalServer } from '../../support/local-server.ts'
 import { notification } from '../../support/scripted-slack.ts'

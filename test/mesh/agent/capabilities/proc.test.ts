@@ -6,7 +6,7 @@ import { afterEach, expect, test } from '@jest/globals'
 import { procKill, procList } from '../../../../mesh/agent/capabilities/proc.ts'
 import { enclosureOf, type ProcessScope, unitOf, whyOutside } from '../../../../mesh/agent/process-facts.ts'
 import { readStat } from '../../../../mesh/agent/programs.ts'
-import { socketsIn } from '../../../../mesh/agent/systemd.ts'
+import { socketsIn } from '../../../../mesh/agent/sockets.ts'
 import { ask, deviceOf, done, fault } from '../../../support/device.ts'
 import { eventually } from '../../../support/directory.ts'
 

@@ -2,7 +2,7 @@ import type { ColumnType, Generated, Selectable } from 'kysely'
 import type { AlertLinks } from '../../domain/alert.ts'
 import type { ClosedBy, EscalationCategory, ResolveOutcome } from '../../domain/incident.ts'
 import type { PostmortemEdit } from '../../domain/postmortem.ts'
-import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
+import type { Json, NullableTime, Time } from '../tables.ts'
 
 type AlertTable = {
   id: string
@@ -153,30 +153,3 @@ export type ExpectationRow = Selectable<ExpectationTable>
 export type AlertRow = Selectable<AlertTable>
 export type IncidentRow = Selectable<IncidentTable>
 export type IncidentEventRow = Selectable<IncidentEventTable>
-
-/** Notifications, a row per attempt. */
-export type DeliveryTables = {
-  delivery: {
-    id: Generated<number>
-    messageId: string
-    destination: string
-    incidentId: string
-    notification: Json<unknown>
-    attempt: number
-    status: Generated<'pending' | 'sending' | 'sent' | 'failed' | 'dropped'>
-    responseStatus: number | null
-    response: string | null
-    nextAt: Deadline
-    leasedUntil: ColumnType<string | null, unknown, unknown>
-    finishedAt: NullableTime
-    createdAt: Time
-  }
-}
-
-/** Where Slack has what it was told, and what it asked. */
-export type SlackTables = {
-  slackChannel: { channel: string; active: boolean; readyAt: Deadline }
-  slackThread: { incidentId: string; channel: string | null; ts: string | null; posted: Generated<boolean> }
-  slackCard: { approvalId: string; channel: string | null; ts: string | null }
-  slackRequest: { signature: string; receivedAt: Time }
-}

@@ -1,0 +1,29 @@
+import { sql } from 'kysely'
+import { now } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import { tellAsked } from './ask.ts'
+
+/** Parts of an approval's life after which people are reminded. */
+const remindAfter = [0.5, 0.9]
+
+/** Reminds of what is still pending; each reminder goes out once, whichever worker sees it first. Answers how many did. */
+export async function remindPending(db: Db): Promise<number> {
+  let reminded = 0
+  for (const [index, part] of remindAfter.entries()) {
+    await db.transaction().execute(async (trx) => {
+      const due = await trx
+        .updateTable('approval')
+        .set({ reminded: index + 1 })
+        .where('status', '=', 'pending')
+        .where('announced', '=', true)
+        .where('reminded', '<=', index)
+        .where('expiresAt', '>', now)
+        .where(sql<boolean>`nightshift_now() >= requested_at + (expires_at - requested_at) * ${part}::float8`)
+        .returning('id')
+        .execute()
+      for (const { id } of due) await tellAsked(trx, id, index + 1)
+      reminded += due.length
+    })
+  }
+  return reminded
+}

@@ -1,0 +1,81 @@
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { Preparation } from '../../domain/tool.ts'
+import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
+
+type ApprovalTable = {
+  id: string
+  incidentId: string
+  attempt: number
+  callId: string
+  tool: string
+  args: Json<Record<string, unknown>>
+  targets: Json<{ kind: string; id: string }[]>
+  reason: string
+  actionDigest: string
+  stateFingerprint: string
+  risk: string
+  reversible: boolean
+  required: number
+  dryRun: JSONColumnType<Preparation['dryRun']>
+  status: Generated<'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'>
+  requestedAt: Time
+  expiresAt: Deadline
+  decidedAt: NullableTime
+  useBy: NullableTime
+  /** When the workflow last read a decision: one unread for a minute is woken again. */
+  readAt: NullableTime
+  /** What a person made of the arguments before approving: the call is judged and asked again with them. */
+  edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
+  editedBy: string | null
+  /** Reminders that went out: at half its life, at nine tenths. */
+  reminded: Generated<number>
+  /** The first approval of those that share a card, its own id for that one; null where it was asked alone. */
+  askedWith: ColumnType<string | null, string | null | undefined, string>
+  /** False while an earlier call of its card is asked about: then nobody is notified of this one. */
+  announced: Generated<boolean>
+}
+
+/** What people are asked, what they said, and what they allowed beforehand. */
+export type ApprovalTables = {
+  approval: ApprovalTable
+  approvalDecision: {
+    approvalId: string
+    operatorId: string
+    decision: 'approve' | 'deny'
+    reason: string | null
+    category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
+    via: string
+    at: Time
+  }
+  standingGrant: {
+    id: string
+    approvalId: string
+    tool: string
+    actionDigest: string
+    stateFingerprint: string
+    targets: Json<{ kind: string; id: string }[]>
+    uses: number
+    usesLeft: number
+    grantedBy: string
+    grantedAt: Time
+    expiresAt: Deadline
+    revokedAt: NullableTime
+  }
+  decisionToken: {
+    sha256: string
+    approvalId: string
+    operatorId: string
+    createdAt: Time
+    expiresAt: Deadline
+    /** Null in those that version 0.1.0 minted: good for either. */
+    decision: 'approve' | 'deny' | null
+    usedAt: NullableTime
+    /** What it was spent for: a verdict, `edit`, or why it is void. */
+    usedFor: string | null
+    /** Digest of the request that spent it, and what that came to. */
+    request: string | null
+    outcome: ColumnType<{ status: ApprovalRow['status'] } | null, string | null, string | null>
+  }
+}
+
+export type ApprovalRow = Selectable<ApprovalTable>

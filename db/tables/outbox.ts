@@ -1,0 +1,29 @@
+import type { ColumnType, Generated } from 'kysely'
+import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
+
+/** Notifications, a row per attempt. */
+export type DeliveryTables = {
+  delivery: {
+    id: Generated<number>
+    messageId: string
+    destination: string
+    incidentId: string
+    notification: Json<unknown>
+    attempt: number
+    status: Generated<'pending' | 'sending' | 'sent' | 'failed' | 'dropped'>
+    responseStatus: number | null
+    response: string | null
+    nextAt: Deadline
+    leasedUntil: ColumnType<string | null, unknown, unknown>
+    finishedAt: NullableTime
+    createdAt: Time
+  }
+}
+
+/** Where Slack has what it was told, and what it asked. */
+export type SlackTables = {
+  slackChannel: { channel: string; active: boolean; readyAt: Deadline }
+  slackThread: { incidentId: string; channel: string | null; ts: string | null; posted: Generated<boolean> }
+  slackCard: { approvalId: string; channel: string | null; ts: string | null }
+  slackRequest: { signature: string; receivedAt: Time }
+}

@@ -1,0 +1,40 @@
+import type { Generated } from 'kysely'
+import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
+import type { Json, NullableTime, Time } from '../tables.ts'
+
+/** Writes that must happen once: under their key, and one at a time on a target. */
+export type EffectTables = {
+  effect: {
+    key: string
+    incidentId: string | null
+    tool: string
+    actionDigest: string
+    status: 'running' | 'done' | 'failed' | 'indeterminate'
+    detail: Generated<string>
+    result: Json<Record<string, unknown>>
+    startedAt: Time
+    finishedAt: NullableTime
+  }
+  platformEffect: {
+    key: string
+    action: PlatformEffect['action']
+    vmId: string
+    node: string
+    target: string
+    tasksBefore: Json<string[]>
+    task: string | null
+    status: PlatformEffectEnding['status'] | null
+    detail: string | null
+    begunAt: Time
+  }
+  targetLease: { target: string; incidentId: string; attempt: number; callId: string; since: Time }
+  idempotency: {
+    tokenId: string
+    route: string
+    key: string
+    bodyDigest: string
+    status: number | null
+    response: Json<unknown> | null
+    createdAt: Time
+  }
+}

@@ -1,0 +1,13 @@
+import { z } from 'zod'
+
+/** Something that an investigation would have needed. */
+export const capabilityGap = z.object({
+  id: z.string(),
+  incidentId: z.string(),
+  category: z.enum(['investigation', 'remediation', 'notification']),
+  description: z.string(),
+  actor: z.string(),
+  at: z.string(),
+})
+
+export type CapabilityGap = z.infer<typeof capabilityGap>

@@ -1,0 +1,111 @@
+import type { z } from 'zod'
+import type { relationKinds } from './kinds.ts'
+import type { Inventory } from './platform.ts'
+import { type Attributes, type inventoryKind, parseResourceKey, type ResourceRef, ref } from './registry.ts'
+import type { Site, SiteFile } from './site.ts'
+
+/**
+ * Who may say what there is. `platform`, `import` and `enrolment` speak for the site's administrator: what they relate counts for the
+ * vicinity of an incident, in which reversible writes run unasked. What others list (a Prometheus) is known and shown, and widens nothing.
+ */
+export type RegistrySource = { name: string; hasAuthority: boolean }
+
+export const platformSource: RegistrySource = { name: 'platform', hasAuthority: true }
+
+/** Groups, nodes and hosts of a site without a platform. */
+export const siteSource: RegistrySource = { name: 'site', hasAuthority: true }
+
+export const importSource: RegistrySource = { name: 'import', hasAuthority: true }
+
+/** A resource as one source describes it. `aliases`: other names, host names and addresses that alerts may use. */
+export type DeclaredResource = {
+  kind: z.infer<typeof inventoryKind>
+  id: string
+  name?: string
+  aliases?: readonly string[]
+  attributes?: Attributes
+}
+
+export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)[number]; to: ResourceRef }
+
+/** What a source knows, as a whole: what it no longer lists, it no longer says. */
+export type Declared = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
+
+/** What has no authority may say where its targets are. Were it to list a machine, a write could name what nobody vouched for. */
+export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: Declared): void {
+  if (hasAuthority) return
+  const isTarget = ({ kind }: { kind: string }): boolean => kind === 'target'
+  if (!declared.resources.every(isTarget) || !declared.relations.every(({ from }) => isTarget(from)))
+    throw new Error(`${name} may list targets only, and relate them`)
+}
+
+const belongs = (from: ResourceRef, to: ResourceRef): DeclaredRelation => ({ from, kind: 'belongs_to', to })
+
+/** What a platform lists. State that changes by the minute stays in its own tables. */
+export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links }: Inventory): Declared {
+  const resources: DeclaredResource[] = [
+    ...regions.map(({ id }) => ({ kind: 'region' as const, id })),
+    ...shards.map(({ id, role }) => ({ kind: 'shard' as const, id, attributes: { role } })),
+    ...nodes.map(({ id, hostname, ip, role }) => ({
+      kind: 'node' as const,
+      id,
+      name: hostname,
+      aliases: ip === '' ? [] : [ip],
+      attributes: { role, ip },
+    })),
+    ...tenants.map(({ id, name }) => ({ kind: 'tenant' as const, id, name })),
+    ...hosts.map(({ id, rack, ramMib, cpuMc }) => ({ kind: 'host' as const, id, attributes: { rack, ramMib, cpuMc } })),
+    ...vms.map(({ id, haGroup, priority }) => ({ kind: 'vm' as const, id, attributes: { haGroup, priority } })),
+  ]
+  const relations: DeclaredRelation[] = [
+    ...shards.map(({ id, region }) => belongs(ref('shard', id), ref('region', region))),
+    ...nodes.map(({ id, shard }) => belongs(ref('node', id), ref('shard', shard))),
+    ...tenants.map(({ id, shard }) => belongs(ref('tenant', id), ref('shard', shard))),
+    ...hosts.map(({ id, region }) => belongs(ref('host', id), ref('region', region))),
+    ...vms.flatMap(({ id, host }) =>
+      host === null ? [] : [{ from: ref('vm', id), kind: 'runs_on' as const, to: ref('host', host) }],
+    ),
+    ...links.map(({ a, b }) => ({ from: ref('host', a), kind: 'linked_to' as const, to: ref('host', b) })),
+  ]
+  return { resources, relations }
+}
+
+/** Groups, nodes and hosts of a site without a platform. */
+export function siteToDeclared({ groups, nodes, hosts }: Site): Declared {
+  const regions = [...new Set([...groups, ...hosts].map(({ region }) => region))].sort()
+  return {
+    resources: [
+      ...regions.map((id) => ({ kind: 'region' as const, id })),
+      ...groups.map(({ id, role }) => ({ kind: 'shard' as const, id, attributes: { role } })),
+      ...nodes.map(({ id, hostname, ip }) => ({
+        kind: 'node' as const,
+        id,
+        name: hostname ?? id,
+        aliases: ip === '' ? [] : [ip],
+        attributes: { ip },
+      })),
+      ...hosts.map(({ id, rack, ramMib, cpuMc }) => ({
+        kind: 'host' as const,
+        id,
+        attributes: { rack, ramMib, cpuMc },
+      })),
+    ],
+    relations: [
+      ...groups.map(({ id, region }) => belongs(ref('shard', id), ref('region', region))),
+      ...nodes.map(({ id, group }) => belongs(ref('node', id), ref('shard', group))),
+      ...hosts.map(({ id, region }) => belongs(ref('host', id), ref('region', region))),
+    ],
+  }
+}
+
+/** The resources and relations of a file of the inventory, whose names were checked when it was parsed. */
+export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): Declared {
+  return {
+    resources,
+    relations: relations.map(({ from, kind, to }) => ({
+      from: parseResourceKey(from) as ResourceRef,
+      kind,
+      to: parseResourceKey(to) as ResourceRef,
+    })),
+  }
+}

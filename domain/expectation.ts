@@ -1,0 +1,20 @@
+import { z } from 'zod'
+
+export const expectationSubject = z.enum(['alert', 'resource', 'type'])
+
+/** A mark of what is expected, as the API lists it. */
+export const expectation = z.object({
+  id: z.string(),
+  subject: expectationSubject,
+  about: z.string(),
+  until: z.string(),
+  reason: z.string(),
+  /** What was true when it was marked. */
+  state: z.record(z.string(), z.unknown()),
+  createdBy: z.string(),
+  createdAt: z.string(),
+  endedAt: z.string().nullable(),
+  inForce: z.boolean(),
+})
+
+export type Expectation = z.infer<typeof expectation>

@@ -1,0 +1,98 @@
+import { formatCount, formatList } from './format.ts'
+import type { Plan, Proof, Standing, Unplaced } from './placement.ts'
+
+const proofWords: Record<Proof['kind'], string> = {
+  trivial: '',
+  exhausted: 'every order was tried',
+  engine: "a solver's word, not checked",
+  certificate: 'certificate',
+}
+
+type PlanCounts = { [key in 'state' | 'migrations' | 'lowerBound']?: Plan[key] | undefined }
+
+/**
+ * `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Of a proof its kind is enough. Empty for a plan of an
+ * older release, which did not say.
+ */
+export function formatPlanProof(
+  { state, migrations, lowerBound = 0 }: PlanCounts,
+  proof: Proof | Proof['kind'] = 'trivial',
+): string {
+  if (migrations === undefined) return ''
+  const count = formatCount(migrations, 'migration')
+  if (migrations === 0 || state !== 'planned') return count
+  const by = formatProofKind(proof)
+  const shown = by === '' ? '' : ` (${by})`
+  if (lowerBound >= migrations) return `${count}, and no plan needs fewer${shown}`
+  if (lowerBound === 0) return `${count}; whether fewer would do is not known`
+  return `${count}; it takes at least ${lowerBound}${shown}, whether fewer than ${migrations} would do is not known`
+}
+
+/** `2 VMs stay down`. */
+export function formatDown(count: number): string {
+  return `${formatCount(count, 'VM')} ${count === 1 ? 'stays' : 'stay'} down`
+}
+
+/**
+ * `vm-101 (priority 100) stays down while VMs of lower priority get a place`: the most important of those, if there is one. Plans of 0.1.0
+ * do not say it.
+ */
+export function formatOvertaken(unplaced: readonly Unplaced[]): string[] {
+  const overtaken = unplaced.filter(({ overtakenBy = [] }) => overtakenBy.length > 0)
+  const [first] = overtaken.sort((a, b) => (b.priority ?? 0) - (a.priority ?? 0))
+  if (!first) return []
+  const more = overtaken.length > 1 ? ` and ${overtaken.length - 1} more` : ''
+  const stay = overtaken.length > 1 ? 'stay' : 'stays'
+  return [`${first.vm} (priority ${first.priority ?? 0})${more} ${stay} down while VMs of lower priority get a place`]
+}
+
+/** Why some stay down, for a plan that leaves some: proved with what would help, or only that nothing better was found. */
+export function formatObstacle(obstacle: string | null): string {
+  return obstacle === null
+    ? 'No better plan was found in the time there was: a place for all may exist.'
+    : `A place for all does not exist: ${obstacle}.`
+}
+
+function formatProofKind(proof: Proof | Proof['kind']): string {
+  if (typeof proof === 'string') return proofWords[proof]
+  if (proof.kind !== 'certificate') return proofWords[proof.kind]
+  return `certificate: k = ${proof.k}, ${formatCount(Object.keys(proof.price).length, 'price')}`
+}
+
+type Outcome = Standing['after'][number]['outcome']
+
+/** How the next death ends, by name: each host or rack is in one of the three, and in `worse` when it was better before. */
+type StandingAfter = { restarted: string[]; moved: string[]; notFound: string[]; worse: string[] }
+
+export function toStandingAfter({ before, after }: Standing): StandingAfter {
+  const named = (outcome: Outcome) => after.filter((loss) => loss.outcome === outcome).map(({ name }) => name)
+  const outcomeBefore = new Map(before.map(({ name, outcome }) => [name, outcome]))
+  const worse = after.filter(({ name, outcome }) => rank[outcome] > rank[outcomeBefore.get(name) ?? outcome])
+  return {
+    restarted: named('restarted'),
+    moved: named('moved'),
+    notFound: named('not_found'),
+    worse: worse.map(({ name }) => name),
+  }
+}
+
+const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
+
+/** N-1 in a sentence or two, with the formatList of those that are not simply survived, and of those that were before. */
+export function formatStanding(standing: Standing): string {
+  const { restarted, moved, notFound, worse } = toStandingAfter(standing)
+  const all = standing.after.length
+  if (all === 0) return `No ${standing.domain} is left that could fail.`
+  if (restarted.length === all)
+    return `Should any one of ${formatCount(all, standing.domain)} fail, all its VMs restart.`
+  const cases = [
+    ...(restarted.length > 0
+      ? [`all its VMs restart for ${restarted.length} of ${formatCount(all, standing.domain)}`]
+      : []),
+    ...(moved.length > 0 ? [`if it is ${formatList(moved, 'or')}, its VMs restart only after others have moved`] : []),
+    ...(notFound.length > 0 ? [`if it is ${formatList(notFound, 'or')}, no room for all its VMs was found`] : []),
+  ]
+  const change =
+    worse.length > 0 ? `Worse than before the plan: ${formatList(worse)}.` : 'No worse than before the plan.'
+  return `Should one more ${standing.domain} fail: ${cases.join('; ')}. ${change}`
+}

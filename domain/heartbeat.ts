@@ -1,0 +1,64 @@
+import type { Alert } from './alert.ts'
+
+/**
+ * An alert that always fires, so that somebody notices when it stops: Prometheus' `Watchdog`, a dead man's switch. As long as it comes
+ * it is no incident; its silence is one.
+ */
+export type Heartbeat = {
+  source: string
+  fingerprint: string
+  name: string
+  labels: Record<string, string>
+  lastSeenAt: string
+  /** Bodies that carried it. */
+  sights: number
+  /** Between two of them, at most. */
+  longestGapSeconds: number
+}
+
+/** A gap is known from here on. */
+const sightsToLearn = 3
+
+/** More than a sender that was restarted takes. */
+const leastSilenceSeconds = 300
+
+/**
+ * How long it may be silent, in seconds: as configured, else twice the longest gap so far. Null: not known yet. Senders repeat it
+ * every minute or twice a day, so that no single number is right for all.
+ */
+export function allowedSilenceSeconds(
+  { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,
+  configuredSeconds: number | null,
+): number | null {
+  if (configuredSeconds !== null) return configuredSeconds
+  return sights < sightsToLearn ? null : Math.max(leastSilenceSeconds, 2 * longestGapSeconds)
+}
+
+/** The alert that stands for a heartbeat's silence: firing when it stops, resolved when it is heard again. */
+export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: string): Alert {
+  const { source, fingerprint, name, labels, lastSeenAt } = beat
+  const { severity: _, ...kept } = labels
+  return {
+    source,
+    fingerprint: `heartbeat/${fingerprint}`.slice(0, 200),
+    status,
+    name: 'heartbeat_stopped',
+    severity: 'critical',
+    severitySource: 'alert',
+    severityWord: 'critical',
+    title: `No heartbeat from ${source}: ${name} came last at ${lastSeenAt.slice(0, 16).replace('T', ' ')} UTC`.slice(
+      0,
+      300,
+    ),
+    labels: { ...kept, alertname: 'heartbeat_stopped', heartbeat: name },
+    annotations: {
+      summary: `${name} fires always, and its sender has stopped sending it: other alerts may not arrive either.`,
+    },
+    startsAt: lastSeenAt,
+    endsAt: status === 'resolved' ? now : null,
+    links: { generator: null, external: null, runbook: null },
+    groupKey: null,
+    truncatedAlerts: 0,
+    cappedFields: [],
+  }
+}

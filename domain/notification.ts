@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import { escalationCategory, incident, resolveOutcome } from './incident.ts'
+import { risks } from './tool.ts'
+
+/** What a person is asked, as far as a message carries it: the exact arguments are on the card behind the link. */
+const askedApproval = z.object({
+  id: z.string(),
+  tool: z.string(),
+  risk: z.enum(risks),
+  reversible: z.boolean(),
+  summary: z.string(),
+  required: z.number().int(),
+  expiresAt: z.string(),
+  /** 0: asked just now; 1: half of its life is over; 2: nine tenths. */
+  reminder: z.number().int().min(0).max(2),
+  /** What the cause may be and which rows say so, in a line; nothing where nobody said. Untrusted. */
+  cause: z.string().nullish(),
+  /** How many more calls of the same answer its card asks about. */
+  alsoAsked: z.number().int().optional(),
+})
+
+/** A thing worth telling: the triggers of the webhooks, with what a receiver needs to act. */
+export const notification = z.object({
+  trigger: z.enum([
+    ...(['critical', 'escalated', 'approval', 'resolved'] as const),
+    /** What a closed incident's alert did since: it goes on after a repair, came back, is still there, has ended. */
+    ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
+    /** About several incidents at once. */
+    ...(['digest', 'notice'] as const),
+  ]),
+  incident: incident
+    .pick({ id: true, type: true, severity: true, status: true, title: true, resource: true })
+    .extend({ outcome: resolveOutcome.nullish(), category: escalationCategory.nullish() }),
+  /** Why it was escalated, or why an approval is asked; null for `critical`. */
+  reason: z.string().nullable(),
+  approval: askedApproval.nullable().default(null),
+  /** Is somebody to be woken for it? */
+  page: z.boolean().default(true),
+  /** Alerts of the incident that fire at this moment. */
+  alertsFiring: z.number().int().default(0),
+  /** What a digest lists. */
+  incidents: z
+    .array(incident.pick({ id: true, title: true, severity: true, status: true }).extend({ since: z.string() }))
+    .default([]),
+  /** Where a person looks: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
+  url: z.string(),
+  at: z.string(),
+  /** Hash of the incident's newest row, so that a later alteration of the log can be proved. */
+  headHash: z.string().nullable(),
+})
+
+export type Notification = z.infer<typeof notification>
+
+export type AskedApproval = z.infer<typeof askedApproval>
+
+/** The shapes a webhook's post can have; `notify/webhook/deliver.ts` renders each. */
+export const webhookTemplates = ['generic', 'slack'] as const
+
+export type WebhookTemplate = (typeof webhookTemplates)[number]
+
+export type Destination = {
+  template: WebhookTemplate
+  url: string
+  /** `whsec_…`; signs by Standard Webhooks when set. */
+  secret: string | null
+}
+
+/**
+ * What became of one attempt to deliver. `retry`: the same bytes may work later (5xx, 429, no connection, timeout), not
+ * before `afterMs` where the receiver named a time. `drop`: no retry can help (4xx, a redirect, a refused address).
+ */
+export type DeliveryOutcome =
+  | { outcome: 'sent'; status: number }
+  | { outcome: 'retry'; status: number | null; reason: string; afterMs: number | null }
+  | { outcome: 'drop'; status: number | null; reason: string }
+
+export type RenderOptions = {
+  /** Stays the same over all attempts of one delivery, so that a receiver can tell a repeat. */
+  deliveryId: string
+  /** When this attempt is sent. */
+  now: Date
+  /** `whsec_…`, or null. */
+  secret: string | null
+}
+
+export type Rendered = { headers: Record<string, string>; body: string }
+
+/** A destination's words for a notification. Pure; throws only for a secret that cannot be one. */
+export type Render = (notification: Notification, options: RenderOptions) => Rendered
+
+/** Where a person looks, below the public address: the card for a question, the list for a digest, else the incident. */
+export function getLinkPath(stored: unknown, incidentId: string): string {
+  const { approval, incidents } = stored as {
+    approval?: { id: string } | null
+    incidents?: { status: string }[]
+  }
+  if (approval) return `approvals/${approval.id}`
+  if (!incidents || incidents.length < 2) return `incidents/${incidentId}`
+  return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'
+}

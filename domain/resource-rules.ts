@@ -1,0 +1,38 @@
+import { type InventoryKind, idPattern } from './kinds.ts'
+import { inventoryKind } from './registry.ts'
+
+/**
+ * `label=before*after -> kind:id`, where `*` in the id stands for what the star of the pattern matched. `after` null: the value is
+ * exactly `before`.
+ */
+export type ResourceRule = { label: string; before: string; after: string | null; kind: InventoryKind; id: string }
+
+type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: string }
+
+const form = /^([A-Za-z_][A-Za-z0-9_]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
+
+/**
+ * A site's own labels, as the setting `alert.resource_labels` holds them, one rule a semicolon or line:
+ *
+ *   app_host -> node:*
+ *   customer=eu-* -> tenant:*
+ */
+export function parseResourceRules(text: string): ParsedRules {
+  const rules: ResourceRule[] = []
+  for (const line of text.split(/[;\n]/).map((each) => each.trim())) {
+    if (line === '') continue
+    const [, label = '', pattern = '*', kind = '', id = ''] = form.exec(line) ?? []
+    const known = inventoryKind.safeParse(kind)
+    if (label === '') return { ok: false, reason: `${quote(line)} is not of the form label=pattern -> kind:id` }
+    if (!known.success) return { ok: false, reason: `${quote(kind)} is no kind: ${inventoryKind.options.join(', ')}` }
+    const [before = '', after = null, ...more] = pattern.split('*')
+    if (more.length > 0) return { ok: false, reason: `${quote(pattern)} holds more than one *` }
+    if (!idPattern.test(id.replace('*', 'x'))) return { ok: false, reason: `${quote(id)} is no id` }
+    if (after === null && id.includes('*'))
+      return { ok: false, reason: `${quote(line)}: nothing stands for the * of ${id}` }
+    rules.push({ label, before, after, kind: known.data, id })
+  }
+  return { ok: true, rules }
+}
+
+const quote = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 79)}…` : text)

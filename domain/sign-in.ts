@@ -1,0 +1,56 @@
+import { type Permission, type PersonRole, personRoles, type Role } from './permissions.ts'
+
+/** Who is signed in with a browser. */
+export type Session = { name: string; role: Role; permissions: readonly Permission[] }
+
+/** Who a provider says somebody is. Only issuer and subject are identity: names and addresses are given out again. */
+export type Identity = { issuer: string; subject: string; name: string; groups: string[] }
+
+/** The strongest role that any of the groups stands for; null: none does, and there is no way in. */
+export function roleOfGroups(
+  groups: readonly string[],
+  roles: Readonly<Record<string, PersonRole>>,
+): PersonRole | null {
+  const mapped = groups.flatMap((group) => (Object.hasOwn(roles, group) ? [roles[group] as PersonRole] : []))
+  return personRoles.findLast((role) => mapped.includes(role)) ?? null
+}
+
+/** What stands in rows for nobody in particular. */
+const nobody = new Set(['unknown', 'system', 'sql', 'start', 'agent', 'ingest'])
+
+/** Whom a start looks up by name and gives a role: never somebody a provider sent. */
+const ours = new Set(['admin', 'approver'])
+
+export function namesNobody(name: string): boolean {
+  return nobody.has(name.toLowerCase())
+}
+
+/** Could somebody who signs in through a provider be called this, if the name is free? */
+export function isFreeName(name: string): boolean {
+  return !namesNobody(name) && !ours.has(name.toLowerCase())
+}
+
+/** What rows will call somebody: one word, so that a name cannot read like a sentence or like another column. */
+export function operatorNameOf(claimed: string): string {
+  const name = claimed
+    .normalize('NFKC')
+    .replace(/[^\w.@+-]+/g, '-')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, 48)
+  return name || 'person'
+}
+
+/** Where a browser goes after signing in: a page of ours, whatever a link asked for. */
+export function safeReturn(asked: string | undefined): string {
+  const here = 'http://here.invalid'
+  // Browsers read a backslash as a slash, and skip tabs and line ends.
+  if (!asked?.startsWith('/') || asked.length > 500 || /[\\\p{Cc}]/u.test(asked)) return '/'
+  try {
+    const url = new URL(asked, here)
+    const path = `${url.pathname}${url.search}${url.hash}`
+    const leaves = url.origin !== here || path.startsWith('//') || path.startsWith('/auth/') || path.startsWith('/api/')
+    return leaves ? '/' : path
+  } catch {
+    return '/'
+  }
+}

@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { count, spentOn } from './status.ts'
+
+export const usage = z.object({
+  models: z.array(
+    z.object({
+      model: z.string(),
+      answers: count,
+      failures: count,
+      promptTokens: z.number(),
+      completionTokens: z.number(),
+      reasoningTokens: z.number(),
+      seconds: z.number(),
+    }),
+  ),
+  byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
+  /** Dollars, by the prices in force when each answer came. `assumed`: of them, for models without a price. */
+  money: z.object({
+    day: z.object({ dollars: z.number(), cap: z.number().nullable() }),
+    month: z.object({ dollars: z.number(), cap: z.number().nullable() }),
+    byModel: z.array(spentOn),
+    byType: z.array(spentOn),
+    byDay: z.array(spentOn),
+  }),
+  incidents: z.array(z.object({ status: z.string(), count, medianSeconds: z.number().nullable() })),
+  approvals: z.array(
+    z.object({
+      status: z.string(),
+      count,
+      medianWaitSeconds: z.number().nullable(),
+      longestWaitSeconds: z.number().nullable(),
+    }),
+  ),
+})
+
+export type Usage = z.infer<typeof usage>

@@ -1,0 +1,63 @@
+import type { CapabilityAnswer } from '../../domain/mesh.ts'
+
+const mostLines = 1_000
+
+const mostBytes = 1_000_000
+
+type Line = { id: number; text: string }
+
+type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
+
+/** Something that runs, with the newest of its lines for listeners that come late. */
+export type Operation = {
+  requestId: string
+  key: string
+  digest: string
+  /** The answer while it runs. */
+  meanwhile: CapabilityAnswer
+  answer: Promise<CapabilityAnswer>
+  emit(text: string): void
+  /** Stops it with this reason. */
+  cancel(): void
+  /**
+   * Lines after an id; `missed` counts those that are gone from the ring. Then everything that
+   * follows, until the answer.
+   */
+  listen(afterId: number, listener: Listener): { missed: number; stop(): void }
+}
+
+/** `finish` gives everybody who waits or listens the answer. */
+export type RunningOperation = Operation & { finish(answer: CapabilityAnswer): void }
+
+export function operation(
+  about: Pick<Operation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
+): RunningOperation {
+  const lines: Line[] = []
+  const listeners = new Set<Listener>()
+  const { promise, resolve } = Promise.withResolvers<CapabilityAnswer>()
+  let bytes = 0
+  let lastId = 0
+  return {
+    ...about,
+    answer: promise,
+    emit(text) {
+      lastId += 1
+      const line = { id: lastId, text }
+      lines.push(line)
+      bytes += text.length
+      while (lines.length > mostLines || bytes > mostBytes) bytes -= lines.shift()?.text.length ?? 0
+      for (const listener of listeners) listener.onLine(line)
+    },
+    listen(afterId, listener) {
+      const oldest = lines[0]?.id ?? lastId + 1
+      for (const line of lines) if (line.id > afterId) listener.onLine(line)
+      listeners.add(listener)
+      return { missed: Math.max(0, oldest - 1 - afterId), stop: () => listeners.delete(listener) }
+    },
+    finish(answer) {
+      resolve(answer)
+      for (const listener of listeners) listener.onAnswer(answer)
+      listeners.clear()
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto'
+import type { Outcome } from './capability.ts'
+
+/** A card shows no more lines than these. */
+const mostResultLines = 60
+
+/** Up to so many lines each counts; of more, only how many there are about. */
+const mostExact = 50
+
+const longestLine = 500
+
+export type RehearsalReport = {
+  /** What a person reads, one fact a line. */
+  told: readonly string[]
+  /** What was not tried, in one sentence each: nothing is promised about that. */
+  untried: readonly string[]
+  /** What the decision rests on: another one is asked about again. */
+  rests: string
+  /** Was the effect itself tried or listed? Else only the place was looked at. */
+  tried: boolean
+}
+
+/** A rehearsal without a copy: `{ told, untried, rests_on, tried }`. */
+export function reportOutcome(
+  { told, untried, rests, tried }: RehearsalReport,
+  more: Record<string, unknown> = {},
+): Outcome {
+  const shown = told.slice(0, mostResultLines).map((line) => line.slice(0, longestLine).toWellFormed())
+  if (told.length > mostResultLines) shown.push(`… and ${told.length - mostResultLines} lines more`)
+  const result = { ...more, told: shown, untried: [...new Set(untried)], rests_on: rests, tried }
+  return { ok: true, result, truncated: told.length > mostResultLines }
+}
+
+/**
+ * What a list stands for in the state that a person agrees to. Of a short list every line counts;
+ * of a long one its order of magnitude, since a list that grows while a person decides would
+ * otherwise be asked about for ever.
+ */
+export function restsOnLines(lines: readonly string[]): string {
+  if (lines.length > mostExact) return `about 2^${Math.round(Math.log2(lines.length))} lines`
+  return createHash('sha256').update(JSON.stringify(lines)).digest('hex')
+}

@@ -1,0 +1,73 @@
+import { findBlocks } from './json.ts'
+
+/** How models mark their reasoning where the server leaves it in the text: the templates' own tags, whole words only. */
+const marks: [open: string, close: string][] = [
+  ['<think>', '</think>'],
+  ['<thinking>', '</thinking>'],
+  ['<thought>', '</thought>'],
+  ['<reasoning>', '</reasoning>'],
+  ['<seed:think>', '</seed:think>'],
+  ['[THINK]', '[/THINK]'],
+  ['◁think▷', '◁/think▷'],
+  ['<|START_THINKING|>', '<|END_THINKING|>'],
+  ['<|channel|>analysis<|message|>', '<|end|>'],
+]
+
+/** What else stands around an answer that a server did not take apart. */
+const frames =
+  /<\|start\|>assistant|<\|channel\|>(?:final|commentary)<\|message\|>|<\|(?:START|END)_RESPONSE\|>|<\|return\|>/g
+
+const escaped = (text: string) => text.replace(/[[\]|/]/g, '\\$&')
+
+const anyMark = new RegExp(marks.flat().map(escaped).join('|'), 'gi')
+
+const longestJson = 400_000
+
+type Mark = { at: number; end: number; pair: number; isOpening: boolean }
+
+/**
+ * The text without the model's reasoning: what stands between two marks, behind one that is never closed, and before one that
+ * was never opened, since templates open it for the model. A mark within a whole JSON object is what the model says about, not
+ * how it says it.
+ */
+export function withoutThoughts(text: string): string {
+  const found = marksIn(text)
+  if (found.length === 0) return text
+  const kept: string[] = []
+  let open: Mark | null = null
+  let at = 0
+  for (const mark of found) {
+    if (open === null && mark.isOpening) {
+      kept.push(text.slice(at, mark.at))
+      open = mark
+    } else if (open === null) {
+      // Closed without an opening: all before it was thought.
+      kept.length = 0
+      at = mark.end
+    } else if (!mark.isOpening && mark.pair === open.pair) {
+      open = null
+      at = mark.end
+    }
+  }
+  if (open === null) kept.push(text.slice(at))
+  return kept.join('').replace(frames, '')
+}
+
+function marksIn(text: string): Mark[] {
+  const objects = text.includes('{') ? findBlocks(text, longestJson).filter(({ value }) => value !== null) : []
+  const result: Mark[] = []
+  let open: number | null = null
+  for (const match of text.matchAll(anyMark)) {
+    const word = match[0].toLowerCase()
+    const pair = marks.findIndex((each) => each.some((mark) => mark.toLowerCase() === word))
+    const isOpening = marks[pair]![0].toLowerCase() === word
+    // A thought holds drafts of JSON too: within it every mark of its kind counts.
+    const isQuoted = open === null && objects.some(({ start, end }) => match.index >= start && match.index < end)
+    // `<|end|>` ends any message of its template.
+    if (isQuoted || (open === null && !isOpening && match[0] === '<|end|>')) continue
+    if (isOpening) open ??= pair
+    else if (open === pair) open = null
+    result.push({ at: match.index, end: match.index + match[0].length, pair, isOpening })
+  }
+  return result
+}
