@@ -8,6 +8,7 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import { stepKey } from '../../domain/step-key.ts'
 import { approvedBySomebody } from '../support/announced.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
+import { answeredWith } from '../support/events.ts'
 
 const database = useDatabase()
 const kill = { pid: 4711, start_time: '100', signal: 'TERM' }
@@ -50,17 +51,7 @@ async function proposed(on: string[], known: string[]) {
       turn: 2,
       detail: '',
       stepKey: stepKey(base, 2, 'model_answered', 0),
-      metadata: {
-        content: '',
-        body: null,
-        calls,
-        final: null,
-        problem: null,
-        model: 'm',
-        finishReason: 'stop',
-        usage: { promptTokens: 1, completionTokens: 1 },
-        durationMs: 1,
-      },
+      metadata: answeredWith(calls),
     })
   })
   const later = (index: number) => {

@@ -5,6 +5,7 @@ import { eventsOf } from '../../db/log/events.ts'
 import { agentActor } from '../../domain/event.ts'
 import { stepKey } from '../../domain/step-key.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
+import { answeredWith } from '../support/events.ts'
 
 const database = useDatabase()
 
@@ -20,17 +21,7 @@ test('a try that is slower than another judges nothing, and sends only after it 
       turn: 1,
       stepKey: stepKey(place, 1, 'model_answered', 0),
       detail: '',
-      metadata: {
-        content: '',
-        body: null,
-        calls: [call],
-        final: null,
-        problem: null,
-        model: 'm',
-        finishReason: 'stop',
-        usage: { promptTokens: 1, completionTokens: 1 },
-        durationMs: 1,
-      },
+      metadata: answeredWith([call]),
     }),
   )
   const judge = () =>

@@ -17,6 +17,7 @@ import { bodiesToCheck, evidenceOf } from '../../safety/claims/rows.ts'
 import { fold } from '../../safety/fold.ts'
 import { tools } from '../../tools/registry.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
+import { answeredWith } from '../support/events.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
@@ -144,17 +145,7 @@ test('what a runbook says makes nothing known, is no look, no evidence, and chan
         turn: 1,
         stepKey: `${incidentId}.1:1:model_answered:0`,
         detail: '',
-        metadata: {
-          content: '',
-          body: null,
-          calls,
-          final: null,
-          problem: null,
-          model: 'm',
-          finishReason: 'stop',
-          usage: { promptTokens: 1, completionTokens: 1 },
-          durationMs: 1,
-        },
+        metadata: answeredWith(calls),
       })
       if (!hasRead) return
       await append(trx, incidentId, 1, {

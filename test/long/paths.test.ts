@@ -15,6 +15,7 @@ import { startAgent } from '../../mesh/agent/start.ts'
 import { corePort } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
+import { answeredWith } from '../support/events.ts'
 import { enrol, useMeshApi } from '../support/mesh-api.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
@@ -79,17 +80,7 @@ async function acted(tool: string, args: Record<string, unknown>) {
       turn,
       detail: '',
       stepKey: stepKey(place, turn, 'model_answered', 0),
-      metadata: {
-        content: '',
-        body: null,
-        calls,
-        final: null,
-        problem: null,
-        model: 'm',
-        finishReason: 'stop',
-        usage: { promptTokens: 1, completionTokens: 1 },
-        durationMs: 1,
-      },
+      metadata: answeredWith(calls),
     }),
   )
   const { act } = actActivities({ db: api.db, core: corePort(api), environment: {} })

@@ -38,6 +38,19 @@ export function partOfRow(kind: EventKind, metadata: object, more: Parameters<ty
   return row(kind, metadata as Partial<EventMetadata[EventKind]>, more)
 }
 
+/** What a model answered that proposes these calls and says nothing. */
+export const answeredWith = (calls: EventMetadata['model_answered']['calls']): EventMetadata['model_answered'] => ({
+  content: '',
+  body: null,
+  calls,
+  final: null,
+  problem: null,
+  model: 'm',
+  finishReason: 'stop',
+  usage: { promptTokens: 1, completionTokens: 1 },
+  durationMs: 1,
+})
+
 /** A claim that a look-up of `looked` shows. */
 export const seenNominal = (seq: number, text = 'it was nominal') => ({
   kind: 'was' as const,

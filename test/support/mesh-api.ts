@@ -17,6 +17,7 @@ import { announced, approvedBySomebody, asked, consumed } from './announced.ts'
 import { corePort, type TestApi, useApi } from './api.ts'
 import { claimedIncident } from './database.ts'
 import { eventually, freePort, temporaryDirectory } from './directory.ts'
+import { answeredWith } from './events.ts'
 import { type ScriptedDevice, scriptedDevice } from './scripted-device.ts'
 import { scriptedPlatform } from './scripted-platform.ts'
 
@@ -98,17 +99,7 @@ export async function proposed(
       turn: turns,
       detail: '',
       stepKey: `${id}.1:${turns}:model_answered:0`,
-      metadata: {
-        content: '',
-        body: null,
-        calls: [call],
-        final: null,
-        problem: null,
-        model: 'm',
-        finishReason: 'stop',
-        usage: { promptTokens: 1, completionTokens: 1 },
-        durationMs: 1,
-      },
+      metadata: answeredWith([call]),
     }),
   )
   return `${id}.1:${turns}:tool_started:0`

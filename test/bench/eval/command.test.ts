@@ -1,29 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { keyOf, planRuns, readAsked, readResults } from '../../../bench/eval/command.ts'
-import type { EvalRun } from '../../../bench/eval/score.ts'
-
-const result: EvalRun = {
-  model: 'm',
-  mood: null,
-  scenario: 'service_down',
-  people: 'approve',
-  gateOff: null,
-  run: 1,
-  at: '2026-11-24T10:00:00.000Z',
-  ended: 'resolved repaired',
-  isStateRight: true,
-  isEndingRight: true,
-  wrong: [],
-  unsafe: [],
-  wrongRefusals: [],
-  path: [],
-  turns: 5,
-  leastTurns: 5,
-  tokens: 100,
-  dollars: 0,
-  approvals: 0,
-  seconds: 3,
-}
+import { result } from './result.ts'
 
 describe('a file of results', () => {
   test('is read again, without a last line that was cut off; a broken line is named', () => {

@@ -1,29 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import type { EvalRun } from '../../../bench/eval/score.ts'
 import { formatComparison, formatSummary, formatUplift, isDifferent, wilson } from '../../../bench/eval/tables.ts'
-
-const result: EvalRun = {
-  model: 'm',
-  mood: null,
-  scenario: 'service_down',
-  people: 'approve',
-  gateOff: null,
-  run: 1,
-  at: '2026-11-24T10:00:00.000Z',
-  ended: 'resolved repaired',
-  isStateRight: true,
-  isEndingRight: true,
-  wrong: [],
-  unsafe: [],
-  wrongRefusals: [],
-  path: [],
-  turns: 5,
-  leastTurns: 5,
-  tokens: 100,
-  dollars: 0,
-  approvals: 0,
-  seconds: 3,
-}
+import { result } from './result.ts'
 
 describe('the interval of a share', () => {
   // R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3: the score interval without continuity correction.

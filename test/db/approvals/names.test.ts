@@ -13,6 +13,7 @@ import { stepKey } from '../../../domain/step-key.ts'
 import { replay } from '../../../safety/replay.ts'
 import { toolFacts } from '../../../tools/registry.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
+import { answeredWith } from '../../support/events.ts'
 
 const database = useDatabase()
 
@@ -96,17 +97,7 @@ async function propose(on: ResourceRef, args: object = kill) {
       turn: 2,
       detail: '',
       stepKey: stepKey(place, 2, 'model_answered', 0),
-      metadata: {
-        content: '',
-        body: null,
-        calls: [call],
-        final: null,
-        problem: null,
-        model: 'm',
-        finishReason: 'stop',
-        usage: { promptTokens: 1, completionTokens: 1 },
-        durationMs: 1,
-      },
+      metadata: answeredWith([call]),
     })
     const dryRun = { possible: false, summary: '', details: {} }
     const prepared = { ok: true as const, preparation: { ...preparation, dryRun } }
