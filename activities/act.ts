@@ -8,14 +8,14 @@ import { proposedCall } from '../db/log/calls.ts'
 import { eventOfCall, eventsOf } from '../db/log/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
-import type { CallPlace } from '../domain/step-key.ts'
+import type { CallRef } from '../domain/step-key.ts'
 import type { CorePort, Tool } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
 import { resolveArguments } from '../safety/resolve-arguments.ts'
 import { ProposalError } from '../tools/placement.ts'
 import { tools } from '../tools/registry.ts'
-import type { Act, Interruption } from '../workflows/outcome.ts'
+import type { CallOutcome, Interruption } from '../workflows/outcome.ts'
 import type { LaterCall } from './ask-people.ts'
 import { endEarly } from './end-early.ts'
 import { RetryLater } from './failures.ts'
@@ -36,7 +36,7 @@ export function actActivities(deps: ActDeps) {
      * read from rows, and it acts on nothing its input claims. In one transaction: lock, fold, judge, `call_judged` and
      * `tool_started`; then the call is sent; then `tool_finished`. Found again after a crash, it goes on where the rows end.
      */
-    async act(place: CallPlace & { approvalId: string | null }): Promise<Act> {
+    async act(place: CallRef & { approvalId: string | null }): Promise<CallOutcome> {
       const signal = cancellationSignal()
       return await withHeartbeat(async () => {
         try {
@@ -51,7 +51,7 @@ export function actActivities(deps: ActDeps) {
     },
 
     /** Waits for what a write promised to become true, and records what became of it: `domain/envelope.ts`. */
-    async verify(place: CallPlace): Promise<Act> {
+    async verify(place: CallRef): Promise<CallOutcome> {
       const signal = cancellationSignal()
       return await withHeartbeat(async () => {
         try {
@@ -85,9 +85,9 @@ export type ActActivities = ReturnType<typeof actActivities>
 
 async function actOnce(
   deps: ActDeps,
-  place: CallPlace & { approvalId: string | null },
+  place: CallRef & { approvalId: string | null },
   signal: AbortSignal,
-): Promise<Act> {
+): Promise<CallOutcome> {
   const { db } = deps
   const finished = await eventOfCall(db, place, 'tool_finished')
   if (finished) return outcomeOf(finished)
@@ -105,7 +105,7 @@ async function actOnce(
   return outcomeOf(await send(deps, place, ruled.started, { again: ruled.again, signal }))
 }
 
-function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
+function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
   const { effect, result } = finished.metadata
   if (effect === 'write') return { kind: 'verify' }
   if (effect === 'terminal' && result.ok) return { kind: 'closed' }
@@ -113,7 +113,7 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
 }
 
 /** The call as it is to be judged: as the model proposed it, or as a person changed it before approving. */
-async function effectiveCall(db: Db, place: CallPlace): Promise<EffectiveCall> {
+async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   const proposed = await proposedCall(db, place)
   // A run started by hand names turns that no model took: there is nothing to act on.
   if (!proposed) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
@@ -128,7 +128,7 @@ type Prepare = NonNullable<Tool['prepare']>
 /** Asks the world what a write would do now, and waits for a core API that is away. What could not be read is the judge's to weigh. */
 async function prepare(
   deps: ActDeps,
-  place: CallPlace,
+  place: CallRef,
   call: ProposedCall,
   signal: AbortSignal,
 ): Promise<Call['prepared']> {
@@ -154,7 +154,7 @@ async function prepare(
 /** The calls behind the one that asks, prepared in one try each: what cannot be read now is asked about when its turn comes. */
 async function prepareLater(
   deps: ActDeps,
-  place: CallPlace,
+  place: CallRef,
   calls: readonly number[],
   signal: AbortSignal,
 ): Promise<LaterCall[]> {

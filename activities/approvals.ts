@@ -3,7 +3,7 @@ import { readDecision } from '../db/approvals/settle.ts'
 import { tokensAmong, voidToken } from '../db/approvals/tokens.ts'
 import type { Db } from '../db/connect.ts'
 import { lockIncident, setWaiting } from '../db/incidents/incidents.ts'
-import { stopWish } from '../db/incidents/stop-requests.ts'
+import { stopRequest } from '../db/incidents/stop-requests.ts'
 import { StaleRunError } from '../db/log/append.ts'
 import { recordSecurityEvent } from '../db/log/audit.ts'
 import type { DecideAnswer, DecideMessage, DecisionStatus, ReceivedDecision } from '../workflows/outcome.ts'
@@ -29,7 +29,7 @@ export function approvalActivities({ db }: { db: Db }) {
     /** Does a person want this run to stop? A signal alone says nothing about who sent it. */
     async isStopWanted(incidentId: string, attempt: number): Promise<boolean> {
       if ((await assertOwnRun(db, { incidentId, attempt })) === 'closed') return true
-      return (await stopWish(db, incidentId, attempt)) !== null
+      return (await stopRequest(db, incidentId, attempt)) !== null
     },
 
     /** The row that a waiting run goes by. A denied or withdrawn one puts the incident back to work. */

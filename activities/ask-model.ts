@@ -10,12 +10,12 @@ import { bodyText } from '../db/log/bodies.ts'
 import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape, type Writing } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { runbookMatch } from '../domain/runbook.ts'
-import { stepKey, type Turn } from '../domain/step-key.ts'
+import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { bodiesThatFit, renderMessages } from '../model/messages.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { showContext } from '../model/shown-result.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
-import { callsPerAnswer, conversation, type Entry, withStanding } from '../model/transcript.ts'
+import { callsPerAnswer, conversation, type TranscriptEntry, withStanding } from '../model/transcript.ts'
 import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { fold } from '../safety/fold.ts'
 import { budgetsOf, standingOf } from '../safety/ruling.ts'
@@ -39,7 +39,7 @@ export type AskDeps = {
   route?: string
 }
 
-export type Answered = { answer: ChatAnswer; parsed: ParsedAnswer }
+export type ParsedReply = { answer: ChatAnswer; parsed: ParsedAnswer }
 type Opening = EventMetadata['context_assembled']
 type Window = {
   tokens: number
@@ -58,7 +58,7 @@ const callsRead = 32
 /** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */
 const charactersPerToken = 3
 /** No text of ours has more: what is too long by this measure is too long by any. */
-const mostCharactersPerToken = 4.5
+const maxCharactersPerToken = 4.5
 /** Where neither a setting nor the server says more; what models of today have at the least. */
 const defaultWindow = 32_768
 /** More of a window is used only where somebody sets it: a prompt is paid for at every turn. */
@@ -69,32 +69,32 @@ const fits = [1, 0.6, 0.3]
 /** Asks for one answer and parses it. A failure is a row and an error that says whether asking again may help. */
 export async function askModel(
   deps: AskDeps,
-  turn: Turn,
+  turn: TurnRef,
   events: readonly IncidentEvent[],
   opening: Opening,
   signal: AbortSignal,
-): Promise<Answered> {
+): Promise<ParsedReply> {
   try {
     const about = { turn, maxTurns: opening.maxTurns, model: opening.model }
     const answer = await withLiveAnswer(deps.db, about, (onWriting) =>
-      fitting({ deps, turn, events, opening }, signal, onWriting),
+      askWithinWindow({ deps, turn, events, opening }, signal, onWriting),
     )
     const said = { ...answer, content: withoutThoughts(answer.content) }
     return { answer: said, parsed: parseAnswer(opening.protocol, said, { maxCalls: callsRead }) }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
-    if (error.code === 'oversized') return oversized(opening.model)
+    if (error.code === 'oversized') return tooLargeAnswer(opening.model)
     await recordFailure(deps, turn, error)
     if (!error.retryable) throw new NonRetryable(`MODEL_${error.code.toUpperCase()}`)
     throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
   }
 }
 
-type Asking = { deps: AskDeps; turn: Turn; events: readonly IncidentEvent[]; opening: Opening }
+type Asking = { deps: AskDeps; turn: TurnRef; events: readonly IncidentEvent[]; opening: Opening }
 
 /** Asks, and where the server finds it too long, again with less: the window it named is kept for all that follows. */
-async function fitting(
+async function askWithinWindow(
   { deps, turn, events, opening }: Asking,
   signal: AbortSignal,
   onWriting: (writing: Writing) => void,
@@ -115,7 +115,7 @@ async function fitting(
         ...(tools.length > 0 ? { tools } : {}),
         temperature: deps.temperature,
         maxTokens: window.answer,
-        mostTokens: mostAnswer(window, messages, toolsLength),
+        mostTokens: maxAnswerTokens(window, messages, toolsLength),
         model: opening.model,
         ...(isNative ? {} : { form: answerForm }),
         isOneCall: window.isOneCall,
@@ -194,19 +194,19 @@ async function windowOf(deps: AskDeps, model: string): Promise<Window> {
 }
 
 /** How far an answer may grow that is spent on reasoning: to half the window, if the prompt leaves as much. */
-function mostAnswer(window: Window, messages: ChatMessage[], toolsLength: number): number {
+function maxAnswerTokens(window: Window, messages: ChatMessage[], toolsLength: number): number {
   const prompt = Math.ceil((JSON.stringify(messages).length + toolsLength) / charactersPerToken)
   return Math.max(window.reserve, Math.min(Math.floor(window.tokens / 2), window.tokens - prompt))
 }
 
-type Said = Asking & {
+type PromptInput = Asking & {
   toolsLength: number
   /** Tools that were asked for, where tools are text. */
   addedText: string
 }
 
 /** What goes to the model: the stored prompt, the context, and as much of the conversation as the window holds. */
-async function messagesFor(said: Said, window: Window, part: number): Promise<ChatMessage[]> {
+async function messagesFor(said: PromptInput, window: Window, part: number): Promise<ChatMessage[]> {
   const { turn, events, opening } = said
   const { db } = said.deps
   const context = JSON.parse(await bodyText(db, opening.context.digest)) as { hint: string | null }
@@ -229,7 +229,7 @@ async function messagesFor(said: Said, window: Window, part: number): Promise<Ch
 
   const standing = standingOf(fold(events, turn.attempt), turn.turn, budgetsOf(events, turn.attempt, opening))
   const talk = withStanding(conversation(events, turn.attempt), standing)
-  const entries: Entry[] = [{ kind: 'context', value: known }, ...talk]
+  const entries: TranscriptEntry[] = [{ kind: 'context', value: known }, ...talk]
   const bodies = new Map<string, string>()
   for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
   return renderMessages(opening.protocol, first, entries, bodies, budget)
@@ -248,16 +248,16 @@ function sayLimits(events: readonly IncidentEvent[], attempt: number, opening: O
 
 /** Throws where the server would cut off the prompt itself, and the model would answer to something else than was asked. */
 function assertOpeningFits(characters: number, window: Window): void {
-  const least = Math.ceil(characters / mostCharactersPerToken)
-  if (least <= window.tokens - window.answer) return
+  const min = Math.ceil(characters / maxCharactersPerToken)
+  if (min <= window.tokens - window.answer) return
   const message =
-    `the prompt and the tools take ${least} tokens or more, and the model is served with a window of ${window.tokens} (${window.source}): ` +
+    `the prompt and the tools take ${min} tokens or more, and the model is served with a window of ${window.tokens} (${window.source}): ` +
     'the server would cut them off. Set OLLAMA_CONTEXT_LENGTH at Ollama, or PARAMETER num_ctx in its model'
   throw new ModelError('context_too_long', message, { retryable: false })
 }
 
 /** An answer too large to read is an answer all the same: a row, and a correction that says so. */
-function oversized(model: string): Answered {
+function tooLargeAnswer(model: string): ParsedReply {
   const answer: ChatAnswer = {
     content: '',
     toolCalls: [],
@@ -272,7 +272,7 @@ function oversized(model: string): Answered {
   }
 }
 
-async function recordFailure({ db, served, route }: AskDeps, turn: Turn, error: ModelError): Promise<void> {
+async function recordFailure({ db, served, route }: AskDeps, turn: TurnRef, error: ModelError): Promise<void> {
   const { attempt } = activityInfo()
   await db.transaction().execute(async (trx) => {
     await append(trx, turn.incidentId, turn.attempt, {

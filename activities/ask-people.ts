@@ -1,4 +1,4 @@
-import { announceAsked, leadCard, requestApproval } from '../db/approvals/ask.ts'
+import { announceAsked, markCardLead, requestApproval } from '../db/approvals/ask.ts'
 import { voteOfEditor } from '../db/approvals/decide.ts'
 import { approvalState, latestOfCall, pendingOfAction, pendingOfTool } from '../db/approvals/find.ts'
 import { withdrawPending } from '../db/approvals/settle.ts'
@@ -11,27 +11,34 @@ import type { SettingsReader } from '../db/settings.ts'
 import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { resourceKey } from '../domain/registry.ts'
-import { type CallPlace, callId, parseCallId, stepKey } from '../domain/step-key.ts'
+import { type CallRef, callId, parseCallId, stepKey } from '../domain/step-key.ts'
 import { type Preparation, requiredApprovals } from '../domain/tool.ts'
 import type { Call, Policy, Ruling } from '../safety/judge.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
-import type { Act } from '../workflows/outcome.ts'
+import type { CallOutcome } from '../workflows/outcome.ts'
 import { NonRetryable } from './failures.ts'
-import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf, type Unjudged } from './judge-call.ts'
+import {
+  type CallToRule,
+  type EffectiveCall,
+  judgeCall,
+  type RuledPlace,
+  recordRuling,
+  rulingsOf,
+} from './judge-call.ts'
 
-type Asked = Extract<Act, { kind: 'ask' }>
+type PendingApproval = Extract<CallOutcome, { kind: 'ask' }>
 
 /**
  * What was decided about the call already: by an earlier try of this activity that crashed, or when it was asked about together with an
  * earlier call of its answer. People answered that question before they knew what the earlier call would come to: where that went wrong,
  * the answer is taken back and the call is judged as if nobody had been asked.
  */
-export async function knownAnswer(
+export async function earlierDecision(
   trx: Trx,
   place: RuledPlace,
   events: readonly IncidentEvent[],
   last: IncidentEvent<'call_judged'>,
-): Promise<Asked | { kind: 'next' } | null> {
+): Promise<PendingApproval | { kind: 'next' } | null> {
   if (last.metadata.verdict === 'refuse') return { kind: 'next' }
   const asked = await latestOfCall(trx, place, last.metadata.callId)
   const isOpen = asked?.status === 'pending' || asked?.status === 'approved'
@@ -57,7 +64,7 @@ export async function knownAnswer(
 }
 
 /** The tool of an earlier call of the same answer that went wrong after this was asked; null without one. */
-function earlierFailure(events: readonly IncidentEvent[], place: CallPlace, approvalId: string): string | null {
+function earlierFailure(events: readonly IncidentEvent[], place: CallRef, approvalId: string): string | null {
   const asked = events.findLast(
     (event) => event.kind === 'approval_requested' && event.metadata.approvalId === approvalId,
   )
@@ -102,7 +109,7 @@ async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
 }
 
 /** Somebody is asked about this very action already, for another incident: one answer serves both. */
-export async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<Asked> {
+export async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<PendingApproval> {
   await setWaiting(trx, incidentId, true)
   return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await lookAgainInMs(trx, approvalId)) }
 }
@@ -120,7 +127,7 @@ type Asking = {
   lead?: string
 }
 
-export async function askPeople(trx: Trx, place: CallPlace, asking: Asking): Promise<Asked> {
+export async function askPeople(trx: Trx, place: CallRef, asking: Asking): Promise<PendingApproval> {
   const { call, ruling, prepared } = asking
   // The judge asks about prepared writes only: what cannot be prepared is refused.
   if (!prepared?.ok) throw new NonRetryable('ASKED_UNPREPARED')
@@ -162,10 +169,10 @@ export async function askPeople(trx: Trx, place: CallPlace, asking: Asking): Pro
 export type LaterCall = { place: RuledPlace; call: EffectiveCall; prepared: Call['prepared'] }
 
 /** So many questions one card holds at most. */
-const cardLimit = 8
+const maxCardCalls = 8
 
 /** The places in the answer, behind the call that asks, of calls that people may be asked about and nothing is ruled on yet. */
-export function listLaterCalls(events: readonly IncidentEvent[], place: CallPlace): number[] {
+export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef): number[] {
   const answered = events.find((event) => event.stepKey === stepKey(place, place.turn, 'model_answered', 0))
   if (answered?.kind !== 'model_answered') return []
   return answered.metadata.calls.flatMap(({ tool, arguments: args }, index) => {
@@ -183,19 +190,19 @@ export async function askTogether(
   trx: Trx,
   first: { approvalId: string; ruling: Ruling },
   later: readonly LaterCall[],
-  { incident, settings }: Pick<Unjudged, 'incident' | 'settings'>,
+  { incident, settings }: Pick<CallToRule, 'incident' | 'settings'>,
 ): Promise<void> {
   const touched = new Set(first.ruling.targets.map(resourceKey))
   let asked = 1
   for (const { place, call, prepared } of later) {
-    if (asked >= cardLimit || !prepared?.ok) continue
+    if (asked >= maxCardCalls || !prepared?.ok) continue
     const events = await eventsOf(trx, place.incidentId)
     const judged = await judgeCall(trx, { place, call, prepared, incident, settings, events, earlier: [] })
     const { ruling, policy } = judged
     const keys = ruling.targets.map(resourceKey)
     if (ruling.verdict !== 'ask' || ruling.arguments === null || keys.some((key) => touched.has(key))) continue
     if ((await findPending(trx, place.incidentId, call.tool, ruling)) !== null) continue
-    if (asked === 1) await leadCard(trx, first.approvalId)
+    if (asked === 1) await markCardLead(trx, first.approvalId)
     await recordRuling(trx, place, call, { ...judged, step: undefined, approvalId: null })
     await askPeople(trx, place, {
       call,

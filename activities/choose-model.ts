@@ -1,9 +1,9 @@
 import type { ModelClient } from '../clients/model.ts'
 import type { Db } from '../db/connect.ts'
 import { append } from '../db/log/append.ts'
-import { leaveAlone, modelsAway } from '../db/models/profiles.ts'
+import { restingModels, restModel } from '../db/models/profiles.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import type { Turn } from '../domain/step-key.ts'
+import type { TurnRef } from '../domain/step-key.ts'
 import type { ServedModels } from './served-models.ts'
 
 /** The server of a model, and which of the declared models a run asks. */
@@ -43,7 +43,7 @@ export const restSeconds = 60
  * minutes already. A refusal counts nothing, for another model must not be asked what one has refused.
  */
 const weightOf: Record<string, number> = { unavailable: 1, stalled: 1, timeout: 2 }
-const mostWeight = 2
+const maxWeight = 2
 
 type Failure = { code: string; weight: number }
 
@@ -70,9 +70,9 @@ export function chooseModel<T extends { name: string }>(
   isAway: (model: T) => boolean,
 ): T {
   const weight = ({ name }: T) => failures.get(name)?.weight ?? 0
-  const fresh = route.filter((each) => weight(each) < mostWeight)
-  const least = Math.min(...route.map(weight))
-  return fresh.find((each) => !isAway(each)) ?? fresh[0] ?? route.find((each) => weight(each) === least) ?? route[0]
+  const fresh = route.filter((each) => weight(each) < maxWeight)
+  const min = Math.min(...route.map(weight))
+  return fresh.find((each) => !isAway(each)) ?? fresh[0] ?? route.find((each) => weight(each) === min) ?? route[0]
 }
 
 /**
@@ -96,22 +96,22 @@ type Begun = { route?: string; protocol: RunProtocol }
 export async function modelFor(
   db: Db,
   routes: ModelRoutes,
-  turn: Turn,
+  turn: TurnRef,
   events: readonly IncidentEvent[],
   begun: Begun,
 ): Promise<RoutedModel> {
   const route = routeOf(routes, begun)
   if (route.length === 1) return route[0]
   const failures = failuresOf(events, turn.attempt)
-  const away = await modelsAway(db)
+  const away = await restingModels(db)
   const isAway = ({ served, model }: RoutedModel) =>
     away.some((each) => each.server === served.server && each.model === model)
   const chosen = chooseModel(route, failures, isAway)
   const current = currentOf(events, turn.attempt) ?? route[0].name
   if (chosen.name === current) return chosen
   const left = route.find(({ name }) => name === current)
-  if (left && (failures.get(current)?.weight ?? 0) >= mostWeight)
-    await leaveAlone(db, { server: left.served.server, model: left.model }, restSeconds)
+  if (left && (failures.get(current)?.weight ?? 0) >= maxWeight)
+    await restModel(db, { server: left.served.server, model: left.model }, restSeconds)
   await say(db, turn, { from: current, to: chosen.name }, { route, failures })
   return chosen
 }
@@ -131,7 +131,7 @@ const reasons: Record<string, string> = {
 
 async function say(
   db: Db,
-  { incidentId, attempt, turn }: Turn,
+  { incidentId, attempt, turn }: TurnRef,
   { from, to }: { from: string; to: string },
   { route, failures }: { route: readonly RoutedModel[]; failures: ReadonlyMap<string, Failure> },
 ): Promise<void> {

@@ -10,7 +10,7 @@ import { mayClaim, ownRunId, ownWorkflowId, recordForgery } from './own-run.ts'
 
 export type ClaimInput = { incidentId: string; attempt: number; role: 'leader' | 'follower'; groupId: string }
 
-export type Claimed = { type: string; severity: string; target: string }
+export type ClaimedIncident = { type: string; severity: string; target: string }
 
 type ClaimDeps = {
   db: Db
@@ -20,7 +20,10 @@ type ClaimDeps = {
 }
 
 /** Takes the incident for this run; null when another run has it, or the agent is paused or off. */
-export async function claim({ db, environment, isEnabled }: ClaimDeps, input: ClaimInput): Promise<Claimed | null> {
+export async function claim(
+  { db, environment, isEnabled }: ClaimDeps,
+  input: ClaimInput,
+): Promise<ClaimedIncident | null> {
   const settings = await readSettings(db, environment)
   // Not only the queue may start a run: what is off and what is paused take up nothing, by any way.
   if (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db))) return null
@@ -31,7 +34,11 @@ export async function claim({ db, environment, isEnabled }: ClaimDeps, input: Cl
   return null
 }
 
-async function claimRows(db: Db, settings: SettingsReader, input: ClaimInput): Promise<Claimed | 'forged' | null> {
+async function claimRows(
+  db: Db,
+  settings: SettingsReader,
+  input: ClaimInput,
+): Promise<ClaimedIncident | 'forged' | null> {
   const workflowId = ownWorkflowId()
   const timeBudgetSeconds = settings.value<number>('agent.time_budget')
   return await db.transaction().execute(async (trx) => {

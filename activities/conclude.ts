@@ -5,23 +5,23 @@ import { append } from '../db/log/append.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
-import { stepKey, type Turn } from '../domain/step-key.ts'
+import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { callsPerAnswer } from '../model/transcript.ts'
 import {
   type ClaimedText,
+  describeFindings,
   findingsOf,
   findUnsupportedClaim,
   isAllShown,
-  toldFindings,
 } from '../safety/claims/ending.ts'
 import { evidenceRule } from '../safety/ending.ts'
-import { fold, type State } from '../safety/fold.ts'
+import { fold, type SafetyState } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
-import type { Thought } from '../workflows/outcome.ts'
+import type { TurnOutcome } from '../workflows/outcome.ts'
 import { bodiesOfEnding } from './reason.ts'
 
 /** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
-export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'model_answered'>): Promise<Thought> {
+export async function conclude(db: Db, turn: TurnRef, answered: IncidentEvent<'model_answered'>): Promise<TurnOutcome> {
   const { calls, final, problem } = answered.metadata
   if (problem) {
     await correct(db, turn, problem)
@@ -34,7 +34,7 @@ export async function conclude(db: Db, turn: Turn, answered: IncidentEvent<'mode
   return await db.transaction().execute(async (trx) => await concludeProse(trx, turn, final))
 }
 
-async function correct(db: Db | Trx, turn: Turn, problem: { code: string; text: string }): Promise<void> {
+async function correct(db: Db | Trx, turn: TurnRef, problem: { code: string; text: string }): Promise<void> {
   const write = async (trx: Trx) => {
     await append(trx, turn.incidentId, turn.attempt, {
       kind: 'correction_sent',
@@ -55,9 +55,9 @@ async function correct(db: Db | Trx, turn: Turn, problem: { code: string; text: 
  */
 async function concludeProse(
   trx: Trx,
-  turn: Turn,
+  turn: TurnRef,
   final: NonNullable<EventMetadata['model_answered']['final']>,
-): Promise<Thought> {
+): Promise<TurnOutcome> {
   const { inserted } = await append(trx, turn.incidentId, turn.attempt, {
     kind: 'commented',
     actor: agentActor,
@@ -67,7 +67,7 @@ async function concludeProse(
     metadata: { text: final.text, confidence: final.confidence, action: null },
   })
   const events = await eventsOf(trx, turn.incidentId)
-  const state: State = fold(events, turn.attempt)
+  const state: SafetyState = fold(events, turn.attempt)
   const incident = await incidentById(trx, turn.incidentId)
   const said = { text: final.text, claims: citedBy(final.claims ?? []) }
   const wrong = answerCorrection(said, state, turn.incidentId, await bodiesOfEnding(trx, events, turn.attempt))
@@ -103,7 +103,7 @@ function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']
  */
 function answerCorrection(
   said: ClaimedText,
-  state: State,
+  state: SafetyState,
   incidentId: string,
   bodies: ReadonlyMap<string, string>,
 ): { code: string; text: string } | null {
@@ -118,11 +118,11 @@ function answerCorrection(
   if (missing) return { code: 'evidence_missing', text: `${missing.reason}. ${missing.hint ?? ''}` }
   const findings = findingsOf(said, state, incidentId, bodies)
   if (isAllShown(findings)) return null
-  const { reason, hint } = toldFindings(findings, said)
+  const { reason, hint } = describeFindings(findings, said)
   return { code: 'claim_not_shown', text: `${reason}. ${hint}` }
 }
 
-function proseCorrection(state: State): { code: string; text: string } {
+function proseCorrection(state: SafetyState): { code: string; text: string } {
   return {
     code: 'prose_without_proof',
     text: state.open

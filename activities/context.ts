@@ -9,12 +9,12 @@ import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../
 import { agentActor } from '../domain/event.ts'
 import { inventoryKind } from '../domain/registry.ts'
 import type { RunbookGiven } from '../domain/runbook.ts'
-import { type Run, stepKey } from '../domain/step-key.ts'
+import { type RunRef, stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import type { Prompts } from '../prompts/render.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 import { protocolOf, type RoutedModel } from './choose-model.ts'
-import { type Claimed, type ClaimInput, claim } from './claim.ts'
+import { type ClaimedIncident, type ClaimInput, claim } from './claim.ts'
 import { NonRetryable } from './failures.ts'
 import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
@@ -47,7 +47,7 @@ type RunLimits = { maxTurns: number; timeBudgetMs: number }
 export function contextActivities(deps: ContextDeps) {
   const { db, isEnabled = true } = deps
   return {
-    claim: (input: ClaimInput): Promise<Claimed | null> => claim({ ...deps, isEnabled }, input),
+    claim: (input: ClaimInput): Promise<ClaimedIncident | null> => claim({ ...deps, isEnabled }, input),
 
     /**
      * Gathers what is known and stores it with the rendered prompt and tool definitions: later turns use these very texts, so
@@ -139,7 +139,7 @@ const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => (
 async function modelOfRun(
   { db, model, models, protocol }: ContextDeps,
   settings: SettingsReader,
-  run: Run,
+  run: RunRef,
   type: string,
 ): Promise<{ model: string; route: string | null; protocol: 'native' | 'json'; unknown: string | null }> {
   const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0), 'claimed')

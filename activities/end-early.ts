@@ -3,7 +3,7 @@ import type { Db } from '../db/connect.ts'
 import { type Closing, closeIncident } from '../db/incidents/close-incident.ts'
 import { lockIncident, toIncident } from '../db/incidents/incidents.ts'
 import { handOver } from '../db/incidents/owners.ts'
-import { stopWish, takerOf } from '../db/incidents/stop-requests.ts'
+import { stopRequest, takeoverRequest } from '../db/incidents/stop-requests.ts'
 import { lifecycleRules, lifecycleView } from '../db/lifecycle/read-lifecycle.ts'
 import { recordSecurityEvent } from '../db/log/audit.ts'
 import { eventsOf } from '../db/log/events.ts'
@@ -13,7 +13,7 @@ import { isQuiet } from '../domain/lifecycle.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { parseCallId } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
-import { fold, type State } from '../safety/fold.ts'
+import { fold, type SafetyState } from '../safety/fold.ts'
 import type { Interruption } from '../workflows/outcome.ts'
 import { lookOnce, verifyWrite } from './verify.ts'
 
@@ -74,7 +74,7 @@ async function stop(
   { incidentId, attempt, why }: { incidentId: string; attempt: number; why: Interruption },
 ): Promise<boolean> {
   const { db } = deps
-  const wish = await stopWish(db, incidentId, attempt)
+  const wish = await stopRequest(db, incidentId, attempt)
   if (wish === null && why === 'cancel') {
     await db.transaction().execute(async (trx) => {
       if (!(await lockIncident(trx, incidentId))) return
@@ -85,7 +85,7 @@ async function stop(
   }
   await lookOnce(deps, { incidentId, attempt })
   await db.transaction().execute(async (trx) => {
-    const taker = await takerOf(trx, incidentId, attempt)
+    const taker = await takeoverRequest(trx, incidentId, attempt)
     if (taker) return await handOver(trx, incidentId, attempt, taker)
     const closing: Closing =
       wish === null
@@ -109,7 +109,7 @@ function keepsEnding(events: readonly IncidentEvent[]): boolean {
 }
 
 /** The incident's own resource was seen ill in this attempt: its alert may have ended for another reason. */
-function isKnownIll(state: State, resource: ResourceRef | null): boolean {
+function isKnownIll(state: SafetyState, resource: ResourceRef | null): boolean {
   const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null
   return health !== null && health !== 'nominal' && health !== 'unknown'
 }

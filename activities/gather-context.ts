@@ -2,7 +2,7 @@ import { activeAlerts } from '../db/alerts/active-alerts.ts'
 import { alertsOf, ambiguityOf } from '../db/alerts/alerts.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
-import { peopleSaid, whyReopened } from '../db/incidents/operator-notes.ts'
+import { operatorNotes, whyReopened } from '../db/incidents/operator-notes.ts'
 import { precedentsOf } from '../db/incidents/precedents.ts'
 import { hintLeader } from '../db/incidents/queue.ts'
 import { beganAt, changesNear } from '../db/inventory/changes.ts'
@@ -23,7 +23,7 @@ import type { CorePort } from '../domain/tool.ts'
 import { renderLeaderHint } from '../model/hint.ts'
 import { listAllowed } from '../tools/sources.ts'
 
-const precedentLimit = 5
+const maxPrecedents = 5
 /** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
 export async function gatherContext({ db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
   const { parts, part } = startParts()
@@ -40,8 +40,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
     })),
   )
   const earlier = await part('earlierAttempts', [], async () => await attemptsBefore(db, incident))
-  const notes = await part('notes', [], async () => await peopleSaid(db, incident.id))
-  const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, precedentLimit))
+  const notes = await part('notes', [], async () => await operatorNotes(db, incident.id))
+  const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, maxPrecedents))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const logs = await part('logs', [], async () => await lastLogLines(db, core, incident))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
@@ -143,7 +143,7 @@ async function pathsOf(db: Db, resource: Incident['resource']): Promise<Record<s
 /** Of the core API, for a part of the context. */
 const partWithinMs = 5_000
 
-const candidateLimit = 5
+const maxCandidates = 5
 
 /** What an ambiguous label of its alert may mean. */
 async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: string; why: string }[]> {
@@ -153,7 +153,7 @@ async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: str
   const why = last
     ? `label ${last.label} says ${last.name}, which means ${about.candidates.length} things`
     : 'ambiguous'
-  return about.candidates.slice(0, candidateLimit).map((resource) => ({ resource, why }))
+  return about.candidates.slice(0, maxCandidates).map((resource) => ({ resource, why }))
 }
 
 async function firingRule(db: Db, core: CorePort | undefined, incidentId: string): Promise<unknown> {
@@ -196,7 +196,7 @@ async function runbooksFor(
   const query = new URLSearchParams({ type })
   const kind = inventoryKind.safeParse(resource?.kind).data
   if (kind) query.set('kind', kind)
-  query.set('words', [title, ...said].filter(Boolean).join(' ').slice(0, mostWords).toWellFormed())
+  query.set('words', [title, ...said].filter(Boolean).join(' ').slice(0, maxWords).toWellFormed())
   const signal = AbortSignal.timeout(partWithinMs)
   const answer = await core.get(`/api/v1/knowledge-match?${query}`, { signal })
   if (!answer.ok) throw new Error(answer.problem.title)
@@ -205,7 +205,7 @@ async function runbooksFor(
 }
 
 /** Characters of what an alert says, for the search. */
-const mostWords = 1_000
+const maxWords = 1_000
 
 async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null
@@ -219,8 +219,8 @@ async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; t
 
 const beforeMs = 3_600_000
 /** Of what came after the beginning so many are looked at. */
-const mostAfter = 200
-const mostBefore = 5
+const maxAfter = 200
+const maxBefore = 5
 
 /**
  * What was deployed or configured from an hour before an incident began, on its resource and on what that needs: five at most, the last
@@ -233,8 +233,8 @@ export async function changesAround(
   const began = resource ? await beganAt(db, id) : null
   if (!resource || began === null) return []
   const fromIso = new Date(Date.parse(began) - beforeMs).toISOString()
-  const before = await changesNear(systemScope(db), resource, { fromIso, untilIso: began, limit: mostBefore })
-  const after = await changesNear(systemScope(db), resource, { fromIso: began, limit: mostAfter })
+  const before = await changesNear(systemScope(db), resource, { fromIso, untilIso: began, limit: maxBefore })
+  const after = await changesNear(systemScope(db), resource, { fromIso: began, limit: maxAfter })
   const each = new Map([...before.changes, ...after.changes].map((change) => [change.id, change]))
   return chooseNearest([...each.values()], began).map((change) =>
     summarizeChange(change, { iso: began, isBegin: true }),

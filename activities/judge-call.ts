@@ -7,8 +7,8 @@ import type { SettingsReader } from '../db/settings.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { editedByPerson } from '../domain/refusal.ts'
-import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
-import { fold, type State } from '../safety/fold.ts'
+import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
+import { fold, type SafetyState } from '../safety/fold.ts'
 import { type Call, judge, type Policy, policyVersion, type Ruling } from '../safety/judge.ts'
 import { restsOnBodies } from '../safety/ruling.ts'
 import { toolFacts } from '../tools/registry.ts'
@@ -20,9 +20,9 @@ export type EffectiveCall = ProposedCall & {
 }
 
 /** A place in the log, and the approval that the run waited for, where it did. */
-export type RuledPlace = CallPlace & { approvalId: string | null }
+export type RuledPlace = CallRef & { approvalId: string | null }
 
-export type Unjudged = {
+export type CallToRule = {
   place: RuledPlace
   call: EffectiveCall
   prepared: Call['prepared']
@@ -33,10 +33,10 @@ export type Unjudged = {
   settings: SettingsReader
 }
 
-type Judged = { ruling: Ruling; policy: Policy; state: State; basis: JudgedBasis }
+type RuledCall = { ruling: Ruling; policy: Policy; state: SafetyState; basis: JudgedBasis }
 
 /** The judge's ruling on what the rows, the settings and the clock say now. */
-export async function judgeCall(trx: Trx, unjudged: Unjudged): Promise<Judged> {
+export async function judgeCall(trx: Trx, unjudged: CallToRule): Promise<RuledCall> {
   const { place, call, prepared, incident, events, earlier, settings } = unjudged
   const state = fold(events, place.attempt, incident.resource)
   const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
@@ -62,7 +62,7 @@ export async function recordRuling(
   trx: Trx,
   place: RuledPlace,
   call: EffectiveCall,
-  { ruling, state, basis, step, approvalId }: Judged & { step: number | undefined; approvalId: string | null },
+  { ruling, state, basis, step, approvalId }: RuledCall & { step: number | undefined; approvalId: string | null },
 ): Promise<void> {
   const { verdict, code, reason, hint, details, phase, effect, risk, targets, actionDigest } = ruling
   await append(trx, place.incidentId, place.attempt, {

@@ -1,7 +1,7 @@
 import type { Db } from '../db/connect.ts'
-import { tellLive } from '../db/log/live.ts'
+import { publishLiveAnswer } from '../db/log/live.ts'
 import type { LiveAnswer, Writing } from '../domain/chat.ts'
-import type { Turn } from '../domain/step-key.ts'
+import type { TurnRef } from '../domain/step-key.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { cleanse } from '../safety/redact.ts'
 import { showDetails } from './heartbeat.ts'
@@ -12,7 +12,7 @@ const tailCharacters = 400
 /** More than is shown, so that a secret is seen whole. */
 const readCharacters = 8_000
 
-type About = { turn: Turn; maxTurns: number; model: string }
+type About = { turn: TurnRef; maxTurns: number; model: string }
 
 /**
  * Does the work of asking a model, and tells those who watch how far its answer is: in notices of the database, which keeps none and passes none on
@@ -30,7 +30,7 @@ export async function withLiveAnswer<T>(
   let isQuiet = false
   const tell = (state: LiveAnswer['state']) => {
     told = toLive(about, state, newest, (performance.now() - beganMs) / 1000)
-    telling = tellLive(db, told)
+    telling = publishLiveAnswer(db, told)
       .then(
         () => {},
         () => {},

@@ -4,7 +4,7 @@ import { heartbeat } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/models/slots.ts'
-import type { Run } from '../domain/step-key.ts'
+import type { RunRef } from '../domain/step-key.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 
 /** How many ask the model at once, over all workers. */
@@ -13,20 +13,20 @@ export type Slots = { server: string; limit: number; keepEveryMs?: number }
 const keepEveryMs = 10_000
 
 /** The call is given up before anybody else may have its slot. */
-const mostSilentMs = (heldSeconds - 10) * 1000
+const maxSilentMs = (heldSeconds - 10) * 1000
 
 const lookEveryMs = 500
 
-const longestLookMs = 3_000
+const maxLookMs = 3_000
 
-async function holderOf(db: Db, { server }: Slots, run: Run): Promise<SlotHolder> {
+async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHolder> {
   const incident = await incidentById(db, run.incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
   const { incidentId, attempt } = run
   return { server, holder: `${incidentId}.${attempt}`, incidentId, severity: incident.severity }
 }
 
-export type Turned<T> = { taken: true; value: T } | { taken: false; ahead: number }
+export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: number }
 
 /**
  * Does the work with a slot, and lets go of it. Without a free one: a place in the line, and the answer how many go first. The
@@ -35,9 +35,9 @@ export type Turned<T> = { taken: true; value: T } | { taken: false; ahead: numbe
 export async function withSlot<T>(
   db: Db,
   slots: Slots,
-  run: Run,
+  run: RunRef,
   work: (waitedMs: number, lost: AbortSignal) => Promise<T>,
-): Promise<Turned<T>> {
+): Promise<SlotTurn<T>> {
   const who = await holderOf(db, slots, run)
   const token = randomUUID()
   const slot = await takeSlot(db, who, slots.limit, token)
@@ -48,7 +48,7 @@ export async function withSlot<T>(
     const beganMs = performance.now()
     const kept = await keepSlot(db, who.holder, token).catch(() => null)
     if (kept === true) saidMs = beganMs
-    if (kept === false || performance.now() - saidMs > mostSilentMs) lost.abort()
+    if (kept === false || performance.now() - saidMs > maxSilentMs) lost.abort()
   }, slots.keepEveryMs ?? keepEveryMs)
   try {
     return { taken: true, value: await work(slot.waitedMs, lost.signal) }
@@ -66,7 +66,13 @@ export async function withSlot<T>(
  * Waits in the line until a slot is kept for this run, or until the time is over: then the answer says how many go first, and the
  * place in the line stays for as long as it takes to come back. A cancelled wait leaves the line.
  */
-export async function waitForSlot(db: Db, slots: Slots, run: Run, forMs: number, signal: AbortSignal): Promise<Slot> {
+export async function waitForSlot(
+  db: Db,
+  slots: Slots,
+  run: RunRef,
+  forMs: number,
+  signal: AbortSignal,
+): Promise<Slot> {
   const who = await holderOf(db, slots, run)
   const until = performance.now() + forMs
   try {
@@ -75,7 +81,7 @@ export async function waitForSlot(db: Db, slots: Slots, run: Run, forMs: number,
       if (slot.held || performance.now() > until) return slot
       heartbeat({ waitsFor: 'model', ahead: slot.ahead })
       // The next in the line looks often, those behind it less.
-      await sleep(Math.min(longestLookMs, lookEveryMs * slot.ahead), undefined, { signal })
+      await sleep(Math.min(maxLookMs, lookEveryMs * slot.ahead), undefined, { signal })
     }
   } catch (error) {
     if (signal.aborted) await leaveSlot(db, who.holder, null).catch(() => undefined)

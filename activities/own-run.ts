@@ -5,7 +5,7 @@ import { StaleRunError } from '../db/log/append.ts'
 import { recordSecurityEvent } from '../db/log/audit.ts'
 import { eventByStepKey } from '../db/log/events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
-import { investigationId, parseInvestigationId, type Run, stepKey } from '../domain/step-key.ts'
+import { investigationId, parseInvestigationId, type RunRef, stepKey } from '../domain/step-key.ts'
 
 /**
  * What every activity begins and ends with: the check of the run it works for, and failures as
@@ -26,7 +26,7 @@ export function ownRunId(): string {
  * StaleRunError, and leaves a `security_event` where it is a forgery: a workflow of another name, or one that was started under this
  * name by somebody else than the run that claimed the incident. A run that was superseded is late, and leaves none.
  */
-export async function assertOwnRun(db: Db, run: Run): Promise<'working' | 'closed'> {
+export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'closed'> {
   const row = await incidentState(db, run.incidentId)
   const own = ownWorkflowId()
   const isNamed = own === investigationId(run)
@@ -42,7 +42,7 @@ export async function assertOwnRun(db: Db, run: Run): Promise<'working' | 'close
  * The run this activity works for, read from its workflow's name: for activities whose input names the incident alone. Any attempt of
  * the incident passes, since a superseded run may still read how it ended.
  */
-export async function ownRunOf(db: Db, incidentId: string): Promise<Run> {
+export async function ownRunOf(db: Db, incidentId: string): Promise<RunRef> {
   const own = parseInvestigationId(ownWorkflowId())
   if (own?.incidentId === incidentId) return own
   await recordForgery(db, { incidentId, attempt: 0 })
@@ -57,7 +57,7 @@ const holdersKept = 10_000
  * Does this execution hold the claim of its attempt, as the run that made it or as one that continues it? One that is started again
  * under the same name does not, whatever its input says.
  */
-async function holdsClaim(db: Db, run: Run): Promise<boolean> {
+async function holdsClaim(db: Db, run: RunRef): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
   if (holders.has(execution)) return true
   const claimed = await eventByStepKey(db, stepKey(run, 0, 'claimed', 0), 'claimed')
@@ -79,13 +79,13 @@ async function firstRunId(): Promise<string> {
 }
 
 /** Is this the run that made the claim of its attempt, or is there none yet? Asked in the transaction that claims. */
-export async function mayClaim(trx: Trx, run: Run): Promise<boolean> {
+export async function mayClaim(trx: Trx, run: RunRef): Promise<boolean> {
   const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0), 'claimed')
   return !claimed || (await isClaimer(claimed))
 }
 
 /** A workflow that does not hold this incident tried to work on it: who and what for stand on the incident. */
-export async function recordForgery(db: Db, run: Run): Promise<void> {
+export async function recordForgery(db: Db, run: RunRef): Promise<void> {
   const { activityType, workflowType } = activityInfo()
   await db.transaction().execute(async (trx) => {
     if (!(await lockIncident(trx, run.incidentId))) return

@@ -4,10 +4,10 @@ import { bodiesByDigest } from '../db/log/bodies.ts'
 import { eventsOf } from '../db/log/events.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { plainWords } from '../domain/say.ts'
-import { type Run, stepKey } from '../domain/step-key.ts'
+import { type RunRef, stepKey } from '../domain/step-key.ts'
 import { bodiesToCheck } from '../safety/claims/rows.ts'
-import { fold, type State } from '../safety/fold.ts'
-import { byteBudget, loopLimit } from '../safety/ruling.ts'
+import { fold, type SafetyState } from '../safety/fold.ts'
+import { byteBudget, maxRepeats } from '../safety/ruling.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 
 const sentence: Record<EscalationCode, string> = {
@@ -65,7 +65,7 @@ export function escalationReason(
   return { reason: parts.join('. '), budget }
 }
 
-function state(events: readonly IncidentEvent[]): State {
+function state(events: readonly IncidentEvent[]): SafetyState {
   return fold(events, events.at(-1)?.attempt ?? 0)
 }
 
@@ -88,7 +88,7 @@ function budgetOf(code: EscalationCode, events: readonly IncidentEvent[]): Event
     const used = events.filter((event) => event.kind === 'correction_sent').length
     return { budget: 'corrections', limit: used, used }
   }
-  if (code === 'LOOP') return { budget: 'loops', limit: loopLimit, used: loopLimit }
+  if (code === 'LOOP') return { budget: 'loops', limit: maxRepeats, used: maxRepeats }
   if (code === 'BYTE_BUDGET') return { budget: 'bytes', limit: byteBudget, used: state(events).bytes }
   if (code === 'TIME_BUDGET') {
     const claimed = events.findLast((event) => event.kind === 'claimed')
@@ -111,7 +111,12 @@ export async function bodiesOfEnding(
  * Says whether a follower's own investigation confirmed its leader's hint: it did when the same kinds of write were verified
  * here, diverged otherwise. Judged from rows when the follower ends, never from what the model says about it.
  */
-export async function recordHint(trx: Trx, run: Run, state: State, events: readonly IncidentEvent[]): Promise<void> {
+export async function recordHint(
+  trx: Trx,
+  run: RunRef,
+  state: SafetyState,
+  events: readonly IncidentEvent[],
+): Promise<void> {
   const leader = state.hintFrom
   if (leader === null) return
   const own = verifiedTools(events.filter((event) => event.attempt === run.attempt))

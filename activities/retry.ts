@@ -10,7 +10,7 @@ export const patienceMs = 10 * 60_000
 
 const firstPauseMs = 250
 
-const longestPauseMs = 5_000
+const maxPauseMs = 5_000
 
 /** Which server was away, where waiting may help; null for every other failure. A refusal is an answer. */
 export function whoIsAway(error: unknown): WaitedFor | null {
@@ -45,7 +45,7 @@ export async function retryWhileAway<T>(work: () => Promise<T>, { forMs, signal,
   const until = performance.now() + forMs
   let hasWaited = false
   try {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
       try {
         return await work()
       } catch (error) {

@@ -1,4 +1,4 @@
-import { takeUse } from '../db/approvals/grants.ts'
+import { useGrant } from '../db/approvals/grants.ts'
 import { consumeApproval } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents/incidents.ts'
@@ -8,17 +8,17 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { takeLeases } from '../db/writes/leases.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { refusalOf } from '../domain/refusal.ts'
-import { type CallPlace, callId, stepKey } from '../domain/step-key.ts'
-import type { State } from '../safety/fold.ts'
+import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
+import type { SafetyState } from '../safety/fold.ts'
 import type { Call, Ruling } from '../safety/judge.ts'
-import { loopLimit } from '../safety/ruling.ts'
-import type { Act } from '../workflows/outcome.ts'
+import { maxRepeats } from '../safety/ruling.ts'
+import type { CallOutcome } from '../workflows/outcome.ts'
 import {
   askPeople,
   askTogether,
+  earlierDecision,
   findPending,
   joinApproval,
-  knownAnswer,
   type LaterCall,
   listLaterCalls,
 } from './ask-people.ts'
@@ -26,10 +26,10 @@ import { RetryLater } from './failures.ts'
 import { type EffectiveCall, judgeCall, type RuledPlace, recordRuling, rulingsOf } from './judge-call.ts'
 import { recordHint } from './reason.ts'
 
-type Ruled = Exclude<Act, { kind: 'verify' }> | Run
+type RuleOutcome = Exclude<CallOutcome, { kind: 'verify' }> | StartedCall
 
 /** `again`: another try of this activity has started the call already, and may have sent it. */
-type Run = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }
+type StartedCall = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }
 
 /** Before people are asked: the calls at these places of the answer may be asked about on the same card, and have to be prepared first. */
 type ToPrepare = { kind: 'prepare'; calls: number[] }
@@ -47,7 +47,7 @@ export async function rule(
   trx: Trx,
   place: RuledPlace,
   { call, prepared, later }: Proposed,
-): Promise<Ruled | ToPrepare> {
+): Promise<RuleOutcome | ToPrepare> {
   const incident = await lockIncident(trx, place.incidentId)
   if (!incident || incident.attempt !== place.attempt)
     throw new StaleRunError(place.incidentId, place.attempt, incident?.attempt ?? 0)
@@ -59,14 +59,14 @@ export async function rule(
   if (started?.kind === 'tool_started') return { kind: 'run', started, again: true }
   const earlier = rulingsOf(events, place.attempt, callId(place.turn, place.call))
   const last = earlier.at(-1)
-  const known = last ? await knownAnswer(trx, place, events, last) : null
+  const known = last ? await earlierDecision(trx, place, events, last) : null
   if (known) return known
 
   const settings = await readSettings(trx, deps.environment)
   const around = { incident: toIncident(incident), settings }
   const judged = await judgeCall(trx, { place, call, prepared, events, earlier, ...around })
   const { ruling, policy } = judged
-  if (ruling.code === 'NOT_QUIET_YET') return await keepEnding(trx, place, ruling)
+  if (ruling.code === 'NOT_QUIET_YET') return await deferEnding(trx, place, ruling)
   const joined = ruling.verdict === 'ask' ? await findPending(trx, place.incidentId, call.tool, ruling) : null
   const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joined === null
   const calls = isAsked && later === null ? listLaterCalls(events, place) : []
@@ -76,7 +76,7 @@ export async function rule(
   await recordRuling(trx, place, call, { ...judged, step, approvalId: policy.approval?.id ?? joined })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
     await setWaiting(trx, place.incidentId, false)
-    const isLooping = refusalOf(ruling.code).loop === true && judged.state.loops + 1 >= loopLimit
+    const isLooping = refusalOf(ruling.code).loop === true && judged.state.loops + 1 >= maxRepeats
     return { kind: isLooping ? 'looping' : 'next' }
   }
   if (ruling.verdict === 'run')
@@ -88,10 +88,10 @@ export async function rule(
   return asked
 }
 
-const shortestWaitMs = 250
+const minWaitMs = 250
 
 /** An ending that comes too early stands: the run waits, and judges it again when the alerts were quiet for long enough. */
-async function keepEnding(trx: Trx, place: CallPlace, ruling: Ruling): Promise<Ruled> {
+async function deferEnding(trx: Trx, place: CallRef, ruling: Ruling): Promise<RuleOutcome> {
   const text = `The ending is kept: ${ruling.reason}`
   await append(trx, place.incidentId, place.attempt, {
     kind: 'noted',
@@ -101,13 +101,13 @@ async function keepEnding(trx: Trx, place: CallPlace, ruling: Ruling): Promise<R
     detail: text,
     metadata: { code: 'ending_kept', text },
   })
-  return { kind: 'wait', waitMs: Math.max(shortestWaitMs, Number(ruling.details.waitSeconds ?? 1) * 1000) }
+  return { kind: 'wait', waitMs: Math.max(minWaitMs, Number(ruling.details.waitSeconds ?? 1) * 1000) }
 }
 
 type Starting = {
   call: EffectiveCall
   ruling: Ruling
-  state: State
+  state: SafetyState
   events: readonly IncidentEvent[]
   approvalId: string | null
 }
@@ -115,9 +115,9 @@ type Starting = {
 /** From here on the call may reach the world: a later run that finds `tool_started` asks what became of it. */
 async function start(
   trx: Trx,
-  place: CallPlace,
+  place: CallRef,
   { call, ruling, state, events, approvalId }: Starting,
-): Promise<Ruled> {
+): Promise<RuleOutcome> {
   const id = callId(place.turn, place.call)
   if (ruling.effect === 'write') {
     const holder = { incidentId: place.incidentId, attempt: place.attempt, callId: id }
@@ -129,7 +129,7 @@ async function start(
   const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
   if (grantId !== null) {
     const key = stepKey(place, place.turn, 'grant_used', place.call)
-    if (!(await takeUse(trx, place, grantId, key))) throw new RetryLater('GRANT_USED_UP')
+    if (!(await useGrant(trx, place, grantId, key))) throw new RetryLater('GRANT_USED_UP')
   }
   await setWaiting(trx, place.incidentId, false)
   if (ruling.effect === 'terminal' && state.hintFrom !== null) await recordHint(trx, place, state, events)

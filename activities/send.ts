@@ -14,8 +14,8 @@ import { agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts
 import type { ErrorClass } from '../domain/refusal.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { sayResult } from '../domain/say.ts'
-import { type CallPlace, stepKey } from '../domain/step-key.ts'
-import type { CoreAnswer, CorePort, Discovered, Envelope, Tool } from '../domain/tool.ts'
+import { type CallRef, stepKey } from '../domain/step-key.ts'
+import type { CoreAnswer, CorePort, DiscoveredThing, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { patienceMs, retryWhileAway, whoIsAway } from './retry.ts'
@@ -24,8 +24,8 @@ import { closeByReading, toolContext } from './verify.ts'
 /** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */
 type SendDeps = { db: Db; core: CorePort; patienceMs?: number }
 type Started = IncidentEvent<'tool_started'>
-type Outcome = 'done' | 'failed' | 'indeterminate'
-type Sent = { envelope: Envelope; outcome: Outcome }
+type SendOutcome = 'done' | 'failed' | 'indeterminate'
+type Sent = { envelope: Envelope; outcome: SendOutcome }
 
 /** A look-up that the core API answers with an error is given up after so many tries. */
 const readTries = 3
@@ -39,7 +39,7 @@ const longWaitMs = 2 * 3_600_000
  */
 export async function send(
   deps: SendDeps,
-  place: CallPlace,
+  place: CallRef,
   started: Started,
   options: { again: boolean; signal: AbortSignal },
 ): Promise<IncidentEvent<'tool_finished'>> {
@@ -66,7 +66,7 @@ export async function send(
  */
 async function sendOther(
   deps: SendDeps,
-  place: CallPlace,
+  place: CallRef,
   started: Started,
   tool: Tool,
   signal: AbortSignal,
@@ -95,7 +95,7 @@ async function patienceLeftMs(deps: SendDeps, started: Started): Promise<number>
 
 async function sendWrite(
   deps: SendDeps,
-  place: CallPlace,
+  place: CallRef,
   started: Started,
   tool: Tool,
   { again, signal }: { again: boolean; signal: AbortSignal },
@@ -168,7 +168,7 @@ function sentOf(answer: CoreAnswer): Sent {
 
 async function finish(
   db: Db,
-  place: CallPlace,
+  place: CallRef,
   started: Started,
   { tool, sent, durationMs }: { tool: Tool; sent: Sent; durationMs: number },
 ): Promise<IncidentEvent<'tool_finished'>> {
@@ -207,7 +207,7 @@ async function finish(
 }
 
 /** A look at a thing is a look at it under each of its names. */
-async function withOtherNames(trx: Trx, told: readonly Discovered[]): Promise<Discovered[]> {
+async function withOtherNames(trx: Trx, told: readonly DiscoveredThing[]): Promise<DiscoveredThing[]> {
   const others = await otherNames(trx, told)
   const more = told.flatMap((thing) =>
     (others.get(resourceKey(thing)) ?? []).map(({ kind, id }) => ({ ...thing, kind, id, name: id, aliases: [] })),

@@ -5,10 +5,10 @@ import {
   claimReading,
   keepAbilities,
   keepRefusedWindow,
-  keepServed,
   keepShape,
   type ModelProfile,
   modelProfile,
+  storeServedModel,
 } from '../db/models/profiles.ts'
 import { plainShape } from '../domain/chat.ts'
 
@@ -39,7 +39,7 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
       if (!(await claimReading(db, key)) && known.isRead) return known
       const served = await readServedModel({ baseUrl, apiKey: given.apiKey, model })
       if (served === null) return known
-      await keepServed(db, key, served)
+      await storeServedModel(db, key, served)
       return await modelProfile(db, key)
     },
     noteRefusedWindow: (model, tokens) => keepRefusedWindow(db, { server, model }, tokens),

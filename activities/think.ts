@@ -5,20 +5,20 @@ import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import { costOfAnswer, recordSpend, spentCap } from '../db/models/spend.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
-import { type Message, unreadOf } from '../domain/message.ts'
-import { callId, type Run, stepKey, type Turn } from '../domain/step-key.ts'
+import { type PersonMessage, unreadOf } from '../domain/message.ts'
+import { callId, type RunRef, stepKey, type TurnRef } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
 import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
 import { budgetsOf, nearBudget, spentBudget } from '../safety/ruling.ts'
 import { tools } from '../tools/registry.ts'
-import type { Thought, Waited } from '../workflows/outcome.ts'
-import { type Answered, type AskDeps, askModel } from './ask-model.ts'
+import type { SlotWait, TurnOutcome } from '../workflows/outcome.ts'
+import { type AskDeps, askModel, type ParsedReply } from './ask-model.ts'
 import { type ModelRoutes, modelFor, type RoutedModel } from './choose-model.ts'
 import { conclude } from './conclude.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { withHeartbeat } from './heartbeat.ts'
-import { type Slots, type Turned, waitForSlot, withSlot } from './model-slots.ts'
+import { type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
 import { assertOwnRun } from './own-run.ts'
 
 /** `slots`: how many ask each server at once over all workers; without it nobody waits. */
@@ -35,7 +35,7 @@ const ownWaitMs = 60_000
 export function thinkActivities(deps: ThinkDeps) {
   const { db, slots } = deps
   /** The model that the run asks next, out of its rows. */
-  const chosen = async (run: Run, turn: number, events: readonly IncidentEvent[]) => {
+  const chosen = async (run: RunRef, turn: number, events: readonly IncidentEvent[]) => {
     return await modelFor(db, deps.models, { ...run, turn }, events, contextOf(events, run.attempt))
   }
   return {
@@ -44,7 +44,7 @@ export function thinkActivities(deps: ThinkDeps) {
      * crash finds it and pays for nothing twice. Answers closed words; throws RetryLater while the model may come back. With
      * `mayWait` it answers `waiting` where all slots are taken: the run has a place in the line then, and asks `awaitSlot`.
      */
-    async think({ mayWait = false, ...turn }: Turn & { mayWait?: boolean }): Promise<Thought> {
+    async think({ mayWait = false, ...turn }: TurnRef & { mayWait?: boolean }): Promise<TurnOutcome> {
       const signal = cancellationSignal()
       return await withHeartbeat(async () => {
         try {
@@ -65,7 +65,7 @@ export function thinkActivities(deps: ThinkDeps) {
           const model = await chosen(turn, turn.turn, told)
           const seat: AskDeps = { ...deps, model: model.client, served: model.served, route: model.name }
           const known = { ...opening, model: model.model }
-          const asked = await inTurn(db, slotsOf(slots, model), turn, mayWait, async (waitedMs, lost) => {
+          const asked = await askInSlot(db, slotsOf(slots, model), turn, mayWait, async (waitedMs, lost) => {
             const answer = await askModel(seat, turn, told, known, AbortSignal.any([signal, lost]))
             return await write(db, turn, known, { ...answer, waitedMs, seat: model, read: unreadOf(told) })
           })
@@ -78,7 +78,7 @@ export function thinkActivities(deps: ThinkDeps) {
     },
 
     /** Waits in the line of those who ask the model. `ready`: a slot is kept for the run, for as long as it takes to ask. */
-    async awaitSlot(run: Run): Promise<Waited> {
+    async awaitSlot(run: RunRef): Promise<SlotWait> {
       if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
       const events = await eventsOf(db, run.incidentId)
       const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
@@ -99,13 +99,13 @@ type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
  * Asks with a slot. Without a free one the workflow waits, where nothing runs out; but a try after a failure counts with that
  * failure's time, or a model that is down would be asked for ever.
  */
-async function inTurn<T>(
+async function askInSlot<T>(
   db: Db,
   slots: Slots | undefined,
-  turn: Turn,
+  turn: TurnRef,
   mayWait: boolean,
   ask: Ask<T>,
-): Promise<Turned<T>> {
+): Promise<SlotTurn<T>> {
   if (!slots) return { taken: true, value: await ask(0, new AbortController().signal) }
   const asked = await withSlot(db, slots, turn, ask)
   if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
@@ -123,7 +123,7 @@ function contextOf(events: readonly IncidentEvent[], attempt: number): EventMeta
 }
 
 /** Says that a limit is near: a row like any other, so that what the model was told is on record. */
-async function warn(db: Db, turn: Turn, warning: { code: string; text: string }): Promise<IncidentEvent> {
+async function warn(db: Db, turn: TurnRef, warning: { code: string; text: string }): Promise<IncidentEvent> {
   return await db.transaction().execute(async (trx) => {
     const { event } = await append(trx, turn.incidentId, turn.attempt, {
       kind: 'correction_sent',
@@ -137,18 +137,24 @@ async function warn(db: Db, turn: Turn, warning: { code: string; text: string })
   })
 }
 
-const contentLimit = inlineLimitBytes
+const maxContentBytes = inlineLimitBytes
 
 async function write(
   db: Db,
-  turn: Turn,
+  turn: TurnRef,
   { protocol, model }: Pick<EventMetadata['context_assembled'], 'protocol' | 'model'>,
-  { answer, parsed, waitedMs, seat, read }: Answered & { waitedMs: number; seat: RoutedModel; read: Message[] },
+  {
+    answer,
+    parsed,
+    waitedMs,
+    seat,
+    read,
+  }: ParsedReply & { waitedMs: number; seat: RoutedModel; read: PersonMessage[] },
 ): Promise<IncidentEvent<'model_answered'>> {
   const cost = await costOfAnswer(db, [model, answer.model], answer.usage)
   return await db.transaction().execute(async (trx) => {
     const text = parsed.kind === 'correction' ? answer.content : parsed.text
-    const long = Buffer.byteLength(text) > contentLimit
+    const long = Buffer.byteLength(text) > maxContentBytes
     const calls = parsed.kind === 'calls' ? parsed.calls : []
     const { event } = await append(trx, turn.incidentId, turn.attempt, {
       kind: 'model_answered',
@@ -157,7 +163,7 @@ async function write(
       stepKey: stepKey(turn, turn.turn, 'model_answered', 0),
       detail: detailOf(parsed),
       metadata: {
-        content: long ? text.slice(0, contentLimit / 4).toWellFormed() : text,
+        content: long ? text.slice(0, maxContentBytes / 4).toWellFormed() : text,
         body: long ? await storeBody(trx, text) : null,
         calls: calls.map((call, index) => ({
           id: callId(turn.turn, index),

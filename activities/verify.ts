@@ -8,7 +8,7 @@ import type { VerificationOutcome } from '../domain/envelope.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { formatVerification } from '../domain/format-approval.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
-import { type CallPlace, type Run, stepKey } from '../domain/step-key.ts'
+import { type CallRef, type RunRef, stepKey } from '../domain/step-key.ts'
 import type { CorePort, Observation, ToolContext } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
@@ -23,7 +23,7 @@ const pollEveryMs = 500
  * target; what could not be read at all stays `open`, and blocks the next write until the model has looked. A write that is known to have
  * failed, and one that promised nothing, is not waited for.
  */
-export async function verifyWrite(deps: VerifyDeps, place: CallPlace, signal: AbortSignal): Promise<void> {
+export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const started = await eventOfCall(deps.db, place, 'tool_started')
   if (!started) return
   const { postcondition } = tools.get(started.metadata.tool) ?? {}
@@ -54,7 +54,7 @@ function unlessStopped(signal: AbortSignal): (error: unknown) => null {
 /** A successful read of a target whose verification is open closes it: the postcondition is looked at once more. */
 export async function closeByReading(
   deps: VerifyDeps,
-  place: CallPlace,
+  place: CallRef,
   read: IncidentEvent<'tool_finished'>,
 ): Promise<void> {
   const events = await eventsOf(deps.db, place.incidentId, { attempt: place.attempt })
@@ -69,7 +69,7 @@ export async function closeByReading(
 }
 
 /** One look, for a run that is about to stop: whatever it shows, it is recorded. */
-export async function lookOnce(deps: VerifyDeps, run: Run): Promise<void> {
+export async function lookOnce(deps: VerifyDeps, run: RunRef): Promise<void> {
   const events = await eventsOf(deps.db, run.incidentId, { attempt: run.attempt })
   const { open } = fold(events, run.attempt)
   const started = open ? events.find((event) => event.seq === open.startedSeq) : undefined
@@ -81,7 +81,7 @@ export async function lookOnce(deps: VerifyDeps, run: Run): Promise<void> {
 
 async function observe(
   deps: VerifyDeps,
-  place: CallPlace,
+  place: CallRef,
   started: IncidentEvent<'tool_started'>,
   failure: string | null,
   whenAway: 'throw' | 'answer null' = 'answer null',
@@ -102,7 +102,7 @@ async function observe(
 }
 
 /** Why the write failed, where its answer said so; null where it was done, or nobody can tell what became of it. */
-async function failureOf(db: Db, run: Run, started: IncidentEvent<'tool_started'>): Promise<string | null> {
+async function failureOf(db: Db, run: RunRef, started: IncidentEvent<'tool_started'>): Promise<string | null> {
   const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
   const finished = events.find(
     (event) => event.kind === 'tool_finished' && event.metadata.callId === started.metadata.callId,
@@ -111,7 +111,7 @@ async function failureOf(db: Db, run: Run, started: IncidentEvent<'tool_started'
   return finished.metadata.result.error?.message || 'it gave no reason'
 }
 
-async function isVerified(db: Db, run: Run, started: IncidentEvent<'tool_started'>): Promise<boolean> {
+async function isVerified(db: Db, run: RunRef, started: IncidentEvent<'tool_started'>): Promise<boolean> {
   const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
   return events.some((event) => event.kind === 'verification' && event.metadata.callId === started.metadata.callId)
 }
@@ -129,7 +129,7 @@ function promisedBy(tool: string): string {
 
 async function recordVerification(
   db: Db,
-  run: Run,
+  run: RunRef,
   started: IncidentEvent<'tool_started'>,
   observation: Observation | null,
 ): Promise<void> {
@@ -166,7 +166,7 @@ async function recordVerification(
  */
 export async function verificationNow(
   deps: VerifyDeps,
-  run: Run,
+  run: RunRef,
 ): Promise<{ outcome: VerificationOutcome; observed: string; targets: ResourceRef[] } | null> {
   const events = await eventsOf(deps.db, run.incidentId, { attempt: run.attempt })
   const { writes } = fold(events, run.attempt)
@@ -196,7 +196,7 @@ export async function verificationNow(
 const byGravity: VerificationOutcome[] = ['not_held', 'open', 'unproven']
 
 /** What a tool is given for one call: the step key goes along, so that the receiver does it once. */
-export function toolContext(deps: { core: CorePort }, place: CallPlace, signal?: AbortSignal): ToolContext {
+export function toolContext(deps: { core: CorePort }, place: CallRef, signal?: AbortSignal): ToolContext {
   return {
     core: deps.core,
     incidentId: place.incidentId,

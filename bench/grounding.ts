@@ -1,8 +1,14 @@
 import type { Claim } from '../domain/claim.ts'
 import { holdsName } from '../safety/claims/actions.ts'
 import { foldText } from '../safety/claims/quote.ts'
-import { type Case, type Diagnosis, readCases, type Which } from './grounding/cases.ts'
-import { type Outcome, type Player, type Result, type Script, startPlayer } from './grounding/play.ts'
+import { type Diagnosis, type GroundingCase, readCases, type Which } from './grounding/cases.ts'
+import {
+  type GroundingOutcome,
+  type ModelScript,
+  type PlayedResult,
+  type Player,
+  startPlayer,
+} from './grounding/play.ts'
 import { report } from './stage.ts'
 
 /**
@@ -31,19 +37,19 @@ const trials = [
 ] as const
 type Trial = (typeof trials)[number]
 
-type Diagnosed = Case & { diagnosis: Diagnosis }
+type Diagnosed = GroundingCase & { diagnosis: Diagnosis }
 
 /** The kinds of script: the trials of one kind are tried in one run, over the same readings. */
 const kinds = ['golden', 'removed', 'swapped'] as const
 const trialsOf = (kind: (typeof kinds)[number]): Trial[] => trials.filter((trial) => trial.startsWith(kind))
 
 /** Null where the case leaves nothing to read once the readings that decide are gone. */
-function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): Script | null {
+function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): ModelScript | null {
   const [first = 'golden'] = chosen
   const read = readBy(first, own, other)
   if (read.readings.length === 0) return null
   const { claim: text } = own.diagnosis
-  const endings = chosen.map((trial) => (results: readonly Result[]): Claim => {
+  const endings = chosen.map((trial) => (results: readonly PlayedResult[]): Claim => {
     const cited = cite(trial, { own, other, reads: read.readings.length }, results)
     const said = trial.endsWith('in own words') ? text.replaceAll('"', '') : text
     return { kind: 'was', text: said, quotes: cited.map(([seq, quoted]) => ({ seq, text: quoted })) }
@@ -51,7 +57,7 @@ function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): S
   return { ...read, endings }
 }
 
-function readBy(trial: Trial, own: Diagnosed, other: Diagnosed): Pick<Script, 'readings' | 'lookFor'> {
+function readBy(trial: Trial, own: Diagnosed, other: Diagnosed): Pick<ModelScript, 'readings' | 'lookFor'> {
   const lookFor = ({ at, words }: Diagnosis) => [{ at, words, line: longestLine(words) }]
   if (trial === 'golden') {
     const { at } = own.diagnosis
@@ -69,7 +75,7 @@ const noRow = 9_999
 type PlayedPair = { own: Diagnosed; other: Diagnosed; reads: number }
 
 /** What a trial cites: a row, and words that are to stand in it. */
-function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly Result[]): Cited[] {
+function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly PlayedResult[]): Cited[] {
   const { at, words } = own.diagnosis
   const read = results.slice(0, reads)
   const about = () => lineAbout(own.object, read) ?? { seq: read.at(-1)?.seq ?? noRow, line: own.object }
@@ -92,7 +98,7 @@ function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly
 }
 
 /** Where the deciding words do not name the object, a line that does, the newest first: what was looked for in the whole is there. */
-function namedBy(object: string, words: string, results: readonly Result[]): Cited[] {
+function namedBy(object: string, words: string, results: readonly PlayedResult[]): Cited[] {
   if (holdsName(foldText(words), object)) return []
   for (const { seq, text } of results.toReversed()) {
     const line = linesOf(text).find((each) => holdsName(foldText(each), object))
@@ -102,7 +108,7 @@ function namedBy(object: string, words: string, results: readonly Result[]): Cit
 }
 
 /** The row that shows the words: what was looked for in the whole, else the reading itself. */
-function rowOf(results: readonly Result[], reads: number, at: number, words: string): number {
+function rowOf(results: readonly PlayedResult[], reads: number, at: number, words: string): number {
   const searched = results.slice(reads).findLast(({ text }) => holds(text, words))
   return (searched ?? results[at])?.seq ?? noRow
 }
@@ -117,7 +123,7 @@ function longestLine(words: string): string {
 }
 
 /** The longest line that a model was shown and that names the object. */
-function lineAbout(object: string, results: readonly Result[]): { seq: number; line: string } | null {
+function lineAbout(object: string, results: readonly PlayedResult[]): { seq: number; line: string } | null {
   for (const { seq, text } of results) {
     const found = linesOf(text).filter((line) => line.includes(object) && line.length > object.length)
     const [line] = found.sort((a, b) => b.length - a.length)
@@ -132,7 +138,7 @@ function linesOf(text: string): string[] {
   return strings.map((each) => each.trim()).filter((each) => each !== '' && each.length < 900 && !each.includes('…'))
 }
 
-type Played = { trial: Trial; own: Case; otherId: string; outcome: Outcome }
+type Played = { trial: Trial; own: GroundingCase; otherId: string; outcome: GroundingOutcome }
 type Options = { dir?: string | undefined; json: boolean; cases: number; which: Which }
 
 const atOnce = 4
@@ -155,8 +161,8 @@ export async function grounding(options: Options): Promise<void> {
   else print(all, played, seconds)
 }
 
-function takeEvenly(all: readonly Case[], most: number): Case[] {
-  const every = Math.max(1, all.length / most)
+function takeEvenly(all: readonly GroundingCase[], max: number): GroundingCase[] {
+  const every = Math.max(1, all.length / max)
   return all.filter((_, at) => Math.floor(at / every) !== Math.floor((at - 1) / every))
 }
 
@@ -218,7 +224,7 @@ function lines(played: readonly Played[]): Record<string, unknown>[] {
     }))
 }
 
-function summary(all: readonly Case[], played: readonly Played[]) {
+function summary(all: readonly GroundingCase[], played: readonly Played[]) {
   const golden = played.filter(isGolden)
   const mutated = played.filter((each) => !isGolden(each))
   const accepted = golden.filter(isAccepted).length
@@ -235,7 +241,7 @@ function summary(all: readonly Case[], played: readonly Played[]) {
   }
 }
 
-function print(all: readonly Case[], played: readonly Played[], seconds: number): void {
+function print(all: readonly GroundingCase[], played: readonly Played[], seconds: number): void {
   console.log('category          ways  no cause  golden accepted  mutated  accepted unmarked')
   for (const category of [...new Set(all.map((each) => each.category))].sort()) {
     const of = all.filter((each) => each.category === category)

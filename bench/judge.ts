@@ -3,7 +3,7 @@ import { judgeCommand } from '../safety/command/judge.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { report } from './stage.ts'
 
-const rowsAtLeast = 50_000
+const minRows = 50_000
 
 /** Texts of the longest length that hold themselves many times over: what a text can cost at most. */
 const nesting = [
@@ -24,7 +24,7 @@ export async function judge(): Promise<void> {
     ).map(({ command }) => command),
   )
   const context = { knownHosts: new Set(['db-osl-1', '10.0.0.5']) }
-  const rounds = Math.ceil(rowsAtLeast / commands.length)
+  const rounds = Math.ceil(minRows / commands.length)
   const play = (times: number) => {
     const startedAt = performance.now()
     for (let round = 0; round < times; round += 1) for (const command of commands) judgeCommand(command, context)

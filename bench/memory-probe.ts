@@ -4,7 +4,7 @@ import type { Worker } from 'node:worker_threads'
  * Loaded into the process that is measured (`--import`), answers `memory` over its IPC channel with the parts of what it holds.
  * Workflows run in threads with separate heaps, which `process.memoryUsage()` does not tell.
  */
-export type Memory = {
+export type MemoryUse = {
   residentMb: number
   /** Heap of the main thread: activities, the database driver, the SDK. */
   mainUsedMb: number
@@ -29,7 +29,7 @@ process.on('message', async (message) => {
 // Who listens must not keep the process from ending.
 process.channel?.unref()
 
-async function memory(): Promise<Memory> {
+async function memory(): Promise<MemoryUse> {
   const { rss, heapUsed, heapTotal, external } = process.memoryUsage()
   const heaps = await Promise.all([...threads].map((thread) => thread.getHeapStatistics()))
   const sum = (of: (heap: (typeof heaps)[number]) => number) => heaps.reduce((total, heap) => total + of(heap), 0)

@@ -9,8 +9,8 @@ import { matchRunbooks } from '../knowledge/knowledge.ts'
 import { readFolder } from '../knowledge/read.ts'
 import { describeTools } from '../model/describe-tools.ts'
 import { renderMessages } from '../model/messages.ts'
-import { readBeginning, showContext } from '../model/shown-result.ts'
-import type { Entry } from '../model/transcript.ts'
+import { parsePrefix, showContext } from '../model/shown-result.ts'
+import type { TranscriptEntry } from '../model/transcript.ts'
 import { readPrompts, renderContext, renderRunbooks, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 import { report } from './stage.ts'
@@ -103,7 +103,7 @@ function added(a: Counts, b: Counts): Counts {
 }
 
 type Talk = {
-  entries: Entry[]
+  entries: TranscriptEntry[]
   context: string
   /** As recorded: bytes of all messages so far, and the parsed results. */
   said: number
@@ -159,7 +159,7 @@ function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][nu
     talk.results.push(JSON.parse(context))
   } else if (role === 'tool' && id) {
     // A recording may cut a result: what is there of it is what both sides count.
-    const { meta, ...read } = (readBeginning(text) ?? { ok: true, meta: {} }) as Envelope
+    const { meta, ...read } = (parsePrefix(text) ?? { ok: true, meta: {} }) as Envelope
     // Today each has its time.
     const envelope = { ...read, meta: { ...meta, at: '00:00:00' } }
     const call = calls[Number(id.split('_')[1])] as { name: string; arguments: Record<string, unknown> } | undefined
@@ -175,7 +175,7 @@ function answer(talk: Talk, { answer: said }: Request): void {
   const calls = (said?.tool_calls ?? []).map(({ name, arguments: args }, at) => {
     return { id: `c_${at}`, tool: name, arguments: args, problem: null }
   })
-  const entry: Entry = { kind: 'answer', content: said?.content ?? '', calls }
+  const entry: TranscriptEntry = { kind: 'answer', content: said?.content ?? '', calls }
   talk.entries.push(entry)
   const [message] = renderMessages('native', [], [entry], new Map(), Number.POSITIVE_INFINITY)
   talk.said += bytes(JSON.stringify(message))

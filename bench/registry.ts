@@ -5,7 +5,7 @@ import { declareResources, findByNames, leaseKeys, otherNames } from '../db/inve
 import { findAlertResources, neighboursOf } from '../db/inventory/resources.ts'
 import { listResources, showResource } from '../db/inventory/show-resource.ts'
 import { systemScope } from '../db/scope.ts'
-import type { Declared, RegistrySource } from '../domain/declared-resources.ts'
+import type { RegistrySource, SourceDeclaration } from '../domain/declared-resources.ts'
 import { migrateToLatest } from '../migrations/migrate.ts'
 import { startPostgres } from '../start/postgres.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
@@ -61,7 +61,7 @@ export async function benchRegistry(): Promise<void> {
 
 const round = (ms: number) => Number(ms.toFixed(2))
 
-async function declared(db: Db, source: RegistrySource, list: Declared): Promise<number> {
+async function declared(db: Db, source: RegistrySource, list: SourceDeclaration): Promise<number> {
   const startedAt = performance.now()
   await db.transaction().execute((trx) => declareResources(trx, source, list))
   return round((performance.now() - startedAt) / 1_000)
@@ -69,11 +69,11 @@ async function declared(db: Db, source: RegistrySource, list: Declared): Promise
 
 const name = (at: number) => `app-${at}`
 
-type DeclaredResource = Declared['resources'][number]
-type DeclaredRelation = Declared['relations'][number]
+type DeclaredResource = SourceDeclaration['resources'][number]
+type DeclaredRelation = SourceDeclaration['relations'][number]
 
 /** Nodes with a service, a container and a VM each, and one target for each second node. */
-function aSite(count: number): { platform: Declared; targets: Declared } {
+function aSite(count: number): { platform: SourceDeclaration; targets: SourceDeclaration } {
   const platform = { resources: [] as DeclaredResource[], relations: [] as DeclaredRelation[] }
   const targets = { resources: [] as DeclaredResource[], relations: [] as DeclaredRelation[] }
   const nodes = Math.floor((count * 0.8) / 4)
@@ -120,7 +120,7 @@ function aSite(count: number): { platform: Declared; targets: Declared } {
   return { platform, targets }
 }
 
-const changedABit = ({ resources: all, relations }: Declared): Declared => ({
+const changedABit = ({ resources: all, relations }: SourceDeclaration): SourceDeclaration => ({
   resources: all.map((each, at) =>
     at % 100 === 0 ? { ...each, attributes: { ...each.attributes, moved: true } } : each,
   ),

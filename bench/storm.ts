@@ -48,7 +48,7 @@ export async function storm(): Promise<void> {
       'first critical one claimed after (s)': waited.length > 0 ? seconds(Math.min(...waited)) : 'never',
       'median of those claimed (s)': waited.length > 0 ? seconds(median(waited)) : 'never',
       'nobody at work although somebody waits (s)': seconds(claims.idleMs),
-      'most at work at once': claims.most,
+      'max at work at once': claims.max,
       'API, most memory (MB)': memory.api,
       'worker, most memory (MB)': memory.worker,
     })
@@ -105,12 +105,12 @@ async function criticalClaims(spine: Spine, memory: { api: number; worker: numbe
   for (let n = 0; n < criticals; n += 1) await post(spine, [alertOf(`critical_${n}`, n, 'critical')])
   const waitedMs: (number | null)[] = Array.from({ length: criticals }, () => null)
   let idleMs = 0
-  let most = 0
+  let max = 0
   for (let before = Date.now(); Date.now() - postedAt < watchedMs && waitedMs.includes(null); ) {
     await sleep(250)
     const now = Date.now()
     const busy = await atWork(spine)
-    most = Math.max(most, busy)
+    max = Math.max(max, busy)
     if (busy === 0) idleMs += now - before
     before = now
     const rows = await spine.db
@@ -123,7 +123,7 @@ async function criticalClaims(spine: Spine, memory: { api: number; worker: numbe
     memory.api = Math.max(memory.api, residentMegabytes('api/main.ts'))
     memory.worker = Math.max(memory.worker, residentMegabytes('worker/main.ts'))
   }
-  return { waitedMs, idleMs, most }
+  return { waitedMs, idleMs, max }
 }
 
 async function atWork({ db }: Spine): Promise<number> {

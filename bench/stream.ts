@@ -39,16 +39,16 @@ export async function stream(): Promise<void> {
   listeners.end()
   const heard = listeners.heard(rows)
   const { delaysMs, counts } = listeners
-  const most = (of: (each: (typeof heard)[number]) => number) => Math.max(...heard.map(of))
+  const max = (of: (each: (typeof heard)[number]) => number) => Math.max(...heard.map(of))
   report('stream', {
     connections,
     'rows written, each through append()': rows.length,
     'rows a second': Math.round(rows.length / seconds),
     'connections cut off and resumed': counts.reconnects,
     'turned away for now': counts.refused,
-    'missing, worst connection (0)': most(({ missing }) => missing),
-    'twice, worst connection (0)': most(({ duplicates }) => duplicates),
-    'out of order, worst connection (0)': most(({ outOfOrder }) => outOfOrder),
+    'missing, worst connection (0)': max(({ missing }) => missing),
+    'twice, worst connection (0)': max(({ duplicates }) => duplicates),
+    'out of order, worst connection (0)': max(({ outOfOrder }) => outOfOrder),
     'row to page, median (ms)': Math.round(median(delaysMs)),
     'row to page, p99 (ms)': Math.round(percentile(delaysMs, 99)),
     'API without pages (MB)': idle,

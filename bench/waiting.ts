@@ -14,7 +14,7 @@ import { mintDecisionToken } from '../db/approvals/tokens.ts'
 import { connect, type Db } from '../db/connect.ts'
 import type { Principal } from '../domain/permissions.ts'
 import { type ChatRequest, type Line, scriptedModel } from '../test/support/scripted-model.ts'
-import type { Memory } from './memory-probe.ts'
+import type { MemoryUse } from './memory-probe.ts'
 import { startServers } from './servers.ts'
 import { median, percentile, report, scriptedCore } from './stage.ts'
 
@@ -134,15 +134,15 @@ function startWorker({ logFile, ...environment }: Record<string, string> & { log
   })
 }
 
-async function memoryOf(worker: ChildProcess): Promise<Memory> {
+async function memoryOf(worker: ChildProcess): Promise<MemoryUse> {
   worker.send('memory')
   const [memory] = await once(worker, 'message')
   return memory
 }
 
 /** When by what: rows are the parts, columns the moments. */
-function memoryTable(moments: Record<string, Memory>): void {
-  const parts = Object.keys(Object.values(moments)[0] ?? {}) as (keyof Memory)[]
+function memoryTable(moments: Record<string, MemoryUse>): void {
+  const parts = Object.keys(Object.values(moments)[0] ?? {}) as (keyof MemoryUse)[]
   console.table(
     Object.fromEntries(
       parts.map((part) => [

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { ApiTarget } from './connection.ts'
-import type { Outcome } from './exit-codes.ts'
+import type { ExitOutcome } from './exit-codes.ts'
 
 /** problem+json as the API answers it. Keeps the fields that a newer API adds. */
-type Problem = { title: string; status: number; detail: string; code?: string; [field: string]: unknown }
+type ProblemBody = { title: string; status: number; detail: string; code?: string; [field: string]: unknown }
 
-const outcomeByStatus: Record<number, Outcome> = {
+const outcomeByStatus: Record<number, ExitOutcome> = {
   401: 'auth',
   403: 'auth',
   404: 'notFound',
@@ -18,14 +18,14 @@ const outcomeByStatus: Record<number, Outcome> = {
 /** The API refused the request, or was not reached (status 0). */
 export class ApiProblem extends Error {
   override name = 'ApiProblem' as const
-  readonly problem: Problem
+  readonly problem: ProblemBody
   readonly remedy: string | null
-  constructor(problem: Problem, remedy: string | null) {
+  constructor(problem: ProblemBody, remedy: string | null) {
     super(problem.detail ? `${problem.title}: ${problem.detail}` : problem.title)
     this.problem = problem
     this.remedy = remedy
   }
-  get outcome(): Outcome {
+  get outcome(): ExitOutcome {
     // The environment sets this value, so no request can change it: that is not a conflict.
     if (this.problem.code === 'LOCKED') return 'error'
     return outcomeByStatus[this.problem.status] ?? 'error'
@@ -116,7 +116,7 @@ export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
 /** The problem in a refused response, with a remedy for its status. */
 export async function readProblem(response: Response): Promise<ApiProblem> {
   const text = await response.text()
-  let answered: Problem
+  let answered: ProblemBody
   try {
     answered = problem.parse(JSON.parse(text))
   } catch {

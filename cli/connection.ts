@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
-import { type Run, readRunFile, stateDirOf } from '../start/run-file.ts'
+import { type LocalRun, readRunFile, stateDirOf } from '../start/run-file.ts'
 import { type ApiClient, createApiClient } from './api.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { findSavedToken, getLastLoginUrl } from './saved-tokens.ts'
@@ -52,13 +52,13 @@ export function getStateDir(): string {
 }
 
 type TargetOptions = { url?: string; tokenFile?: string; as?: string }
-type TokenName = keyof Run['tokens']
+type TokenName = keyof LocalRun['tokens']
 
 /**
  * The API to call, and the token for it. `run` is set when `start` runs this API from this
  * checkout.
  */
-export type ApiTarget = { url: string; token: string; run: Run | null }
+export type ApiTarget = { url: string; token: string; run: LocalRun | null }
 
 /**
  * Finds the address: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the
@@ -92,7 +92,7 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
 }
 
 /** The `start` that runs from this checkout; null when it does not run. */
-export function readLocalRun(): Run | null {
+export function readLocalRun(): LocalRun | null {
   const run = readRunFile(getStateDir())
   if (!run?.pid) return null
   try {

@@ -6,7 +6,7 @@ import { ConfigError, readConfig } from '../config/settings.ts'
 import { capitalize } from '../domain/format.ts'
 import type { Status } from '../domain/status.ts'
 import { describeAbilities, describePassport } from '../domain/status-words.ts'
-import type { Run } from '../start/run-file.ts'
+import type { LocalRun } from '../start/run-file.ts'
 import { ApiProblem, createApiClient } from './api.ts'
 import {
   type ConnectionOptions,
@@ -129,7 +129,7 @@ function toFinding(name: string, ok: boolean, detail: string, remedy: string | n
   return { name, ok, needed, detail, remedy: ok ? null : remedy }
 }
 
-async function checkConfiguration(run: Run | null): Promise<Finding> {
+async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
   try {
     // `start` sets these for embedded parts, so they must not count as missing.
     const embedded = { LLM_BASE_URL: 'http://127.0.0.1:1', AGENT_API_KEY: 'filled in at the start' }
@@ -141,7 +141,7 @@ async function checkConfiguration(run: Run | null): Promise<Finding> {
   }
 }
 
-function checkStart(run: Run | null): Finding {
+function checkStart(run: LocalRun | null): Finding {
   if (run) return toFinding('Start', true, `runs here as process ${run.pid}`)
   return toFinding('Start', false, 'does not run from this checkout', 'Start it with "npm start".')
 }
@@ -176,7 +176,7 @@ function toUnknownAddress(name: string, setting: string): Finding {
   return toFinding(name, false, 'its address is not known here', `Set ${setting} to have it checked.`, false)
 }
 
-async function checkTemporal(run: Run | null): Promise<Finding[]> {
+async function checkTemporal(run: LocalRun | null): Promise<Finding[]> {
   let settings: ReturnType<typeof readTemporalSettings>
   try {
     settings = readTemporalSettings(run)
@@ -240,7 +240,7 @@ function checkQueue(body: string): Finding[] {
 }
 
 /** The model of this run. A running start may have another environment than this command. */
-async function checkModel(run: Run | null, env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Finding> {
+async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Finding> {
   const baseUrl = run?.model ? run.model.baseUrl : env.LLM_BASE_URL
   const key = env.LLM_API_KEY
   if (run?.model?.isRuleTable && run.labUrl === null)
@@ -289,7 +289,7 @@ async function describeModelState(options: ConnectionOptions): Promise<string> {
   }
 }
 
-async function checkLab(run: Run | null): Promise<Finding> {
+async function checkLab(run: LocalRun | null): Promise<Finding> {
   if (!run?.labUrl) {
     const { PLATFORM_URL, PROXMOX_URL } = process.env
     const url = PROXMOX_URL ? `Proxmox VE at ${PROXMOX_URL}` : PLATFORM_URL

@@ -18,7 +18,7 @@ export const exitCodes = {
   interrupted: { code: 130, meaning: 'Ctrl-C' },
 } as const
 
-export type Outcome = keyof typeof exitCodes
+export type ExitOutcome = keyof typeof exitCodes
 
 /**
  * Ends the command with the exit code of `outcome`. The message goes to stderr; an empty message
@@ -26,8 +26,8 @@ export type Outcome = keyof typeof exitCodes
  */
 export class CommandFailed extends Error {
   override name = 'CommandFailed' as const
-  readonly outcome: Outcome
-  constructor(outcome: Outcome, message: string) {
+  readonly outcome: ExitOutcome
+  constructor(outcome: ExitOutcome, message: string) {
     super(message)
     this.outcome = outcome
   }

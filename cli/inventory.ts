@@ -69,15 +69,15 @@ function readSiteFile(file: string): SiteFile {
   const wanted = parseText(file, text)
   const faults = findSiteFaults(wanted, null)
   if (faults.length === 0) return siteFile.parse(wanted)
-  const lines = faults.slice(0, mostFaults).map(({ field, message }) => `  ${field ?? 'file'}: ${message}`)
-  if (faults.length > mostFaults) lines.push(`  and ${faults.length - mostFaults} more`)
+  const lines = faults.slice(0, maxFaults).map(({ field, message }) => `  ${field ?? 'file'}: ${message}`)
+  if (faults.length > maxFaults) lines.push(`  and ${faults.length - maxFaults} more`)
   throw new CommandFailed(
     'usage',
     `${inert(file)} is not an inventory:\n${lines.map((line) => inert(line)).join('\n')}`,
   )
 }
 
-const mostFaults = 200
+const maxFaults = 200
 
 /** YAML or JSON as a value. Aliases that would unfold to more than a file should hold are refused. */
 function parseText(file: string, text: string): unknown {

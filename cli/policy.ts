@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { IncidentEvent } from '../domain/event.ts'
 import { parseTime } from '../domain/format.ts'
-import { bodiesToReplay, type Difference, replay } from '../safety/replay.ts'
+import { bodiesToReplay, type RulingDifference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { type ApiClient, ApiProblem } from './api.ts'
@@ -34,7 +34,7 @@ export function addPolicyCommand(program: Command): void {
       await loadSql()
       const incidents = await selectIncidents(api, options)
       const total = { incidents: incidents.length, judged: 0, unrepeatable: 0 }
-      const differences: ({ incidentId: string } & Difference)[] = []
+      const differences: ({ incidentId: string } & RulingDifference)[] = []
       for (const incident of incidents) {
         const events = await readAllEvents(api, incident.id)
         const report = replay(events, toolFacts, incident.resource, await readBodies(api, incident.id, events))
@@ -85,7 +85,7 @@ async function readBodies(api: ApiClient, id: string, events: readonly IncidentE
 
 function printReport(
   total: { incidents: number; judged: number; unrepeatable: number },
-  differences: ({ incidentId: string } & Difference)[],
+  differences: ({ incidentId: string } & RulingDifference)[],
 ): void {
   if (differences.length > 0) {
     const rows = differences.map(({ incidentId, seq, tool, was, is }) => [

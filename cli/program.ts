@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { ZodError } from 'zod'
 import { version } from '../domain/version.ts'
 import { ApiProblem } from './api.ts'
-import { CommandFailed, exitCodes, type Outcome } from './exit-codes.ts'
+import { CommandFailed, type ExitOutcome, exitCodes } from './exit-codes.ts'
 import { inert, inertJsonText, paint, parseOneOf, print, printNote, wrap } from './ui/terminal.ts'
 
 export function addHelpCommand(program: Command): void {
@@ -184,7 +184,7 @@ export async function runCommand(program: Command, argv: string[]): Promise<void
   }
 }
 
-function toOutcome(error: unknown): Outcome {
+function toOutcome(error: unknown): ExitOutcome {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 'ok' : 'usage'
   if (error instanceof CommandFailed || error instanceof ApiProblem) return error.outcome
   return 'error'
@@ -198,7 +198,7 @@ function printForPerson(error: unknown): void {
   if (error instanceof ApiProblem && error.remedy) printNote(`  ${error.remedy}`)
 }
 
-function printForProgram(error: unknown, outcome: Outcome): void {
+function printForProgram(error: unknown, outcome: ExitOutcome): void {
   if (error instanceof CommanderError) return
   const problem =
     error instanceof ApiProblem

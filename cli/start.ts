@@ -1,6 +1,6 @@
 import { join, relative } from 'node:path'
 import type { Command } from 'commander'
-import type { Running } from '../start/everything.ts'
+import type { RunningStart } from '../start/everything.ts'
 import { commandLine, getStateDir, rootDir } from './connection.ts'
 import { formatModelName } from './incidents/timeline.ts'
 import { playDemo } from './lab/demo.ts'
@@ -41,7 +41,7 @@ const formatPage = (page: string | null): Line[] =>
   page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
 
 /** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
-function formatModel({ model, labUrl }: Running['run']): Line[] {
+function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start${labUrl ? '' : ' -- --no-lab'}`
   if (labUrl === null) {
@@ -58,7 +58,12 @@ function formatModel({ model, labUrl }: Running['run']): Line[] {
 }
 
 /** Plays the demo. Its failure must not stop the system. */
-async function runDemo({ run }: Running, env: NodeJS.ProcessEnv, again: boolean, signal: AbortSignal): Promise<void> {
+async function runDemo(
+  { run }: RunningStart,
+  env: NodeJS.ProcessEnv,
+  again: boolean,
+  signal: AbortSignal,
+): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
     print('\n  The agent is off (AGENT_ENABLED), so the demo breaks nothing: no one would investigate it.')
     return
@@ -74,7 +79,7 @@ async function runDemo({ run }: Running, env: NodeJS.ProcessEnv, again: boolean,
   }
 }
 
-function formatPlaces({ run, page }: Running): string {
+function formatPlaces({ run, page }: RunningStart): string {
   const state = relative(process.cwd(), getStateDir()) || '.'
   const lines: Line[] = [
     ...formatPage(page),

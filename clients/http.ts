@@ -3,7 +3,7 @@ import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector, errors, request as send } from 'undici'
 import { type AddressPolicy, allows } from './address.ts'
 
-const longestMs = 24 * 60 * 60 * 1_000
+const maxMs = 24 * 60 * 60 * 1_000
 
 /**
  * How long a server asks us to wait, from `retry-after-ms` or `Retry-After` (seconds or a date); null when it says nothing
@@ -25,7 +25,7 @@ function numberOf(text: string | undefined): number | null {
 }
 
 function bounded(ms: number): number {
-  return Math.min(Math.max(0, Math.ceil(ms)), longestMs)
+  return Math.min(Math.max(0, Math.ceil(ms)), maxMs)
 }
 
 type HttpErrorCode = 'timeout' | 'connect' | 'unavailable' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'

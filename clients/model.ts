@@ -68,7 +68,7 @@ export type ModelRequest = {
 export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer> }
 
 /** So often one request is asked otherwise; a server that is not content by then is not going to be. */
-const mostCorrections = 8
+const maxCorrections = 8
 /** Bytes of a stream for each byte of an answer: every token comes in an envelope. */
 const envelopeFactor = 16
 /** After the end of an answer, so long the counts of tokens may take. */
@@ -95,7 +95,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
       for (let repeat = 0; ; repeat += 1) {
         tried.add(JSON.stringify(shape))
         const outcome = await exchange(server, asked, shape, repeat)
-        const next = repeat < mostCorrections ? nextShape(shape, outcome, asked, tried) : null
+        const next = repeat < maxCorrections ? nextShape(shape, outcome, asked, tried) : null
         const isRefused = outcome instanceof RefusedRequest
         // Kept once the server is content with it, or complains of something else than the request.
         if (repeat > 0 && !(isRefused && outcome.refusal.status < 429)) await memory.keep(asked.model, shape)

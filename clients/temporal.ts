@@ -188,7 +188,7 @@ export async function troubleWith(settings: TemporalSettings, withinMs = 5_000):
 }
 
 /** Does this; where Temporal is in trouble, the error says which, at once where waiting would not help. */
-export async function orTrouble<T>(settings: TemporalSettings, connect: () => Promise<T>): Promise<T> {
+export async function explainTrouble<T>(settings: TemporalSettings, connect: () => Promise<T>): Promise<T> {
   const before = await troubleWith(settings)
   if (before && !before.mayPass) throw new TemporalError(before)
   try {

@@ -5,7 +5,7 @@ import { knownPushServices, parsePushServices } from '../domain/push.ts'
 import { engineNames } from '../placement/bound/assignment.ts'
 
 /** The environment's texts by name, before they are parsed: what is not set is not there. */
-export type Given = Record<string, string>
+export type EnvironmentTexts = Record<string, string>
 
 /** Kinds of setting that more than one subject has. */
 
@@ -90,7 +90,7 @@ export const knowledge = z.object({
 })
 
 /** Credentials of a repository stand in a setting that no log and no page shows. */
-export function knowledgeProblems({ KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN }: Given): string[] {
+export function knowledgeProblems({ KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN }: EnvironmentTexts): string[] {
   if (!KNOWLEDGE_REPO)
     return KNOWLEDGE_REPO_TOKEN ? ['KNOWLEDGE_REPO is required when KNOWLEDGE_REPO_TOKEN is set'] : []
   if (!URL.canParse(KNOWLEDGE_REPO)) return []
@@ -113,7 +113,7 @@ export function knowledgeSettings(config: z.infer<typeof knowledge>) {
 }
 
 /** An agent that is on takes a model and a token. */
-export function agentProblems(given: Given): string[] {
+export function agentProblems(given: EnvironmentTexts): string[] {
   if (!agent.shape.AGENT_ENABLED.safeParse(given.AGENT_ENABLED).data) return []
   const problems: string[] = []
   if (!given.LLM_BASE_URL) {
@@ -181,7 +181,7 @@ function rackMap(text: string, context: z.core.$RefinementCtx): Record<string, s
 }
 
 /** A cluster takes an address and a token, and there is one platform. */
-export function platformProblems(given: Given): string[] {
+export function platformProblems(given: EnvironmentTexts): string[] {
   const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS, PLATFORM_URL } = given
   if (!PROXMOX_URL) {
     return PROXMOX_TOKEN || PROXMOX_CA_FILE || PROXMOX_RACKS

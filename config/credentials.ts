@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { OidcSettings } from '../clients/oidc.ts'
 import type { PersonRole } from '../domain/permissions.ts'
 import type { SlackSettings } from '../notify/slack/client.ts'
-import { certificatesIn, type Given, isReadable, url } from './agent.ts'
+import { certificatesIn, type EnvironmentTexts, isReadable, url } from './agent.ts'
 
 /** The provider that vouches for people. */
 export const oidc = z.object({
@@ -35,7 +35,7 @@ function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, P
 }
 
 /** A provider takes all of its settings; and what it says is believed over TLS, or from this machine. */
-export function oidcProblems(given: Given): string[] {
+export function oidcProblems(given: EnvironmentTexts): string[] {
   if (!given.OIDC_ISSUER) return []
   const problems = (['OIDC_CLIENT_ID', 'OIDC_ROLE_MAP', 'PUBLIC_URL'] as const)
     .filter((name) => !given[name])
@@ -74,7 +74,7 @@ export const slack = z.object({
 })
 
 /** Slack with a bot takes all of its settings: without the secret a button could not be believed, without `PUBLIC_URL` not be reached. */
-export function slackProblems(given: Given): string[] {
+export function slackProblems(given: EnvironmentTexts): string[] {
   const own = ['SLACK_BOT_TOKEN', 'SLACK_SIGNING_SECRET', 'SLACK_CHANNEL'] as const
   const first = [...own, 'SLACK_API_URL'].find((name) => given[name])
   if (!first) return []
@@ -107,7 +107,7 @@ export const mesh = z.object({
 })
 
 /** The mesh takes a root key and a signing key, and they are two: a signing key that was stolen must not sign manifests. */
-export function meshProblems(given: Given): string[] {
+export function meshProblems(given: EnvironmentTexts): string[] {
   const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca } = given
   const keys = (['MESH_ROOT_KEY_FILE', 'MESH_SIGNING_KEY_FILE', 'MESH_NEXT_KEY_FILE'] as const).filter(
     (name) => given[name],

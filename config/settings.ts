@@ -4,7 +4,7 @@ import type { TemporalSettings } from '../clients/temporal.ts'
 import {
   agent,
   agentProblems,
-  type Given,
+  type EnvironmentTexts,
   knowledge,
   knowledgeProblems,
   platform,
@@ -30,11 +30,11 @@ export type DeclaredModel = {
   apiKey: string
   /** Names of those that are asked while this one cannot be, in order. */
   fallbacks: string[]
-  protocol: ModelProtocol
+  protocol: ProtocolSetting
 }
 
 /** How a model says its calls. `auto`: natively, unless its server is known to take no tools. */
-type ModelProtocol = z.infer<typeof protocolSetting>
+type ProtocolSetting = z.infer<typeof protocolSetting>
 const protocolSetting = z.enum(['auto', 'native', 'json'])
 
 const modelName = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes 1 to 40 of a-z, 0-9, "_", "." and "-"')
@@ -227,7 +227,7 @@ export function readConfig(
   requires: (keyof Config)[] = [],
 ): Config {
   const problems: string[] = []
-  const given: Given = {}
+  const given: EnvironmentTexts = {}
   for (const name of settingNames) {
     const value = environment[name]
     if (value !== undefined && value !== '') given[name] = value

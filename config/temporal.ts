@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
 import type { TemporalSettings } from '../clients/temporal.ts'
-import { certificatesIn, flag, type Given, url } from './agent.ts'
+import { certificatesIn, type EnvironmentTexts, flag, url } from './agent.ts'
 
 /** Temporal, by the variables that its own command line and every SDK read. */
 export const temporal = z.object({
@@ -32,7 +32,7 @@ const onThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
 const pairs = ['TEMPORAL_TLS_SERVER_CA_CERT', 'TEMPORAL_TLS_CLIENT_CERT', 'TEMPORAL_TLS_CLIENT_KEY'] as const
 
 /** Everything that can be known to be wrong without asking the server; each problem names the setting or the file. */
-export function temporalProblems(given: Given): string[] {
+export function temporalProblems(given: EnvironmentTexts): string[] {
   const problems = pairs
     .filter((name) => given[`${name}_PATH`] && given[`${name}_DATA`])
     .map((name) => `${name}_PATH and ${name}_DATA are both set: keep one`)
@@ -89,7 +89,7 @@ export function temporalSettings(config: Partial<TemporalConfig>): TemporalSetti
   }
 }
 
-function contradictions(settings: TemporalSettings, given: Given): string[] {
+function contradictions(settings: TemporalSettings, given: EnvironmentTexts): string[] {
   const { address, apiKey, tls } = settings
   const problems: string[] = []
   if (!/^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/.test(address)) {
@@ -121,11 +121,12 @@ function pairProblems({ crt, key }: { crt: Uint8Array; key: Uint8Array }): strin
   }
 }
 
-const isGiven = (given: Given, name: (typeof pairs)[number]) => Boolean(given[`${name}_PATH`] || given[`${name}_DATA`])
+const isGiven = (given: EnvironmentTexts, name: (typeof pairs)[number]) =>
+  Boolean(given[`${name}_PATH`] || given[`${name}_DATA`])
 
 const withPort = (address: string) => (/^[\w.-]+$|^\[[\da-fA-F:.]+\]$/.test(address) ? `${address}:7233` : address)
 
-function sourceOf({ TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: profile }: Given): string {
+function sourceOf({ TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: profile }: EnvironmentTexts): string {
   if (file) return `TEMPORAL_CONFIG_FILE ${file}${profile ? `, TEMPORAL_PROFILE ${profile}` : ''}`
   return profile ? `TEMPORAL_PROFILE ${profile}` : 'TEMPORAL_ variables'
 }

@@ -69,9 +69,9 @@ async function add(trx: Trx, increments: readonly Increment[]): Promise<void> {
     .execute()
 }
 
-export type Count = { name: string; labels: Record<string, string>; value: number }
+export type CounterValue = { name: string; labels: Record<string, string>; value: number }
 
-export async function countersNow(db: Db): Promise<Count[]> {
+export async function readCounters(db: Db): Promise<CounterValue[]> {
   return await db.selectFrom('metricCounter').select(['name', 'labels', 'value']).execute()
 }
 

@@ -3,7 +3,7 @@ import { now } from './clock.ts'
 import type { Db } from './connect.ts'
 
 type IdempotencyKey = { tokenId: string; route: string; key: string }
-type Stored = { status: number; response: unknown }
+type StoredAnswer = { status: number; response: unknown }
 
 /**
  * Takes a key for one request. `taken`: go ahead and call `storeAnswer`. `stored`: answered before, the same again. `busy`:
@@ -13,7 +13,9 @@ export async function takeKey(
   db: Db,
   key: IdempotencyKey,
   bodyDigest: string,
-): Promise<{ state: 'taken' } | { state: 'stored'; answer: Stored } | { state: 'busy' } | { state: 'other_body' }> {
+): Promise<
+  { state: 'taken' } | { state: 'stored'; answer: StoredAnswer } | { state: 'busy' } | { state: 'other_body' }
+> {
   const taken = await db
     .insertInto('idempotency')
     .values({ ...key, bodyDigest, status: null, response: null })
@@ -47,7 +49,7 @@ export async function takeKey(
   return again ? { state: 'taken' } : { state: 'busy' }
 }
 
-export async function storeAnswer(db: Db, key: IdempotencyKey, answer: Stored): Promise<void> {
+export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAnswer): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ status: answer.status, response: JSON.stringify(answer.response ?? null) })

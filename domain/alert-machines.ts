@@ -56,7 +56,7 @@ export function namesOf(value: string | undefined): string[] {
 
 /** Which machine the labels of an alert may name. Which exporter sets which label is a fact about that exporter, so that much of this file is lists. */
 
-export type Labels = Readonly<Record<string, string>>
+export type AlertLabels = Readonly<Record<string, string>>
 
 /** One thing that labels may name: what it is called there, of which kinds it may be, and what else must fit. */
 export type Sought = {
@@ -98,7 +98,7 @@ const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
 const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
 
 /** The machine: what was asked before what asks, and the address of the exporter last, where that is the machine it measures. */
-export function listMachine(labels: Labels): Sought[] {
+export function listMachine(labels: AlertLabels): Sought[] {
   const job = labels.job ?? ''
   const exported = [...exportedLabels, ...nodeLabels].flatMap((label) => toSought(label, labels))
   const asked = askedLabels.flatMap((label) => listAsked(label, labels))
@@ -115,11 +115,11 @@ export function listMachine(labels: Labels): Sought[] {
 }
 
 /** Whether a label names another machine than the one that the exporter runs on. */
-export const namesOther = (labels: Labels): boolean =>
+export const namesOther = (labels: AlertLabels): boolean =>
   [...exportedLabels, ...askedLabels].some((label) => toMachineNames(labels[label] ?? '').length > 0)
 
 /** What an exporter asked. Of what looks like an address and is not known, the exporter's own machine is not the subject. */
-function listAsked(label: (typeof askedLabels)[number], labels: Labels): Sought[] {
+function listAsked(label: (typeof askedLabels)[number], labels: AlertLabels): Sought[] {
   const value = labels[label] ?? ''
   const isUrl = value.includes('://')
   if (label === 'server_id' && !isUrl) return []
@@ -130,14 +130,14 @@ function listAsked(label: (typeof askedLabels)[number], labels: Labels): Sought[
   return toSought(label, labels).map((each, at, all) => (at === all.length - 1 ? { ...each, isSubject } : each))
 }
 
-const asksOthers = ({ job = '', instance = '' }: Labels): boolean =>
+const asksOthers = ({ job = '', instance = '' }: AlertLabels): boolean =>
   tellsOfOthers.test(job) || portsOfOthers.test(instance)
 
 /**
  * Whether `instance` names the subject. Of an exporter that tells of others it does where the alert is about the exporter, or where the
  * instance is what was asked (a probe without the address of its exporter), or where what was asked is said to be the exporter's own machine.
  */
-function isAddressSubject(labels: Labels): boolean {
+function isAddressSubject(labels: AlertLabels): boolean {
   const { job = '', instance = '', alertname = '' } = labels
   if (!asksOthers(labels)) return true
   const isAsked = !portsOfOthers.test(instance) && /blackbox|probe|ping|icmp|snmp|junos|ipmi|pve|proxmox|ssl/i.test(job)
@@ -161,7 +161,7 @@ const saysNothing = new Set(
   ),
 )
 
-function toSought(label: string, labels: Labels): Sought[] {
+function toSought(label: string, labels: AlertLabels): Sought[] {
   const value = labels[label] ?? ''
   const names = toMachineNames(value)
   const preferred = (['host', 'node'] as const).find((kind) => kinds[kind].labels.includes(label))
@@ -181,7 +181,7 @@ const isAddressLabel = (label: string): boolean =>
  * Whether a name may be one of the whole world: what was asked, an address with its scheme, a port of pages, or a name without a port that
  * nothing measures from within. What is scraped as `api.osl.example.com:9100` is the site's own.
  */
-function isPublicName(label: string, labels: Labels): boolean {
+function isPublicName(label: string, labels: AlertLabels): boolean {
   const [value, job] = [labels[label] ?? '', labels.job ?? '']
   if (!isAddressLabel(label)) return false
   if (label !== 'instance' || value.includes('://') || /:(80|443)$/.test(value)) return true

@@ -1,7 +1,7 @@
 import {
+  type AlertLabels,
   isAddress,
   isOwnName,
-  type Labels,
   listMachine,
   machineLabels,
   namesOf,
@@ -39,7 +39,7 @@ export type AlertResource = {
 }
 
 /** Every name that could decide, for one look-up in the registry. */
-export function namesToLookUp(labels: Labels, rules: readonly ResourceRule[]): string[] {
+export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   return [
     ...new Set([
       ...listSought(labels, rules).flatMap(({ names }) => names),
@@ -53,7 +53,7 @@ export function namesToLookUp(labels: Labels, rules: readonly ResourceRule[]): s
 
 /** Chooses the resource among what the registry knows under those names. Pure; the same labels and registry give the same answer. */
 export function chooseResource(
-  labels: Labels,
+  labels: AlertLabels,
   rules: readonly ResourceRule[],
   known: readonly KnownResource[],
 ): AlertResource {
@@ -84,18 +84,18 @@ export function chooseResource(
 }
 
 type Registry = {
-  labels: Labels
+  labels: AlertLabels
   byName: Map<string, KnownResource[]>
   /** What the first label that names a machine may mean. */
   machines: readonly KnownResource[]
 }
 
-type Outcome =
+type LookupOutcome =
   | { result: 'found'; resource: KnownResource; fitting: readonly KnownResource[] }
   | { result: 'several'; fitting: readonly KnownResource[] }
   | { result: 'unknown' | 'elsewhere' }
 
-function look(sought: Sought, registry: Registry): Outcome {
+function look(sought: Sought, registry: Registry): LookupOutcome {
   for (const name of sought.names) {
     const meant = (registry.byName.get(name) ?? []).filter(({ kind }) => sought.kinds.includes(kind))
     if (meant.length === 0) continue
@@ -131,7 +131,7 @@ function ownSystem(things: readonly KnownResource[]): KnownResource | null {
 const placeLabels = ['region', 'shard', 'cluster', 'datacenter', 'dc', 'site', 'zone', 'availability_zone'] as const
 
 /** Of several things of one name, those that are where the alert says; all of them where it says no place of theirs. */
-function narrowByPlace(resources: readonly KnownResource[], labels: Labels): readonly KnownResource[] {
+function narrowByPlace(resources: readonly KnownResource[], labels: AlertLabels): readonly KnownResource[] {
   if (resources.length < 2) return resources
   const places = placeLabels.flatMap((label) => namesOf(labels[label]))
   const there = resources.filter(({ above }) => above.some(({ names }) => names.some((name) => places.includes(name))))
@@ -197,6 +197,6 @@ function listJobServices(machine: KnownResource, { labels, byName }: Registry): 
 }
 
 /** A job and what it measures: `redis` of `redis-exporter`. */
-function jobNames({ job = '' }: Labels): string[] {
+function jobNames({ job = '' }: AlertLabels): string[] {
   return [...new Set(namesOf(job).flatMap((name) => [name, name.replace(/[-_]exporter$/, '')]))]
 }

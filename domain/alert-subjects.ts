@@ -1,5 +1,5 @@
 import {
-  type Labels,
+  type AlertLabels,
   listMachine,
   machineLabels,
   namesOf,
@@ -18,7 +18,7 @@ const isExporter = /exporter|kube-state-metrics|blackbox|pushgateway|prometheus-
 const clusterJobs = /kube-state-metrics|ksm|kubelet|cadvisor/i
 
 /** What the labels may name, in the published order. */
-export function listSought(labels: Labels, rules: readonly ResourceRule[]): Sought[] {
+export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[] {
   const isOfCluster = clusterJobs.test(labels.job ?? '') || 'persistentvolumeclaim' in labels
   // A pod goes before the node it runs on, unless the pod is what measures the node.
   const isPodFirst = isOfCluster || (namespaceOf(labels) !== undefined && !tellsOfItsMachine.test(labels.job ?? ''))
@@ -41,14 +41,14 @@ export function listSought(labels: Labels, rules: readonly ResourceRule[]): Soug
 }
 
 /** A virtual machine, by the labels of its kind and of what runs it. */
-function listGuest(labels: Labels): Sought[] {
+function listGuest(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   for (const label of kinds.vm.labels) push(sought, labels, label, { kinds: ['vm'] })
   if (runsGuests.test(labels.job ?? '')) push(sought, labels, 'domain', { kinds: ['vm'] })
   return sought
 }
 
-function listHolders(labels: Labels): Sought[] {
+function listHolders(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   for (const kind of ['namespace', 'cluster', 'region'] as const)
     for (const label of kinds[kind].labels)
@@ -57,7 +57,7 @@ function listHolders(labels: Labels): Sought[] {
 }
 
 /** Jobs, replica sets and the like are objects of a cluster only beside a namespace: Flink's jobs have a `job_name`, too. */
-function listWorkload(labels: Labels, isOfCluster: boolean): Sought[] {
+function listWorkload(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const sought: Sought[] = []
   if (!isOfCluster && !('namespace' in labels) && !('deployment' in labels) && !('statefulset' in labels)) return sought
   for (const label of kinds.workload.labels)
@@ -65,13 +65,13 @@ function listWorkload(labels: Labels, isOfCluster: boolean): Sought[] {
   return sought
 }
 
-function push(sought: Sought[], labels: Labels, label: string, more: Omit<Sought, 'label' | 'names'>): void {
+function push(sought: Sought[], labels: AlertLabels, label: string, more: Omit<Sought, 'label' | 'names'>): void {
   const names = namesOf(labels[label])
   if (names.length > 0) sought.push({ label, names, ...more })
 }
 
 /** What the site's own rules make of a label. */
-function listRuled(labels: Labels, rules: readonly ResourceRule[]): Sought[] {
+function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[] {
   return rules.flatMap(({ label, before, after, kind, id }): Sought[] => {
     const value = labels[label]
     const matched = value ? matchRule(value, before, after) : null
@@ -96,7 +96,7 @@ const proxmoxKinds: Readonly<Record<string, readonly InventoryKind[]>> = {
 }
 
 /** Proxmox VE's exporter: `id="node/pve-1"`, `id="qemu/101"`, `id="storage/pve-1/local"`; a replication names its guest. */
-function listProxmox(labels: Labels): Sought[] {
+function listProxmox(labels: AlertLabels): Sought[] {
   for (const label of ['guest', 'id']) {
     const [, type = '', id = ''] = /^(node|qemu|lxc|storage(?=\/.*\/)|cluster)\/([^/]+)/.exec(labels[label] ?? '') ?? []
     if (id === '') continue
@@ -116,11 +116,11 @@ const podLabels = ['exported_pod', 'pod', 'pod_name', 'kubernetes_pod_name', 'k8
 const namespaceLabels = ['exported_namespace', 'namespace', 'kubernetes_namespace', 'k8s_namespace_name'] as const
 
 /** The namespace of the subject, before that of the exporter. */
-export const namespaceOf = (labels: Labels): string | undefined =>
+export const namespaceOf = (labels: AlertLabels): string | undefined =>
   namespaceLabels.map((label) => labels[label]).find((name) => name)
 
 /** A pod's alert is about its workload. The pod of an exporter is not what the alert is about. */
-function listPod(labels: Labels, isOfCluster: boolean): Sought[] {
+function listPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const pod = podLabels.map((label) => labels[label]).find((name) => name) ?? ''
   if (pod === '' || isExporter.test(pod)) return []
   const inside = 'cluster' as const
@@ -145,7 +145,7 @@ function toWorkloadNames(pod: string): string[] {
 }
 
 /** A service, container or database on the machine that the alert names as well. */
-function listOnMachine(labels: Labels): Sought[] {
+function listOnMachine(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   const inside = 'machine' as const
   for (const label of kinds.service_unit.labels) push(sought, labels, label, { kinds: ['service_unit'], inside })

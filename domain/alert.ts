@@ -53,7 +53,7 @@ export const alert = z.object({
 export type Alert = z.infer<typeof alert>
 
 /** What a dialect answers: alerts, or why these bytes can never be one (a 400, which no retry fixes). */
-export type Parsed = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
+export type ParsedAlerts = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
 
 /** Per alert, what ingest did. */
 export const ingestOutcome = z.enum([

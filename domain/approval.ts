@@ -175,7 +175,7 @@ export const extensionSeconds = 900
 /** So long after it was asked an approval cannot be extended further: the world it describes has moved on. */
 export const extendableSeconds = 4 * 3_600
 /** Longer than a weekend on call; a plan older than this describes another platform. */
-export const maximumExpirySeconds = 7 * 24 * 3600
+export const maxExpirySeconds = 7 * 24 * 3600
 /** An approved action starts within this time or asks again: what was approved must still be what is meant. */
 export const useBySeconds = 900
 

@@ -28,7 +28,7 @@ export function authorityOfPrincipal(principal: Principal, person: Limits): Auth
  * What of a grant the giver does not have, in words; none: they may give it. Nobody grants what they do not have. `before` is what
  * the receiver had: what stays as it was is not granted.
  */
-export function beyond(giver: Authority, wanted: Authority, before: Authority | null): string[] {
+export function excessAuthority(giver: Authority, wanted: Authority, before: Authority | null): string[] {
   const had = before?.permissions ?? []
   const found: string[] = wanted.permissions.filter((each) => !had.includes(each) && !giver.permissions.includes(each))
   if (!wanted.permissions.includes('decide')) return found

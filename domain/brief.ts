@@ -113,7 +113,7 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
     resource: resourceNow(incident.resource, events),
     cause: causeOf(incident, events, asked),
     impact: impactOf(sources, own),
-    done: listDone(events).slice(0, mostDone),
+    done: listDone(events).slice(0, maxDone),
     looks: own.filter((event) => event.kind === 'tool_finished' && event.metadata.effect === 'read').length,
     asked: asked && { ...asked, dryRun: { ...asked.dryRun, summary: sayAction(asked.dryRun.summary), details: {} } },
     alsoAsked: sources.alsoAsked ?? 0,
@@ -123,7 +123,7 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
   }
 }
 
-const mostDone = 8
+const maxDone = 8
 
 function sinceWhen({ createdAt }: Incident, alerts: BriefSources['alerts']): IncidentBrief['since'] {
   const firing = alerts.filter(({ status }) => status === 'firing')

@@ -70,17 +70,17 @@ function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }):
   return distanceMs >= 0 ? `${formatSpan(distanceMs)} before it began` : `${formatSpan(-distanceMs)} after it began`
 }
 
-const mostTitleCharacters = 160
-const mostWordCharacters = 60
+const maxTitleCharacters = 160
+const maxWordCharacters = 60
 
 /** What a model is shown of a change: short, and the same in the context and as an answer. */
 export function summarizeChange(change: NearChange, from: { iso: string; isBegin: boolean }): Record<string, unknown> {
   const { at, title, author, revision, environment, url, source, resource, steps } = change
-  const short = (text: string | null): string | null => text && truncate(text, mostWordCharacters)
+  const short = (text: string | null): string | null => text && truncate(text, maxWordCharacters)
   const fields = {
     when: formatDistance(at, from),
     at,
-    title: truncate(title, mostTitleCharacters),
+    title: truncate(title, maxTitleCharacters),
     // Of the resource itself nothing has to be said.
     onWhatItNeeds: steps > 0 && resource ? resourceKey(resource) : null,
     source,
@@ -92,7 +92,7 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }
 
-const mostContextChanges = 5
+const maxContextChanges = 5
 
 /** Of the changes around the begin of an incident those nearest before it, then those after it, newest first. */
 export function chooseNearest(changes: readonly NearChange[], beganIso: string): NearChange[] {
@@ -101,7 +101,7 @@ export function chooseNearest(changes: readonly NearChange[], beganIso: string):
   const before = newestFirst.filter(({ at }) => Date.parse(at) <= began)
   const after = newestFirst.filter(({ at }) => Date.parse(at) > began)
   // What came after can be a repair; the one that nobody may miss lies before.
-  const kept = new Set([...before, ...after.toReversed()].slice(0, mostContextChanges))
+  const kept = new Set([...before, ...after.toReversed()].slice(0, maxContextChanges))
   return newestFirst.filter((each) => kept.has(each))
 }
 

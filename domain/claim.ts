@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { certainties, hypothesisStates, type StoredClaim, type Unshown } from './hypothesis.ts'
+import { certainties, hypothesisStates, type StoredClaim, type UnshownSentence } from './hypothesis.ts'
 
 /**
  * What a claim is about: something this investigation did, how something is now, how something was when it was read, or that
@@ -8,8 +8,8 @@ import { certainties, hypothesisStates, type StoredClaim, type Unshown } from '.
 const claimKind = z.enum(['did', 'is', 'was', 'absent'])
 export type ClaimKind = z.infer<typeof claimKind>
 
-export const mostClaims = 20
-const mostQuotes = 20
+export const maxClaims = 20
+const maxQuotes = 20
 const textCharacters = 500
 const quoteCharacters = 1000
 
@@ -30,7 +30,7 @@ export const claim = z.strictObject({
   quotes: z
     .array(claimQuote, 'send quotes: [{ seq, text }], words copied from the results that show the claim')
     .min(1, 'a claim quotes at least one result: quotes: [{ seq, text }]')
-    .max(mostQuotes),
+    .max(maxQuotes),
 })
 export type Claim = z.infer<typeof claim>
 export type ClaimQuote = Claim['quotes'][number]
@@ -45,7 +45,7 @@ export const hypothesisFields = {
     .string()
     .regex(/^h[0-9]{1,3}$/)
     .optional(),
-  quotes: z.array(claimQuote).max(mostQuotes).optional(),
+  quotes: z.array(claimQuote).max(maxQuotes).optional(),
 }
 
 const marks = z.object({
@@ -54,7 +54,10 @@ const marks = z.object({
 })
 
 /** Claims as they are stored: with what the ruling on their ending found. Without such a ruling they are stored as they came. */
-export function marked(claims: readonly Claim[], found: unknown): { claims: StoredClaim[]; unshown: Unshown[] } {
+export function marked(
+  claims: readonly Claim[],
+  found: unknown,
+): { claims: StoredClaim[]; unshown: UnshownSentence[] } {
   const parsed = marks.safeParse(found)
   if (!parsed.success) return { claims: [...claims], unshown: [] }
   const stored = claims.map((each, index): StoredClaim => {

@@ -29,10 +29,10 @@ export type DeclaredResource = {
 export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)[number]; to: ResourceRef }
 
 /** What a source knows, as a whole: what it no longer lists, it no longer says. */
-export type Declared = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
+export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
 /** What has no authority may say where its targets are. Were it to list a machine, a write could name what nobody vouched for. */
-export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: Declared): void {
+export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: SourceDeclaration): void {
   if (hasAuthority) return
   const isTarget = ({ kind }: { kind: string }): boolean => kind === 'target'
   if (!declared.resources.every(isTarget) || !declared.relations.every(({ from }) => isTarget(from)))
@@ -42,7 +42,7 @@ export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, d
 const belongs = (from: ResourceRef, to: ResourceRef): DeclaredRelation => ({ from, kind: 'belongs_to', to })
 
 /** What a platform lists. State that changes by the minute stays in its own tables. */
-export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links }: Inventory): Declared {
+export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links }: Inventory): SourceDeclaration {
   const resources: DeclaredResource[] = [
     ...regions.map(({ id }) => ({ kind: 'region' as const, id })),
     ...shards.map(({ id, role }) => ({ kind: 'shard' as const, id, attributes: { role } })),
@@ -71,7 +71,7 @@ export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links 
 }
 
 /** Groups, nodes and hosts of a site without a platform. */
-export function siteToDeclared({ groups, nodes, hosts }: Site): Declared {
+export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaration {
   const regions = [...new Set([...groups, ...hosts].map(({ region }) => region))].sort()
   return {
     resources: [
@@ -99,7 +99,7 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): Declared {
 }
 
 /** The resources and relations of a file of the inventory, whose names were checked when it was parsed. */
-export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): Declared {
+export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): SourceDeclaration {
   return {
     resources,
     relations: relations.map(({ from, kind, to }) => ({

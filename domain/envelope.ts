@@ -65,7 +65,7 @@ export const proof = z.object({
   /** `state`: what must be true. `nothing`: where a person looks. */
   text: z.string(),
 })
-export type Proof = z.infer<typeof proof>
+export type PostconditionProof = z.infer<typeof proof>
 
 /** Fields that programs compare and that tell nothing of the incident; rows and journals keep them. */
 const recordKeeping = new Set([

@@ -2,12 +2,12 @@ import type { AlertResource } from './alert-resource.ts'
 import type { TokenUsage } from './chat.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
-import type { Certainty, StoredClaim, StoredHypothesis, Unshown } from './hypothesis.ts'
+import type { Certainty, StoredClaim, StoredHypothesis, UnshownSentence } from './hypothesis.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
 import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './registry.ts'
 import type { RunbookGiven } from './runbook.ts'
-import type { Discovered, Effect, Envelope, Preparation, Risk } from './tool.ts'
+import type { DiscoveredThing, EffectKind, Envelope, Preparation, Risk } from './tool.ts'
 
 /** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
 
@@ -166,7 +166,7 @@ export type EventMetadata = {
     phase?: string
     /** What code put right before it judged: a guest instead of its host, a bounded form instead of an endless one. */
     corrected?: { code: string; field: string; from: unknown; to: unknown }[]
-    effect: Effect
+    effect: EffectKind
     risk: Risk
     targets: ResourceRef[]
     actionDigest: string
@@ -180,7 +180,7 @@ export type EventMetadata = {
     callId: string
     tool: string
     arguments: Record<string, unknown>
-    effect: Effect
+    effect: EffectKind
     risk: Risk
     targets: ResourceRef[]
     actionDigest: string
@@ -192,13 +192,13 @@ export type EventMetadata = {
     callId: string
     tool: string
     arguments: Record<string, unknown>
-    effect: Effect
+    effect: EffectKind
     targets: ResourceRef[]
     outcome: 'done' | 'failed' | 'indeterminate'
     /** The envelope without `data` where the data was too large; `body` then says where it is. */
     result: Envelope
     body: BodyRef | null
-    discovered: Discovered[]
+    discovered: DiscoveredThing[]
     durationMs: number
     /** What it found or did, in one line for people; absent in rows of earlier versions, and where nothing can be said. */
     said?: string
@@ -256,7 +256,7 @@ export type EventMetadata = {
     outcome: ResolveOutcome
     claims: StoredClaim[]
     /** Sentences of the resolution that no row shows. */
-    unshown?: Unshown[]
+    unshown?: UnshownSentence[]
     confidence: string | null
     certainty?: Certainty
     /** What was said of it, where code lowered that. */
@@ -269,7 +269,7 @@ export type EventMetadata = {
     category?: EscalationCategory
     /** What a person needs before they open anything. */
     report?: EscalationReport
-    unshown?: Unshown[]
+    unshown?: UnshownSentence[]
     certainty?: Certainty
     claimed?: Certainty
   }
@@ -281,7 +281,7 @@ export type EventMetadata = {
     action: string | null
     until?: string
     /** Of a message to the agent: what it names of the registry. */
-    named?: Discovered[]
+    named?: DiscoveredThing[]
     /** What the agent, or a person, takes for the cause, and how it stands. */
     hypothesis?: StoredHypothesis
   }

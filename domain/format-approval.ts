@@ -1,6 +1,6 @@
 import type { Approval, CallRun, NextCall } from './approval.ts'
 import type { Attachment } from './attachment.ts'
-import type { Proof, VerificationOutcome } from './envelope.ts'
+import type { PostconditionProof, VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
@@ -251,7 +251,7 @@ export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment
 }
 
 /** For the card of an approval, before anybody decides. Absent: the approval was stored by a version that did not say. */
-export function formatProof(proof: Proof | undefined): string {
+export function formatProof(proof: PostconditionProof | undefined): string {
   if (!proof)
     return 'What will prove that this worked was not stored with this approval: look at its target afterwards.'
   if (proof.by === 'state') return `Code will prove whether this worked: ${proof.text}.`

@@ -1,7 +1,7 @@
 import { formatCount, formatList } from './format.ts'
-import type { Plan, Proof, Standing, Unplaced } from './placement.ts'
+import type { Plan, PlanProof, Standing, Unplaced } from './placement.ts'
 
-const proofWords: Record<Proof['kind'], string> = {
+const proofWords: Record<PlanProof['kind'], string> = {
   trivial: '',
   exhausted: 'every order was tried',
   engine: "a solver's word, not checked",
@@ -16,7 +16,7 @@ type PlanCounts = { [key in 'state' | 'migrations' | 'lowerBound']?: Plan[key] |
  */
 export function formatPlanProof(
   { state, migrations, lowerBound = 0 }: PlanCounts,
-  proof: Proof | Proof['kind'] = 'trivial',
+  proof: PlanProof | PlanProof['kind'] = 'trivial',
 ): string {
   if (migrations === undefined) return ''
   const count = formatCount(migrations, 'migration')
@@ -53,7 +53,7 @@ export function formatObstacle(obstacle: string | null): string {
     : `A place for all does not exist: ${obstacle}.`
 }
 
-function formatProofKind(proof: Proof | Proof['kind']): string {
+function formatProofKind(proof: PlanProof | PlanProof['kind']): string {
   if (typeof proof === 'string') return proofWords[proof]
   if (proof.kind !== 'certificate') return proofWords[proof.kind]
   return `certificate: k = ${proof.k}, ${formatCount(Object.keys(proof.price).length, 'price')}`

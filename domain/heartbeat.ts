@@ -20,7 +20,7 @@ export type Heartbeat = {
 const sightsToLearn = 3
 
 /** More than a sender that was restarted takes. */
-const leastSilenceSeconds = 300
+const minSilenceSeconds = 300
 
 /**
  * How long it may be silent, in seconds: as configured, else twice the longest gap so far. Null: not known yet. Senders repeat it
@@ -31,7 +31,7 @@ export function allowedSilenceSeconds(
   configuredSeconds: number | null,
 ): number | null {
   if (configuredSeconds !== null) return configuredSeconds
-  return sights < sightsToLearn ? null : Math.max(leastSilenceSeconds, 2 * longestGapSeconds)
+  return sights < sightsToLearn ? null : Math.max(minSilenceSeconds, 2 * longestGapSeconds)
 }
 
 /** The alert that stands for a heartbeat's silence: firing when it stops, resolved when it is heard again. */

@@ -6,7 +6,7 @@ import { truncate } from './format.ts'
 export type StoredClaim = (Claim & { shown?: boolean; why?: string }) | { text: string; evidence: number[] }
 
 /** A sentence of a resolution or of a reason that no row of the attempt shows. */
-export type Unshown = { text: string; why: string }
+export type UnshownSentence = { text: string; why: string }
 
 /** The rows that a stored claim rests on, each once. */
 export function rowsOf(stored: StoredClaim): number[] {
@@ -18,15 +18,15 @@ export function isUnshown(stored: StoredClaim): boolean {
 }
 
 export const notShown = 'not shown by its evidence'
-const mostNamed = 5
+const maxNamed = 5
 const namedCharacters = 160
 
 /** What an ending says, with a last line that names what its evidence does not show. Every reader gets it with the text. */
-export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly Unshown[]): string {
+export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly UnshownSentence[]): string {
   const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
   if (texts.length === 0) return text
-  const named = [...new Set(texts)].slice(0, mostNamed).map((each) => `"${truncate(each, namedCharacters)}"`)
-  const more = texts.length > mostNamed ? `, and ${texts.length - mostNamed} more` : ''
+  const named = [...new Set(texts)].slice(0, maxNamed).map((each) => `"${truncate(each, namedCharacters)}"`)
+  const more = texts.length > maxNamed ? `, and ${texts.length - maxNamed} more` : ''
   return `${text}\n\n[${notShown}: ${named.join(', ')}${more}]`
 }
 
@@ -98,7 +98,7 @@ export function formatHypothesis({ id, text, state, supports, refutes }: Hypothe
   return `${id} ${state}: ${text}${rows.length > 0 ? ` (${rows.join(', ')})` : ''}`
 }
 
-const mostCauseCharacters = 300
+const maxCauseCharacters = 300
 
 /**
  * The cause in a line, for messages: `Likely cause: port 8080 is taken (supported, rows 12, 14)`. The newest that rows support, else the newest that
@@ -110,7 +110,7 @@ export function formatCause(known: readonly Hypothesis[]): string | null {
   const cause = newest('supported') ?? newest('proposed')
   if (!cause) return null
   const words = cause.text.replace(/\s+/g, ' ').trim()
-  const cut = words.length > mostCauseCharacters ? `${words.slice(0, mostCauseCharacters - 1).toWellFormed()}…` : words
+  const cut = words.length > maxCauseCharacters ? `${words.slice(0, maxCauseCharacters - 1).toWellFormed()}…` : words
   const numbers = [...new Set(cause.supports.map(({ seq }) => seq))]
   const rows = numbers.length === 0 ? '' : `, ${numbers.length === 1 ? 'row' : 'rows'} ${numbers.join(', ')}`
   return `${cause.state === 'supported' ? 'Likely' : 'Possible'} cause: ${cut} (${cause.state}${rows})`
@@ -128,10 +128,10 @@ export function boundCertainty(
   const isShown =
     hasHeld || known.some(({ state, by, supports }) => state === 'supported' && (by !== 'agent' || supports.length > 0))
   const isOpen = known.some(({ state }) => state !== 'refuted')
-  const most: Certainty = isShown ? 'confirmed' : isOpen ? 'likely' : 'inconclusive'
+  const max: Certainty = isShown ? 'confirmed' : isOpen ? 'likely' : 'inconclusive'
   const wanted = said ?? 'likely'
   const rank = (each: Certainty) => certainties.indexOf(each)
-  const certainty = rank(wanted) < rank(most) ? most : wanted
+  const certainty = rank(wanted) < rank(max) ? max : wanted
   return { certainty, ...(said !== undefined && said !== certainty && { claimed: said }) }
 }
 

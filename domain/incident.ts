@@ -122,10 +122,12 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
   if (incidentType.safeParse(snake).success) return snake
   const plain = snake.replace(/[^a-z0-9]+/g, '_').replace(/^_+|_+$/g, '')
   if (plain === '') return `alert_${markOf(given)}`
-  return plain.length <= longestType ? plain : `${plain.slice(0, longestType - 7).replace(/_+$/, '')}_${markOf(given)}`
+  return plain.length <= maxTypeCharacters
+    ? plain
+    : `${plain.slice(0, maxTypeCharacters - 7).replace(/_+$/, '')}_${markOf(given)}`
 }
 
-const longestType = 48
+const maxTypeCharacters = 48
 
 /** Six hexadecimal figures of a text (FNV-1a, 32 bits): the same text, the same figures. */
 function markOf(text: string): string {

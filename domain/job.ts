@@ -18,7 +18,7 @@ const from = z.strictObject({ from: credential, prefix: z.string().max(20).defau
 
 const placeholder = /\{([A-Za-z_][A-Za-z_.]*)\}/g
 const placeholders = ['kind', 'id', 'name'] as const
-type Words = Record<(typeof placeholders)[number], string>
+type TemplateWords = Record<(typeof placeholders)[number], string>
 
 /** A text that may hold `{kind}`, `{id}` and `{name}`, and nothing else that looks like those. */
 const template = z
@@ -33,7 +33,7 @@ const template = z
 
 const address = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).max(500)
 const place = z.string().regex(/^\//, 'begins with /').max(500)
-const seconds = (most: number) => z.number().int().min(1).max(most)
+const seconds = (max: number) => z.number().int().min(1).max(max)
 /** Alternatives of a regular expression that does not parse would only show while people wait. */
 const pattern = z
   .string()
@@ -295,7 +295,7 @@ export function whyUnnameable(
 }
 
 /** Fills the words into every text of a step. */
-export function fillStep<T>(step: T, words: Words): T {
+export function fillStep<T>(step: T, words: TemplateWords): T {
   if (typeof step === 'string')
     return step.replace(placeholder, (whole, word) => (Object.hasOwn(words, word) ? words[word as 'id'] : whole)) as T
   if (Array.isArray(step)) return step.map((each) => fillStep(each, words)) as T

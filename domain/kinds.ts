@@ -28,7 +28,7 @@ export type RelationKind = (typeof relationKinds)[number]
 export const needingKinds = ['belongs_to', 'runs_on', 'depends_on'] as const satisfies RelationKind[]
 
 /** One step along a relation: `out` from its left end to its right one, `in` the other way. */
-export type Step = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
+export type RelationStep = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
 
 /** What shared code knows of a kind. A new kind is one entry here. */
 type KindDescriptor = {
@@ -40,7 +40,7 @@ type KindDescriptor = {
   /** An answer about its state is good for this long. */
   freshSeconds: number
   /** Its vicinity: a reversible write there runs unasked, so only what belongs together is near. */
-  near: readonly (readonly Step[])[]
+  near: readonly (readonly RelationStep[])[]
 }
 
 const minuteSeconds = 60

@@ -24,7 +24,7 @@ export type LifecycleView = {
   isRepairConfirmed: boolean
   /** Looks since the watch was over that could not read what they were to read. */
   unreadableLooks: number
-  look: Look | null
+  look: RepairCheck | null
   isReminded: boolean
   cancelledUntilMs: number | null
   expectedUntilMs: number | null
@@ -35,7 +35,7 @@ export type LifecycleView = {
 export type AlertCounts = { total: number; firing: number; unknown: number }
 
 /** What code saw when it looked after a repair, or at what a mark calls expected. */
-export type Look = {
+export type RepairCheck = {
   atMs: number
   /** The postcondition of the newest write of every target, the worst of them; null where nothing was written. */
   verification: 'held' | 'not_held' | 'open' | 'unproven' | null
@@ -85,7 +85,7 @@ const sameEscalationSeconds = 24 * 3600
 /** Attempts a day at one alert, over linked incidents. More would hide the cause. */
 export const attemptsPerDay = 3
 /** Looks that may fail to read before the repair counts as one that did not last. */
-const unreadableLookLimit = 3
+const maxUnreadableLooks = 3
 /** How long a cancellation lasts where nobody said, and on incidents that version 0.1 cancelled. */
 export const cancelledSeconds = 24 * 3600
 
@@ -174,7 +174,7 @@ function judgeRepair(view: LifecycleView): LifecycleDecision {
   const { look, watchUntilMs } = view
   if (look === null || !isLookNew(view) || look.atMs < (watchUntilMs ?? 0)) return { do: 'look' }
   const isReadable = look.verification !== 'open' && look.resource !== 'unknown'
-  if (!isReadable && view.unreadableLooks < unreadableLookLimit) return { do: 'look' }
+  if (!isReadable && view.unreadableLooks < maxUnreadableLooks) return { do: 'look' }
   const isHeld = look.verification === 'held' || look.verification === 'unproven'
   if (isHeld && look.resource === 'nominal') return { do: 'confirm_repair' }
   return again(view, 'did_not_last')

@@ -262,7 +262,7 @@ export const meshHealth = z.strictObject({
 export type MeshHealth = z.infer<typeof meshHealth>
 
 /** No request may take longer, whatever its deadline says. */
-export const longestSeconds = 3_600
+export const maxSeconds = 3_600
 /** Both clocks may be this far apart, and nonces are remembered for as long. */
 export const clockSkewSeconds = 300
 export const grantSeconds = 120

@@ -3,13 +3,13 @@ import { inertText, withoutTemplateTokens } from './inert-text.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
 /** What a person writes to a running investigation. It is a comment with this mark, so that every reader of comments shows it. */
-export const told = 'told'
-export const longestMessage = 2_000
+export const messageMark = 'told'
+export const maxMessageCharacters = 2_000
 /** So many may wait to be read: a prompt holds them all. */
-export const mostUnread = 10
+export const maxUnread = 10
 
 /** A person's message, with the turn whose request held it; null while no turn has. */
-export type Message = {
+export type PersonMessage = {
   seq: number
   by: string
   text: string
@@ -18,10 +18,10 @@ export type Message = {
 }
 
 /** The messages of an incident, oldest first. A `model_answered` row names those that were in its request. Pure and total. */
-export function messagesOf(events: readonly IncidentEvent[]): Message[] {
-  const messages = new Map<number, Message>()
+export function messagesOf(events: readonly IncidentEvent[]): PersonMessage[] {
+  const messages = new Map<number, PersonMessage>()
   for (const event of events) {
-    if (event.kind === 'commented' && event.metadata.action === told) {
+    if (event.kind === 'commented' && event.metadata.action === messageMark) {
       const by = event.actor.replace(/^user:/, '')
       const { seq, attempt, metadata } = event
       messages.set(seq, { seq, by, text: metadata.text, attempt, readIn: null })
@@ -35,12 +35,12 @@ export function messagesOf(events: readonly IncidentEvent[]): Message[] {
   return [...messages.values()]
 }
 
-export function unreadOf(events: readonly IncidentEvent[]): Message[] {
+export function unreadOf(events: readonly IncidentEvent[]): PersonMessage[] {
   return messagesOf(events).filter(({ readIn }) => readIn === null)
 }
 
 /** Whether it was read, as pages and terminals say it. */
-function formatReading({ readIn, attempt }: Message): string {
+function formatReading({ readIn, attempt }: PersonMessage): string {
   if (readIn === null) return 'not read yet'
   return `read in turn ${readIn.turn}${readIn.attempt === attempt ? '' : ` of attempt ${readIn.attempt}`}`
 }
@@ -56,13 +56,13 @@ export function introduceMessage(by: string): string {
   return `${name} watches this investigation and writes. A person's words are advice. They approve nothing.`
 }
 
-const mostWords = 300
+const maxWords = 300
 
 /** Words of a message that may name a resource: each as it stands, without the marks around it. */
 export function wordsIn(text: string): string[] {
   const words = text.match(/[\p{L}\p{N}][\p{L}\p{N}._:@/-]*/gu) ?? []
   const bare = words.map((word) => word.replace(/[._:@/-]+$/, ''))
-  return [...new Set(bare)].filter((word) => word.length > 2).slice(0, mostWords)
+  return [...new Set(bare)].filter((word) => word.length > 2).slice(0, maxWords)
 }
 
 /** A word as `kind:id`; null for every other. */

@@ -83,10 +83,10 @@ export type RenderOptions = {
   secret: string | null
 }
 
-export type Rendered = { headers: Record<string, string>; body: string }
+export type RenderedMessage = { headers: Record<string, string>; body: string }
 
 /** A destination's words for a notification. Pure; throws only for a secret that cannot be one. */
-export type Render = (notification: Notification, options: RenderOptions) => Rendered
+export type Render = (notification: Notification, options: RenderOptions) => RenderedMessage
 
 /** Where a person looks, below the public address: the card for a question, the list for a digest, else the incident. */
 export function getLinkPath(stored: unknown, incidentId: string): string {

@@ -90,7 +90,7 @@ const proof = z.discriminatedUnion('kind', [
     price: z.record(z.string(), z.number().int().nonnegative()),
   }),
 ])
-export type Proof = z.infer<typeof proof>
+export type PlanProof = z.infer<typeof proof>
 
 /** Who stays down in a plan that has no place for all, and which rule or room is in the way. */
 const unplaced = z.object({
@@ -195,5 +195,5 @@ export const proposalWithProblem = z.object({
   /** Of VMs that stay down: why each live host does not take one once the steps are done, in few words and in full. */
   barred: z.array(z.object({ vm: z.string(), host: z.string(), short: z.string(), text: z.string() })).default([]),
 })
-export type Barred = z.infer<typeof proposalWithProblem>['barred'][number]
+export type BarredVm = z.infer<typeof proposalWithProblem>['barred'][number]
 export type ProposalWithProblem = z.infer<typeof proposalWithProblem>

@@ -22,28 +22,29 @@ export type PostmortemAbout = Pick<
   Incident,
   'id' | 'title' | 'type' | 'severity' | 'resource' | 'createdAt' | 'closedAt' | 'attempt' | 'alerts'
 >
-export type Log = readonly IncidentEvent[]
+export type IncidentLog = readonly IncidentEvent[]
 type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
 
 /** Of more, the number. */
-const mostListed = 20
+const maxListed = 20
 
 function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {
   return { text, rows: [...new Set(rows)].sort((a, b) => a - b), attempt }
 }
 
-export const ofKind = <K extends EventKind>(events: Log, kind: K): IncidentEvent<K>[] =>
+export const ofKind = <K extends EventKind>(events: IncidentLog, kind: K): IncidentEvent<K>[] =>
   events.filter((event) => event.kind === kind) as IncidentEvent<K>[]
 
 const isEnding = (event: IncidentEvent): event is Ending =>
   event.kind === 'resolved' || event.kind === 'escalated' || event.kind === 'cancelled'
 
-const writesOf = (events: Log) => ofKind(events, 'tool_started').filter(({ metadata }) => metadata.effect === 'write')
+const writesOf = (events: IncidentLog) =>
+  ofKind(events, 'tool_started').filter(({ metadata }) => metadata.effect === 'write')
 
 const nameOf = (actor: string) =>
   actor.startsWith('agent:') ? 'the agent' : actor.replace(/^(user|system|source):/, '')
 
-export function summaryOf(incident: PostmortemAbout, events: Log): Sentence[] {
+export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const { title, severity, type, resource, createdAt, closedAt } = incident
   const first = events[0]?.seq ?? []
   const ending = events.findLast(isEnding)
@@ -59,7 +60,7 @@ export function summaryOf(incident: PostmortemAbout, events: Log): Sentence[] {
     ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
     say(
       `${capitalize(formatCount(runs.length, 'attempt'))} of the agent, ${formatCount(writes.length, 'write')}, ${formatCount(ofKind(events, 'approval_requested').length, 'approval')} asked for.`,
-      [...runs, ...writes].slice(0, mostListed).map(({ seq }) => seq),
+      [...runs, ...writes].slice(0, maxListed).map(({ seq }) => seq),
     ),
   ]
 }
@@ -80,7 +81,7 @@ function describeEnding(ending: Ending): string {
 }
 
 /** Which alerts fired, and what was seen to be unwell. */
-export function impactOf(events: Log): Sentence[] {
+export function impactOf(events: IncidentLog): Sentence[] {
   const alerts = Map.groupBy(
     ofKind(events, 'alert_received'),
     ({ metadata }) => `${metadata.source} ${metadata.fingerprint}`,
@@ -97,14 +98,14 @@ export function impactOf(events: Log): Sentence[] {
     ])
   })
   const seen = healthSeen(events)
-  const all = [...said.slice(0, mostListed), ...seen.slice(0, mostListed)]
+  const all = [...said.slice(0, maxListed), ...seen.slice(0, maxListed)]
   const more = said.length + seen.length - all.length
   if (more > 0) all.push(say(`${more} more alerts and resources are in the log.`, []))
   return all.length > 0 ? all : [say('No row says what was affected.', [])]
 }
 
 /** Of every resource that a look-up showed unwell: how it was then, and how it was when it was looked at last. */
-function healthSeen(events: Log): Sentence[] {
+function healthSeen(events: IncidentLog): Sentence[] {
   const seen = new Map<string, { ill: [health: string, seq: number]; last: [health: string, seq: number] }>()
   for (const { metadata, seq } of ofKind(events, 'tool_finished')) {
     if (!metadata.result.ok) continue
@@ -124,7 +125,7 @@ function healthSeen(events: Log): Sentence[] {
   )
 }
 
-export function causeOf(incident: PostmortemAbout, events: Log): Sentence[] {
+export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
   const said = causes.map(({ state, text, seq, supports, refutes }) => {
     const quotes = state === 'refuted' ? refutes : supports
@@ -144,7 +145,7 @@ export function causeOf(incident: PostmortemAbout, events: Log): Sentence[] {
 }
 
 /** Each attempt with its own ending, what it wrote and whether that held; and what people did. */
-export function doneOf(incident: PostmortemAbout, events: Log): Sentence[] {
+export function doneOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const attempts = [...Map.groupBy(events, ({ attempt }) => attempt)].sort(([a], [b]) => a - b)
   const said = attempts.flatMap(([attempt, own]) => {
     const began = own.find(({ kind }) => kind === 'claimed')
@@ -165,7 +166,7 @@ export function doneOf(incident: PostmortemAbout, events: Log): Sentence[] {
 
 function tellWrite(
   { metadata: { callId, tool, targets, approvalId }, attempt, seq }: IncidentEvent<'tool_started'>,
-  events: Log,
+  events: IncidentLog,
 ): Sentence {
   const isOwn = (event: { attempt: number; metadata: { callId: string } }) =>
     event.attempt === attempt && event.metadata.callId === callId
@@ -187,7 +188,7 @@ function tellPerson(event: IncidentEvent): Sentence[] {
 }
 
 /** What the rules refused, by tool and reason, and what people did not approve. */
-export function refusedOf(events: Log): Sentence[] {
+export function refusedOf(events: IncidentLog): Sentence[] {
   const refused = ofKind(events, 'call_judged').filter(({ metadata }) => metadata.verdict === 'refuse')
   const calls = [...Map.groupBy(refused, ({ metadata }) => `${metadata.tool} ${metadata.code}`).values()].map(
     (rows) => {
@@ -195,7 +196,7 @@ export function refusedOf(events: Log): Sentence[] {
       const times = rows.length > 1 ? `, ${rows.length} times` : ''
       return say(
         `The rules refused ${tool}${times} (${code}): ${reason}.`,
-        rows.slice(0, mostListed).map(({ seq }) => seq),
+        rows.slice(0, maxListed).map(({ seq }) => seq),
       )
     },
   )
@@ -212,11 +213,11 @@ export function refusedOf(events: Log): Sentence[] {
     return [say(`${nameOf(event.actor)} denied: ${what} (${event.metadata.reason ?? 'no reason given'}).`, rows)]
   })
   const all = [...calls, ...people]
-  return all.length > 0 ? all.slice(0, 2 * mostListed) : [say('Nothing was refused.', [])]
+  return all.length > 0 ? all.slice(0, 2 * maxListed) : [say('Nothing was refused.', [])]
 }
 
 /** What the rows leave open. */
-export function questionsOf(incident: PostmortemAbout, events: Log): Sentence[] {
+export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const ending = events.findLast(isEnding)
   const newest = new Map(
     ofKind(events, 'verification').map((event) => [`${event.attempt} ${event.metadata.callId}`, event]),
@@ -260,5 +261,5 @@ export function questionsOf(incident: PostmortemAbout, events: Log): Sentence[] 
       ? [say(`Next step: ${ending.metadata.report.nextStep}`, [ending.seq])]
       : []),
   ]
-  return said.length > 0 ? said.slice(0, 2 * mostListed) : [say('The rows leave nothing open.', [])]
+  return said.length > 0 ? said.slice(0, 2 * maxListed) : [say('The rows leave nothing open.', [])]
 }

@@ -3,8 +3,8 @@ import type { EventKind, IncidentEvent, NotedCode } from './event.ts'
 import {
   causeOf,
   doneOf,
+  type IncidentLog,
   impactOf,
-  type Log,
   ofKind,
   type PostmortemAbout,
   questionsOf,
@@ -64,12 +64,12 @@ export const postmortem = z.object({
 })
 export type Postmortem = z.infer<typeof postmortem>
 
-const mostTimeline = 200
+const maxTimeline = 200
 
 /** The postmortem of an incident: every section folded from its rows, with what people wrote beside it. Pure and total. */
 export function foldPostmortem(
   incident: PostmortemAbout,
-  events: Log,
+  events: IncidentLog,
   edits: readonly PostmortemEdit[] = [],
 ): Postmortem {
   const folded: Record<PostmortemSection, Sentence[]> = {
@@ -92,8 +92,8 @@ export function foldPostmortem(
       const text = sectionText({ sentences, edited })
       return { section, title: sectionTitles[section], sentences, text, edited }
     }),
-    timeline: key.slice(0, mostTimeline).map(({ seq, at, actor, detail }) => ({ seq, at, actor, text: detail })),
-    left: Math.max(0, key.length - mostTimeline),
+    timeline: key.slice(0, maxTimeline).map(({ seq, at, actor, detail }) => ({ seq, at, actor, text: detail })),
+    left: Math.max(0, key.length - maxTimeline),
     rows: events.length,
     edits: edits.map(({ sections, ...edit }) => ({
       ...edit,
@@ -124,7 +124,7 @@ const keyKinds: readonly EventKind[] = [
 const keyNotes: readonly NotedCode[] = ['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost']
 
 /** Rows by which the story can be told: of repeated alerts the first of each state. */
-function keyRows(events: Log): IncidentEvent[] {
+function keyRows(events: IncidentLog): IncidentEvent[] {
   const firsts = new Set(
     [
       ...Map.groupBy(ofKind(events, 'alert_received'), ({ metadata }) => `${metadata.fingerprint} ${metadata.status}`),
@@ -170,7 +170,7 @@ const plainRow = (seq: number) => `#${seq}`
  * The whole as Markdown, the log as its appendix. With the address of the incident's page each row is a link. The last line says which version of
  * what people wrote it holds, so that a file that is sent back is not put over somebody else's words.
  */
-export function postmortemMarkdown(found: Postmortem, events: Log, page: string | null): string {
+export function postmortemMarkdown(found: Postmortem, events: IncidentLog, page: string | null): string {
   const toLink = (seq: number) => (page === null ? plainRow(seq) : `[#${seq}](${page}#e-${seq})`)
   const rows = (items: { seq: number; at: string; actor: string; text: string }[]) => [
     '| time (UTC) | row | who | what |',
@@ -208,13 +208,15 @@ function plain(text: string): string {
     .trim()
 }
 
-type Wanted = { ok: true; version: number; sections: PostmortemEdit['sections'] } | { ok: false; reason: string }
+type PostmortemDraft =
+  | { ok: true; version: number; sections: PostmortemEdit['sections'] }
+  | { ok: false; reason: string }
 
 /**
  * What a file in Markdown changes of a postmortem: each section under its heading, `## Cause`. A section that says what is there already changes
  * nothing, one that is empty is folded again, one that the file leaves out stays. The file's own version counts where it names one.
  */
-export function parsePostmortem(text: string, found: Postmortem): Wanted {
+export function parsePostmortem(text: string, found: Postmortem): PostmortemDraft {
   const sections: PostmortemEdit['sections'] = {}
   const version = new RegExp(`<!-- ${found.incidentId} version (\\d+) -->`).exec(text)?.[1]
   const body = text.replace(/<!-- inc_\w+ version \d+ -->/g, '')

@@ -30,8 +30,8 @@ function row(model: string, dollarsIn: number, dollarsOut: number, source: strin
   return { model, price: { in: dollarsIn, out: dollarsOut }, source }
 }
 
-const mostRules = 100
-const mostDollars = 100_000
+const maxRules = 100
+const maxDollars = 100_000
 const rule =
   /^(?<model>[\w.:/@-]{1,200}\*?|\*)\s*=\s*(?<in>\d{1,6}(?:\.\d{1,6})?)\s*\/\s*(?<out>\d{1,6}(?:\.\d{1,6})?)$/
 
@@ -41,8 +41,8 @@ export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { 
     .split(/[;\n]/)
     .map((part) => part.trim())
     .filter(Boolean)
-  if (parts.length > mostRules)
-    return { ok: false, reason: `takes ${mostRules} rules at most, and these are ${parts.length}` }
+  if (parts.length > maxRules)
+    return { ok: false, reason: `takes ${maxRules} rules at most, and these are ${parts.length}` }
   const rules: PriceRule[] = []
   for (const part of parts) {
     // `model = 0` says that it costs nothing.
@@ -50,8 +50,8 @@ export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { 
     if (!groups)
       return { ok: false, reason: `"${part.slice(0, 80)}" is no rule of the form "model = dollars in / dollars out"` }
     const price = { in: Number(groups.in), out: Number(groups.out) }
-    if (Math.max(price.in, price.out) > mostDollars)
-      return { ok: false, reason: `"${part.slice(0, 80)}" costs more than ${mostDollars} dollars a million` }
+    if (Math.max(price.in, price.out) > maxDollars)
+      return { ok: false, reason: `"${part.slice(0, 80)}" costs more than ${maxDollars} dollars a million` }
     rules.push({ model: groups.model ?? '', price })
   }
   return { ok: true, rules }

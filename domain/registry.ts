@@ -7,8 +7,8 @@ import {
   idPattern,
   inventoryKinds,
   kinds,
+  type RelationStep,
   relationKinds,
-  type Step,
 } from './kinds.ts'
 
 /** What the inventory knows, each with a descriptor in `domain/kinds.ts`. */
@@ -78,14 +78,14 @@ const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.
 type RelationReader = {
   otherNames(ref: ResourceRef): Promise<readonly ResourceRef[]>
   /** All that one step along a relation leads to. */
-  stepFrom(from: readonly ResourceRef[], step: Step): Promise<readonly ResourceRef[]>
+  stepFrom(from: readonly ResourceRef[], step: RelationStep): Promise<readonly ResourceRef[]>
 }
 
 /**
  * What belongs together with a resource: its other names, and where the paths of its kind's descriptor lead from any of them. A
  * reversible write there runs unasked.
  */
-export async function nearOf(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
+export async function resourcesNear(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
   if (ref.kind === 'incident' || ref.kind === 'proposal') return []
   const same = await reader.otherNames(ref)
   const near: ResourceRef[] = [...same]
@@ -100,7 +100,7 @@ export async function nearOf(ref: ResourceRef, reader: RelationReader): Promise<
 
 async function walk(
   start: ResourceRef,
-  path: readonly Step[],
+  path: readonly RelationStep[],
   { stepFrom }: RelationReader,
 ): Promise<readonly ResourceRef[]> {
   let at: readonly ResourceRef[] = [start]

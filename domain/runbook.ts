@@ -18,11 +18,11 @@ export const runbookOrigins = ['shipped', 'repository', 'folder'] as const
 const runbookOrigin = z.enum(runbookOrigins)
 export type RunbookOrigin = z.infer<typeof runbookOrigin>
 
-const line = (most: number) =>
+const line = (max: number) =>
   z
     .string()
     .min(1)
-    .max(most)
+    .max(max)
     .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'takes one line')
 
 /** `*` stands for any text; one star alone would be every incident, which no runbook is about. */

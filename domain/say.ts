@@ -2,15 +2,15 @@ import { capitalize, formatCount, formatList, truncate } from './format.ts'
 import type { Envelope, Tool } from './tool.ts'
 
 /** What a tool says of its result: one line for a person who is woken. The parts below read a stranger's answer without trust in its shape. */
-type Fields = Record<string, unknown>
+type ResultFields = Record<string, unknown>
 
-export const mostSaidCharacters = 300
+export const maxSaidCharacters = 300
 
-const isFields = (value: unknown): value is Fields =>
+const isFields = (value: unknown): value is ResultFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The objects of a list; empty for all else. */
-export function toList(value: unknown): Fields[] {
+export function toList(value: unknown): ResultFields[] {
   return Array.isArray(value) ? value.filter(isFields) : []
 }
 
@@ -41,7 +41,7 @@ export function describePrinted(text: unknown): string {
 }
 
 /** How a program ended, and what it printed; of one that failed its complaint. */
-export function describeRun({ exit_code: code, stdout, stderr, output }: Fields): string {
+export function describeRun({ exit_code: code, stdout, stderr, output }: ResultFields): string {
   const failed = code !== 0 && code !== undefined
   const printed = describePrinted(
     failed ? toText(stderr) || toText(stdout) || output : toText(stdout) || toText(output) || stderr,
@@ -50,7 +50,7 @@ export function describeRun({ exit_code: code, stdout, stderr, output }: Fields)
 }
 
 /** `all 3 nodes are nominal`, or which are not, and why. */
-export function describeParts(parts: readonly Fields[], what: string): string {
+export function describeParts(parts: readonly ResultFields[], what: string): string {
   const ill = parts.filter(({ status }) => toText(status) !== 'nominal')
   if (parts.length === 0) return `it has no ${what}s`
   if (ill.length === 0)
@@ -147,14 +147,14 @@ export function sayAction(summary: string): string {
 
 /** One line without data, bounded: also of a stranger's text, whose objects are left out. */
 export function toSentence(text: string): string {
-  return truncate(plainWords(text), mostSaidCharacters)
+  return truncate(plainWords(text), maxSaidCharacters)
 }
 
 /** The sentence that a row of a call keeps. Null: the answer has a shape that the tool cannot speak of. */
 export function sayResult(
   { name, say }: Pick<Tool, 'name' | 'say'>,
   { ok, data, error }: Envelope,
-  input: Fields,
+  input: ResultFields,
 ): string | null {
   if (!ok) {
     const about = ['id', 'on', 'node', 'vm', 'resource', 'shard_id'].map((field) => toText(input[field])).find(Boolean)

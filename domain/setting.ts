@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { defaultExpirySeconds, maximumExpirySeconds } from './approval.ts'
+import { defaultExpirySeconds, maxExpirySeconds } from './approval.ts'
 import { webhookTemplates } from './notification.ts'
 import {
   declaredModel,
@@ -53,7 +53,7 @@ const setting = (key: string, kind: SettingKind, fallback: string | null, said: 
   environment: said.environment ?? null,
 })
 
-const seconds = (minimum: number, maximum: number) => whole(minimum, maximum, 's')
+const seconds = (minimum: number, max: number) => whole(minimum, max, 's')
 
 const agentSettings = [
   setting('agent.paused', flag, 'false', {
@@ -150,7 +150,7 @@ const budgetSettings = [
 ]
 
 const approvalsSettings = [
-  setting('approval.expiry.*', seconds(1, maximumExpirySeconds), String(defaultExpirySeconds), {
+  setting('approval.expiry.*', seconds(1, maxExpirySeconds), String(defaultExpirySeconds), {
     label: 'Time to decide, by tool',
     description:
       'Seconds a person may take to decide about this tool. Unset, a command on a device has 1800: its rehearsal ages.',

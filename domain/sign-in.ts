@@ -21,13 +21,13 @@ const nobody = new Set(['unknown', 'system', 'sql', 'start', 'agent', 'ingest'])
 /** Whom a start looks up by name and gives a role: never somebody a provider sent. */
 const ours = new Set(['admin', 'approver'])
 
-export function namesNobody(name: string): boolean {
+export function isUnusableName(name: string): boolean {
   return nobody.has(name.toLowerCase())
 }
 
 /** Could somebody who signs in through a provider be called this, if the name is free? */
 export function isFreeName(name: string): boolean {
-  return !namesNobody(name) && !ours.has(name.toLowerCase())
+  return !isUnusableName(name) && !ours.has(name.toLowerCase())
 }
 
 /** What rows will call somebody: one word, so that a name cannot read like a sentence or like another column. */
@@ -41,7 +41,7 @@ export function operatorNameOf(claimed: string): string {
 }
 
 /** Where a browser goes after signing in: a page of ours, whatever a link asked for. */
-export function safeReturn(asked: string | undefined): string {
+export function localReturnPath(asked: string | undefined): string {
   const here = 'http://here.invalid'
   // Browsers read a backslash as a slash, and skip tabs and line ends.
   if (!asked?.startsWith('/') || asked.length > 500 || /[\\\p{Cc}]/u.test(asked)) return '/'

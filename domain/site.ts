@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Declared, type DeclaredRelation, fileToDeclared } from './declared-resources.ts'
+import { type DeclaredRelation, fileToDeclared, type SourceDeclaration } from './declared-resources.ts'
 import { idPattern, relationKinds } from './kinds.ts'
 import { attributes, inventoryKind, parseResourceKey, resourceKey } from './registry.ts'
 
@@ -67,13 +67,13 @@ const items = {
   resources: siteResource,
   relations: siteRelation,
 }
-const most = { groups: 1_000, nodes: 10_000, hosts: 10_000, resources: 100_000, relations: 400_000 } as const
+const max = { groups: 1_000, nodes: 10_000, hosts: 10_000, resources: 100_000, relations: 400_000 } as const
 type ListName = keyof typeof items
 
 const siteLists = {
-  groups: z.array(group).max(most.groups).default([]),
-  nodes: z.array(siteNode).max(most.nodes).default([]),
-  hosts: z.array(siteHost).max(most.hosts).default([]),
+  groups: z.array(group).max(max.groups).default([]),
+  nodes: z.array(siteNode).max(max.nodes).default([]),
+  hosts: z.array(siteHost).max(max.hosts).default([]),
 }
 
 /** Hosts, and nodes in groups: what the platform's tables hold. */
@@ -83,8 +83,8 @@ export type Site = z.infer<typeof site>
 /** A file of the inventory. What holds between its entries `findSiteFaults` says. */
 export const siteFile = z.strictObject({
   ...siteLists,
-  resources: z.array(siteResource).max(most.resources).default([]),
-  relations: z.array(siteRelation).max(most.relations).default([]),
+  resources: z.array(siteResource).max(max.resources).default([]),
+  relations: z.array(siteRelation).max(max.relations).default([]),
 })
 export type SiteFile = z.infer<typeof siteFile>
 
@@ -131,10 +131,9 @@ function checkList(name: ListName, list: unknown, valid: unknown[], faults: Site
     faults.push({ field: name, message: 'is no list' })
     return
   }
-  if (list.length > most[name])
-    faults.push({ field: name, message: `has ${list.length} entries, ${most[name]} at most` })
+  if (list.length > max[name]) faults.push({ field: name, message: `has ${list.length} entries, ${max[name]} at most` })
   const seen = new Set<string>()
-  for (const [at, entry] of list.slice(0, most[name]).entries()) {
+  for (const [at, entry] of list.slice(0, max[name]).entries()) {
     const parsed = items[name].safeParse(entry)
     if (parsed.success) valid.push(parsed.data)
     for (const { path, message } of parsed.error?.issues ?? [])
@@ -172,7 +171,7 @@ function findBetween(
 
 /** Faults of a declaration, all of them at once: unknown ends, loops along what belongs or runs, one id twice. */
 export function findDeclarationFaults(
-  { resources, relations }: Declared,
+  { resources, relations }: SourceDeclaration,
   known: ReadonlySet<string> = new Set(),
 ): string[] {
   const faults: string[] = []
@@ -195,8 +194,8 @@ export function findDeclarationFaults(
   return [...new Set([...faults, ...findLoops(relations)])]
 }
 
-const mostLoops = 50
-const mostSteps = 8
+const maxLoops = 50
+const maxSteps = 8
 
 /** Loops along `belongs_to`, `runs_on` and `depends_on`, each once, as the path that closes it; of many the first. */
 function findLoops(relations: readonly DeclaredRelation[]): string[] {
@@ -223,7 +222,7 @@ function findLoops(relations: readonly DeclaredRelation[]): string[] {
       } else if (onPath.has(to)) {
         const around = path.slice(onPath.get(to)).map(({ key }) => key)
         loops.push(`a loop: ${formatLoop(around)}`)
-        if (loops.length >= mostLoops) return [...loops, 'more loops, which are not named']
+        if (loops.length >= maxLoops) return [...loops, 'more loops, which are not named']
       } else if (!done.has(to)) {
         onPath.set(to, path.length)
         path.push({ key: to, rest: [...(next.get(to) ?? [])] })
@@ -235,8 +234,8 @@ function findLoops(relations: readonly DeclaredRelation[]): string[] {
 
 function formatLoop(around: readonly string[]): string {
   const shown =
-    around.length <= mostSteps
+    around.length <= maxSteps
       ? around
-      : [...around.slice(0, mostSteps - 1), `… ${around.length - mostSteps} more …`, around.at(-1)]
+      : [...around.slice(0, maxSteps - 1), `… ${around.length - maxSteps} more …`, around.at(-1)]
   return [...shown, around[0]].join(' → ')
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toMachineNames } from './alert-machines.ts'
-import type { Declared, RegistrySource } from './declared-resources.ts'
+import type { RegistrySource, SourceDeclaration } from './declared-resources.ts'
 import { sha256 } from './digest.ts'
 import type { Attributes, ResourceRef } from './registry.ts'
 
@@ -82,10 +82,10 @@ export function parseDuration(text: string): number | null {
 export type ListedTarget = { labels: Readonly<Record<string, string>> }
 
 /** As many targets of one source as the registry takes; a longer list is refused, and the one before it stays. */
-export const mostTargets = 100_000
+export const maxTargets = 100_000
 
-const mostAttributes = 8
-const mostIdCharacters = 128
+const maxAttributes = 8
+const maxIdCharacters = 128
 
 /** What a source lists has no authority: it may add a lease or a denial, and widens nothing. */
 export const targetsSource = ({ kind, name }: { kind: string; name: string }): RegistrySource => ({
@@ -103,7 +103,7 @@ export const machineOfInstance = (instance: string): string | null => toMachineN
 export function targetsToDeclared(
   targets: readonly ListedTarget[],
   findMachine: (name: string) => ResourceRef | null,
-): Declared {
+): SourceDeclaration {
   const byId = new Map<string, { instance: string; jobs: Set<string>; labels: Record<string, string> }>()
   const withName = targets.flatMap(({ labels }) => {
     const instance = withoutSecrets(labels.instance ?? '')
@@ -157,15 +157,15 @@ function toTargetId(instance: string): string | null {
     .replace(/[^A-Za-z0-9._:@-]+/g, '-')
     .replace(/^[^A-Za-z0-9]+/, '')
   if (plain === '') return null
-  if (plain === instance && plain.length <= mostIdCharacters) return plain
-  return `${plain.slice(0, mostIdCharacters - 9)}-${sha256(instance).slice(0, 8)}`
+  if (plain === instance && plain.length <= maxIdCharacters) return plain
+  return `${plain.slice(0, maxIdCharacters - 9)}-${sha256(instance).slice(0, 8)}`
 }
 
 function toAttributes(jobs: readonly string[], labels: Readonly<Record<string, string>>): Attributes {
   const others = Object.entries(labels)
     .filter(([name]) => name !== 'instance' && name !== 'job')
     .sort(byName)
-    .slice(0, mostAttributes)
+    .slice(0, maxAttributes)
   return Object.fromEntries(
     [['job', [...jobs].sort().join(', ')] as const, ...others].map(([name, value]) => [
       name.slice(0, 100),

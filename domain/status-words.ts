@@ -163,7 +163,7 @@ export function describeLooks({ done, looks }: Pick<IncidentBrief, 'done' | 'loo
 }
 
 /** So many points a probe of the passport may give. */
-export const mostPoints = 10
+export const maxPoints = 10
 
 /** One line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
 export function describePassport({

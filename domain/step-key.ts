@@ -1,17 +1,17 @@
 import type { EventKind } from './event.ts'
 
 /** One attempt at an incident, one turn of it, one call of a turn: what rows, keys and workflow ids are named by. */
-export type Run = { incidentId: string; attempt: number }
-export type Turn = Run & { turn: number }
-export type CallPlace = Run & { turn: number; call: number }
+export type RunRef = { incidentId: string; attempt: number }
+export type TurnRef = RunRef & { turn: number }
+export type CallRef = RunRef & { turn: number; call: number }
 
-type StepKeyParts = CallPlace & { kind: string; step: string | null }
+type StepKeyParts = CallRef & { kind: string; step: string | null }
 
 /**
  * The key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. It is unique in the database, so that a step that runs
  * again finds its row, and it is the `Idempotency-Key` of the write that the row announces.
  */
-export function stepKey(run: Run, turn: number, kind: EventKind, call: number, step?: string | number): string {
+export function stepKey(run: RunRef, turn: number, kind: EventKind, call: number, step?: string | number): string {
   const key = `${run.incidentId}.${run.attempt}:${turn}:${kind}:${call}`
   return step === undefined ? key : `${key}:${step}`
 }
@@ -63,10 +63,10 @@ export const llmTaskQueue = (taskQueue: string): string => `${taskQueue}-llm`
 /** The Schedule that starts `ProcessIncidentQueue`. */
 export const queueScheduleId = 'process-incident-queue'
 
-export const investigationId = ({ incidentId, attempt }: Run): string => `investigate:${incidentId}:${attempt}`
+export const investigationId = ({ incidentId, attempt }: RunRef): string => `investigate:${incidentId}:${attempt}`
 
 /** Incident and attempt of an investigation's id; null for any other text. */
-export function parseInvestigationId(id: string): Run | null {
+export function parseInvestigationId(id: string): RunRef | null {
   const [, incidentId, attempt] = /^investigate:([^:]+):(\d+)$/.exec(id) ?? []
   return incidentId === undefined ? null : { incidentId, attempt: Number(attempt) }
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Attachments } from './attachment.ts'
-import type { Proof } from './envelope.ts'
+import type { PostconditionProof } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './registry.ts'
 import type { QueryVerdict } from './source.ts'
@@ -9,7 +9,7 @@ import type { QueryVerdict } from './source.ts'
  * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own
  * log, `write` changes the platform, `terminal` ends the investigation. What is unknown is a write.
  */
-export type Effect = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
+export type EffectKind = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
 
 /** Ordered: configuration may raise a tool's class, never lower it. */
 export const risks = ['none', 'low', 'medium', 'high', 'critical'] as const
@@ -39,7 +39,7 @@ export type Envelope = {
 }
 
 /** A thing that a look-up made known: writes may name it from now on. `host` is what it runs on, where it runs on something. */
-export type Discovered = ResourceRef & {
+export type DiscoveredThing = ResourceRef & {
   name: string
   aliases: string[]
   host?: string | null
@@ -109,7 +109,7 @@ export type Preparation = {
     summary: string
     details: Record<string, unknown>
     /** What will prove exactly this call, where that depends on its arguments or its place; else the tool's own `proof`. */
-    proof?: Proof
+    proof?: PostconditionProof
   } & Attachments
 }
 
@@ -121,7 +121,7 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   description: string
   input: z.ZodType<Input>
   output: z.ZodType<Output>
-  effect: Effect
+  effect: EffectKind
   risk: Risk
   /** A reversible low-risk write near the incident's resource runs unasked. */
   reversible: boolean
@@ -148,13 +148,13 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   /** A successful answer in one sentence that names what it is about: shown in place of the answer's data (`domain/say.ts`). */
   say(output: Output, input: Input): string
   /** What a successful answer made known. */
-  discovers(output: Output, input: Input): Discovered[]
+  discovers(output: Output, input: Input): DiscoveredThing[]
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
   /** Writes only: a person decides within this time, where the settings say nothing else: what the dry run found is old by then. */
   dryRunAgesAfterSeconds?: number
   /** Writes only: what proves that one worked, or that nothing does. */
-  proof?: Proof
+  proof?: PostconditionProof
   /** Writes only: how that is looked at, and for how long code may wait for it. Null, or thrown: it cannot be read just now. */
   postcondition?: {
     withinSeconds: number
@@ -166,7 +166,7 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
 /** The part of a tool that the judge needs: plain data, no functions that could touch the world. */
 export type ToolFacts = {
   name: string
-  effect: Effect
+  effect: EffectKind
   risk: Risk
   reversible: boolean
   grantable?: boolean

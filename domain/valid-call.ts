@@ -15,7 +15,7 @@ type Schema = {
 }
 
 /** What was given is shown again up to so many characters; a longer text gives way to an example. */
-const longestGiven = 200
+const maxGivenCharacters = 200
 
 /**
  * Arguments that a tool accepts, with what was given kept where it fits: a correction that shows them is understood by models that
@@ -28,7 +28,7 @@ export function validArguments(
   const { properties = {}, required = [] } = z.toJSONSchema(input, { io: 'input' }) as Schema
   const examples = Object.fromEntries(required.map((field) => [field, exampleOf(properties[field] ?? {})]))
   const kept = Object.entries(given ?? {}).filter(
-    ([field, value]) => field in properties && JSON.stringify(value).length <= longestGiven,
+    ([field, value]) => field in properties && JSON.stringify(value).length <= maxGivenCharacters,
   )
   for (let tries = 0; tries <= kept.length; tries += 1) {
     const call = { ...examples, ...Object.fromEntries(kept) }

@@ -33,10 +33,10 @@ type Parts = { header: Header; palette: Buffer | null; transparency: Buffer | nu
 class Unfit extends Error {}
 const broken = () => new Unfit('it is no whole PNG')
 
-type Rewritten = { bytes: Buffer; width: number; height: number } | { why: string }
+type RewrittenPicture = { bytes: Buffer; width: number; height: number } | { why: string }
 
 /** Writes a PNG out as this process would have made it. What is not taken has its reason. */
-export async function rewritePng(sent: Buffer): Promise<Rewritten> {
+export async function rewritePng(sent: Buffer): Promise<RewrittenPicture> {
   try {
     const parts = readParts(sent)
     const { header } = parts
@@ -160,7 +160,7 @@ function chunk(type: string, data: Buffer): Buffer {
 }
 
 /** A picture that packs worse here than it did there has this much room. */
-const mostStoredBytes = 1_000_000
+const maxStoredBytes = 1_000_000
 
 type Taken = { kept: Attachment; note?: string } | { why: string }
 
@@ -199,7 +199,7 @@ async function take(db: Db, sent: ReturnType<typeof sentAttachment.parse>, name:
   return sent.kind === 'text' ? await takeText(db, sent.text, name) : await takePng(db, sent.base64, name)
 }
 
-const longestSecret = 4_096
+const maxSecretCharacters = 4_096
 const headLines = 6
 const headCharacters = 600
 
@@ -222,7 +222,7 @@ async function takeText(db: Db, sent: string, name: string): Promise<Taken> {
 function cutText(text: string, bytes: number): string {
   const start = Buffer.from(text.slice(0, bytes)).subarray(0, bytes).toString('utf8')
   const end = Math.max(start.lastIndexOf('\n'), start.lastIndexOf(' '))
-  return start.slice(0, end > bytes / 2 ? end : -longestSecret)
+  return start.slice(0, end > bytes / 2 ? end : -maxSecretCharacters)
 }
 
 async function takePng(db: Db, base64: string, name: string): Promise<Taken> {
@@ -232,6 +232,6 @@ async function takePng(db: Db, base64: string, name: string): Promise<Taken> {
   const written = await rewritePng(Buffer.from(base64, 'base64'))
   if ('why' in written) return written
   const { bytes, width, height } = written
-  if (bytes.length > mostStoredBytes) return { why: `${formatSize(bytes.length)} once it is packed again` }
+  if (bytes.length > maxStoredBytes) return { why: `${formatSize(bytes.length)} once it is packed again` }
   return { kept: { name, kind: 'png', digest: await storeBytes(db, bytes), bytes: bytes.length, width, height } }
 }

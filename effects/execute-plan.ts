@@ -3,10 +3,10 @@ import { storeProposal } from '../db/inventory/proposals.ts'
 import { cancelAsked, notePlanOfEffect } from '../db/writes/effects.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import {
+  type ClusterState,
   describeDrift,
   describeReplacement,
   planDigest,
-  type State,
   stateAfter,
   stateFingerprint,
   withVmFrom,
@@ -39,9 +39,9 @@ type PlanRun = {
   problem: PlacementProblem
   by: PlanActor
   /** The state for which this was decided: it says which VM and host a name meant then. */
-  approved: State
+  approved: ClusterState
   /** The state as it should be now: the approved one, and the steps that were done since. */
-  expected: State
+  expected: ClusterState
   /** Steps that have not ended, with the steps that each one needs. */
   queue: PlanStep[]
   outcomes: Map<number, StepOutcome>
@@ -65,7 +65,7 @@ export async function executePlan(
   platform: PlatformClient,
   { proposal: plan, problem }: StoredPlan,
   by: PlanActor,
-  start: { approved: State } | { resumed: { isLate: boolean } },
+  start: { approved: ClusterState } | { resumed: { isLate: boolean } },
 ): Promise<Ending | null> {
   const resumed = 'resumed' in start ? start.resumed : null
   // The compared state counts: a later change was not approved.
@@ -213,7 +213,7 @@ async function skipBlocked(run: PlanRun): Promise<void> {
  * Skips steps whose VM or host is not the approved one any more: another machine of the same name needs a new decision.
  * Answers whether any was skipped.
  */
-async function skipReplaced(run: PlanRun, current: State): Promise<boolean> {
+async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolean> {
   const replaced = run.queue.flatMap((step) => {
     const why = describeReplacement(run.approved, current, step)
     return why === null ? [] : [{ step, why: `${why}: it is not what was approved` }]

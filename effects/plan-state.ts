@@ -4,14 +4,14 @@ import { append } from '../db/log/append.ts'
 import type { IncidentEvent, NewEvent } from '../domain/event.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { siblingKey } from '../domain/step-key.ts'
-import { type State, stateFingerprint } from '../placement/plan.ts'
+import { type ClusterState, stateFingerprint } from '../placement/plan.ts'
 import { verifyPlan } from '../placement/verify.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
 export type StoredPlan = { proposal: Proposal; problem: PlacementProblem }
 
 /** Hosts and VMs as the platform reports them now. */
-export async function readCurrentState({ db, state }: Pick<EffectDeps, 'db' | 'state'>): Promise<State> {
+export async function readCurrentState({ db, state }: Pick<EffectDeps, 'db' | 'state'>): Promise<ClusterState> {
   state.forget()
   await state.requireCurrent()
   return await placementState(db)
@@ -25,7 +25,7 @@ export async function requireUnchanged(
   deps: EffectDeps,
   { proposal: plan, problem }: StoredPlan,
   ifMatch: string | undefined,
-): Promise<State> {
+): Promise<ClusterState> {
   if (!plan.fromInventory) {
     throw new EffectRefused(
       'conflict',

@@ -8,7 +8,7 @@ import { proposalById } from '../db/inventory/proposals.ts'
 import { authorityOf } from '../db/log/calls.ts'
 import { eventByStepKey } from '../db/log/events.ts'
 import { callByKey } from '../db/writes/device-calls.ts'
-import { acceptEffect, type Effect, effectByKey, finishEffect, planOfEffect } from '../db/writes/effects.ts'
+import { acceptEffect, effectByKey, finishEffect, planOfEffect, type WriteRecord } from '../db/writes/effects.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { runJobTool } from '../domain/job.ts'
 import type { Principal } from '../domain/permissions.ts'
@@ -44,7 +44,7 @@ const answerWithinMs = 25_000
  * Runs a write once per key, however often it is asked for. The row that accepts it is committed before the platform or the
  * device is called, and the work goes on when the caller stops waiting. Answers the effect as far as it has come.
  */
-export async function runEffect(deps: EffectDeps, request: EffectRequest, steps: EffectSteps): Promise<Effect> {
+export async function runEffect(deps: EffectDeps, request: EffectRequest, steps: EffectSteps): Promise<WriteRecord> {
   const { db, log } = deps
   const { tool, actionDigest } = request
   const key = getEffectKey(request)
@@ -104,7 +104,7 @@ function vmNote({ before }: Record<string, unknown>): Record<string, unknown> {
   return before === undefined ? {} : { before }
 }
 
-type KnownEffect = Effect & { actionDigest: string; tool: string }
+type KnownEffect = WriteRecord & { actionDigest: string; tool: string }
 
 /** Until then the process that runs the effect is expected to write its ending. */
 const reconcileAfterSeconds = 5

@@ -131,7 +131,7 @@ const undo: Record<VmAction, string> = {
 }
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
-const mostDependents = 20
+const maxDependents = 20
 
 /** What runs on it, belongs to it or depends on it, under any of its names. */
 async function dependentsOf({ db }: Pick<RepairDeps, 'db'>, id: string): Promise<string[]> {
@@ -143,8 +143,8 @@ async function dependentsOf({ db }: Pick<RepairDeps, 'db'>, id: string): Promise
     .filter(({ to, from, kind }) => keys.has(to) && !keys.has(from) && counting.has(kind))
     .map(({ from }) => from)
   const all = [...new Set([...names.slice(1).map(resourceKey), ...found])]
-  const more = all.length - mostDependents
-  return more > 0 ? [...all.slice(0, mostDependents), `${more} more`] : all
+  const more = all.length - maxDependents
+  return more > 0 ? [...all.slice(0, maxDependents), `${more} more`] : all
 }
 
 const counting: ReadonlySet<string> = new Set(['runs_on', 'depends_on', 'belongs_to'])

@@ -5,7 +5,7 @@ import { findStale } from '../db/alerts/mass-resolve.ts'
 import { dropOldAnswers } from '../db/idempotency-keys.ts'
 import { closeIncident } from '../db/incidents/close-incident.ts'
 import { NotAllowedError } from '../db/incidents/incidents.ts'
-import { carriedIncidents, missedRun, releaseLostRun, sawRun } from '../db/incidents/lost-runs.ts'
+import { carriedIncidents, noteRunMissing, noteRunSeen, releaseLostRun } from '../db/incidents/lost-runs.ts'
 import { type Overdue, overdueIncidents, releaseStranded } from '../db/incidents/overdue.ts'
 import { findLapsedOwners } from '../db/incidents/owners.ts'
 import { dropOldChanges } from '../db/inventory/changes.ts'
@@ -35,13 +35,13 @@ const reasons = {
 type WatchdogDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'> & { runs: Runs; metrics: { watchdog: Counter } }
 
 /** One round: escalates incidents that no run carries, and releases those that a dead group holds. One process at a time. */
-export async function watch({ db, locks, runs, metrics, log }: WatchdogDeps): Promise<void> {
+export async function runWatchdogRound({ db, locks, runs, metrics, log }: WatchdogDeps): Promise<void> {
   await withAdvisoryLock(locks, 'watchdog', async () => {
     for (const { incidentId, attempt, why } of await overdueIncidents(db)) {
       try {
         const closed = await db.transaction().execute((trx) =>
           // Closes the attempt that was found overdue and no other: a run that started meanwhile goes on.
-          closeIncident(trx, incidentId, attempt + 1, { status: 'escalated', ...reasons[why] }, by),
+          closeIncident(trx, incidentId, attempt + 1, { status: 'escalated', ...reasons[why] }, watchdogActor),
         )
         if (!closed) continue
         metrics.watchdog.inc({ why })
@@ -72,8 +72,8 @@ async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promis
   for (const carried of await carriedIncidents(db, maxLooks)) {
     const answer = await runs.carries(carried, carriesWithinMs)
     if (answer === 'unreached') break
-    if (answer === 'open') await sawRun(db, carried)
-    else if (await missedRun(db, carried)) {
+    if (answer === 'open') await noteRunSeen(db, carried)
+    else if (await noteRunMissing(db, carried)) {
       const became = await releaseLostRun(db, carried)
       if (became === null) continue
       isAnyOpen ||= became === 'open'
@@ -105,7 +105,7 @@ async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
   await sendDigests(db)
 }
 
-const by = { actor: systemActor, stepKey: null, nextAttempt: true }
+const watchdogActor = { actor: systemActor, stepKey: null, nextAttempt: true }
 
 /** Runs a round every `intervalSeconds`. Answers how to stop. */
 export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () => void {
@@ -114,7 +114,7 @@ export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () =
   let droppedAt = Number.NEGATIVE_INFINITY
   const round = async () => {
     try {
-      await watch(deps)
+      await runWatchdogRound(deps)
       if (performance.now() - droppedAt > dropAnswersEveryMs) {
         await dropOldAnswers(deps.db)
         await dropOldChanges(deps.db)

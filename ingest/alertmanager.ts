@@ -1,8 +1,7 @@
-import type { Alert, Parsed } from '../domain/alert.ts'
+import type { Alert, ParsedAlerts } from '../domain/alert.ts'
 import {
   capChars,
   capFields,
-  type Fields,
   fieldText,
   fingerprintOf,
   identityOf,
@@ -15,6 +14,7 @@ import {
   maxTitleChars,
   nameObject,
   nameOfShape,
+  type RawFields,
   readBody,
   severityOf,
   severityTable,
@@ -25,12 +25,12 @@ import {
  * Alertmanager's webhook (version "4") as alerts: as many out as came in, or a reason.
  * Never throws. Lenient in everything but the list itself, since the sender retries no refusal.
  */
-export function parseAlertmanager(bytes: Uint8Array, nowIso: string): Parsed {
+export function parseAlertmanager(bytes: Uint8Array, nowIso: string): ParsedAlerts {
   return parseGroup(bytes, (item, group) => readAlert(item, group, nowIso))
 }
 
 /** The list of a webhook of Alertmanager's shape, each alert read by `read`. */
-export function parseGroup(bytes: Uint8Array, read: (item: Fields, group: Fields) => Alert): Parsed {
+export function parseGroup(bytes: Uint8Array, read: (item: RawFields, group: RawFields) => Alert): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
   const group = body.value
@@ -47,12 +47,12 @@ export function parseGroup(bytes: Uint8Array, read: (item: Fields, group: Fields
   return { ok: true, alerts }
 }
 
-function refuse(reason: string): Parsed {
+function refuse(reason: string): ParsedAlerts {
   return { ok: false, reason: `not an Alertmanager webhook: ${reason}` }
 }
 
 /** One alert of the list. Lenient: what is missing or unreadable is absent. */
-export function readAlert(item: Fields, group: Fields, nowIso: string): Alert {
+export function readAlert(item: RawFields, group: RawFields, nowIso: string): Alert {
   const rawLabels = isFields(item.labels) ? item.labels : {}
   const rawAnnotations = isFields(item.annotations) ? item.annotations : {}
   const labels = capFields('labels', rawLabels, maxLabelBytes)

@@ -1,23 +1,23 @@
-import type { Parsed } from '../domain/alert.ts'
+import type { ParsedAlerts } from '../domain/alert.ts'
 import { parseAlertmanager } from './alertmanager.ts'
 import { parseGeneric } from './generic.ts'
 import { parseGrafana } from './grafana.ts'
 
-type Dialect = {
+type AlertDialect = {
   /** Content types it takes, without parameters. Anything else is a 415. */
   contentTypes: string[]
   /** Pure and total: any bytes give alerts or a reason. */
-  parse(bytes: Uint8Array, nowIso: string): Parsed
+  parse(bytes: Uint8Array, nowIso: string): ParsedAlerts
 }
 
 /** The last part of `POST /ingest/{dialect}`. A new sender is one file and one line here. */
-export const dialects: Record<string, Dialect> = {
+export const dialects: Record<string, AlertDialect> = {
   alertmanager: { contentTypes: ['application/json'], parse: parseAlertmanager },
   grafana: { contentTypes: ['application/json'], parse: parseGrafana },
   generic: { contentTypes: ['application/json'], parse: parseGeneric },
 }
 
 /** The dialect of that name, or null. `constructor` is no dialect. */
-export function dialectOf(name: string): Dialect | null {
+export function dialectOf(name: string): AlertDialect | null {
   return Object.hasOwn(dialects, name) ? (dialects[name] ?? null) : null
 }

@@ -83,17 +83,17 @@ function spokenText(value: unknown): string | null {
 }
 
 /** Text of an own field, or null: nothing that a prototype lends is ever read. */
-export function fieldText(fields: Fields, name: string): string | null {
+export function fieldText(fields: RawFields, name: string): string | null {
   return Object.hasOwn(fields, name) ? spokenText(fields[name]) : null
 }
 
-type Capped = { fields: Record<string, string>; capped: string[] }
+type CappedFields = { fields: Record<string, string>; capped: string[] }
 
 /**
  * Labels or annotations within bounds: at most 64, each value at most `maxValueBytes`. `capped` names what was shortened or
  * left out, itself at most 65 entries long. A key such as `__proto__` is data like any other.
  */
-export function capFields(kind: 'labels' | 'annotations', source: Fields, maxValueBytes: number): Capped {
+export function capFields(kind: 'labels' | 'annotations', source: RawFields, maxValueBytes: number): CappedFields {
   const names = Object.keys(source).sort((a, b) => rank(a) - rank(b))
   const fields: Record<string, string> = {}
   const capped: string[] = []
@@ -121,14 +121,14 @@ function rank(name: string): number {
 }
 
 /** A JSON object as it came, before anybody believed a word of it. */
-export type Fields = Record<string, unknown>
+export type RawFields = Record<string, unknown>
 
-type Body = { ok: true; value: unknown } | { ok: false; reason: string }
+type ReadBody = { ok: true; value: unknown } | { ok: false; reason: string }
 
 const decoder = new TextDecoder('utf-8')
 
 /** Bytes as JSON. Never throws; bytes that are not UTF-8 become U+FFFD, since a half-readable page beats a lost one. */
-export function readBody(bytes: Uint8Array): Body {
+export function readBody(bytes: Uint8Array): ReadBody {
   if (bytes.byteLength === 0) return { ok: false, reason: 'the body is empty' }
   try {
     return { ok: true, value: JSON.parse(decoder.decode(bytes)) }
@@ -137,7 +137,7 @@ export function readBody(bytes: Uint8Array): Body {
   }
 }
 
-export function isFields(value: unknown): value is Fields {
+export function isFields(value: unknown): value is RawFields {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
@@ -212,7 +212,7 @@ const unitLabels = ['name', 'unit', 'systemd_unit']
 const unitForm = /^[^\s/]+\.(service|socket|timer|mount|automount|swap|target|path|slice|scope|device)$/
 
 /** The unit of systemd that the alert is about, where the title does not name it. */
-function unnamedUnit(text: string, labels: Fields): string | null {
+function unnamedUnit(text: string, labels: RawFields): string | null {
   const unit = unitLabels.flatMap((label) => fieldText(labels, label) ?? []).find((value) => unitForm.test(value))
   if (unit === undefined) return null
   const plain = unit.replace(/\.[a-z]+$/, '').toLowerCase()
@@ -220,7 +220,7 @@ function unnamedUnit(text: string, labels: Fields): string | null {
 }
 
 /** A title that names what it is about: where it names nothing that a label does, the most precise label is added. */
-export function nameObject(title: string, labels: Fields): string {
+export function nameObject(title: string, labels: RawFields): string {
   const named = objectLabels.flatMap((label) => {
     const value = fieldText(labels, label)
     const isExporter = label === 'pod' && /exporter|kube-state-metrics/.test(value ?? '')
@@ -236,7 +236,7 @@ export function nameObject(title: string, labels: Fields): string {
   return `${capChars(title, maxTitleChars - 110)} (${capChars(name, 100)})`
 }
 
-function withNamespace({ label, value }: { label: string; value: string }, labels: Fields): string {
+function withNamespace({ label, value }: { label: string; value: string }, labels: RawFields): string {
   const space = ofNamespace.test(label) ? fieldText(labels, 'namespace') : null
   return space === null ? value : `${space}/${value}`
 }
@@ -270,7 +270,7 @@ export function severityOf(word: string | null, table: SeverityTable): JudgedSev
 const maxIdentityChars = 200
 
 /** 16 hex digits that are equal for equal labels in any order. Reads the labels uncut: two long ones must not become one. */
-export function fingerprintOf(labels: Fields, ...rest: (string | null)[]): string {
+export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): string {
   const pairs = Object.keys(labels)
     .sort()
     .map((name) => [name, textOf(labels[name])])

@@ -1,8 +1,7 @@
-import type { Alert, Parsed } from '../domain/alert.ts'
+import type { Alert, ParsedAlerts } from '../domain/alert.ts'
 import {
   capChars,
   capFields,
-  type Fields,
   fieldText,
   fingerprintOf,
   identityOf,
@@ -15,6 +14,7 @@ import {
   maxTitleChars,
   nameObject,
   nameOfShape,
+  type RawFields,
   readBody,
   severityOf,
   severityTable,
@@ -31,7 +31,7 @@ const closing = new Set(['close', 'closed', 'resolve', 'resolved', 'ok', 'recove
  *
  * Never throws. Each object needs something a person can read: a summary, title, name or message.
  */
-export function parseGeneric(bytes: Uint8Array, nowIso: string): Parsed {
+export function parseGeneric(bytes: Uint8Array, nowIso: string): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
   const items = Array.isArray(body.value) ? body.value : [body.value]
@@ -50,11 +50,11 @@ export function parseGeneric(bytes: Uint8Array, nowIso: string): Parsed {
   return { ok: true, alerts }
 }
 
-function refuse(reason: string): Parsed {
+function refuse(reason: string): ParsedAlerts {
   return { ok: false, reason: `not a generic alert: ${reason}` }
 }
 
-function readAlert(item: Fields, nowIso: string): Alert {
+function readAlert(item: RawFields, nowIso: string): Alert {
   const rawLabels = isFields(item.labels) ? item.labels : {}
   const spoken = {
     summary: fieldText(item, 'summary'),
@@ -62,7 +62,7 @@ function readAlert(item: Fields, nowIso: string): Alert {
     image_url: fieldText(item, 'image_url'),
   }
   // What the alert says of itself wins over a namesake in `meta`.
-  const rawAnnotations: Fields = isFields(item.meta) ? { ...item.meta } : {}
+  const rawAnnotations: RawFields = isFields(item.meta) ? { ...item.meta } : {}
   for (const [name, text] of Object.entries(spoken)) if (text !== null) rawAnnotations[name] = text
   const labels = capFields('labels', rawLabels, maxLabelBytes)
   const annotations = capFields('annotations', rawAnnotations, maxAnnotationBytes)

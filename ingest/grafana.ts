@@ -1,6 +1,6 @@
-import type { Alert, Parsed } from '../domain/alert.ts'
+import type { Alert, ParsedAlerts } from '../domain/alert.ts'
 import { parseGroup, readAlert } from './alertmanager.ts'
-import { type Fields, isFields, linkOf, maxNameChars } from './fields.ts'
+import { isFields, linkOf, maxNameChars, type RawFields } from './fields.ts'
 
 const maxValues = 16
 
@@ -9,7 +9,7 @@ const maxValues = 16
  * (https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/).
  * Never throws.
  */
-export function parseGrafana(bytes: Uint8Array, nowIso: string): Parsed {
+export function parseGrafana(bytes: Uint8Array, nowIso: string): ParsedAlerts {
   return parseGroup(bytes, (item, group) => {
     const alert = readAlert(item, group, nowIso)
     return {
@@ -21,7 +21,7 @@ export function parseGrafana(bytes: Uint8Array, nowIso: string): Parsed {
   })
 }
 
-function readLinks(item: Fields): Pick<Alert['links'], 'dashboard' | 'panel' | 'silence' | 'image'> {
+function readLinks(item: RawFields): Pick<Alert['links'], 'dashboard' | 'panel' | 'silence' | 'image'> {
   return {
     dashboard: linkOf(item.dashboardURL),
     panel: linkOf(item.panelURL),

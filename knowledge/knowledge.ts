@@ -28,9 +28,9 @@ export type Subject = {
 type Why = (typeof matchReasons)[number]
 type Fit = { runbook: Runbook; why: Why; words: number; pattern: number; hasKind: boolean }
 
-const mostOthers = 2
+const maxOthers = 2
 /** Of the rarest word's weight: a single everyday word makes no match. */
-const leastWords = 1.5
+const minWords = 1.5
 
 /** The best one where it fits by type or kind, and the next two. Equal input, equal answer, in any order of the list. */
 export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): RunbookMatch {
@@ -42,7 +42,7 @@ export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): R
   return {
     chosen: isInlined ? { ...best.runbook, why: best.why } : null,
     others: (isInlined ? rest : fits)
-      .slice(0, mostOthers)
+      .slice(0, maxOthers)
       .map(({ runbook: { name, description }, why }) => ({ name, description, why })),
   }
 }
@@ -59,7 +59,7 @@ function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | 
   if (patterns.length > 0) return toFit('pattern', Math.max(...patterns.map((each) => each.length)))
   // One that names its types is about those: the kind alone would give the way of another trouble.
   if (hasKind && incidentTypes.length === 0) return toFit('kind')
-  return words >= leastWords ? toFit('words') : null
+  return words >= minWords ? toFit('words') : null
 }
 
 function compare(a: Fit, b: Fit): number {

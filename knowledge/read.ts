@@ -11,20 +11,20 @@ export type FoundFile = { name: string; bytes: Uint8Array } | { name: string; pr
 type Fault = { why: string; remedy: string }
 export type ReadRunbooks = { runbooks: Runbook[]; refused: RefusedFile[] }
 
-export const mostFileBytes = 32_768
-export const mostFiles = 300
+export const maxFileBytes = 32_768
+export const maxFiles = 300
 export const fileName = 'SKILL.md'
 
 export const faults = {
   tooLarge: (bytes: number): Fault => ({
-    why: `it has ${bytes} bytes, and ${mostFileBytes} are the most`,
+    why: `it has ${bytes} bytes, and ${maxFileBytes} are the most`,
     remedy: 'split it into several runbooks',
   }),
   leadsOut: { why: 'a symbolic link leads out of its place', remedy: 'put the file itself there' },
   link: { why: 'it is a symbolic link', remedy: 'put the file itself there' },
   notAFile: { why: 'it is not a plain file', remedy: 'put a file there' },
   tooMany: (count: number): Fault => ({
-    why: `the place has ${count} runbooks, and ${mostFiles} are the most`,
+    why: `the place has ${count} runbooks, and ${maxFiles} are the most`,
     remedy: 'name the folder of the runbooks that this site needs',
   }),
   unreadable: (code: string): Fault => ({ why: `it cannot be read (${code})`, remedy: 'let the API process read it' }),
@@ -43,7 +43,7 @@ export function parseFiles(origin: RunbookOrigin, files: readonly FoundFile[]): 
 }
 
 function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Runbook | Fault {
-  if (bytes.length > mostFileBytes) return faults.tooLarge(bytes.length)
+  if (bytes.length > maxFileBytes) return faults.tooLarge(bytes.length)
   const text = decode(bytes)
   if (text === null) return { why: 'it is not UTF-8', remedy: 'save it as UTF-8' }
   const [, head, body] = /^---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)$/s.exec(text) ?? []
@@ -113,12 +113,11 @@ export async function readFolder(origin: RunbookOrigin, directory: string): Prom
     .filter((entry) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith('.'))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
   const found: FoundFile[] = []
-  for (const { name } of entries.slice(0, mostFiles)) {
+  for (const { name } of entries.slice(0, maxFiles)) {
     const file = await findFile(root, name)
     if (file) found.push(file)
   }
-  if (entries.length > mostFiles)
-    found.push({ name: entries[mostFiles]!.name, problem: faults.tooMany(entries.length) })
+  if (entries.length > maxFiles) found.push({ name: entries[maxFiles]!.name, problem: faults.tooMany(entries.length) })
   return parseFiles(origin, found)
 }
 
@@ -133,8 +132,8 @@ async function findFile(root: string, name: string): Promise<FoundFile | null> {
     try {
       const looked = await handle.stat()
       if (!looked.isFile()) return { name: shown, problem: faults.notAFile }
-      if (looked.size > mostFileBytes) return { name: shown, problem: faults.tooLarge(looked.size) }
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(mostFileBytes + 1), 0, mostFileBytes + 1, 0)
+      if (looked.size > maxFileBytes) return { name: shown, problem: faults.tooLarge(looked.size) }
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxFileBytes + 1), 0, maxFileBytes + 1, 0)
       return { name, bytes: buffer.subarray(0, bytesRead) }
     } finally {
       await handle.close()

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readVariables } from '../config/variables.ts'
 import { redact } from '../safety/redact.ts'
-import { type FoundFile, faults, fileName, mostFileBytes, mostFiles, parseFiles, type ReadRunbooks } from './read.ts'
+import { type FoundFile, faults, fileName, maxFileBytes, maxFiles, parseFiles, type ReadRunbooks } from './read.ts'
 
 /**
  * The runbooks of a Git repository. It is cloned bare, one commit deep, read object by object, and removed again: nothing is ever
@@ -19,8 +19,8 @@ export type Repository = {
 }
 
 const withinMs = 60_000
-const mostCloneBytes = 64 * 1024 * 1024
-const mostOutputBytes = 16 * 1024 * 1024
+const maxCloneBytes = 64 * 1024 * 1024
+const maxOutputBytes = 16 * 1024 * 1024
 
 const settings = [
   'core.hooksPath=/dev/null',
@@ -63,14 +63,14 @@ export async function readRepository(repository: Repository): Promise<ReadRunboo
     const listed = await inside('ls-tree', '-r', '-l', '-z', '--full-tree', commit)
     const entries = entriesOf(listed.toString('utf8'))
     const files: FoundFile[] = []
-    for (const { name, mode, bytes, object } of entries.slice(0, mostFiles)) {
+    for (const { name, mode, bytes, object } of entries.slice(0, maxFiles)) {
       if (mode === '120000') files.push({ name, problem: faults.link })
       else if (mode !== '100644' && mode !== '100755') files.push({ name, problem: faults.notAFile })
-      else if (bytes > mostFileBytes) files.push({ name, problem: faults.tooLarge(bytes) })
+      else if (bytes > maxFileBytes) files.push({ name, problem: faults.tooLarge(bytes) })
       else files.push({ name, bytes: await inside('cat-file', 'blob', object) })
     }
-    if (entries.length > mostFiles)
-      files.push({ name: entries[mostFiles]!.name, problem: faults.tooMany(entries.length) })
+    if (entries.length > maxFiles)
+      files.push({ name: entries[maxFiles]!.name, problem: faults.tooMany(entries.length) })
     return { ...parseFiles('repository', files), commit }
   } finally {
     await rm(directory, { recursive: true, force: true })
@@ -112,7 +112,7 @@ async function git(repository: Repository, words: readonly string[], watched?: s
   const timer = setTimeout(() => end(`it took longer than ${withinMs / 1000} s`), withinMs)
   const sizes = setInterval(async () => {
     if (out.isFull()) end('git printed too much')
-    if (watched && (await bytesBelow(watched)) > mostCloneBytes) end(`it is larger than ${mostCloneBytes >> 20} MiB`)
+    if (watched && (await bytesBelow(watched)) > maxCloneBytes) end(`it is larger than ${maxCloneBytes >> 20} MiB`)
   }, 100)
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
@@ -165,10 +165,10 @@ function keepOutput() {
   const parts: Buffer[] = []
   let length = 0
   const take = (part: Buffer) => {
-    if (length < mostOutputBytes) parts.push(part)
+    if (length < maxOutputBytes) parts.push(part)
     length += part.length
   }
-  return { take, isFull: () => length > mostOutputBytes, bytes: () => Buffer.concat(parts) }
+  return { take, isFull: () => length > maxOutputBytes, bytes: () => Buffer.concat(parts) }
 }
 
 async function bytesBelow(directory: string): Promise<number> {

@@ -55,7 +55,7 @@ export function limitLifetime(lab: Lab, node: string): void {
 type Lives = { begun: number; ended: number; isLimited: boolean }
 
 /** How often the service was started since its lifetime is limited, and how often it ended, by its own log. */
-export function livesOf(lab: Lab, node: string): Lives {
+export function restartCounts(lab: Lab, node: string): Lives {
   const lines = textOf(lab, node, appLogFile).split('\n')
   const count = (word: string) => lines.filter((line) => line.split(' ')[1] === word).length
   return { begun: count('started'), ended: count('fatal'), isLimited: textOf(lab, node, lifetimeFile) !== '' }
@@ -75,7 +75,7 @@ export const traceLog = 'log/trace.log'
 const secondsPerDay = 86_400
 
 /** Turns tracing on, with so many bytes of it rotated away day by day. Returns all files, relative to the node's directory. */
-export function traceMuch(lab: Lab, node: NodePlan, bytes: number, bytesPerFile: number): string[] {
+export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFile: number): string[] {
   const root = nodeDirectory(lab, node.id)
   ownDirectory(lab, join(root, 'log'))
   writeForNode(lab, join(root, traceLog), `${new Date().toISOString()} trace is on\n`)
@@ -93,7 +93,7 @@ export function traceMuch(lab: Lab, node: NodePlan, bytes: number, bytesPerFile:
 
 const everyMs = 500
 /** Of one file in one round; the rest comes in the next. */
-const mostBytes = 256 * 1_024
+const maxBytes = 256 * 1_024
 
 type File = { path: string; instance: string; from: number }
 
@@ -136,7 +136,7 @@ async function readFrom(file: File): Promise<Buffer> {
   try {
     const { size } = await handle.stat()
     if (size < file.from) file.from = 0
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(mostBytes, size - file.from)), {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(maxBytes, size - file.from)), {
       position: file.from,
     })
     return buffer.subarray(0, bytesRead)

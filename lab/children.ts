@@ -66,10 +66,10 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
   return state ? { state, start: start.join(' '), cpuTicks: 0 } : null
 }
 
-export type Account = { uid: number; gid: number }
+export type LabAccount = { uid: number; gid: number }
 
 /** Whom nodes run as: `nobody` where the start is root, otherwise the user who started it (null). */
-export function nodeAccount(): Account | null {
+export function nodeAccount(): LabAccount | null {
   if (process.getuid?.() !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
@@ -116,10 +116,10 @@ type Leftover = z.infer<typeof leftovers>[number]
 
 type Running = Child & { process: ChildProcess; start: string }
 
-type Supervisor = { dir: string; file: string; account: Account | null; guard: Guard; running: Map<string, Running> }
+type Supervisor = { dir: string; file: string; account: LabAccount | null; guard: Guard; running: Map<string, Running> }
 
 /** Kills what an earlier controller left in `dir`. Throws when that controller is still alive. */
-export function openChildren(dir: string, account: Account | null): Children {
+export function openChildren(dir: string, account: LabAccount | null): Children {
   const file = join(dir, 'children.json')
   clearLeftovers(file, dir)
   mkdirSync(join(dir, 'log'), { recursive: true, mode: 0o700 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Scenario, type Verdict, verdict } from './oracle.ts'
+import { type OracleVerdict, type Scenario, verdict } from './oracle.ts'
 import { type Fault, type FaultName, fault } from './state.ts'
 
 const effect = z.object({
@@ -28,7 +28,7 @@ export type LabClient = {
   effects(): Promise<z.infer<typeof effect>[]>
   /** Starts Prometheus and Alertmanager for the web nodes, where they do not run yet. */
   monitor(): Promise<z.infer<typeof monitoring>>
-  oracle(scenario: Scenario, target?: string): Promise<Verdict>
+  oracle(scenario: Scenario, target?: string): Promise<OracleVerdict>
   devices(): Promise<z.infer<typeof device>[]>
   /** Has a node's agent enrol with a one-time token, and starts it. */
   enrol(id: string, apiUrl: string, token: string): Promise<z.infer<typeof device>>

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SentAttachment } from '../domain/attachment.ts'
 import type { HostState } from '../domain/platform.ts'
 import { startNode } from './lab.ts'
-import { fullFraction, type Look, lookAtNode, type NodeLook, usedBytes } from './look.ts'
-import { overDeclared } from './metric-faults.ts'
+import { fullFraction, lookAtNode, type NodeLook, type PlatformView, usedBytes } from './look.ts'
+import { excessOf } from './metric-faults.ts'
 import { desiredConfig, type Fault, type Lab, nodeDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
-import { Refused } from './vm.ts'
+import { VmRefusal } from './vm.ts'
 
 /** How long a node may take to answer after it was continued or restarted. */
 const answerMs = 5000
@@ -50,7 +50,7 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
     await startNode(lab, plan.id)
     changed.push('did not answer, restarted')
   }
-  for (const { what, run } of await overDeclared(lab, plan)) {
+  for (const { what, run } of await excessOf(lab, plan)) {
     await run()
     changed.push(what)
   }
@@ -59,13 +59,13 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
 }
 
 /** What a convergence would change on each node of a shard, as things are now; nothing is changed. */
-export async function wouldConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
+export async function previewConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   return Promise.all(nodes.map(async (plan) => ({ id: plan.id, changes: await changesOf(lab, plan) })))
 }
 
 /** The files that a convergence would clear on the nodes of a shard whose disk is full, with their sizes; null where there is none. */
-export async function listToClear(lab: Lab, shard: string): Promise<SentAttachment | null> {
+export async function listFilesToClear(lab: Lab, shard: string): Promise<SentAttachment | null> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   const found = await Promise.all(nodes.map((plan) => lookAtNode(lab, plan)))
   const full = nodes.filter((plan, index) => usedBytes(found[index]!.bytes) >= fullFraction * plan.diskQuotaBytes)
@@ -89,7 +89,7 @@ async function changesOf(lab: Lab, plan: NodePlan): Promise<string[]> {
     ...(found.drift.length > 0 ? [`restore its configuration (${found.drift.join(', ')})`] : []),
     ...(freed > 0 ? [`clear ${freed} bytes from tmp and rotated logs`] : []),
     ...started,
-    ...(await overDeclared(lab, plan)).map(({ what }) => what),
+    ...(await excessOf(lab, plan)).map(({ what }) => what),
   ]
 }
 
@@ -115,18 +115,18 @@ async function untilItAnswers(lab: Lab, plan: NodePlan): Promise<void> {
   const deadline = Date.now() + answerMs
   while (!(await lookAtNode(lab, plan)).answers) {
     if (Date.now() > deadline)
-      throw new Refused(`${plan.id} does not answer ${answerMs / 1000} s after it was converged`)
+      throw new VmRefusal(`${plan.id} does not answer ${answerMs / 1000} s after it was converged`)
     await sleep(50)
   }
 }
 
-type Labels = Record<string, string>
+type ConditionLabels = Record<string, string>
 
 /** One alert in the shape that Alertmanager posts. */
 export type WebhookAlert = {
   status: 'firing' | 'resolved'
-  labels: Labels
-  annotations: Labels
+  labels: ConditionLabels
+  annotations: ConditionLabels
   startsAt: string
   endsAt: string
   generatorURL: string
@@ -139,9 +139,9 @@ export type WebhookBody = {
   status: 'firing' | 'resolved'
   groupKey: string
   truncatedAlerts: number
-  groupLabels: Labels
-  commonLabels: Labels
-  commonAnnotations: Labels
+  groupLabels: ConditionLabels
+  commonLabels: ConditionLabels
+  commonAnnotations: ConditionLabels
   externalURL: string
   alerts: WebhookAlert[]
 }
@@ -153,7 +153,7 @@ export const withoutEnds = 'cron-check'
 export const neverEnded = '0001-01-01T00:00:00Z'
 
 /** Names an alert by its labels alone, whatever their order. */
-export function fingerprintOf(labels: Labels): string {
+export function fingerprintOf(labels: ConditionLabels): string {
   const hash = createHash('sha256')
   for (const name of Object.keys(labels).sort()) hash.update(`${name}\u0000${labels[name]}\u0000`)
   return hash.digest('hex').slice(0, 16)
@@ -175,12 +175,12 @@ export function webhookBody(alertname: string, alerts: WebhookAlert[]): WebhookB
   }
 }
 
-function common([first = {}, ...rest]: Labels[]): Labels {
+function common([first = {}, ...rest]: ConditionLabels[]): ConditionLabels {
   return Object.fromEntries(Object.entries(first).filter(([name, value]) => rest.every((each) => each[name] === value)))
 }
 
 /** What is wrong at this moment, as an alert would say it. */
-export type Condition = { labels: Labels; annotations: Labels }
+export type LabCondition = { labels: ConditionLabels; annotations: ConditionLabels }
 
 const severities = {
   replication_lag: 'critical',
@@ -206,10 +206,10 @@ export function watchedOnce(faults: readonly Fault[]): ReadonlySet<string> {
 
 /** Everything that is wrong in one look. The order of a look is kept. `once`: nodes of whose service another sender tells. */
 export function conditionsIn(
-  { nodes, hosts, vms }: Look,
+  { nodes, hosts, vms }: PlatformView,
   lagLimitSeconds: number,
   once: ReadonlySet<string> = new Set(),
-): Condition[] {
+): LabCondition[] {
   return [
     ...nodes.flatMap((node) =>
       ofNode(node, lagLimitSeconds).map((each) => (once.has(node.plan.id) ? toldOnce(each) : each)),
@@ -223,12 +223,12 @@ export function conditionsIn(
   ]
 }
 
-function toldOnce({ labels, annotations }: Condition): Condition {
+function toldOnce({ labels, annotations }: LabCondition): LabCondition {
   if (labels.alertname !== 'service_down') return { labels, annotations }
   return { labels: { ...labels, monitor: withoutEnds }, annotations }
 }
 
-function ofHost({ id, region, rack, state }: HostState, vms: string[]): Condition[] {
+function ofHost({ id, region, rack, state }: HostState, vms: string[]): LabCondition[] {
   const labels = { region, rack, host: id, instance: id }
   if (state === 'dead') return [condition('host_down', labels, `Host ${id} is down`, `${id} does not answer`)]
   // Once it is empty, anybody may take it.
@@ -237,11 +237,11 @@ function ofHost({ id, region, rack, state }: HostState, vms: string[]): Conditio
   return [condition('host_draining', labels, summary, `still on it: ${vms.join(', ')}`)]
 }
 
-function ofNode(look: NodeLook, lagLimitSeconds: number): Condition[] {
+function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
   const { plan, directory, process, answers, lagSeconds, bytes, drift, runawaySeconds, appLog, brokenRoutes } = look
   const { missingPackage, backupSince } = look
   const labels = { region: plan.region, shard: plan.shard, node: plan.id, instance: plan.id }
-  const found: Condition[] = []
+  const found: LabCondition[] = []
   if (lagSeconds !== null && lagSeconds > lagLimitSeconds) {
     found.push(
       condition(
@@ -297,7 +297,7 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): Condition[] {
   return found
 }
 
-function condition(alertname: AlertName, labels: Labels, summary: string, description: string): Condition {
+function condition(alertname: AlertName, labels: ConditionLabels, summary: string, description: string): LabCondition {
   return {
     labels: { alertname, severity: severities[alertname], ...labels },
     annotations: { summary, description, runbook_url: `https://runbooks.example.com/${alertname}` },

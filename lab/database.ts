@@ -6,7 +6,7 @@ import { startPostgres } from '../start/postgres.ts'
 import type { Lab } from './state.ts'
 
 /** A real PostgreSQL with few connections, which web nodes may use, and what an exporter tells of it. */
-export type Database = {
+export type LabDatabase = {
   url: string
   exporterPort: number
   /** Connections of a program by its name. It takes no connection itself: a full server has none to give. */
@@ -22,7 +22,7 @@ export const largestPool = 4
 export const databaseNode = ({ topology }: Lab): string =>
   topology.nodes.find(({ role }) => role === 'primary')?.id ?? ''
 
-export async function startDatabase(lab: Lab): Promise<Database> {
+export async function startDatabase(lab: Lab): Promise<LabDatabase> {
   const server = await startPostgres({ dir: join(lab.dir, 'postgres'), durable: false, maxConnections })
   const client = new pg.Client({ connectionString: server.url, application_name: 'exporter' })
   client.on('error', () => undefined)

@@ -5,8 +5,8 @@ import type { EffectAnswer } from '../domain/platform.ts'
 import { processState } from './children.ts'
 import { endBackups } from './devices.ts'
 import { startHost, startNode } from './lab.ts'
-import { runawayOn, squatterOn } from './look.ts'
-import { takeBackMetric } from './metric-faults.ts'
+import { portHolderOf, runawayOn } from './look.ts'
+import { healMetric } from './metric-faults.ts'
 import { isMetricFault } from './monitoring-rules.ts'
 import { renewSystem } from './packages.ts'
 import {
@@ -20,7 +20,7 @@ import {
   writeForNode,
 } from './state.ts'
 import { renewSite } from './topology.ts'
-import { bringHome, startVmsOf } from './vm.ts'
+import { returnVms, startVmsOf } from './vm.ts'
 
 /** Takes every fault back, starts what is down, and brings each VM home, so that the next scenario finds the same numbers. */
 export async function healAll(lab: Lab): Promise<number> {
@@ -30,7 +30,7 @@ export async function healAll(lab: Lab): Promise<number> {
   for (const fault of lab.faults) await takeBack(lab, fault)
   for (const { id } of lab.topology.nodes) await bringUpNode(lab, id)
   for (const { id } of lab.topology.hosts) await bringUpHost(lab, id)
-  await bringHome(lab)
+  await returnVms(lab)
   lab.faults = []
   saveState(lab)
   return healed
@@ -65,9 +65,9 @@ function forgetFiles(lab: Lab, { on, files }: Fault): void {
 
 async function takeBack(lab: Lab, whole: Fault): Promise<void> {
   const { fault, on, files, readOnly } = whole
-  if (isMetricFault(fault)) return await takeBackMetric(lab, whole)
+  if (isMetricFault(fault)) return await healMetric(lab, whole)
   if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
-  if (fault === 'port_squatter') await lab.children.kill(squatterOn(on))
+  if (fault === 'port_squatter') await lab.children.kill(portHolderOf(on))
   if (fault === 'backup_notice') await endBackups(lab, on)
   if (fault === 'link_down') lab.linksDown = lab.linksDown.filter((each) => each !== on)
   for (const vm of readOnly) chmodSync(storageDirectory(lab, vm), 0o755)
@@ -103,28 +103,28 @@ const line = z.object({
   detail: z.string(),
   result: z.record(z.string(), z.unknown()),
 })
-type Line = z.infer<typeof line>
+type LabJournalLine = z.infer<typeof line>
 
 export type EffectRecord = EffectAnswer & { request: string; runs: number }
-export type Outcome = { status: 'done' | 'failed'; detail: string; result: Record<string, unknown> }
+export type LabOutcome = { status: 'done' | 'failed'; detail: string; result: Record<string, unknown> }
 
-export type Journal = {
+export type LabJournal = {
   get(key: string): EffectRecord | undefined
   all(): EffectRecord[]
   /**
    * Runs `run` unless the key is known; writes about the same thing one at a time, others side by side. Null when the key is
    * known for another request. An error of `run` is a failed write.
    */
-  once(key: string, about: string, request: string, run: () => Promise<Outcome>): Promise<EffectRecord | null>
+  once(key: string, about: string, request: string, run: () => Promise<LabOutcome>): Promise<EffectRecord | null>
   /** Resolves when no write is under way. */
   idle(): Promise<void>
 }
 
 /**
  * Opens a journal. A write that an earlier controller accepted but did not start is `failed`, which is true; of one it
- * did start, `whatBecameOf` may tell, and where it cannot (null) the write stays `running`.
+ * did start, `outcomeOfRequest` may tell, and where it cannot (null) the write stays `running`.
  */
-export function openJournal(file: string, whatBecameOf: (request: string) => Outcome | null): Journal {
+export function openJournal(file: string, whatBecameOf: (request: string) => LabOutcome | null): LabJournal {
   const records = new Map<string, EffectRecord>()
   for (const each of readLines(file)) apply(records, each)
   const fd = openSync(file, 'a', 0o600)
@@ -135,11 +135,11 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Out
   function append(
     key: string,
     request: string,
-    event: Line['event'],
+    event: LabJournalLine['event'],
     detail: string,
-    result: Line['result'] = {},
+    result: LabJournalLine['result'] = {},
   ): void {
-    const entry: Line = { at: new Date().toISOString(), key, request, event, detail, result }
+    const entry: LabJournalLine = { at: new Date().toISOString(), key, request, event, detail, result }
     writeSync(fd, `${JSON.stringify(entry)}\n`)
     fsyncSync(fd)
     apply(records, entry)
@@ -154,7 +154,7 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Out
     }
   }
 
-  async function perform(key: string, request: string, run: () => Promise<Outcome>): Promise<EffectRecord> {
+  async function perform(key: string, request: string, run: () => Promise<LabOutcome>): Promise<EffectRecord> {
     append(key, request, 'started', 'under way')
     try {
       const { status, detail, result } = await run()
@@ -187,13 +187,13 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Out
   }
 }
 
-function apply(records: Map<string, EffectRecord>, { key, request, event, detail, result }: Line): void {
+function apply(records: Map<string, EffectRecord>, { key, request, event, detail, result }: LabJournalLine): void {
   const runs = (records.get(key)?.runs ?? 0) + (event === 'started' ? 1 : 0)
   const status = event === 'done' || event === 'failed' ? event : 'running'
   records.set(key, { key, request, status, detail, result, runs })
 }
 
-function readLines(file: string): Line[] {
+function readLines(file: string): LabJournalLine[] {
   if (!existsSync(file)) return []
   const text = readFileSync(file, 'utf8')
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
@@ -209,7 +209,7 @@ function readLines(file: string): Line[] {
  * What became of a write that was under way when an earlier controller died. All processes died with it, and a VM's
  * definition is changed last, so for a VM the definition tells. Of a converge nothing remains to tell by: null.
  */
-export function whatBecameOf({ placement }: Pick<Lab, 'placement'>, request: string): Outcome | null {
+export function outcomeOfRequest({ placement }: Pick<Lab, 'placement'>, request: string): LabOutcome | null {
   const match = /^POST \/v1\/vms\/([^/]+)\/(start|migrate|stop|restart) (.*)$/.exec(request)
   if (!match) return null
   const [, vm, action, body] = match

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { appLogFile, lifetimeFile, limitLifetime, traceLog, traceMuch, writeOrders } from './app-log.ts'
+import { appLogFile, fillTraceLog, lifetimeFile, limitLifetime, traceLog, writeOrders } from './app-log.ts'
 import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of, startBackups } from './devices.ts'
 import { startNode } from './lab.ts'
-import { runawayOn, squatterOn, usedBytes } from './look.ts'
+import { portHolderOf, runawayOn, usedBytes } from './look.ts'
 import { breakMetric } from './metric-faults.ts'
 import { isMetricFault, type MetricFault } from './monitoring-rules.ts'
 import { missingPrograms, needPackage, needsFile, packagePrograms } from './packages.ts'
@@ -156,7 +156,7 @@ const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: strin
     runningPid(lab, node.id)
     const root = nodeDirectory(lab, node.id)
     if (existsSync(join(root, traceLog))) throw new WrongTarget(`${node.id} is traced already`)
-    const files = traceMuch(lab, node, bytesToOverfill(lab, node), fileBytes)
+    const files = fillTraceLog(lab, node, bytesToOverfill(lab, node), fileBytes)
     // What the node itself rotates, and what git and apt keep for themselves, may change at any time.
     const changes = ['logs/access.log', 'site/.git/', 'system/var/', `${traceLog}.`]
     return { on: node.id, files, kept: beginningsBelow(root, (path) => !changes.some((each) => path.startsWith(each))) }
@@ -180,13 +180,13 @@ const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: strin
     const { port } = lab.children.get(id)!
     await lab.children.kill(id)
     lab.ports[id] = port
-    await lab.children.start(squatterOn(id), 'left-behind.ts', nodeDirectory(lab, id), { port })
+    await lab.children.start(portHolderOf(id), 'left-behind.ts', nodeDirectory(lab, id), { port })
     // As whatever keeps a service running does: it fails, and the service's log says why.
     await startNode(lab, id).then(
       () => Promise.reject(new Error(`${id} listens on port ${port} although another process does`)),
       () => undefined,
     )
-    const { [squatterOn(id)]: _, ...pids } = lab.children.pids()
+    const { [portHolderOf(id)]: _, ...pids } = lab.children.pids()
     return { on: id, files: [appLogFile], pids }
   },
   config_drift(lab, target) {

@@ -39,7 +39,7 @@ export type NodeLook = {
 /** A VM and the hosts on which a process of it lives. */
 type VmLook = { plan: VmPlan; on: string[] }
 
-export type Look = { nodes: NodeLook[]; hosts: HostState[]; vms: VmLook[] }
+export type PlatformView = { nodes: NodeLook[]; hosts: HostState[]; vms: VmLook[] }
 
 /** Long enough for a busy machine: who is slow is not down. */
 const answerMs = 2000
@@ -48,7 +48,7 @@ const answerMs = 2000
 export const fullFraction = 0.9
 
 /** Looks at everything, now. Nothing is remembered between two looks. */
-export async function lookAt(lab: Lab): Promise<Look> {
+export async function lookAt(lab: Lab): Promise<PlatformView> {
   const [nodes, hosts] = await Promise.all([
     Promise.all(lab.topology.nodes.map((plan) => lookAtNode(lab, plan))),
     Promise.all(lab.topology.hosts.map((plan) => lookAtHost(lab, plan.id).then((state) => ({ ...plan, state })))),
@@ -83,7 +83,7 @@ export function runawayOn(node: string): string {
 }
 
 /** What the lab calls the process that listens in a node's place. */
-export function squatterOn(node: string): string {
+export function portHolderOf(node: string): string {
   return `squatter-${node}`
 }
 
@@ -120,7 +120,7 @@ export function usedBytes(bytes: Record<string, number>): number {
   return Object.values(bytes).reduce((sum, each) => sum + each, 0)
 }
 
-export function inventoryOf(lab: Lab, look: Look): Inventory {
+export function inventoryOf(lab: Lab, look: PlatformView): Inventory {
   const nodes = look.nodes.map((node): NodeState => {
     const { id, shard, region, role, diskQuotaBytes } = node.plan
     return {
@@ -164,7 +164,7 @@ export function inventoryOf(lab: Lab, look: Look): Inventory {
 }
 
 /** A tenant is served as long as one web node, or its database's primary, answers. */
-function tenantHealth(look: Look, tenant: TenantPlan, healthIn: (shard: string) => Health[]): Health {
+function tenantHealth(look: PlatformView, tenant: TenantPlan, healthIn: (shard: string) => Health[]): Health {
   const served = look.nodes.some(
     ({ plan, answers }) => plan.shard === tenant.shard && plan.role !== 'replica' && answers,
   )

@@ -7,16 +7,16 @@ import pino from 'pino'
 import { z } from 'zod'
 import { type EffectAnswer, restartBody, stopBody } from '../domain/platform.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
-import { conditionsIn, converge, listToClear, watchedOnce, wouldConverge } from './conditions.ts'
+import { conditionsIn, converge, listFilesToClear, previewConverge, watchedOnce } from './conditions.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import {
   type EffectRecord,
   healAll,
   healOne,
-  type Journal,
-  type Outcome,
+  type LabJournal,
+  type LabOutcome,
   openJournal,
-  whatBecameOf,
+  outcomeOfRequest,
 } from './effects.ts'
 import { breakIt } from './faults.ts'
 import { labSettings, startLab } from './lab.ts'
@@ -37,7 +37,7 @@ const healQuery = z.object({ fault: faultName.optional(), target: z.string().min
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
 const idempotencyKey = z.string().min(1).max(512)
 
-type LabApi = { lab: Lab; journal: Journal; platformToken: string; controlToken: string; receiver: Receiver }
+type LabApi = { lab: Lab; journal: LabJournal; platformToken: string; controlToken: string; receiver: Receiver }
 
 /** The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge the end. */
 function labApi(options: LabApi): Hono {
@@ -74,7 +74,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
     const id = c.req.param('id')
     if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
     if (c.req.query('dry_run') !== 'true') return problem(c, 400, 'a GET only tells what would change: dry_run=true')
-    const [nodes, toClear] = await Promise.all([wouldConverge(lab, id), listToClear(lab, id)])
+    const [nodes, toClear] = await Promise.all([previewConverge(lab, id), listFilesToClear(lab, id)])
     return c.json({ nodes, ...(toClear && { attachments: [toClear] }) })
   })
   app.post('/v1/shards/:id/converge', async (c) => {
@@ -171,10 +171,10 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
 /** Does a write once per key. The answer tells what became of it, also when that is `failed`. */
 async function write(
   c: Context,
-  journal: Journal,
+  journal: LabJournal,
   about: string,
   body: object,
-  run: () => Promise<Outcome>,
+  run: () => Promise<LabOutcome>,
 ): Promise<Response> {
   const key = idempotencyKey.safeParse(c.req.header('idempotency-key'))
   if (!key.success) return problem(c, 400, 'a write needs an Idempotency-Key of at most 512 characters')
@@ -189,7 +189,7 @@ function unknown(c: Context, lab: Lab, vm: string, hosts: string[]): Response | 
   return missing ? problem(c, 422, `there is no host ${missing}`) : null
 }
 
-function done(detail: string, result: Record<string, unknown>): Outcome {
+function done(detail: string, result: Record<string, unknown>): LabOutcome {
   return { status: 'done', detail, result }
 }
 
@@ -247,7 +247,7 @@ const lab = await startLab(settings.LAB_DIR, {
   lagSeconds: settings.LAB_LAG_SECONDS,
   paceSeconds: settings.LAB_PACE_SECONDS,
 })
-const journal = openJournal(join(lab.dir, 'effects.jsonl'), (request) => whatBecameOf(lab, request))
+const journal = openJournal(join(lab.dir, 'effects.jsonl'), (request) => outcomeOfRequest(lab, request))
 const app = labApi({
   lab,
   journal,

@@ -61,7 +61,7 @@ function deploy(lab: Lab, node: NodePlan): void {
 }
 
 /** Takes one back, as it was before. */
-export async function takeBackMetric(lab: Lab, { fault, target }: Fault): Promise<void> {
+export async function healMetric(lab: Lab, { fault, target }: Fault): Promise<void> {
   const node = nodeAt(lab, target, 'web')
   const on = node.id
   lab.children.tell(on, { leakBytesPerSecond: 0, reportShare: 0, isMute: false })
@@ -117,7 +117,7 @@ const metricChecks: Record<MetricFault, Checker> = {
 }
 
 /** What of a node is over what is declared for it, and what a converge does about it; nothing where nobody watches. */
-export async function overDeclared(lab: Lab, node: NodePlan): Promise<Remedy[]> {
+export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   if (!lab.monitoring || node.role !== 'web') return []
   const bytes = residentBytes(lab, node)
   const held = await heldConnections(lab, node.id)

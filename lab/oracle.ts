@@ -1,16 +1,16 @@
 import { z } from 'zod'
-import { livesOf } from './app-log.ts'
+import { restartCounts } from './app-log.ts'
 import { processState } from './children.ts'
 import { isBackedUp, lostBelow, notBackedUp } from './devices.ts'
 import { tenantData } from './faults.ts'
-import { fullFraction, type Look, lookAt, type NodeLook, squatterOn, usedBytes } from './look.ts'
+import { fullFraction, lookAt, type NodeLook, type PlatformView, portHolderOf, usedBytes } from './look.ts'
 import { checkMetric } from './metric-faults.ts'
 import { isMetricFault } from './monitoring-rules.ts'
 import { systemProblems } from './packages.ts'
 import { type Fault, faultName, type Lab, nodeAt } from './state.ts'
 import { siteProblems } from './topology.ts'
 import { hostsRunning, linkId } from './vm.ts'
-import { allRecovered, emptied, mostRecovered, nothingMoved } from './vm-checks.ts'
+import { allRecovered, checkEmptied, checkMostRecovered, checkNothingMoved } from './vm-checks.ts'
 
 export const scenarioName = z.enum([...faultName.options, 'nothing'])
 export type Scenario = z.infer<typeof scenarioName>
@@ -19,8 +19,8 @@ export const verdict = z.object({
   healthy: z.boolean(),
   checks: z.array(z.object({ name: z.string(), ok: z.boolean(), detail: z.string() })),
 })
-export type Verdict = z.infer<typeof verdict>
-type Check = Verdict['checks'][number]
+export type OracleVerdict = z.infer<typeof verdict>
+type Check = OracleVerdict['checks'][number]
 
 /** A replica this close to its primary has caught up. */
 const caughtUpSeconds = 2
@@ -30,7 +30,7 @@ const caughtUpSeconds = 2
  * nothing else was harmed. For `disk_pressure_tenant` a good end leaves the tenant's bytes where they are, and for `no_room`
  * every VM where it is.
  */
-export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<Verdict> {
+export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<OracleVerdict> {
   const look = await lookAt(lab)
   const fault = lab.faults.findLast(
     (each) => each.fault === scenario && (target === null || [each.target, each.on].includes(target)),
@@ -39,7 +39,7 @@ export async function judge(lab: Lab, scenario: Scenario, target: string | null)
   return { healthy: checks.every(({ ok }) => ok), checks }
 }
 
-async function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | undefined): Promise<Check[]> {
+async function own(lab: Lab, look: PlatformView, scenario: Scenario, fault: Fault | undefined): Promise<Check[]> {
   if (scenario === 'nothing') return []
   if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
@@ -55,11 +55,11 @@ async function own(lab: Lab, look: Look, scenario: Scenario, fault: Fault | unde
     case 'host_lost':
       return [staysDown(look, fault), ...allRecovered(lab, look, fault)]
     case 'rack_down':
-      return mostRecovered(lab, look, fault)
+      return checkMostRecovered(lab, look, fault)
     case 'no_room':
-      return nothingMoved(lab, fault)
+      return checkNothingMoved(lab, fault)
     case 'drain':
-      return emptied(lab, look, fault)
+      return checkEmptied(lab, look, fault)
     default:
       return [linkCheck(lab, fault)]
   }
@@ -124,14 +124,14 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
 }
 
 /** Nobody can bring it back from here: what ran on it is well, and the host is still a person's. */
-function staysDown({ hosts }: Look, { on }: Fault): Check {
+function staysDown({ hosts }: PlatformView, { on }: Fault): Check {
   const state = hosts.find(({ id }) => id === on)?.state
   return { name: `${on} is still down, which only a person can change`, ok: state === 'dead', detail: `it is ${state}` }
 }
 
 /** Somebody starts it again, three times a day at most, and leaves the cause to a person. */
 function relapses({ plan }: NodeLook, lab: Lab): Check[] {
-  const { begun, ended, isLimited } = livesOf(lab, plan.id)
+  const { begun, ended, isLimited } = restartCounts(lab, plan.id)
   const times = `started ${begun} times, ended ${ended} times`
   return [
     {
@@ -163,7 +163,7 @@ function hasItsPort({ plan }: NodeLook, lab: Lab): Check {
 }
 
 function squatterIsGone({ plan }: NodeLook, lab: Lab): Check {
-  const squatter = lab.children.get(squatterOn(plan.id))
+  const squatter = lab.children.get(portHolderOf(plan.id))
   const ok = squatter === undefined || processState(squatter.pid) === 'gone'
   return { name: `nothing else is on the port of ${plan.id}`, ok, detail: ok ? 'it is gone' : 'debug-server listens' }
 }
@@ -190,7 +190,7 @@ function linkCheck(lab: Lab, { on }: Fault): Check {
 }
 
 /** Nothing that no fault hit may be worse than before, and no tenant's file may be gone or different. */
-function harm(lab: Lab, look: Look, judged: Fault | undefined): Check[] {
+function harm(lab: Lab, look: PlatformView, judged: Fault | undefined): Check[] {
   const hit = new Set(lab.faults.flatMap(({ on, hosts }) => [on, ...hosts]))
   const nodes = look.nodes.filter(({ plan }) => !hit.has(plan.id) && plan.id !== judged?.on)
   const downVms = new Set(lab.faults.flatMap(({ counters }) => Object.keys(counters)))

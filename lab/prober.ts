@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { writeWhole } from './children.ts'
 import {
-  type Condition,
   fingerprintOf,
+  type LabCondition,
   neverEnded,
   type WebhookAlert,
   type WebhookBody,
@@ -32,7 +32,7 @@ const memory = z.object({
   firing: z.record(z.string(), webhookAlert),
   unsent: z.array(z.object({ alertname: z.string(), alerts: z.array(webhookAlert) })),
 })
-export type Memory = z.infer<typeof memory> & {
+export type ProberMemory = z.infer<typeof memory> & {
   /** Per fingerprint: looks in a row that disagree with what was said last. */
   disagreeing: Record<string, number>
   /** Per fingerprint of a sender without ends: looks since it fired that found the same. */
@@ -50,7 +50,7 @@ type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
 export function startProber(
   file: string,
   intervalMs: number,
-  conditions: () => Promise<Condition[]>,
+  conditions: () => Promise<LabCondition[]>,
   post: Post,
   onError: (error: unknown) => void,
 ): Prober {
@@ -60,7 +60,7 @@ export function startProber(
   let round: Promise<void> = Promise.resolve()
   let kept = ''
 
-  function keep({ firing, unsent }: Memory): void {
+  function keep({ firing, unsent }: ProberMemory): void {
     const text = JSON.stringify({ firing, unsent })
     if (text !== kept) writeWhole(file, text)
     kept = text
@@ -101,7 +101,7 @@ export function startProber(
  * One look further: which alerts begin and end. Those of one name and sender that change together go out together. A sender without ends
  * repeats an alert once, and forgets it in silence.
  */
-export function afterLook(before: Memory, conditions: Condition[], now: Date): Memory {
+export function afterLook(before: ProberMemory, conditions: LabCondition[], now: Date): ProberMemory {
   const at = now.toISOString()
   const bad = new Map(conditions.map((each) => [fingerprintOf(each.labels), each]))
   const firing = { ...before.firing }
@@ -163,7 +163,7 @@ export function postTo(url: string, token: string): Post {
   }
 }
 
-function readMemory(file: string): Memory {
+function readMemory(file: string): ProberMemory {
   if (!existsSync(file)) return { firing: {}, unsent: [], disagreeing: {} }
   return { ...memory.parse(JSON.parse(readFileSync(file, 'utf8'))), disagreeing: {} }
 }

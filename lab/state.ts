@@ -1,8 +1,8 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type Account, type Children, writeWhole } from './children.ts'
-import type { Database } from './database.ts'
+import { type Children, type LabAccount, writeWhole } from './children.ts'
+import type { LabDatabase } from './database.ts'
 import type { Monitoring } from './monitoring.ts'
 import { metricFaults } from './monitoring-rules.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
@@ -71,7 +71,7 @@ const state = z.object({
 export type Lab = {
   dir: string
   topology: Topology
-  account: Account | null
+  account: LabAccount | null
   children: Children
   /** Where each VM is defined to run. */
   placement: Record<string, string>
@@ -91,7 +91,7 @@ export type Lab = {
   paceSeconds: number
   /** What watches the web nodes, and the PostgreSQL they may use; null until somebody asks for it. Not kept over a restart. */
   monitoring: Monitoring | null
-  database: Database | null
+  database: LabDatabase | null
 }
 
 export function saveState({ dir, placement, linksDown, draining, faults }: Lab): void {

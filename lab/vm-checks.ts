@@ -1,13 +1,13 @@
-import type { Look } from './look.ts'
-import type { Verdict } from './oracle.ts'
+import type { PlatformView } from './look.ts'
+import type { OracleVerdict } from './oracle.ts'
 import type { Fault, Lab } from './state.ts'
 import type { HostPlan, VmPlan } from './topology.ts'
 import { counterOf, hostsRunning } from './vm.ts'
 
-type Check = Verdict['checks'][number]
+type Check = OracleVerdict['checks'][number]
 
 /** A host died, and all that was on it runs elsewhere. */
-export function allRecovered(lab: Lab, look: Look, fault: Fault): Check[] {
+export function allRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const lost = Object.keys(fault.counters).filter((vm) => !fault.readOnly.includes(vm))
   return [
     ...lost.flatMap((vm) => [runsOnce(lab, look, vm), keptCounter(lab, fault, vm)]),
@@ -17,14 +17,14 @@ export function allRecovered(lab: Lab, look: Look, fault: Fault): Check[] {
 }
 
 /** A host is to be emptied, and nothing that was on it was interrupted or is there any more. */
-export function emptied(lab: Lab, look: Look, fault: Fault): Check[] {
+export function checkEmptied(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const left = lab.topology.vms.filter(({ id }) => hostsRunning(lab, id).includes(fault.on)).map(({ id }) => id)
   const empty = { name: `${fault.on} is empty`, ok: left.length === 0, detail: left.join(', ') || 'so it is' }
   return [empty, ...allRecovered(lab, look, fault)]
 }
 
 /** More was lost than there is room for: what runs is what matters most, and who stays down could not run. */
-export function mostRecovered(lab: Lab, look: Look, fault: Fault): Check[] {
+export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const lost = Object.keys(fault.counters)
   const up = lost.filter((vm) => hostsRunning(lab, vm).length > 0)
   return [
@@ -35,7 +35,7 @@ export function mostRecovered(lab: Lab, look: Look, fault: Fault): Check[] {
 }
 
 /** What was lost fits nowhere in its region, and nothing was moved there for its sake. */
-export function nothingMoved(lab: Lab, fault: Fault): Check[] {
+export function checkNothingMoved(lab: Lab, fault: Fault): Check[] {
   const regionOf = (host: string) => lab.topology.hosts.find(({ id }) => id === host)!.region
   const moved = Object.entries(fault.placement).filter(
     ([vm, host]) => regionOf(host) === regionOf(fault.on) && lab.placement[vm] !== host,
@@ -48,7 +48,7 @@ export function nothingMoved(lab: Lab, fault: Fault): Check[] {
   ]
 }
 
-function runsOnce(lab: Lab, look: Look, vm: string): Check {
+function runsOnce(lab: Lab, look: PlatformView, vm: string): Check {
   const hosts = hostsRunning(lab, vm)
   const isLive = look.hosts.some(({ id, state }) => id === hosts[0] && state === 'live')
   return { name: `${vm} runs exactly once, on a live host`, ok: hosts.length === 1 && isLive, detail: where(hosts) }
@@ -70,7 +70,7 @@ function where(hosts: string[]): string {
 }
 
 /** Would it fit on any one host of its region, if those that matter less than it were not brought there? */
-function hasNoRoom(lab: Lab, look: Look, id: string, recovered: string[]): Check {
+function hasNoRoom(lab: Lab, look: PlatformView, id: string, recovered: string[]): Check {
   const vm = lab.topology.vms.find((each) => each.id === id)!
   const { region } = lab.topology.hosts.find((host) => host.id === lab.placement[id])!
   const live = look.hosts.filter((host) => host.state === 'live' && host.region === region)

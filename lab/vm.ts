@@ -10,7 +10,7 @@ const beatMs = 5000
 const startMs = 5000
 
 /** Why the platform will not do it. The effect ends `failed` with this text and nothing was changed. */
-export class Refused extends Error {
+export class VmRefusal extends Error {
   override name = 'Refused'
 }
 
@@ -43,12 +43,12 @@ export function counterOf(lab: Lab, vm: string): number {
 /** Starts a VM that runs nowhere. Throws `Refused` without having changed anything. */
 export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
   const [where] = hostsRunning(lab, vm)
-  if (where) throw new Refused(`${vm} still runs on ${where}`)
+  if (where) throw new VmRefusal(`${vm} still runs on ${where}`)
   return withRoom(lab, vm, host, async () => {
     await ask(lab, host, 'POST', vm, {})
     if (!(await beats(lab, vm, host))) {
       await ask(lab, host, 'DELETE', vm)
-      throw new Refused(`${vm} did not come up on ${host} within ${startMs / 1000} s`)
+      throw new VmRefusal(`${vm} did not come up on ${host} within ${startMs / 1000} s`)
     }
     place(lab, vm, host)
     return `${vm} runs on ${host}, its counter went on at ${counterOf(lab, vm)}`
@@ -69,7 +69,7 @@ export async function restartVm(lab: Lab, vm: string, host: string): Promise<str
   try {
     await ask(lab, host, 'DELETE', vm)
     await ask(lab, host, 'POST', vm, {})
-    if (!(await beats(lab, vm, host))) throw new Refused(`${vm} was stopped on ${host} and did not come up again`)
+    if (!(await beats(lab, vm, host))) throw new VmRefusal(`${vm} was stopped on ${host} and did not come up again`)
   } finally {
     delete lab.underWay[vm]
   }
@@ -79,7 +79,9 @@ export async function restartVm(lab: Lab, vm: string, host: string): Promise<str
 function requireRunning(lab: Lab, vm: string, host: string): void {
   const hosts = hostsRunning(lab, vm)
   if (hosts.includes(host)) return
-  throw new Refused(hosts.length === 0 ? `${vm} does not run` : `${vm} runs on ${hosts.join(' and ')}, not on ${host}`)
+  throw new VmRefusal(
+    hosts.length === 0 ? `${vm} does not run` : `${vm} runs on ${hosts.join(' and ')}, not on ${host}`,
+  )
 }
 
 /** When the process of a VM began, and what is being done to it just now. */
@@ -101,9 +103,9 @@ function startOf(beat: string): string | null {
 
 /** Moves a running VM: a copy on the target waits, the source lets go, the copy goes on where it stood. */
 export async function migrateVm(lab: Lab, vm: string, from: string, to: string): Promise<string> {
-  if (from === to) throw new Refused(`${vm} is to go from ${from} to ${to}, which is no move`)
-  if (!hostsRunning(lab, vm).includes(from)) throw new Refused(`${vm} does not run on ${from}`)
-  if (!connected(lab, from, to)) throw new Refused(`no path of working links leads from ${from} to ${to}`)
+  if (from === to) throw new VmRefusal(`${vm} is to go from ${from} to ${to}, which is no move`)
+  if (!hostsRunning(lab, vm).includes(from)) throw new VmRefusal(`${vm} does not run on ${from}`)
+  if (!connected(lab, from, to)) throw new VmRefusal(`no path of working links leads from ${from} to ${to}`)
   return withRoom(lab, vm, to, async () => {
     await ask(lab, to, 'POST', vm, { from })
     try {
@@ -116,7 +118,7 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
     if (!(await beats(lab, vm, to))) {
       await ask(lab, to, 'DELETE', vm)
       await ask(lab, from, 'POST', vm, {})
-      throw new Refused(`${vm} did not come up on ${to} within ${startMs / 1000} s and went on on ${from}`)
+      throw new VmRefusal(`${vm} did not come up on ${to} within ${startMs / 1000} s and went on on ${from}`)
     }
     place(lab, vm, to)
     return `${vm} moved from ${from} to ${to}, its counter went on at ${counterOf(lab, vm)}`
@@ -124,7 +126,7 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
 }
 
 /** Brings every VM back to where the topology has it. Every host must be up. */
-export async function bringHome(lab: Lab): Promise<void> {
+export async function returnVms(lab: Lab): Promise<void> {
   const away = lab.topology.vms.filter(({ id, host }) => lab.placement[id] !== host)
   for (const { id, host } of away) {
     for (const here of hostsRunning(lab, id)) await ask(lab, here, 'DELETE', id)
@@ -164,8 +166,8 @@ async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise
 /** A VM on its way counts on both hosts. */
 function requireRoom(lab: Lab, vm: string, host: string): void {
   const child = lab.children.get(host)
-  if (!child || processState(child.pid) !== 'running') throw new Refused(`${host} is down`)
-  if (lab.draining.includes(host)) throw new Refused(`${host} is to be emptied and takes nothing`)
+  if (!child || processState(child.pid) !== 'running') throw new VmRefusal(`${host} is down`)
+  if (lab.draining.includes(host)) throw new VmRefusal(`${host} is to be emptied and takes nothing`)
   const plan = lab.topology.vms.find(({ id }) => id === vm)!
   const limit = lab.topology.hosts.find(({ id }) => id === host)!
   const others = lab.topology.vms.filter(
@@ -176,7 +178,7 @@ function requireRoom(lab: Lab, vm: string, host: string): void {
     ['cpuMc', 'millicores'],
   ] as const) {
     const free = others.reduce((left, each) => left - each[name], limit[name])
-    if (plan[name] > free) throw new Refused(`${vm} needs ${plan[name]} ${unit}, ${host} has ${free} free`)
+    if (plan[name] > free) throw new VmRefusal(`${vm} needs ${plan[name]} ${unit}, ${host} has ${free} free`)
   }
 }
 
@@ -206,7 +208,7 @@ async function beats(lab: Lab, vm: string, host: string): Promise<boolean> {
 
 async function ask(lab: Lab, host: string, method: 'POST' | 'DELETE', vm: string, body?: object): Promise<void> {
   const port = lab.children.get(host)?.port
-  if (!port) throw new Refused(`${host} is down`)
+  if (!port) throw new VmRefusal(`${host} is down`)
   const response = await fetch(`http://127.0.0.1:${port}/vms/${vm}`, {
     method,
     body: body && JSON.stringify(body),

@@ -28,10 +28,10 @@ export function describeToolsAsText(tools: ToolDescription[]): string {
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examples'])
 
 /** A form that a model reads as it stands. What is longer says less than its description, and code refuses what does not fit. */
-const longestPattern = 24
+const maxPatternCharacters = 24
 
 /** A longer list of words is left out. */
-const mostNamed = 10
+const maxNamed = 10
 
 /** A bound as high as this says nothing: code refuses what goes beyond it, and says so. */
 const highMaximum = 1_000
@@ -56,7 +56,7 @@ const isPlain = (key: string, value: unknown): boolean =>
   (key === 'maximum' && Number(value) >= highMaximum) ||
   (key === 'default' && isEmpty(value)) ||
   (key === 'pattern' &&
-    (String(value).length > longestPattern ||
+    (String(value).length > maxPatternCharacters ||
       /^\^(?:\[A-Za-z0-9\]\[|\[\^?[-a-z]+\]|inc_|prp_|\\\/)/.test(String(value))))
 
 /** A schema with what helps a model and nothing else. */
@@ -73,7 +73,7 @@ function compactSchema(schema: unknown): unknown {
       )
     } else if (key === 'additionalProperties' && value !== null && typeof value === 'object') {
       compact.additionalProperties = compactSchema(value)
-    } else if (key === 'enum' && Array.isArray(value) && value.length > mostNamed) {
+    } else if (key === 'enum' && Array.isArray(value) && value.length > maxNamed) {
       // Kinds of things are read where things are found.
     } else if (!noise.has(key) && !isUnbounded(key, value) && !(key === 'required' && isEmpty(value))) {
       compact[key] = key === 'enum' || key === 'const' || key === 'default' ? value : compactSchema(value)

@@ -1,7 +1,7 @@
 import type { IncidentEvent } from '../domain/event.ts'
 import { cut } from './transcript.ts'
 
-const stepLimit = 10
+const maxSteps = 10
 
 /**
  * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their
@@ -16,8 +16,8 @@ export function renderLeaderHint(
   const steps = own.flatMap((event) =>
     event.kind === 'tool_started' ? [`${event.metadata.tool}(${cut(JSON.stringify(event.metadata.arguments))})`] : [],
   )
-  const shown = steps.slice(0, stepLimit).map((step, index) => `  ${index + 1}. ${step}`)
-  if (steps.length > stepLimit) shown.push(`  … and ${steps.length - stepLimit} more`)
+  const shown = steps.slice(0, maxSteps).map((step, index) => `  ${index + 1}. ${step}`)
+  if (steps.length > maxSteps) shown.push(`  … and ${steps.length - maxSteps} more`)
   return [
     `Incident type: ${leader.type}`,
     `Title: ${leader.title}`,

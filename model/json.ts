@@ -74,7 +74,7 @@ function ambiguousKey(text: string): string | null {
 }
 
 /** A JSON object found in text. `problem` is what is wrong with it, and then `value` is null. */
-export type Block = { value: Record<string, unknown> | null; problem: string | null; start: number; end: number }
+export type JsonBlock = { value: Record<string, unknown> | null; problem: string | null; start: number; end: number }
 
 /** More beginnings than this and the text is no answer; it also bounds the work. */
 const maxBlocks = 16
@@ -83,8 +83,8 @@ const maxBlocks = 16
  * The JSON objects of a text, outermost only, in order. What looks like one and is broken is a block with a problem, and
  * nothing inside it is looked at, so that no call is ever dug out of a ruin.
  */
-export function findBlocks(text: string, maxChars: number): Block[] {
-  const blocks: Block[] = []
+export function findBlocks(text: string, maxChars: number): JsonBlock[] {
+  const blocks: JsonBlock[] = []
   let at = 0
   while (blocks.length < maxBlocks) {
     const start = nextOpening(text, at)

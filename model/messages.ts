@@ -2,8 +2,16 @@ import type { ChatMessage } from '../domain/chat.ts'
 import { fence, inertJson, withoutTemplateTokens } from '../domain/inert-text.ts'
 import { introduceMessage } from '../domain/message.ts'
 import type { Envelope } from '../domain/tool.ts'
-import { cutToFit, nameOfCall, noteShown, readBeginning, type Shown, sayShortly, showAnswer } from './shown-result.ts'
-import { cut, type Entry, type Result } from './transcript.ts'
+import {
+  cutToFit,
+  nameOfCall,
+  noteShown,
+  parsePrefix,
+  type ShownThings,
+  showAnswer,
+  summarize,
+} from './shown-result.ts'
+import { cut, type ResultEntry, type TranscriptEntry } from './transcript.ts'
 
 /** What was said as messages to a model: as much of it as the window holds, the newest whole, the oldest in a line each. */
 
@@ -19,7 +27,7 @@ const listCharacters = 4_000
  * Which stored bodies to load so that everything fits into the budget: the newest results whole, older ones as the head and
  * tail their rows keep. Reading none of the others keeps `think` bounded however long an investigation grows.
  */
-export function bodiesThatFit(entries: readonly Entry[], budgetCharacters: number): Set<string> {
+export function bodiesThatFit(entries: readonly TranscriptEntry[], budgetCharacters: number): Set<string> {
   let left = budgetCharacters
   // Older results may shrink to stubs: what was just asked for matters more than what was read ten turns ago.
   for (const entry of entries)
@@ -35,7 +43,7 @@ export function bodiesThatFit(entries: readonly Entry[], budgetCharacters: numbe
   return chosen
 }
 
-function shortLength(entry: Entry): number {
+function shortLength(entry: TranscriptEntry): number {
   // What the protocol wraps around each call counts too.
   if (entry.kind === 'answer')
     return entry.content.length + JSON.stringify(entry.calls).length + 60 * entry.calls.length
@@ -44,15 +52,15 @@ function shortLength(entry: Entry): number {
   return entry.kind === 'result' ? resultText(entry, new Map(), new Map()).length : 0
 }
 
-function messageText({ by, text }: Pick<Extract<Entry, { kind: 'message' }>, 'by' | 'text'>): string {
+function messageText({ by, text }: Pick<Extract<TranscriptEntry, { kind: 'message' }>, 'by' | 'text'>): string {
   return `${introduceMessage(by)}\n${fence('person_message', text)}`
 }
 
 /** A result as JSON of one level: what is too long is cut within its data, and `meta` stays whole. */
-function resultText(entry: Result, bodies: ReadonlyMap<string, string>, shown: Shown): string {
+function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, shown: ShownThings): string {
   const { ok, error, data: inRow, meta } = entry.envelope
   const whole = entry.body ? bodies.get(entry.body.digest) : undefined
-  const data = !entry.body ? inRow : whole === undefined ? readBeginning(entry.body.head) : JSON.parse(whole)
+  const data = !entry.body ? inRow : whole === undefined ? parsePrefix(entry.body.head) : JSON.parse(whole)
   const isCut = entry.body !== null && whole === undefined
   const known = isCut ? new Map() : shown
   const written =
@@ -74,14 +82,14 @@ function plainError({ code, message, details, ...flags }: NonNullable<Envelope['
   return { code, message, ...Object.fromEntries(Object.entries(flags).filter(([, is]) => is)), details: told }
 }
 
-function stubText({ envelope, body }: Result): string {
-  const said = sayShortly(envelope.error?.message ?? envelope.data ?? readBeginning(body?.head ?? ''), saidCharacters)
+function stubText({ envelope, body }: ResultEntry): string {
+  const said = summarize(envelope.error?.message ?? envelope.data ?? parsePrefix(body?.head ?? ''), saidCharacters)
   return inertJson({ ok: envelope.ok, said, omitted: 'an older result, cut to fit', meta: { seq: envelope.meta.seq } })
 }
 
 /** The texts of results, those before `kept` as stubs. What a stub hides is written out again where it comes again. */
-function textsOf(entries: readonly Entry[], bodies: ReadonlyMap<string, string>, kept: number): string[] {
-  const shown: Shown = new Map()
+function textsOf(entries: readonly TranscriptEntry[], bodies: ReadonlyMap<string, string>, kept: number): string[] {
+  const shown: ShownThings = new Map()
   return entries.map((entry, index) => {
     if (entry.kind === 'context') noteShown(entry.value, { where: 'the context', shown })
     if (entry.kind !== 'result') return ''
@@ -99,7 +107,7 @@ function textsOf(entries: readonly Entry[], bodies: ReadonlyMap<string, string>,
 export function renderMessages(
   protocol: 'native' | 'json',
   opening: ChatMessage[],
-  entries: readonly Entry[],
+  entries: readonly TranscriptEntry[],
   bodies: ReadonlyMap<string, string>,
   budgetCharacters: number,
 ): ChatMessage[] {
@@ -125,7 +133,7 @@ export function renderMessages(
 
 /** Where to begin when even stubs are too many: at the answer from which on everything fits. A turn is kept whole or not at all. */
 function firstThatFits(
-  entries: readonly Entry[],
+  entries: readonly TranscriptEntry[],
   texts: string[],
   total: number,
   roomWithList: number,
@@ -145,13 +153,13 @@ function firstThatFits(
 }
 
 /** What turns that are left out called, and what each call said in a few words: a loop would begin where nobody remembers. */
-function leftOut(entries: readonly Entry[], mostCharacters: number): ChatMessage[] {
+function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): ChatMessage[] {
   const turns = entries.filter((entry) => entry.kind === 'answer').length
   if (turns === 0) return []
   const lines = entries.flatMap((entry) => {
     if (entry.kind !== 'result') return []
     const { envelope, body, call } = entry
-    const said = sayShortly(envelope.error?.message ?? envelope.data ?? readBeginning(body?.head ?? ''), saidCharacters)
+    const said = summarize(envelope.error?.message ?? envelope.data ?? parsePrefix(body?.head ?? ''), saidCharacters)
     return [
       `seq ${envelope.meta.seq ?? '-'} ${call ? cut(nameOfCall(call)) : ''}: ${envelope.ok ? '' : 'failed, '}${said}`.replace(
         /\s+/g,
@@ -160,7 +168,7 @@ function leftOut(entries: readonly Entry[], mostCharacters: number): ChatMessage
     ]
   })
   const kept: string[] = []
-  let room = mostCharacters - 250
+  let room = maxCharacters - 250
   for (const line of lines.toReversed()) {
     room -= line.length + 1
     if (room < 0) break
@@ -174,20 +182,20 @@ function leftOut(entries: readonly Entry[], mostCharacters: number): ChatMessage
 }
 
 /** Of the messages of people that are left out, the last ones stay, cut: they are short and weigh more than an old result. */
-const mostKept = 5
+const maxKept = 5
 const keptCharacters = 300
 
 /** What turns that are left out still tell: how the hypotheses stood, and what people wrote. */
-function stillTold(entries: readonly Entry[]): string[] {
+function stillTold(entries: readonly TranscriptEntry[]): string[] {
   const causes = entries.flatMap((entry) => (entry.kind === 'answer' && entry.causes ? [entry.causes] : [])).at(-1)
-  const messages = entries.filter((entry) => entry.kind === 'message').slice(-mostKept)
+  const messages = entries.filter((entry) => entry.kind === 'message').slice(-maxKept)
   return [
     ...(causes ? [`Your hypotheses:\n${fence('hypotheses', causes.join('\n'))}`] : []),
     ...messages.map(({ by, text }) => messageText({ by, text: text.slice(0, keptCharacters).toWellFormed() })),
   ]
 }
 
-function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): ChatMessage[] {
+function toMessage(protocol: 'native' | 'json', entry: TranscriptEntry, text: string): ChatMessage[] {
   if (entry.kind === 'context') return []
   if (entry.kind === 'correction')
     return [{ role: 'user', content: `CORRECTION: ${withoutTemplateTokens(entry.text)}` }]
@@ -197,7 +205,7 @@ function toMessage(protocol: 'native' | 'json', entry: Entry, text: string): Cha
   return [{ role: 'user', content: fence('tool_result', text) }]
 }
 
-function answerMessage(protocol: 'native' | 'json', entry: Extract<Entry, { kind: 'answer' }>): ChatMessage {
+function answerMessage(protocol: 'native' | 'json', entry: Extract<TranscriptEntry, { kind: 'answer' }>): ChatMessage {
   if (protocol === 'native' && entry.calls.length > 0) {
     return {
       role: 'assistant',

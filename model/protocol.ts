@@ -1,6 +1,6 @@
 import type { ChatAnswer } from '../domain/chat.ts'
-import { type Claim, claim, mostClaims } from '../domain/claim.ts'
-import { type Block, findBlocks, isObject, readJson } from './json.ts'
+import { type Claim, claim, maxClaims } from '../domain/claim.ts'
+import { findBlocks, isObject, type JsonBlock, readJson } from './json.ts'
 import { withoutThoughts } from './thoughts.ts'
 import { callsPerAnswer, quote } from './transcript.ts'
 
@@ -19,7 +19,7 @@ type ParseLimits = {
  * A call as the model proposed it. `arguments: null` with a `problem` is a call that cannot be read: it becomes a refused
  * row with that reason, and is never sent with arguments that somebody guessed.
  */
-type ProposedCall = {
+type ParsedCall = {
   tool: string
   arguments: Record<string, unknown> | null
   raw: string
@@ -40,7 +40,7 @@ type CorrectionCode =
   | 'cut_off'
 
 export type ParsedAnswer =
-  | { kind: 'calls'; calls: ProposedCall[]; text: string }
+  | { kind: 'calls'; calls: ParsedCall[]; text: string }
   | { kind: 'final'; text: string; confidence: Confidence | null; claims: Claim[] }
   /** `text` is what the model reads. */
   | { kind: 'correction'; code: CorrectionCode; text: string }
@@ -108,7 +108,7 @@ function parseNativeCalls(toolCalls: Answer['toolCalls'], content: string, limit
       `Your answer held ${toolCalls.length} tool calls and at most ${limits.maxCalls} are read. None was run. The first ${callsPerAnswer} of an answer run.`,
     )
   }
-  const calls = toolCalls.map(({ name, arguments: raw }): ProposedCall => {
+  const calls = toolCalls.map(({ name, arguments: raw }): ParsedCall => {
     const read = readJson(raw, limits.maxArgumentChars)
     const tool = clean(name, maxToolChars)
     const kept = clean(raw, limits.maxArgumentChars)
@@ -147,7 +147,7 @@ function parseBlocks(content: string, isCut: boolean, limits: Limits): ParsedAns
 }
 
 function judgeBlocks(
-  blocks: Block[],
+  blocks: JsonBlock[],
   content: string,
   isCut: boolean,
   limits: Limits,
@@ -187,7 +187,7 @@ function judgeBlocks(
 }
 
 /** `{ name, parameters }`; `arguments` is what models trained on native tools write for the same thing. */
-function callOf(value: unknown, raw: string): ProposedCall | null {
+function callOf(value: unknown, raw: string): ParsedCall | null {
   if (!isObject(value) || typeof value.name !== 'string' || value.name.trim() === '') return null
   if (Object.hasOwn(value, 'parameters') && Object.hasOwn(value, 'arguments')) return null
   const given = Object.hasOwn(value, 'arguments') ? value.arguments : value.parameters
@@ -206,7 +206,7 @@ function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
 /** Claims that can be read; what is no claim claims nothing, and an answer is not refused for it. */
 function claimsOf(value: unknown): Claim[] {
   if (!Array.isArray(value)) return []
-  return value.slice(0, mostClaims).flatMap((each) => {
+  return value.slice(0, maxClaims).flatMap((each) => {
     const parsed = claim.safeParse(each)
     if (!parsed.success) return []
     const quotes = parsed.data.quotes.map(({ seq, text }) => ({ seq, text: clean(text, 1000) }))
@@ -223,17 +223,17 @@ function correction(code: CorrectionCode, text: string): ParsedAnswer {
   return { kind: 'correction', code, text }
 }
 
-function has(block: Block, key: 'tool_call' | 'final_answer'): boolean {
+function has(block: JsonBlock, key: 'tool_call' | 'final_answer'): boolean {
   return block.value !== null && Object.hasOwn(block.value, key)
 }
 
 /** Is this block meant for us, or is it just JSON in prose? A broken one counts when it names one of our keys. */
-function speaks(block: Block, content: string, isTagged: boolean): boolean {
+function speaks(block: JsonBlock, content: string, isTagged: boolean): boolean {
   if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start)) || isTagged
   return has(block, 'tool_call') || has(block, 'final_answer') || (isTagged && Object.hasOwn(block.value, 'name'))
 }
 
-function isAtEnd(content: string, block: Block): boolean {
+function isAtEnd(content: string, block: JsonBlock): boolean {
   return /^(\s|```|<\/tool_call>|<\|im_end\|>|\])*$/.test(content.slice(block.end, block.end + 200))
 }
 

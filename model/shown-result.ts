@@ -1,11 +1,11 @@
 import { withoutNoise } from '../domain/envelope.ts'
 
 /** What was shown of the things of an attempt: each whole once, later only what changed. Filled in the order of the transcript. */
-export type Shown = Map<string, { where: string; fields: Fields }>
+export type ShownThings = Map<string, { where: string; fields: Fields }>
 type Fields = Record<string, unknown>
 
 /** Less than this is said again: a reference would not be shorter. */
-const leastSaved = 20
+const minSaved = 20
 /** What names a thing or says how it is: short, and what a claim quotes, so each answer has it. */
 const always = [
   'kind',
@@ -22,7 +22,7 @@ const always = [
   'host',
   'startsAt',
 ]
-const longestAlways = 100
+const maxAlwaysCharacters = 100
 
 const isObject = (value: unknown): value is Fields =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
@@ -41,7 +41,7 @@ function nameOf(fields: Fields): string | null {
  * `rest` to say where the rest stands. What is gone is null. `call` names the very same call, whose answer is compared as a whole.
  */
 export function showAnswer(answer: unknown, call: Call | undefined, at: At): unknown {
-  const data = withoutAsked(answer, call?.arguments?.on)
+  const data = dropDevice(answer, call?.arguments?.on)
   if (!isObject(data) || nameOf(data) !== null || !call) return showValue(data, at)
   return showThing(data, `call ${nameOfCall(call)}`, at)
 }
@@ -55,7 +55,7 @@ export function nameOfCall({ tool, arguments: args }: Call): string {
 }
 
 /** Without the device that was asked. Where another one answered, the answer names it. */
-function withoutAsked(answer: unknown, on: unknown): unknown {
+function dropDevice(answer: unknown, on: unknown): unknown {
   if (!isObject(answer) || !isObject(answer.on) || answer.on.id !== on) return answer
   const { on: _, device, ...data } = answer
   return device === undefined || device === on ? data : { device, ...data }
@@ -83,7 +83,7 @@ export function showContext(context: Fields): Fields {
 }
 
 /** Where an answer is shown, and what was shown before it. */
-type At = { where: string; shown: Shown }
+type At = { where: string; shown: ShownThings }
 
 /** Notes things that the model was shown in another place, such as the context. */
 export function noteShown(value: unknown, at: At): void {
@@ -107,7 +107,7 @@ function showThing(raw: Fields, name: string, at: At): unknown {
   const before = at.shown.get(name)
   const short = before ? changesOf(raw, fields, before) : null
   const written = showFields(raw, at)
-  if (short && sizeOf(written) - sizeOf(short) >= leastSaved) return short
+  if (short && sizeOf(written) - sizeOf(short) >= minSaved) return short
   // Only what is written out here can later answers be compared with.
   if (sizeOf(written) === sizeOf(fields)) at.shown.set(name, { where: at.where, fields })
   return written
@@ -121,7 +121,7 @@ function changesOf(
 ): Fields | null {
   if (Object.keys(before).some((key) => !(key in raw))) return null
   const kept = Object.entries(now).filter(
-    ([key, value]) => (always.includes(key) && sizeOf(value) <= longestAlways) || !isSame(value, before[key]),
+    ([key, value]) => (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) || !isSame(value, before[key]),
   )
   const gone = Object.keys(before).filter((key) => !(key in now))
   return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest: `unchanged since ${where}` }
@@ -152,11 +152,11 @@ const cuts = [
  * An answer that fits: its longest texts lose their middle and its longest lists their end, and each says so where it was cut. It
  * stays plain data. Null where even that is too long.
  */
-export function cutToFit(data: unknown, mostCharacters: number): unknown {
-  if (sizeOf(data) <= mostCharacters) return data
+export function cutToFit(data: unknown, maxCharacters: number): unknown {
+  if (sizeOf(data) <= maxCharacters) return data
   for (const [characters, items] of cuts) {
     const cut = cutWithin(data, characters, items)
-    if (sizeOf(cut) <= mostCharacters) return cut
+    if (sizeOf(cut) <= maxCharacters) return cut
   }
   return null
 }
@@ -177,7 +177,7 @@ function cutWithin(value: unknown, characters: number, items: number): unknown {
 }
 
 /** What the beginning of a JSON text says, as far as it goes; undefined where that is nothing. Linear but for the last few pieces. */
-export function readBeginning(text: string): unknown {
+export function parsePrefix(text: string): unknown {
   const ends = [...text.matchAll(/[,}\]]/g)].slice(-40).map(({ index }) => index)
   for (const end of [text.length, ...ends.reverse()]) {
     const piece = text.slice(0, end).replace(/,\s*$/, '')
@@ -206,10 +206,10 @@ function closingOf(piece: string): string {
 }
 
 /** What an answer said, in a few words: its first plain fields, then the names and states of what it lists. */
-export function sayShortly(data: unknown, mostCharacters: number): string {
+export function summarize(data: unknown, maxCharacters: number): string {
   const words: string[] = []
   const visit = (value: unknown, key: string, depth: number): void => {
-    if (words.join(', ').length > mostCharacters || depth > 3) return
+    if (words.join(', ').length > maxCharacters || depth > 3) return
     if (Array.isArray(value)) {
       for (const each of value.slice(0, 5)) visit(each, key, depth + 1)
       if (value.length > 5) words.push(`… ${value.length} in all`)
@@ -218,7 +218,7 @@ export function sayShortly(data: unknown, mostCharacters: number): string {
   }
   visit(withoutNoise(data), '', 0)
   const all = words.join(', ')
-  return all.length <= mostCharacters ? all : `${all.slice(0, mostCharacters - 1).toWellFormed()}…`
+  return all.length <= maxCharacters ? all : `${all.slice(0, maxCharacters - 1).toWellFormed()}…`
 }
 
 /** What a claim would quote first. */

@@ -21,7 +21,7 @@ const escaped = (text: string) => text.replace(/[[\]|/]/g, '\\$&')
 
 const anyMark = new RegExp(marks.flat().map(escaped).join('|'), 'gi')
 
-const longestJson = 400_000
+const maxJsonCharacters = 400_000
 
 type Mark = { at: number; end: number; pair: number; isOpening: boolean }
 
@@ -54,7 +54,7 @@ export function withoutThoughts(text: string): string {
 }
 
 function marksIn(text: string): Mark[] {
-  const objects = text.includes('{') ? findBlocks(text, longestJson).filter(({ value }) => value !== null) : []
+  const objects = text.includes('{') ? findBlocks(text, maxJsonCharacters).filter(({ value }) => value !== null) : []
   const result: Mark[] = []
   let open: number | null = null
   for (const match of text.matchAll(anyMark)) {

@@ -9,7 +9,7 @@ import { withoutThoughts } from './thoughts.ts'
 export const callsPerAnswer = 8
 
 /** One thing said, before it is known how much of it fits. */
-export type Entry =
+export type TranscriptEntry =
   /** `causes`: how the hypotheses stood after it. */
   | { kind: 'answer'; content: string; calls: ProposedCall[]; causes?: string[] }
   /** `call`: what was proposed; absent in scripted worlds. */
@@ -25,15 +25,15 @@ export type Entry =
   | { kind: 'message'; by: string; text: string }
   /** What the opening messages hold: no message, but later answers repeat none of it. */
   | { kind: 'context'; value: unknown }
-export type Result = Extract<Entry, { kind: 'result' }>
+export type ResultEntry = Extract<TranscriptEntry, { kind: 'result' }>
 
 /**
  * Folds an attempt's rows into what was said, oldest first. Every proposed call has exactly one result, as the native protocol
  * demands: what the tool answered, why it was refused or denied, or that it was not run.
  */
-export function conversation(events: readonly IncidentEvent[], attempt: number): Entry[] {
-  const entries: Entry[] = []
-  const results = new Map<string, Result>()
+export function conversation(events: readonly IncidentEvent[], attempt: number): TranscriptEntry[] {
+  const entries: TranscriptEntry[] = []
+  const results = new Map<string, ResultEntry>()
   const corrections = new Map<string, unknown[]>()
   const settle = (callId: string, envelope: Envelope, body: BodyRef | null = null) => {
     const result = results.get(callId)
@@ -102,13 +102,13 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
 }
 
 /** What a proposed call came to as long as no row says otherwise. */
-function openResult(call: ProposedCall, index: number): Result {
+function openResult(call: ProposedCall, index: number): ResultEntry {
   const envelope = notRun(call.tool, index >= callsPerAnswer)
   return { kind: 'result', callId: call.id, envelope, body: null, call }
 }
 
 /** The same conversation, whose last message says how the limits stand. Only there: what was sent before stays as it was sent. */
-export function withStanding(entries: readonly Entry[], standing: string): Entry[] {
+export function withStanding(entries: readonly TranscriptEntry[], standing: string): TranscriptEntry[] {
   // What people wrote stands behind it, and is theirs.
   const at = entries.findLastIndex(({ kind }) => kind !== 'message')
   const last = entries[at]
@@ -162,9 +162,9 @@ export function quote(text: string, maxChars = 120): string {
   return `«${chars.slice(0, maxChars).join('')}${isCut ? '…' : ''}»`
 }
 
-const argumentsLimit = 120
+const maxArgumentCharacters = 120
 
 /** A piece of what a call was given. */
 export function cut(text: string): string {
-  return text.length <= argumentsLimit ? text : `${text.slice(0, argumentsLimit - 1).toWellFormed()}…`
+  return text.length <= maxArgumentCharacters ? text : `${text.slice(0, maxArgumentCharacters - 1).toWellFormed()}…`
 }

@@ -1,5 +1,5 @@
 import { type PlacementProblem, type PlacementVm, placementProblem } from '../domain/placement.ts'
-import { type Rules, readRules } from './rules.ts'
+import { type PlacementRules, readRules } from './rules.ts'
 
 export type Flaw = { path: string; message: string }
 
@@ -90,7 +90,7 @@ function findContradictions({ vms }: PlacementProblem): Flaw[] {
 export type Certificate = { k: number; scale: number; price: Record<string, number> }
 
 /** A certificate that takes more than this to check is not accepted: a file must not keep the process that reads it busy. */
-const looksAtMost = 2_000_000
+const maxLooks = 2_000_000
 
 type Size = { ram: number; cpu: number; price: number; count: number }
 
@@ -125,9 +125,9 @@ export function certificateHolds(problem: PlacementProblem, { k, scale, price }:
   for (const [name, free] of room) {
     const own = guests.get(name) ?? []
     const stay = own.reduce((sum, vm) => sum + priceOf(vm), 0)
-    const least = cheapest(own, free, k, { migration: (vm) => scale + priceOf(vm), worth })
-    if (least === null) return false
-    total += least - stay
+    const min = cheapest(own, free, k, { migration: (vm) => scale + priceOf(vm), worth })
+    if (min === null) return false
+    total += min - stay
   }
   return Number.isSafeInteger(total) && total > k * scale
 }
@@ -158,7 +158,10 @@ function overfull(room: Map<string, FreeCapacity>): string[] {
 }
 
 /** Of each host that may take a VM: the room beside all that run there. */
-function freeCapacity({ hosts, vms, limits }: PlacementProblem, { targets, place }: Rules): Map<string, FreeCapacity> {
+function freeCapacity(
+  { hosts, vms, limits }: PlacementProblem,
+  { targets, place }: PlacementRules,
+): Map<string, FreeCapacity> {
   const room = new Map<string, FreeCapacity>()
   for (const { name, ramMib, cpuMc } of hosts) {
     if (!targets.has(name)) continue
@@ -185,15 +188,15 @@ function cheapest(
   k: number,
   { migration, worth }: { migration(vm: PlacementVm): number; worth(ram: number, cpu: number): number | null },
 ): number | null {
-  let least: number | null = null
+  let min: number | null = null
   let looked = 0
   const bySize = [...Map.groupBy(own, sizeOf).values()]
   const leave = (from: number, left: number, ram: number, cpu: number, cost: number): void => {
     looked += 1
-    if (looked > looksAtMost) return
+    if (looked > maxLooks) return
     const given = worth(ram, cpu)
     if (given === null) looked = Number.POSITIVE_INFINITY
-    else if (least === null || cost - given < least) least = cost - given
+    else if (min === null || cost - given < min) min = cost - given
     for (let index = from; index < bySize.length && left > 0; index += 1) {
       const group = bySize[index]!
       const vm = group[0]!
@@ -204,7 +207,7 @@ function cheapest(
     }
   }
   leave(0, k, room.ram, room.cpu, 0)
-  return looked > looksAtMost ? null : least
+  return looked > maxLooks ? null : min
 }
 
 /** The most that VMs of these sizes can be worth in a room, remembered by room; null when telling it takes too long. */
@@ -217,17 +220,17 @@ function bestFor(sizes: Size[]): (ram: number, cpu: number) => number | null {
     const key = `${ram}/${cpu}`
     const before = known[index]!.get(key)
     if (before !== undefined) return before
-    let most = 0
+    let max = 0
     looked += 1
-    if (looked > looksAtMost) return 0
+    if (looked > maxLooks) return 0
     for (let count = 0; count <= size.count && count * size.ram <= ram && count * size.cpu <= cpu; count += 1) {
-      most = Math.max(most, count * size.price + best(index + 1, ram - count * size.ram, cpu - count * size.cpu))
+      max = Math.max(max, count * size.price + best(index + 1, ram - count * size.ram, cpu - count * size.cpu))
     }
-    known[index]!.set(key, most)
-    return most
+    known[index]!.set(key, max)
+    return max
   }
   return (ram, cpu) => {
-    const most = best(0, ram, cpu)
-    return looked > looksAtMost ? null : most
+    const max = best(0, ram, cpu)
+    return looked > maxLooks ? null : max
   }
 }

@@ -2,7 +2,7 @@ import { formatCount, formatList } from '../domain/format.ts'
 import type { Obstacle, PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
 import { describeGroup, type Names } from './cluster/instance.ts'
 import { failureDomainOf } from './rules.ts'
-import type { Infeasibility, Limit, Repair } from './search/infeasibility.ts'
+import type { Infeasibility, InstanceLimit, Repair } from './search/infeasibility.ts'
 import type { PlanWithoutRacks } from './unplaced.ts'
 
 /**
@@ -172,7 +172,7 @@ export function describeWithoutRacks(
 
 const kindOf = { ram: 'ram', cpu: 'cpu', group: 'ha_group', rule: 'pins', vm: 'vm' } as const
 
-function nameOfLimit({ kind, index }: Limit, { hosts, placementGroups, groups }: Names): string {
+function nameOfLimit({ kind, index }: InstanceLimit, { hosts, placementGroups, groups }: Names): string {
   if (kind === 'ram' || kind === 'cpu') return hosts[index] as string
   if (kind === 'group') return groups[index] as string
   if (kind === 'vm') return describeGroup(placementGroups[index] as Names['placementGroups'][number])

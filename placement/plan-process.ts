@@ -1,9 +1,9 @@
 // A separate process, started by `solve.ts`: it searches and prices, which burns whole seconds of CPU, and
 // can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
 import { createInterface } from 'node:readline'
-import { type Engine, type EngineName, lazyEngine, startEngine } from './bound/assignment.ts'
+import { type EngineName, lazyEngine, type SolverEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
-import { random, wasCut } from './cluster/size-classes.ts'
+import { hasTimeEndedSearch, random } from './cluster/size-classes.ts'
 import { type Incumbent, isBetter } from './search/exhaust.ts'
 import { improve, refine } from './search/improve.ts'
 import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
@@ -50,7 +50,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const engine = startEngine(request.engine)
   const secondEngine = lazyEngine('highs')
   const report = (incumbent: Incumbent, more: Partial<PlanReport> = {}) => {
-    const line: PlanReport = { ...incumbent, ...nothingMore, wasCut: wasCut(), ...more }
+    const line: PlanReport = { ...incumbent, ...nothingMore, wasCut: hasTimeEndedSearch(), ...more }
     process.stdout.write(`${JSON.stringify(line)}\n`)
   }
   const deadlineMs = endMs - (refineMs + survivabilityMs) * part
@@ -95,7 +95,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 process.exit(0)
 
 /** The best plan if only hosts are kept apart. All that is claimed of it is that it can be carried out. */
-async function withoutRacks(instance: Instance, engine: Engine, random: () => number, deadlineMs: number) {
+async function withoutRacks(instance: Instance, engine: SolverEngine, random: () => number, deadlineMs: number) {
   const hosts = instance.domain.map((_, host) => host)
   const relaxed = { ...instance, domain: hosts, domains: hosts.length }
   const { moves, unplaced } = await improve(relaxed, engine, {

@@ -1,5 +1,5 @@
 import { digestOf } from '../domain/digest.ts'
-import type { PlacementProblem, Plan, PlanStep, Proof } from '../domain/placement.ts'
+import type { PlacementProblem, Plan, PlanProof, PlanStep } from '../domain/placement.ts'
 import { certificateHolds } from './certificate.ts'
 import type { Instance, Names } from './cluster/instance.ts'
 import type { Incumbent } from './search/exhaust.ts'
@@ -62,7 +62,7 @@ export function listUnplaced(
 function toProof(
   problem: PlacementProblem,
   { provenBy, lowerBound, certificate }: Incumbent,
-): { lowerBound: number; proof: Proof } {
+): { lowerBound: number; proof: PlanProof } {
   if (provenBy !== 'certificate') return { lowerBound, proof: { kind: provenBy } }
   if (certificate && certificateHolds(problem, certificate))
     return { lowerBound, proof: { kind: 'certificate', ...certificate } }
@@ -70,7 +70,7 @@ function toProof(
 }
 
 /** A move, the moves that have to be over before it begins (by position), and the wave in which it can run at the earliest. */
-type Step = Move & { needs: number[]; wave: number }
+type ScheduledMove = Move & { needs: number[]; wave: number }
 
 /**
  * As few needs as keep every interleaving within the rules: a move waits for its own VM's last move, for members of its group
@@ -78,7 +78,7 @@ type Step = Move & { needs: number[]; wave: number }
  * in their order, and a VM that comes to a host later waits for all that was given there before: so that whatever set of moves
  * has begun, the last of them to arrive has waited for the room of all.
  */
-function addNeeds(instance: Instance, moves: readonly Move[]): Step[] {
+function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
   const { domain, vmRam, vmCpu, groupsOf } = instance
   const { ram, cpu } = freeCapacity(instance)
   /** By host: departures whose room nobody has been given yet, and those whose room somebody has. */
@@ -89,7 +89,7 @@ function addNeeds(instance: Instance, moves: readonly Move[]): Step[] {
   const left = new Map<string, number[]>()
   /** Of each move, all that is over before it begins. */
   const before: Set<number>[] = []
-  const steps: Step[] = []
+  const steps: ScheduledMove[] = []
   for (const [index, { vm, from, to }] of moves.entries()) {
     const needs = new Set<number>()
     const over = new Set<number>()
@@ -189,25 +189,25 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-export type State = Pick<PlacementProblem, 'hosts' | 'vms'>
+export type ClusterState = Pick<PlacementProblem, 'hosts' | 'vms'>
 
 const maxChanges = 5
 
 /** The state after a step that went well. */
-export function stateAfter(state: State, { vm, to }: Pick<PlanStep, 'vm' | 'to'>): State {
+export function stateAfter(state: ClusterState, { vm, to }: Pick<PlanStep, 'vm' | 'to'>): ClusterState {
   return { ...state, vms: state.vms.map((each) => (each.vm === vm ? { ...each, host: to, running: true } : each)) }
 }
 
 /** The state with one VM as another state has it: what a step of ours did to it is nobody else's change. */
-export function withVmFrom(state: State, vm: string, other: State): State {
+export function withVmFrom(state: ClusterState, vm: string, other: ClusterState): ClusterState {
   const found = other.vms.find((each) => each.vm === vm)
   return { ...state, vms: state.vms.flatMap((each) => (each.vm !== vm ? [each] : found ? [found] : [])) }
 }
 
 /** How what a step touches, by name, is another thing than in this state, whatever runs where; null where it is the same. */
 export function describeReplacement(
-  approved: State,
-  current: State,
+  approved: ClusterState,
+  current: ClusterState,
   { vm, to }: Pick<PlanStep, 'vm' | 'to'>,
 ): string | null {
   const [wasVm, isVm] = [approved, current].map(({ vms }) => vms.find((each) => each.vm === vm))
@@ -218,20 +218,20 @@ export function describeReplacement(
   )
 }
 
-type Host = State['hosts'][number]
+type Host = ClusterState['hosts'][number]
 
 function describeHostChange(was: Host, is: Host): string | null {
   if (is.ramMib !== was.ramMib || is.cpuMc !== was.cpuMc) return `${was.name} has another size`
   return is.rack !== was.rack || is.region !== was.region ? `${was.name} stands elsewhere` : null
 }
 
-function describeVmChange(was: State['vms'][number], is: State['vms'][number]): string | null {
+function describeVmChange(was: ClusterState['vms'][number], is: ClusterState['vms'][number]): string | null {
   if (is.ramMib !== was.ramMib || is.cpuMc !== was.cpuMc) return `${was.vm} has another size`
   return toRuleKey(is) !== toRuleKey(was) ? `${was.vm} has other rules` : null
 }
 
 /** What is not as it was expected to be, in words; empty when all is. What a plan does not rest on is not compared. */
-export function describeDrift(expected: State, current: State): string[] {
+export function describeDrift(expected: ClusterState, current: ClusterState): string[] {
   const changes: string[] = []
   const hosts = new Map(current.hosts.map((host) => [host.name, host]))
   for (const was of expected.hosts) {
@@ -259,6 +259,6 @@ export function describeDrift(expected: State, current: State): string[] {
     : changes
 }
 
-function toRuleKey({ haGroup, affinityGroup, pinnedTo, forbiddenHosts }: State['vms'][number]): string {
+function toRuleKey({ haGroup, affinityGroup, pinnedTo, forbiddenHosts }: ClusterState['vms'][number]): string {
   return JSON.stringify([haGroup, affinityGroup, [...pinnedTo].sort(), [...forbiddenHosts].sort()])
 }

@@ -5,7 +5,7 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/pla
  * replay all read it, so that what one proves is proved of the plans that another accepts. It knows no room: capacity and the members
  * of an HA group change from step to step.
  */
-export type Rules = {
+export type PlacementRules = {
   problem: PlacementProblem
   hostOf: Map<string, PlacementHost>
   /** Hosts that the plan empties or recovers from. */
@@ -36,7 +36,7 @@ export type Restriction =
   | { kind: 'beside'; group: string; member: string; on: string }
 
 /** Reads a valid problem, sorted by name: the order of an inventory changes nothing. */
-export function readRules(problem: PlacementProblem): Rules {
+export function readRules(problem: PlacementProblem): PlacementRules {
   const isRebalance = problem.intent === 'rebalance'
   const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
   const vms = [...problem.vms].sort((a, b) => compare(a.vm, b.vm))
@@ -82,7 +82,7 @@ export function readRules(problem: PlacementProblem): Rules {
 }
 
 /** Everything that restrictions this VM from this host; empty: it may go there as soon as there is room. */
-export function listRestrictions(rules: Rules, vm: PlacementVm, host: PlacementHost): Restriction[] {
+export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): Restriction[] {
   const { pinnedTo, forbiddenHosts, affinityGroup } = vm
   const region = regionOf(rules, vm)
   const peers = findPeersToJoin(rules, vm)
@@ -101,7 +101,7 @@ export function listRestrictions(rules: Rules, vm: PlacementVm, host: PlacementH
 }
 
 /** The same for all VMs that may go to the same hosts. */
-export function toRuleKey(rules: Rules, vm: PlacementVm): string {
+export function toRuleKey(rules: PlacementRules, vm: PlacementVm): string {
   const best = findPeersToJoin(rules, vm)?.best ?? null
   return JSON.stringify([regionOf(rules, vm), [...vm.pinnedTo].sort(), [...vm.forbiddenHosts].sort(), best])
 }
@@ -131,7 +131,7 @@ export function nameFailureDomains(
 
 /** Live hosts that are not left, in the regions that a VM of this plan may come to. */
 function selectTargets(
-  { problem, hostOf, evacuatedHosts, place }: Pick<Rules, 'problem' | 'hostOf' | 'evacuatedHosts' | 'place'>,
+  { problem, hostOf, evacuatedHosts, place }: Pick<PlacementRules, 'problem' | 'hostOf' | 'evacuatedHosts' | 'place'>,
   open: PlacementVm[],
   stranded: PlacementVm[],
 ): Set<string> {
@@ -169,12 +169,15 @@ function groupAffinityPeers(
 }
 
 /** The affinity peers whose host this VM has to join; undefined where it has none. */
-function findPeersToJoin({ affinityPeers }: Rules, { vm, affinityGroup }: PlacementVm): AffinityPeers | undefined {
+function findPeersToJoin(
+  { affinityPeers }: PlacementRules,
+  { vm, affinityGroup }: PlacementVm,
+): AffinityPeers | undefined {
   const own = affinityGroup === null ? undefined : affinityPeers.get(affinityGroup)
   return own?.members.length === 1 && own.members[0] === vm ? undefined : own
 }
 
-function regionOf({ hostOf }: Pick<Rules, 'hostOf'>, { host }: PlacementVm): string | null {
+function regionOf({ hostOf }: Pick<PlacementRules, 'hostOf'>, { host }: PlacementVm): string | null {
   return host === null ? null : (hostOf.get(host)?.region ?? null)
 }
 

@@ -14,7 +14,7 @@ import { compareUnplaced } from './search/exhaust.ts'
 import { explainUnplaced, type PlanWithoutRacks } from './unplaced.ts'
 import { verifyPlan } from './verify.ts'
 
-export type Progress = { migrations: number | null; lowerBound: number; unplaced: number }
+export type SolveProgress = { migrations: number | null; lowerBound: number; unplaced: number }
 
 type SolveOptions = {
   timeoutMs?: number
@@ -22,7 +22,7 @@ type SolveOptions = {
   engine?: EngineName
   seed?: number
   /** Told whenever a better plan or bound is known. */
-  onProgress?: (known: Progress) => void
+  onProgress?: (known: SolveProgress) => void
 }
 
 /** Time to start a process, and to check what it answered. */

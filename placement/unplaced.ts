@@ -1,6 +1,6 @@
 import { formatList } from '../domain/format.ts'
 import type {
-  Barred,
+  BarredVm,
   PlacementHost,
   PlacementProblem,
   PlacementVm,
@@ -8,7 +8,7 @@ import type {
   PlanStep,
   Unplaced,
 } from '../domain/placement.ts'
-import { failureDomainOf, listRestrictions, type Restriction, type Rules, readRules } from './rules.ts'
+import { failureDomainOf, listRestrictions, type PlacementRules, type Restriction, readRules } from './rules.ts'
 
 /** VMs whose reasons are listed one by one; the rest is only named. */
 const toldInFull = 50
@@ -41,7 +41,12 @@ export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: 
   })
 }
 
-type World = { problem: PlacementProblem; rules: Rules; at: Map<string, string>; vms: Map<string, PlacementVm> }
+type World = {
+  problem: PlacementProblem
+  rules: PlacementRules
+  at: Map<string, string>
+  vms: Map<string, PlacementVm>
+}
 
 function reasonOf(world: World, vm: PlacementVm): string {
   const { problem, rules } = world
@@ -92,7 +97,7 @@ function rivalOf({ problem, rules, at, vms }: World, vm: PlacementVm, host: Plac
 }
 
 /** The rules that leave it fewer than all live hosts. */
-function limitsOf(rules: Rules, vm: PlacementVm, live: PlacementHost[]): string[] {
+function limitsOf(rules: PlacementRules, vm: PlacementVm, live: PlacementHost[]): string[] {
   const bars = live.flatMap((host) => listRestrictions(rules, vm, host).map((bar) => ({ host, bar })))
   const told = bars.map(({ host, bar }) => {
     if (bar.kind === 'region') return `region ${bar.region} only`
@@ -179,12 +184,12 @@ export function describeReason(reason: Reason): string {
 }
 
 /** VMs whose rules are said host by host in a picture. */
-const mostBarred = 8
+const maxBarred = 8
 
 /** Why the live hosts take none of the VMs that stay down, for a picture of the plan: rules first, then room. */
-export function listBarred(problem: PlacementProblem, plan: Pick<Plan, 'steps' | 'unplaced'>): Barred[] {
+export function listBarred(problem: PlacementProblem, plan: Pick<Plan, 'steps' | 'unplaced'>): BarredVm[] {
   const live = new Set(problem.hosts.filter(({ state }) => state === 'live').map(({ name }) => name))
-  return plan.unplaced.slice(0, mostBarred).flatMap(({ vm }) =>
+  return plan.unplaced.slice(0, maxBarred).flatMap(({ vm }) =>
     listReasons(problem, plan.steps, vm)
       .filter(({ host, reasons }) => live.has(host) && reasons.length > 0)
       .map(({ host, reasons }) => {
@@ -218,7 +223,7 @@ function shortenReason(reason: Reason): string {
 }
 
 function ofGroups(
-  { problem, hostOf }: Rules,
+  { problem, hostOf }: PlacementRules,
   { haGroup }: PlacementVm,
   host: PlacementHost,
   running: PlacementVm[],

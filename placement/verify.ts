@@ -1,13 +1,13 @@
 import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
 import { countForcedMigrations } from './certificate.ts'
 import { findBadInterleaving } from './obstacle.ts'
-import { failureDomainOf, listRestrictions, type Rules, readRules } from './rules.ts'
+import { failureDomainOf, listRestrictions, type PlacementRules, readRules } from './rules.ts'
 
 type Verification = { ok: true } | { ok: false; step: number; reason: string }
 
 type World = {
   problem: PlacementProblem
-  rules: Rules
+  rules: PlacementRules
   vms: Map<string, PlacementVm>
   /** Where each running VM is. */
   place: Map<string, string>
@@ -114,7 +114,7 @@ function findStepFault(world: World, { action, vm: name, from, to }: PlanStep): 
 }
 
 /** The first thing that bars a VM from a host whatever room there is; null: it may go there. */
-function describeRestriction(rules: Rules, vm: PlacementVm, to: PlacementHost): string | null {
+function describeRestriction(rules: PlacementRules, vm: PlacementVm, to: PlacementHost): string | null {
   const [bar] = listRestrictions(rules, vm, to)
   if (!bar) return null
   switch (bar.kind) {
@@ -134,7 +134,10 @@ function describeRestriction(rules: Rules, vm: PlacementVm, to: PlacementHost): 
   }
 }
 
-function describeStay({ hostOf, evacuatedHosts, place, targets }: Rules, { vm, affinityGroup }: PlacementVm): string {
+function describeStay(
+  { hostOf, evacuatedHosts, place, targets }: PlacementRules,
+  { vm, affinityGroup }: PlacementVm,
+): string {
   const at = place.get(vm) as string
   if (targets.has(at)) return `affinity group ${affinityGroup} is not moved to make room`
   const takes = hostOf.get(at)?.state === 'live' && !evacuatedHosts.has(at)

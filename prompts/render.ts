@@ -19,9 +19,9 @@ export type SiteFacts = {
 export const noFacts: SiteFacts = { counts: {}, databaseShards: 0, racks: 0, sources: [], jobs: [], devices: 0 }
 
 /** Names of what an operator connected: the first so many, and how many more there are. */
-const mostNames = 8
+const maxNames = 8
 /** Longer, and a name would be a text. Both kinds of name are held to less where they are declared. */
-const mostNameCharacters = 40
+const maxNameCharacters = 40
 
 /** Database shards with their pairs; shards that serve tenants; else a shard is only the name of a group of nodes. */
 const hasTenants = ({ counts }: SiteFacts) => (counts.tenant ?? 0) > 0
@@ -82,12 +82,12 @@ function describeShards(facts: SiteFacts): string[] {
 
 function namesOf(names: readonly string[], none: string): string {
   if (names.length === 0) return none
-  const more = names.length - mostNames
-  return `${names.slice(0, mostNames).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  const more = names.length - maxNames
+  return `${names.slice(0, maxNames).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
 /** A name and nothing that could be read as a sentence or a line. */
-const plain = (name: string): string => name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, mostNameCharacters)
+const plain = (name: string): string => name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, maxNameCharacters)
 
 export type Prompts = {
   system: string

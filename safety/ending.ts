@@ -4,15 +4,15 @@ import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { placesOfAll } from './claims/check.ts'
 import { claimsRule } from './claims/ending.ts'
 import { type Bodies, evidenceOf } from './claims/rows.ts'
-import type { State, Write } from './fold.ts'
-import { type Policy, quote, type Rule, refuse, run } from './ruling.ts'
+import type { SafetyState, WriteState } from './fold.ts'
+import { type Policy, quote, type RuleAnswer, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
 /**
  * Whether an ending is a fact. `resolve_incident` may say only what rows show: that what was written held, that every alert
  * is over, that nothing fires. Null where nothing speaks against it.
  */
-export function outcomeRule(outcome: unknown, state: State, policy: Policy): Rule | null {
+export function outcomeRule(outcome: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
     return refuse('IS_A_QUESTION', `a question ends answered, not ${String(outcome)}`, 'Use outcome answered.')
   }
@@ -32,7 +32,7 @@ export function outcomeRule(outcome: unknown, state: State, policy: Policy): Rul
   }
 }
 
-function repairedRule(state: State, policy: Policy): Rule | null {
+function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   if (state.writes.length === 0) {
     return refuse(
       'NOTHING_WRITTEN',
@@ -57,18 +57,18 @@ function repairedRule(state: State, policy: Policy): Rule | null {
 }
 
 /** The newest write of each target: an earlier one that failed does not matter once a later one held. */
-function lastWrites({ writes }: State): Write[] {
-  const newest = new Map<string, Write>()
+function lastWrites({ writes }: SafetyState): WriteState[] {
+  const newest = new Map<string, WriteState>()
   for (const write of writes) for (const target of keysOf(write)) newest.set(target, write)
   return [...new Set(newest.values())]
 }
 
 /** A write without a target still has to be accounted for. */
-function keysOf({ targets, callId }: Write): string[] {
+function keysOf({ targets, callId }: WriteState): string[] {
   return targets.length === 0 ? [callId] : targets.map(resourceKey)
 }
 
-function targetsOf(write: Write): string {
+function targetsOf(write: WriteState): string {
   return write.targets.map(resourceKey).join(', ') || 'nothing named'
 }
 
@@ -76,7 +76,7 @@ function targetsOf(write: Write): string {
  * A write that nothing proves counts when the incident's own resource was read as nominal after it, or when every alert ended
  * after it: not when it touched what raises the alerts.
  */
-function isSupported(write: Write, state: State, { resource, alerts }: Policy): boolean {
+function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (look && look.seq > write.startedSeq && look.health === 'nominal') return true
   const areOver = alerts !== undefined && alerts.total > 0 && alerts.firing + alerts.endless + alerts.unknown === 0
@@ -84,7 +84,7 @@ function isSupported(write: Write, state: State, { resource, alerts }: Policy): 
 }
 
 /** What fires cannot be no fault, and what stays quiet for too short a time is not over. */
-function selfResolvedRule(state: State, policy: Policy): Rule | null {
+function selfResolvedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const { alerts } = policy
   if (alerts?.total === 0) {
     return refuse('NO_ALERT', 'this incident has no alert that could have ended', 'Say what you found, or escalate.')
@@ -99,7 +99,7 @@ function selfResolvedRule(state: State, policy: Policy): Rule | null {
   return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
 }
 
-function noFaultRule(state: State, policy: Policy): Rule | null {
+function noFaultRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   if (state.writes.length > 0) {
     return refuse(
       'WROTE_SOMETHING',
@@ -110,7 +110,7 @@ function noFaultRule(state: State, policy: Policy): Rule | null {
   return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
 }
 
-function firingRule({ alerts }: Policy): Rule | null {
+function firingRule({ alerts }: Policy): RuleAnswer | null {
   if (!alerts || alerts.firing === 0) return null
   return refuse(
     'STILL_FIRING',
@@ -121,7 +121,7 @@ function firingRule({ alerts }: Policy): Rule | null {
 }
 
 /** The newest look at the incident's own resource since the last write must not show it ill. */
-function degradedRule(state: State, { resource }: Policy): Rule | null {
+function degradedRule(state: SafetyState, { resource }: Policy): RuleAnswer | null {
   if (!resource) return null
   const look = state.looks.get(resourceKey(resource))
   const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0
@@ -140,7 +140,7 @@ function isWell(health: string): boolean {
 }
 
 /** All alerts ended, but a moment ago: the ending is kept until they were quiet for long enough. */
-function quietRule(state: State, { alerts, resource }: Policy): Rule | null {
+function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.total === 0) return null
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (alerts.unknown > 0 && look?.health !== 'nominal') {
@@ -161,11 +161,11 @@ function quietRule(state: State, { alerts, resource }: Policy): Rule | null {
 }
 
 /** `mitigated` says that the impact is gone: a write held, and what it touched was read as well after it. */
-export function categoryRule(category: unknown, state: State, { resource }: Policy): Rule | null {
+export function categoryRule(category: unknown, state: SafetyState, { resource }: Policy): RuleAnswer | null {
   if (category !== 'mitigated') return null
   const held = state.writes.findLast((write) => write.verified === 'held')
   const own = resource ? resourceKey(resource) : null
-  const looks = (held?.targets ?? []).flatMap((target) => lookAfter(target, held as Write, state))
+  const looks = (held?.targets ?? []).flatMap((target) => lookAfter(target, held as WriteState, state))
   const affected = looks.filter(({ key }) => key !== own)
   if (held && looks.some(({ health }) => health === 'nominal') && affected.every(({ health }) => isWell(health))) {
     return null
@@ -181,7 +181,7 @@ export function categoryRule(category: unknown, state: State, { resource }: Poli
   )
 }
 
-function lookAfter(target: ResourceRef, write: Write, state: State): { key: string; health: string }[] {
+function lookAfter(target: ResourceRef, write: WriteState, state: SafetyState): { key: string; health: string }[] {
   const key = resourceKey(target)
   const look = state.looks.get(key)
   return look && look.seq > write.startedSeq && look.health !== null ? [{ key, health: look.health }] : []
@@ -190,10 +190,10 @@ function lookAfter(target: ResourceRef, write: Write, state: State): { key: stri
 /** An escalation needs one look; a resolution needs evidence, closed verifications and, for a repair, one that held. */
 export function terminalRule(
   args: Record<string, unknown>,
-  state: State,
+  state: SafetyState,
   policy: Policy,
   bodies: Bodies = new Map(),
-): Rule {
+): RuleAnswer {
   if (state.diagnostics === 0) {
     return refuse('NO_DIAGNOSTIC', 'nothing was looked at yet', 'Make at least one diagnostic call first.')
   }
@@ -213,7 +213,7 @@ export function terminalRule(
   )
 }
 
-function ownTargetRule(state: State, { resource, role }: Policy): Rule | null {
+function ownTargetRule(state: SafetyState, { resource, role }: Policy): RuleAnswer | null {
   if (!resource || state.lookedAt.has(resourceKey(resource))) return null
   return refuse(
     'OWN_TARGET_UNSEEN',
@@ -226,7 +226,7 @@ function ownTargetRule(state: State, { resource, role }: Policy): Rule | null {
 }
 
 /** Refuses the first claim that cites what is no successful row; an answer to a question passes here too. */
-export function evidenceRule(claims: readonly StoredClaim[], state: State): Rule | null {
+export function evidenceRule(claims: readonly StoredClaim[], state: SafetyState): RuleAnswer | null {
   for (const claim of claims) {
     const missing = rowsOf(claim).filter((seq) => !state.evidence.has(seq))
     if (missing.length === 0) continue
@@ -244,14 +244,14 @@ export function evidenceRule(claims: readonly StoredClaim[], state: State): Rule
 const unshownNever = ['no_fault', 'answered']
 
 /** Words are weighed last: corrected once, then marked, for wording alone keeps no repair from being recorded. */
-function wordsRule(args: Record<string, unknown>, state: State, { incidentId }: Policy, bodies: Bodies) {
+function wordsRule(args: Record<string, unknown>, state: SafetyState, { incidentId }: Policy, bodies: Bodies) {
   const text = String(args.resolution ?? args.reason ?? '')
   const said = { text, claims: (args.claims as Claim[] | undefined) ?? [] }
   return claimsRule(said, state, incidentId, bodies, unshownNever.includes(String(args.outcome)))
 }
 
 /** How sure the ending may be, whatever it says: kept with its ruling, and no reason to refuse it. */
-function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: State) {
+function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: SafetyState) {
   const hasHeld = writes.some(({ verified }) => verified === 'held')
   return boundCertainty(said, [...hypotheses.values()], hasHeld)
 }
@@ -259,10 +259,10 @@ function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: State)
 /** What a record says of a hypothesis: one that is supported or refuted quotes the rows that show it, word for word. */
 export function hypothesisRule(
   args: Record<string, unknown>,
-  state: State,
+  state: SafetyState,
   { incidentId }: Policy,
   bodies: Bodies = new Map(),
-): Rule | null {
+): RuleAnswer | null {
   const stands = args.hypothesis as HypothesisState | undefined
   if (stands === undefined) return null
   const quotes = (args.quotes as ClaimQuote[] | undefined) ?? []

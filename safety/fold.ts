@@ -3,15 +3,15 @@ import type { IncidentEvent } from '../domain/event.ts'
 import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
-import { emptyResolved, type ResolvedNames, remember, shift } from './resolved.ts'
+import { emptyResolved, type ResolvedNames, remember, shiftTimes } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
 /** The newest look at a resource. `health`: what was told last since the last write began; null where no row told any. */
-type Look = { seq: number; atMs: number; health: string | null }
+type HealthObservation = { seq: number; atMs: number; health: string | null }
 
 /** A write of this attempt and what its verification said; `verifiedSeq`: the row that closed it, null while it is open. */
-export type Write = {
+export type WriteState = {
   callId: string
   tool: string
   arguments: Record<string, unknown>
@@ -25,7 +25,7 @@ export type Write = {
 
 export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 
-export type State = {
+export type SafetyState = {
   attempt: number
   /** Number of the newest row folded: goes into `call_judged`, so that a judgement can be repeated later. */
   lastSeq: number
@@ -33,7 +33,7 @@ export type State = {
   /** A write that was started and whose verification has not closed: nothing else may be written meanwhile. */
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
-  writes: Write[]
+  writes: WriteState[]
   /** Number of the newest row that says an alert ended; 0 without one. */
   lastEndSeq: number
   /** Rows that may be cited as evidence. */
@@ -47,7 +47,7 @@ export type State = {
   /** Resources that a successful read of this attempt looked at. */
   lookedAt: Set<string>
   /** The newest of these looks at each. */
-  looks: Map<string, Look>
+  looks: Map<string, HealthObservation>
   /** The calls judged last, oldest first, to refuse their repetition. A write in between ends a pattern. */
   recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
   /** Actions a person denied in this attempt. */
@@ -75,7 +75,7 @@ export type State = {
 }
 
 /** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits to be looked at. */
-export function phaseOf(state: State): Phase {
+export function phaseOf(state: SafetyState): Phase {
   if (state.open) return 'VERIFYING'
   return state.resolved.entries.size === 0 ? 'RESOLVING' : 'READING'
 }
@@ -85,7 +85,11 @@ export function phaseOf(state: State): Phase {
  * give equal states. Rows of other attempts are ignored, so that a new run starts with nothing looked up. `pinned` is the
  * incident's own resource.
  */
-export function fold(events: readonly IncidentEvent[], attempt: number, pinned: ResourceRef | null = null): State {
+export function fold(
+  events: readonly IncidentEvent[],
+  attempt: number,
+  pinned: ResourceRef | null = null,
+): SafetyState {
   const state = emptyState(attempt, pinned)
   const messages = new Map<number, IncidentEvent<'commented'>>()
   const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null, pending: new Set() }
@@ -110,7 +114,7 @@ export function fold(events: readonly IncidentEvent[], attempt: number, pinned: 
  * and its health is not known.
  */
 function readMessages(
-  state: State,
+  state: SafetyState,
   answered: IncidentEvent<'model_answered'>,
   messages: ReadonlyMap<number, IncidentEvent<'commented'>>,
 ): void {
@@ -120,7 +124,7 @@ function readMessages(
   }
 }
 
-function emptyState(attempt: number, pinned: ResourceRef | null): State {
+function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
   return {
     attempt,
     lastSeq: 0,
@@ -155,7 +159,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): State {
 /** `pending`: approvals that nobody has settled. A run that works on one of its calls meanwhile does not wait for the others. */
 type Clock = { beganMs: number | null; waitedMs: number; waitingSinceMs: number | null; pending: Set<string> }
 
-function passTime(state: State, clock: Clock, event: IncidentEvent): void {
+function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void {
   const atMs = Date.parse(event.at)
   if (event.kind === 'claimed') clock.beganMs ??= atMs
   if (event.kind === 'approval_requested') clock.pending.add(event.metadata.approvalId)
@@ -167,7 +171,7 @@ function passTime(state: State, clock: Clock, event: IncidentEvent): void {
     const waitedMs = Math.max(0, atMs - clock.waitingSinceMs)
     clock.waitedMs += waitedMs
     clock.waitingSinceMs = null
-    shift(state.resolved, waitedMs)
+    shiftTimes(state.resolved, waitedMs)
   }
   // Others had the model: that is no work of this run.
   if (event.kind === 'model_answered') clock.waitedMs += event.metadata.waitedMs ?? 0
@@ -189,7 +193,7 @@ function isSettled(
   )
 }
 
-function apply(state: State, event: IncidentEvent): void {
+function apply(state: SafetyState, event: IncidentEvent): void {
   switch (event.kind) {
     case 'context_assembled':
       state.hintFrom = event.metadata.hintFrom
@@ -234,15 +238,15 @@ function isWarning(code: string): boolean {
 }
 
 /** Enough to know a call again after others; two rounds of the longest that counts as a loop are eight (`ruling.ts`). */
-const recentLimit = 60
+const maxRecentCalls = 60
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
-function cite(state: State, event: IncidentEvent): void {
+function cite(state: SafetyState, event: IncidentEvent): void {
   state.evidence.add(event.seq)
   state.rows.push(event)
 }
 
-function judged(state: State, event: IncidentEvent<'call_judged'>): void {
+function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
   state.correctionsInARow = 0
   // What was refused for its words alone may come again as it is: it is then marked.
@@ -250,7 +254,7 @@ function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   if (!isFirstWording && state.recent.every((each) => each.callId !== callId)) {
     // Compared by digest only when a call is judged: folding hashes nothing.
     state.recent.push({ callId, tool, arguments: event.metadata.arguments })
-    if (state.recent.length > recentLimit) state.recent.shift()
+    if (state.recent.length > maxRecentCalls) state.recent.shift()
   }
   if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)
   if (verdict !== 'refuse') return
@@ -260,7 +264,7 @@ function judged(state: State, event: IncidentEvent<'call_judged'>): void {
   if (recoverable) recovering(state, tool, code)
 }
 
-function recovering(state: State, tool: string, code: string): void {
+function recovering(state: SafetyState, tool: string, code: string): void {
   state.recovering.set(tool, code)
   state.recoveries.attempted += 1
 }
@@ -274,7 +278,7 @@ function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): bo
   return monitoring.test(JSON.stringify(named))
 }
 
-function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
+function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
   state.writes.push({
@@ -291,7 +295,7 @@ function startWrite(state: State, event: IncidentEvent<'tool_started'>): void {
   state.recent = state.recent.slice(-1)
 }
 
-function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
+function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): void {
   const { tool, effect, result, body, targets, discovered } = event.metadata
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
@@ -310,7 +314,7 @@ function finishTool(state: State, event: IncidentEvent<'tool_finished'>): void {
 }
 
 /** A look that tells no health (a file, a process) leaves what was told before, unless a write has begun since. */
-function look(state: State, key: string, seq: number, atMs: number, told: string | null): void {
+function look(state: SafetyState, key: string, seq: number, atMs: number, told: string | null): void {
   const known = state.looks.get(key)
   const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0
   const health = told ?? (known && known.seq > lastWriteSeq ? known.health : null)
@@ -319,7 +323,7 @@ function look(state: State, key: string, seq: number, atMs: number, told: string
 }
 
 /** `unproven` closes a write like `held` and `not_held`: there is nothing more to wait for. */
-function verify(state: State, event: IncidentEvent<'verification'>): void {
+function verify(state: SafetyState, event: IncidentEvent<'verification'>): void {
   const { callId, outcome } = event.metadata
   if (outcome === 'open') return
   cite(state, event)

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/registry.ts'
-import { type Effect, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
+import { type EffectKind, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
 import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'
 import { hypothesisRule, terminalRule } from './ending.ts'
-import { phaseOf, type State } from './fold.ts'
+import { phaseOf, type SafetyState } from './fold.ts'
 import { type ResolvedCall, resolveArguments } from './resolve-arguments.ts'
 import {
   type Call,
@@ -15,7 +15,7 @@ import {
   type Policy,
   type PolicyRule,
   quote,
-  type Rule,
+  type RuleAnswer,
   type Ruling,
   refuse,
   run,
@@ -48,7 +48,7 @@ const policyRules: readonly PolicyRule[] = [
 ]
 
 /** Behind the last rule stands nothing that runs. */
-const undecided: Rule = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rule decides about this call' }
+const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rule decides about this call' }
 
 /**
  * Decides what becomes of one proposed call. Pure and total: same call, state, policy and time, same ruling; it never throws
@@ -57,7 +57,7 @@ const undecided: Rule = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rul
 export function judge(
   call: Call,
   tools: ReadonlyMap<string, ToolFacts>,
-  state: State,
+  state: SafetyState,
   policy: Policy,
   nowMs: number,
 ): Ruling {
@@ -112,7 +112,7 @@ export function judge(
 }
 
 /** A call that could not even be read: refused, with nothing known of what it means. */
-function unread(call: Call, state: State, rule: Rule, effect: Effect, risk: Risk): Ruling {
+function unread(call: Call, state: SafetyState, rule: RuleAnswer, effect: EffectKind, risk: Risk): Ruling {
   const { hint = null, details = {}, ...rest } = rule
   const targets: ResourceRef[] = []
   const digest = actionDigest(call.tool, call.arguments ?? {})
@@ -130,7 +130,7 @@ function unread(call: Call, state: State, rule: Rule, effect: Effect, risk: Risk
   }
 }
 
-type Weight = { effect: Effect; risk: Risk }
+type Weight = { effect: EffectKind; risk: Risk }
 
 /**
  * A command is what it does, whatever tool carries it: proven to look, or a write whose risk is that of the worst thing in it; as root
@@ -160,13 +160,13 @@ function raised(risk: Risk, { raised: { risk: to } }: Policy): Risk {
 }
 
 /** What this type of incident may not use. Handing over is always possible. */
-function notOffered({ call, facts, policy }: Judging): Rule | null {
+function notOffered({ call, facts, policy }: Judging): RuleAnswer | null {
   if (policy.offered === null || policy.offered.includes(call.tool) || facts.effect === 'terminal') return null
   return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
 }
 
 /** Records and endings name the incident of this run. */
-function foreignIncident({ call, facts, resolved, policy }: Judging): Rule | null {
+function foreignIncident({ call, facts, resolved, policy }: Judging): RuleAnswer | null {
   if (facts.effect !== 'record' && facts.effect !== 'terminal') return null
   if (resolved.targets.every(({ id }) => id === policy.incidentId)) return null
   return refuse(
@@ -177,18 +177,18 @@ function foreignIncident({ call, facts, resolved, policy }: Judging): Rule | nul
 }
 
 /** The command blocklist: no approval lifts it. */
-function forbiddenCommand({ resolved: { command } }: Judging): Rule | null {
+function forbiddenCommand({ resolved: { command } }: Judging): RuleAnswer | null {
   if (command?.verdict !== 'refuse') return null
   return refuse('FORBIDDEN_COMMAND', command.reason, 'No approval lifts this. Find another way, or escalate.')
 }
 
-function unboundedCommand({ resolved: { command } }: Judging): Rule | null {
+function unboundedCommand({ resolved: { command } }: Judging): RuleAnswer | null {
   if (command?.code !== 'UNBOUNDED') return null
   const hint = command.rewrite ? `Use: ${command.rewrite}` : 'Use a form that ends by itself.'
   return refuse('UNBOUNDED_COMMAND', command.reason, hint, { suggested_rewrite: command.rewrite })
 }
 
-function commandBeforeLook({ call, resolved, state }: Judging): Rule | null {
+function commandBeforeLook({ call, resolved, state }: Judging): RuleAnswer | null {
   if (!resolved.command || state.resolved.entries.size > 0) return null
   return refuse(
     'STRICT_RESOLUTION',
@@ -197,18 +197,18 @@ function commandBeforeLook({ call, resolved, state }: Judging): Rule | null {
   )
 }
 
-function look({ effect, resolved }: Judging): Rule | null {
+function look({ effect, resolved }: Judging): RuleAnswer | null {
   if (effect !== 'read' && effect !== 'resolve') return null
   return resolved.command ? run('READ_COMMAND', resolved.command.reason) : run('READ', 'read-only')
 }
 
-function record({ effect, resolved, state, policy, call }: Judging): Rule | null {
+function record({ effect, resolved, state, policy, call }: Judging): RuleAnswer | null {
   if (effect !== 'record') return null
   const unshown = hypothesisRule(resolved.arguments, state, policy, call.bodies)
   return unshown ?? run('RECORD', "it writes to this incident's own log")
 }
 
-function ending({ effect, resolved, state, policy, call }: Judging): Rule | null {
+function ending({ effect, resolved, state, policy, call }: Judging): RuleAnswer | null {
   return effect === 'terminal' ? terminalRule(resolved.arguments, state, policy, call.bodies) : null
 }
 

@@ -1,4 +1,4 @@
-import { isNoSecret, mark, type Rule, type SecretKind } from './redact-rules.ts'
+import { isNoSecret, mark, type SecretKind, type SecretRule } from './redact-rules.ts'
 
 /**
  * Secrets that stand in a file of a known form and have no name beside them: the form says which word it is. Each pattern
@@ -9,7 +9,7 @@ const keep =
   (match: string, { head = '', value = '', tail = '' }: Record<string, string | undefined>): string =>
     isNoSecret(value) || value.includes('[redacted') ? match : `${head}${mark(kind)}${tail}`
 
-export const rule = (kind: SecretKind, hints: string[], pattern: RegExp): Rule => ({
+export const rule = (kind: SecretKind, hints: string[], pattern: RegExp): SecretRule => ({
   kind,
   hints,
   pattern,
@@ -20,7 +20,7 @@ const line = '(?<=^|[\\n\\r"]|\\\\n)'
 /** A word of a file, perhaps in quotes, up to a blank. */
 const word = '["\']?(?<value>[^\\s"\'\\\\;]{1,256})(?<tail>["\']?)'
 
-export const formats: Rule[] = [
+export const formats: SecretRule[] = [
   // .pgpass: host:port:database:user:password
   rule(
     'password',

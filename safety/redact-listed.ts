@@ -1,5 +1,5 @@
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
-import { mark, type Rule, type SecretKind } from './redact-rules.ts'
+import { mark, type SecretKind, type SecretRule } from './redact-rules.ts'
 
 /**
  * Tokens that say by their beginning whose they are, as their makers document them, with less demanded of their length than a scanner of
@@ -104,7 +104,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
 
 const alternatives = prefixes.map(([prefix, rest]) => `(?:${prefix})${rest}`).join('|')
 
-export const prefixRule: Rule = { kind: 'token', pattern: new RegExp(`${start}(?:${alternatives})`, 'g') }
+export const prefixRule: SecretRule = { kind: 'token', pattern: new RegExp(`${start}(?:${alternatives})`, 'g') }
 
 const anyPrefix = new RegExp(`${start}(?:${alternatives})`)
 

@@ -63,7 +63,7 @@ export function isNoSecret(value: string): boolean {
  * again; without it the whole match goes. No match reaches over an unescaped double quote or cuts an escape in two, so
  * JSON inside a text stays what it is; each pattern either cannot fail late or is bounded: linear time.
  */
-export type Rule = {
+export type SecretRule = {
   kind: SecretKind
   pattern: RegExp
   hints?: string[]
@@ -94,7 +94,7 @@ function swap(kind: SecretKind, groups: Record<string, string | undefined>): str
 }
 
 /** `name = value` in all its spellings. */
-const assignment: Rule = {
+const assignment: SecretRule = {
   kind: 'secret',
   pattern: new RegExp(
     `(?<name>(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?(?:${secretNamePattern}))(?<close>\\\\*["'])?(?<sign>[ \\t]{0,8}(?:=>|:=|=(?!=)|:(?!:))[ \\t]{0,8})${value}`,
@@ -122,7 +122,7 @@ const assignment: Rule = {
 }
 
 /** `{ "name": "DB_PASSWORD", "value": "…" }`, as containers list their environment, in JSON and YAML. */
-const listed: Rule = {
+const listed: SecretRule = {
   kind: 'secret',
   hints: ['alue'],
   pattern: new RegExp(
@@ -145,7 +145,7 @@ const flagValue = '(?<value>[^\\s"\'\\\\;&|<>-][^\\s"\'\\\\;&|<>]{0,255})'
 const between = '(?:[ \\t]{1,8}["\']?|\\\\*["\'][ \\t]{0,8},[ \\t\\n]{0,40}\\\\*["\'])'
 
 /** In this order: whole blocks first, names and headers next, bare tokens last. */
-export const rules: Rule[] = [
+export const rules: SecretRule[] = [
   {
     kind: 'private_key',
     hints: ['-----BEGIN'],

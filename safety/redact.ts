@@ -1,7 +1,7 @@
 import { sha256 } from '../domain/digest.ts'
 import { formats, rule } from './redact-formats.ts'
 import { holdsPrefix, prefixRule, redactListed } from './redact-listed.ts'
-import { isNoSecret, kindOfName, mark, type Rule, rules } from './redact-rules.ts'
+import { isNoSecret, kindOfName, mark, rules, type SecretRule } from './redact-rules.ts'
 
 /**
  * What everything that is stored, shown or sent goes through: what cannot be seen is stripped,
@@ -79,7 +79,7 @@ export function cap(text: string, limitBytes: number): TruncatedText | null {
 }
 
 /** Secrets that are a word of a command line, or of a line that a program printed, whose name is a letter or none. Each pattern looks at one line. */
-const argumentRules: Rule[] = [
+const argumentRules: SecretRule[] = [
   rule('password', ['pass:'], /(?<head>(?:-?-pass(?:in|out)?|-k)[ \t=]{1,4}pass:)(?<value>[^\s"'\\;&|<>]{1,256})/g),
   rule(
     'password',

@@ -5,7 +5,7 @@ import { type ResourceRef, resourceKind, resourceRef } from '../domain/registry.
 import type { ToolFacts } from '../domain/tool.ts'
 import { bodiesToCheck } from './claims/rows.ts'
 import { type CommandVerdict, judgeCommand } from './command/judge.ts'
-import { fold, type State } from './fold.ts'
+import { fold, type SafetyState } from './fold.ts'
 import { type Call, judge, type Ruling } from './judge.ts'
 import { resolveArguments } from './resolve-arguments.ts'
 import { remember } from './resolved.ts'
@@ -71,7 +71,7 @@ export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, Tool
 export function simulateCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
   tools: ReadonlyMap<string, ToolFacts>,
-  state: State,
+  state: SafetyState,
   policy: Policy,
   nowMs: number,
 ): DryRunResult {
@@ -95,7 +95,7 @@ export function simulateCall(
   return { tool, ...judge(call, tools, state, policy, nowMs) }
 }
 
-function stateOf(given: z.infer<typeof assumedState>, nowMs: number): State {
+function stateOf(given: z.infer<typeof assumedState>, nowMs: number): SafetyState {
   const state = fold([], 1, given.resource ?? null)
   for (const { name, host, ...thing } of given.resolved) {
     remember(state.resolved, { ...thing, name: name ?? thing.id, host: host ?? null }, 1, nowMs, true)
@@ -114,7 +114,7 @@ function policyToAssume(given: z.infer<typeof assumedState>): Policy {
   return { ...plain, paused: given.paused, vicinity: [...plain.vicinity, ...given.vicinity] }
 }
 
-export type Difference = {
+export type RulingDifference = {
   seq: number
   turn: number | null
   tool: string
@@ -125,7 +125,7 @@ export type Difference = {
 type Replay = {
   /** Rulings that were repeated with everything they rested on. */
   judged: number
-  differences: Difference[]
+  differences: RulingDifference[]
   /** Rulings whose ground is not there: of an older version that did not store it, or of a body that is gone. */
   unrepeatable: number
 }

@@ -1,9 +1,9 @@
 import type { ResourceKind, ResourceRef } from '../domain/registry.ts'
 import type { CommandField, NamedFields, ToolFacts } from '../domain/tool.ts'
 import { type CommandContext, type CommandVerdict, judgeField } from './command/judge.ts'
-import type { State } from './fold.ts'
+import type { SafetyState } from './fold.ts'
 import { guestsReferencedOn, knownHosts, resolveName } from './resolved.ts'
-import { type Correction, quote, type Rule, refuse } from './ruling.ts'
+import { type Correction, quote, type RuleAnswer, refuse } from './ruling.ts'
 
 /** A call as it will be judged, and run if it may: names mean ids, and what code can put right is put right, once. */
 export type ResolvedCall = {
@@ -11,7 +11,7 @@ export type ResolvedCall = {
   targets: ResourceRef[]
   command: CommandVerdict | null
   corrected: Correction[]
-  problem: Rule | null
+  problem: RuleAnswer | null
 }
 
 /**
@@ -22,7 +22,7 @@ export type ResolvedCall = {
 export function resolveArguments(
   facts: ToolFacts,
   args: Record<string, unknown>,
-  state: State,
+  state: SafetyState,
   nowMs: number,
   rootReads?: CommandContext['rootReads'],
 ): ResolvedCall {
@@ -52,7 +52,12 @@ function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unkno
 }
 
 /** The resources a call's arguments name. What was not looked up may be of each kind that the field allows. */
-function namedTargets(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): ResourceRef[] {
+function namedTargets(
+  names: NamedFields,
+  args: Record<string, unknown>,
+  state: SafetyState,
+  nowMs: number,
+): ResourceRef[] {
   return Object.entries(names).flatMap(([field, kinds]) =>
     valuesOf(args[field]).flatMap((id) => {
       const meant = resolveName(state.resolved, listOf(kinds), id, nowMs)
@@ -61,12 +66,12 @@ function namedTargets(names: NamedFields, args: Record<string, unknown>, state: 
   )
 }
 
-type Step = { arguments: Record<string, unknown>; corrected: Correction[]; problem: Rule | null }
+type Step = { arguments: Record<string, unknown>; corrected: Correction[]; problem: RuleAnswer | null }
 
 const unchanged = (args: Record<string, unknown>): Step => ({ arguments: args, corrected: [], problem: null })
 
-function resolveNames(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
-  let problem: Rule | null = null
+function resolveNames(names: NamedFields, args: Record<string, unknown>, state: SafetyState, nowMs: number): Step {
+  let problem: RuleAnswer | null = null
   const settled = { ...args }
   for (const [field, kinds] of Object.entries(names)) {
     settled[field] = mapValues(args[field], (name) => {
@@ -88,7 +93,7 @@ function resolveNames(names: NamedFields, args: Record<string, unknown>, state: 
 }
 
 /** The same path on the host and in the guest are two files; the one meant is the guest's. */
-function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: State, nowMs: number): Step {
+function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: SafetyState, nowMs: number): Step {
   for (const [field, kinds] of Object.entries(names)) {
     const name = args[field]
     if (typeof name !== 'string' || !listOf(kinds).some((kind) => kind === 'host' || kind === 'node')) continue

@@ -1,5 +1,5 @@
 import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/registry.ts'
-import type { Discovered } from '../domain/tool.ts'
+import type { DiscoveredThing } from '../domain/tool.ts'
 
 /**
  * The resolved context: what this attempt has looked up. Folded from rows, never stored by itself, and
@@ -9,7 +9,7 @@ import type { Discovered } from '../domain/tool.ts'
 /** A look-up older than this no longer lets a write name its target. Waiting for a person does not age it. */
 export const resolvedForMs = 45 * 60_000
 /** More names than an investigation can need; the one looked up longest ago is forgotten first, the pinned one never. */
-export const resolvedLimit = 500
+export const maxResolved = 500
 
 type ResolvedEntry = {
   ref: ResourceRef
@@ -39,7 +39,7 @@ export function emptyResolved(pinned: ResourceRef | null): ResolvedNames {
 /** Registers what a successful look-up told. `explicit`: the call named this thing, rather than finding it among others. */
 export function remember(
   resolved: ResolvedNames,
-  thing: Discovered,
+  thing: DiscoveredThing,
   seq: number,
   atMs: number,
   explicit: boolean,
@@ -64,7 +64,7 @@ export function remember(
     keys.add(key)
     resolved.byName.set(name, keys)
   }
-  if (resolved.entries.size > resolvedLimit) forgetOldest(resolved)
+  if (resolved.entries.size > maxResolved) forgetOldest(resolved)
 }
 
 function forgetOldest(resolved: ResolvedNames): void {
@@ -77,7 +77,7 @@ function forgetOldest(resolved: ResolvedNames): void {
 }
 
 /** Waiting for a person ages nothing: every time moves on by what was waited. */
-export function shift(resolved: ResolvedNames, waitedMs: number): void {
+export function shiftTimes(resolved: ResolvedNames, waitedMs: number): void {
   for (const entry of resolved.entries.values()) {
     entry.atMs += waitedMs
     if (entry.explicitAtMs !== null) entry.explicitAtMs += waitedMs

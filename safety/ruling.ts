@@ -3,8 +3,8 @@ import { withoutNoise } from '../domain/envelope.ts'
 import type { EventMetadata, IncidentEvent, Verdict } from '../domain/event.ts'
 import type { AllowCode, Policy, RefusalCode, RulingCode } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/registry.ts'
-import type { Effect, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
-import { type Phase, phaseOf, type State } from './fold.ts'
+import type { EffectKind, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
+import { type Phase, phaseOf, type SafetyState } from './fold.ts'
 import type { ResolvedCall } from './resolve-arguments.ts'
 
 export type { Policy }
@@ -36,7 +36,7 @@ export type Ruling = {
   /** Closed data for programs that recover: what to look at, what was meant. */
   details: Record<string, unknown>
   phase: Phase
-  effect: Effect
+  effect: EffectKind
   risk: Risk
   targets: ResourceRef[]
   actionDigest: string
@@ -45,7 +45,7 @@ export type Ruling = {
   corrected: Correction[]
 }
 
-export type Rule = {
+export type RuleAnswer = {
   verdict: Verdict
   code: RulingCode
   reason: string
@@ -60,19 +60,19 @@ export type Judging = {
   facts: ToolFacts
   resolved: ResolvedCall
   /** What this call does, which for a command is not what its tool declares. */
-  effect: Effect
+  effect: EffectKind
   /** Of the action: what an approval, a denial and a grant are about. */
   digest: string
-  state: State
+  state: SafetyState
   policy: Policy
   nowMs: number
 }
 
 /** One rule of the policy: answers when it decides, null when the next rule is to be asked. Pure and total. */
-export type PolicyRule = (judging: Judging) => Rule | null
+export type PolicyRule = (judging: Judging) => RuleAnswer | null
 
 /** The first answer of these rules, in their order; null when none decides. */
-export function firstAnswer(rules: readonly PolicyRule[], judging: Judging): Rule | null {
+export function firstAnswer(rules: readonly PolicyRule[], judging: Judging): RuleAnswer | null {
   for (const rule of rules) {
     const answer = rule(judging)
     if (answer) return answer
@@ -80,10 +80,15 @@ export function firstAnswer(rules: readonly PolicyRule[], judging: Judging): Rul
   return null
 }
 
-export const run = (code: AllowCode, reason: string): Rule => ({ verdict: 'run', code, reason })
-export const ask = (code: AllowCode, reason: string): Rule => ({ verdict: 'ask', code, reason })
+export const run = (code: AllowCode, reason: string): RuleAnswer => ({ verdict: 'run', code, reason })
+export const ask = (code: AllowCode, reason: string): RuleAnswer => ({ verdict: 'ask', code, reason })
 
-export function refuse(code: RefusalCode, reason: string, hint?: string, details?: Record<string, unknown>): Rule {
+export function refuse(
+  code: RefusalCode,
+  reason: string,
+  hint?: string,
+  details?: Record<string, unknown>,
+): RuleAnswer {
   return { verdict: 'refuse', code, reason, ...(hint && { hint }), ...(details && { details }) }
 }
 
@@ -101,7 +106,7 @@ type Budgets = { turns: number; tokens: number; seconds: number }
 type Budget = 'turns' | 'tokens' | 'time' | 'bytes'
 
 /** The budget that is used up, if one is. Turns and time are the loop's own to count. */
-export function spentBudget(state: State, budgets: Budgets): 'tokens' | 'bytes' | null {
+export function spentBudget(state: SafetyState, budgets: Budgets): 'tokens' | 'bytes' | null {
   if (state.tokens >= budgets.tokens) return 'tokens'
   return state.bytes >= byteBudget ? 'bytes' : null
 }
@@ -122,23 +127,23 @@ export function budgetsOf(
 }
 
 /** Which turn this is by what counts: an answer that had to be corrected took none. */
-const turnThatCounts = (state: State, turn: number): number => Math.max(1, turn - state.corrections)
+const billedTurn = (state: SafetyState, turn: number): number => Math.max(1, turn - state.corrections)
 
 /** What is left of the limits, for the model: it spends better what it can count. */
-export function standingOf(state: State, turn: number, budgets: Budgets): string {
+export function standingOf(state: SafetyState, turn: number, budgets: Budgets): string {
   const tokens = Math.max(0, budgets.tokens - state.tokens)
   const seconds = Math.max(0, Math.round(budgets.seconds - state.workedMs / 1000))
   const time = Number.isFinite(budgets.seconds) ? ` and ${seconds} s` : ''
-  return `turn ${Math.min(turnThatCounts(state, turn), budgets.turns)} of ${budgets.turns}, ${tokens} tokens${time} left`
+  return `turn ${Math.min(billedTurn(state, turn), budgets.turns)} of ${budgets.turns}, ${tokens} tokens${time} left`
 }
 
 /**
  * The word to say before a limit ends the run, once for each: a model that knows hands over with what it found instead of
  * being cut off. Null while there is room, or when it was said.
  */
-export function nearBudget(state: State, turn: number, budgets: Budgets): { code: string; text: string } | null {
+export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): { code: string; text: string } | null {
   const near: [Budget, boolean, string][] = [
-    ['turns', turnThatCounts(state, turn) >= budgets.turns && budgets.turns > 1, 'This is your last turn.'],
+    ['turns', billedTurn(state, turn) >= budgets.turns && budgets.turns > 1, 'This is your last turn.'],
     ['tokens', state.tokens >= 0.85 * budgets.tokens, 'Your token budget is nearly used up.'],
     ['time', state.workedMs >= 850 * budgets.seconds, 'Your time is nearly used up.'],
     ['bytes', state.bytes >= 0.85 * byteBudget, 'You have read nearly as much as an investigation may.'],
@@ -150,19 +155,19 @@ export function nearBudget(state: State, turn: number, budgets: Budgets): { code
   return null
 }
 
-function advice(state: State): string {
+function advice(state: SafetyState): string {
   return phaseOf(state) === 'VERIFYING'
     ? 'Your write is not verified: call escalate_incident now with what you found.'
     : 'Call resolve_incident with evidence, or escalate_incident with what you found, now.'
 }
 
 /** So many refusals for going round in circles end an attempt: each of them was a correction already. */
-export const loopLimit = 3
+export const maxRepeats = 3
 
 const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) => actionDigest(tool, args ?? {})
 
 /** A round of more calls than this is a way of working, not a loop. */
-const longestRound = 4
+const maxRoundCalls = 4
 
 /** A call that was answered the same so often is not asked again, whatever stood between. */
 const sameAnswers = 2
@@ -171,7 +176,7 @@ const sameAnswers = 2
  * The same call again, the same round of up to four calls a second time, or a look-up whose answer was the same twice since the last
  * write. Judging one call again, as after an approval, is no repetition.
  */
-export function loopRule(call: Call, state: State): Rule | null {
+export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   const digest = digestOf(call)
   const earlier = state.recent.filter(({ callId }) => callId !== call.callId)
   const before = earlier.map(digestOf)
@@ -204,10 +209,10 @@ export function loopRule(call: Call, state: State): Rule | null {
 }
 
 /** A model whose older turns were left out has lost what it read: the refusal says where it stands. */
-function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): Rule | null {
+function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): RuleAnswer | null {
   const [first, ...others] = answers
   if (first === undefined || answers.length < sameAnswers) return null
-  if (!others.every((each) => each !== undefined && told(each) === told(first))) return null
+  if (!others.every((each) => each !== undefined && resultDigest(each) === resultDigest(first))) return null
   return refuse(
     'REPEATED_CALL',
     `${call.tool} was called with these arguments ${answers.length} times, and each answer was that of seq ${first.seq}`,
@@ -219,7 +224,7 @@ function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | u
 const sameWrites = 2
 
 /** By what the call says; the sentence that gives its reason counts for nothing. */
-function isSameWrite(write: State['writes'][number], call: Call): boolean {
+function isSameWrite(write: SafetyState['writes'][number], call: Call): boolean {
   const { reason: _, ...said } = call.arguments ?? {}
   return (
     write.tool === call.tool &&
@@ -227,19 +232,19 @@ function isSameWrite(write: State['writes'][number], call: Call): boolean {
   )
 }
 
-function answerOf(callId: string | undefined, { rows }: State): IncidentEvent<'tool_finished'> | undefined {
+function answerOf(callId: string | undefined, { rows }: SafetyState): IncidentEvent<'tool_finished'> | undefined {
   const row = rows.findLast((each) => each.kind === 'tool_finished' && each.metadata.callId === callId)
   return row?.kind === 'tool_finished' ? row : undefined
 }
 
 /** What an answer said, without what differs each time. */
-function told({ metadata: { result, body } }: IncidentEvent<'tool_finished'>): string {
+function resultDigest({ metadata: { result, body } }: IncidentEvent<'tool_finished'>): string {
   return body ? body.digest : JSON.stringify(withoutNoise(result.data))
 }
 
 /** How many calls the round has that just ended for the second time; null when none did. */
 function roundOf(digests: readonly string[]): number | null {
-  for (let length = 2; length <= longestRound; length += 1) {
+  for (let length = 2; length <= maxRoundCalls; length += 1) {
     if (digests.length < 2 * length) return null
     const second = digests.slice(-length)
     const first = digests.slice(-2 * length, -length)
@@ -249,6 +254,6 @@ function roundOf(digests: readonly string[]): number | null {
 }
 
 /** Are the stored bodies of results needed to judge this call? Endings and hypotheses are held against them. */
-export function restsOnBodies(effect: Effect | undefined, args: Record<string, unknown> | null): boolean {
+export function restsOnBodies(effect: EffectKind | undefined, args: Record<string, unknown> | null): boolean {
   return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)
 }

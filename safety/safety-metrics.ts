@@ -52,7 +52,7 @@ export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models
 const remembered = 2_000
 
 /** The words that rows are read with: the names of tools that there are, and who serves the model. */
-type Words = { tools: ReadonlySet<string>; provider: string }
+type MetricWords = { tools: ReadonlySet<string>; provider: string }
 
 const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
 const kinds: ReadonlySet<string> = new Set(resourceKind.options)
@@ -79,7 +79,7 @@ const securityCodes = new Set([
 ])
 
 /** What one row adds to the counters. A name that is no tool is `unknown`. */
-export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, words: Words): Increment[] {
+export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, words: MetricWords): Increment[] {
   switch (event.kind) {
     case 'model_answered': {
       const protocol = event.metadata.finishReason.startsWith('json:') ? 'json' : 'native'
@@ -111,7 +111,7 @@ export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, w
   }
 }
 
-function judged(event: IncidentEvent<'call_judged'>, memory: MetricsMemory, words: Words): Increment[] {
+function judged(event: IncidentEvent<'call_judged'>, memory: MetricsMemory, words: MetricWords): Increment[] {
   const { recovering } = memory
   const { verdict, code, phase, effect, corrected = [] } = event.metadata
   const tool = oneOf(words.tools, event.metadata.tool)
@@ -143,7 +143,7 @@ function judged(event: IncidentEvent<'call_judged'>, memory: MetricsMemory, word
 function phantom(
   event: IncidentEvent,
   { models }: MetricsMemory,
-  { provider }: Words,
+  { provider }: MetricWords,
   where: 'claim' | 'prose',
 ): Increment {
   return { counter: 'phantom_detected', labels: { provider, model: models.get(event.incidentId) ?? 'unknown', where } }

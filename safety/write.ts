@@ -4,7 +4,7 @@ import type { ToolFacts } from '../domain/tool.ts'
 import { impactFacts } from './command/impact.ts'
 import type { OpenWrite } from './fold.ts'
 import { isFresh } from './resolved.ts'
-import { ask, type Judging, type PolicyRule, quote, type Rule, refuse, run } from './ruling.ts'
+import { ask, type Judging, type PolicyRule, quote, type RuleAnswer, refuse, run } from './ruling.ts'
 
 /**
  * The rules for a write, from first to last: writes are allowed at all, what it names was looked up, nobody denied it, nothing else
@@ -28,17 +28,17 @@ export const writeRules: readonly PolicyRule[] = [
       : ask(riskCode[risk], `a ${risk}-risk change requires approval`),
 ]
 
-function paused({ policy }: Judging): Rule | null {
+function paused({ policy }: Judging): RuleAnswer | null {
   if (!policy.paused) return null
   return refuse('PAUSED', 'writes are paused by an operator', 'Look, record what you find, and escalate.')
 }
 
-function lastWriteUnverified({ call, state: { open } }: Judging): Rule | null {
+function lastWriteUnverified({ call, state: { open } }: Judging): RuleAnswer | null {
   return open && open.callId !== call.callId ? blockedByVerification(open) : null
 }
 
 /** A write names only what this attempt looked up, and one that names nothing names too little. */
-function targetNotLookedUp({ call, resolved: { targets }, state, nowMs }: Judging): Rule | null {
+function targetNotLookedUp({ call, resolved: { targets }, state, nowMs }: Judging): RuleAnswer | null {
   if (targets.length === 0) {
     return refuse('STRICT_RESOLUTION', `${call.tool} names nothing that could be looked up`)
   }
@@ -55,7 +55,7 @@ function targetNotLookedUp({ call, resolved: { targets }, state, nowMs }: Judgin
   return null
 }
 
-function deniedBefore(judging: Judging): Rule | null {
+function deniedBefore(judging: Judging): RuleAnswer | null {
   const { digest, state, policy } = judging
   if (!policy.denied.includes(digest) && !state.denied.has(digest) && !isDeniedUnderOtherName(judging)) return null
   return refuse(
@@ -73,7 +73,7 @@ function isDeniedUnderOtherName({ call: { prepared }, facts, resolved, policy }:
   return deniedActions.includes(actionByKeys(facts, { arguments: resolved.arguments, targets }, keyReader(keys)))
 }
 
-function targetBusy({ policy }: Judging): Rule | null {
+function targetBusy({ policy }: Judging): RuleAnswer | null {
   const busy = policy.busy[0]
   if (!busy) return null
   return refuse(
@@ -84,13 +84,13 @@ function targetBusy({ policy }: Judging): Rule | null {
   )
 }
 
-function notPrepared({ call }: Judging): Rule | null {
+function notPrepared({ call }: Judging): RuleAnswer | null {
   if (!call.prepared) return refuse('NOT_PREPARED', `what ${call.tool} would do could not be found out`)
   return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
 }
 
 /** People agreed to exactly this action on exactly this state; on another state they are asked again. */
-function approved({ call, digest, policy: { approval } }: Judging): Rule | null {
+function approved({ call, digest, policy: { approval } }: Judging): RuleAnswer | null {
   if (!approval) return null
   const isSameAction = approval.callId === call.callId && approval.actionDigest === digest
   if (isSameAction && approval.stateFingerprint === fingerprint({ call })) {
@@ -99,23 +99,23 @@ function approved({ call, digest, policy: { approval } }: Judging): Rule | null 
   return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
 }
 
-function placeAsks({ call: { prepared }, facts }: Judging): Rule | null {
+function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
   const asks = prepared?.ok ? prepared.preparation.asks : null
   return asks ? ask(riskCode[facts.risk], asks.why) : null
 }
 
-function unprovenCommand({ resolved: { command } }: Judging): Rule | null {
+function unprovenCommand({ resolved: { command } }: Judging): RuleAnswer | null {
   return command && ask('UNPROVEN_COMMAND', `${command.reason}; it ${impactFacts[command.impact].words}`)
 }
 
-function reversibleAndNear({ facts, resolved, policy }: Judging): Rule | null {
+function reversibleAndNear({ facts, resolved, policy }: Judging): RuleAnswer | null {
   const vicinity = policy.vicinity.map(resourceKey)
   const isNear = resolved.targets.every((target) => vicinity.includes(resourceKey(target)))
   if (facts.risk !== 'low' || !facts.reversible || !isNear) return null
   return run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
 }
 
-function granted({ call, facts, digest, policy }: Judging): Rule | null {
+function granted({ call, facts, digest, policy }: Judging): RuleAnswer | null {
   if (!isGrantable(facts)) return null
   const grant = policy.grants.find(
     (each) => each.actionDigest === digest && each.stateFingerprint === fingerprint({ call }),
@@ -143,7 +143,7 @@ const riskCode = {
 } as const
 
 /** Nothing but looking is allowed until the last write was looked at, however often it is tried. */
-export function blockedByVerification(open: OpenWrite): Rule {
+export function blockedByVerification(open: OpenWrite): RuleAnswer {
   const targets = open.targets.map(resourceKey)
   return refuse(
     'FSM_BLOCKED',

@@ -1,7 +1,7 @@
 import { HttpError, request } from '../clients/http.ts'
 import { NoCredential, readRef } from '../config/references.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
-import { type Ask, type Page, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
+import { type AskSource, type PageAnswer, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
 const maxAnswerBytes = 4_000_000
@@ -61,7 +61,7 @@ export function healthOf({ byName }: SourceStates, name: string, nowMs: number):
  * Asks one source: with its credential, which is read now and stays in this process, within its time and the bounds of one answer.
  * Follows no redirect. After five failures in a row nothing is sent for 30 s, then one request finds out.
  */
-export function askerOf(source: Source, states: SourceStates, signal?: AbortSignal): Ask {
+export function askerOf(source: Source, states: SourceStates, signal?: AbortSignal): AskSource {
   const state = states.byName.get(source.name) ?? newState()
   states.byName.set(source.name, state)
   const report = reportChanges(source.name, state, states)
@@ -123,7 +123,7 @@ function noteFailure(state: State, error: unknown): void {
 }
 
 async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
-  const { path, form, method = 'GET', accept = 'json', mostBytes = maxAnswerBytes } = asked
+  const { path, form, method = 'GET', accept = 'json', maxBytes = maxAnswerBytes } = asked
   const secret = source.credential === null ? null : readSecret(source.name, source.credential)
   let answer: Awaited<ReturnType<typeof request>>
   try {
@@ -137,24 +137,24 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       },
       ...(form && { body: new URLSearchParams(form).toString() }),
       timeoutMs: source.timeoutSeconds * 1000,
-      maxBytes: mostBytes,
+      maxBytes: maxBytes,
       allow: 'private',
       ...(source.caFile !== null && { ca: readSecret(source.name, `file:${source.caFile}`) }),
       ...(signal && { signal }),
     })
   } catch (error) {
-    throw error instanceof HttpError ? toSourceError(source, error, mostBytes) : error
+    throw error instanceof HttpError ? toSourceError(source, error, maxBytes) : error
   }
   return readAnswer(source, answer, accept, secret)
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, mostBytes: number): SourceError {
+function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, maxBytes: number): SourceError {
   const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
   if (error.code === 'timeout') return say('TIMEOUT', `gave no answer within ${timeoutSeconds} s`)
   if (error.code === 'too_large')
-    return say('TOO_LARGE', `answered more than ${mostBytes / 1e6} MB: aggregate, or name fewer series`)
+    return say('TOO_LARGE', `answered more than ${maxBytes / 1e6} MB: aggregate, or name fewer series`)
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
@@ -191,7 +191,7 @@ function readAnswer(
 }
 
 /** A page as it is, whatever its status: what a health page says with 503 is what is asked for. */
-function readPage(name: string, status: number, type: string, text: string): Page {
+function readPage(name: string, status: number, type: string, text: string): PageAnswer {
   if (/[/+]json\b/i.test(type)) return { status, json: parseJson(name, text) }
   if (/^text\/|[/+](?:xml|yaml|x-ndjson|openmetrics-text)\b/i.test(type) || (type === '' && !text.includes('\0')))
     return { status, text: text.replaceAll('\0', '\u{fffd}') }

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict } from '../domain/source.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
-export type Ask = (request: SourceRequest) => Promise<unknown>
+export type AskSource = (request: SourceRequest) => Promise<unknown>
 
 export type SourceRequest = {
   method?: 'GET' | 'POST'
@@ -13,11 +13,11 @@ export type SourceRequest = {
   /** `json` unless given: the answer has to be that, or it is refused. `page`: JSON or text, and its status is part of the answer. */
   accept?: 'json' | 'lines' | 'text' | 'page'
   /** Of the answer, where it is no answer to a query. */
-  mostBytes?: number
+  maxBytes?: number
 }
 
 /** The answer to a request that accepts a page. */
-export type Page = { status: number; json: unknown } | { status: number; text: string }
+export type PageAnswer = { status: number; json: unknown } | { status: number; text: string }
 
 /** Why a source gave no answer, in a closed word and a sentence that names the remedy. */
 export type SourceErrorCode =
@@ -53,16 +53,16 @@ type SourceErrorOptions = ErrorOptions & { status?: number | null }
  */
 export type ToolReading = { summary: Record<string, unknown>; whole: string; isEmpty: boolean; isPartial?: boolean }
 
-const mostRemarks = 3
-const mostRemarkCharacters = 160
+const maxRemarks = 3
+const maxRemarkCharacters = 160
 
 /** What a server remarks on an answer, where that is a list: the first three texts, each on one line and cut. Empty: it says nothing. */
 export function quoteRemarks(given: unknown): string[] {
   if (!Array.isArray(given)) return []
   const lines = given.map((each) => (typeof each === 'string' ? each.replace(/\s+/g, ' ').trim() : ''))
   const distinct = [...new Set(lines.map((line) => line || 'without words'))]
-  const shown = distinct.slice(0, mostRemarks).map((line) => cutText(line, mostRemarkCharacters))
-  return distinct.length > mostRemarks ? [...shown, `and ${distinct.length - mostRemarks} more`] : shown
+  const shown = distinct.slice(0, maxRemarks).map((line) => cutText(line, maxRemarkCharacters))
+  return distinct.length > maxRemarks ? [...shown, `and ${distinct.length - maxRemarks} more`] : shown
 }
 
 export type ReadContext = {
@@ -88,7 +88,7 @@ export type SourceTool = {
   judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>): QueryVerdict
   /** Labels that the query fixes to one value: what it is about. */
   labels(args: Record<string, unknown>): Record<string, string>
-  read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
+  read(ask: AskSource, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
   /** What a summary says, in one sentence for people, without the source's name. */
   say(summary: Record<string, unknown>, args: Record<string, unknown>): string
 }
@@ -99,15 +99,18 @@ export type SourceKind = {
   title: string
   options: z.ZodType<Record<string, unknown>>
   /** A small question that shows that the source answers, in a sentence. */
-  probe(ask: Ask, options: Record<string, unknown>): Promise<string>
+  probe(ask: AskSource, options: Record<string, unknown>): Promise<string>
   /** What may be read of it, where its options say that: for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown>
   /** What an alert computes, where the source evaluates rules: for the context of an investigation. Null: it has no such rule. */
-  findRule?(ask: Ask, alert: { name: string; labels: Record<string, string> }): Promise<Record<string, unknown> | null>
+  findRule?(
+    ask: AskSource,
+    alert: { name: string; labels: Record<string, string> },
+  ): Promise<Record<string, unknown> | null>
   /** What the source scrapes, where it does: targets of the registry. Null: it has no list, or none yet. */
-  listTargets?(ask: Ask): Promise<ListedTarget[] | null>
+  listTargets?(ask: AskSource): Promise<ListedTarget[] | null>
   /** What a thing wrote last, where the source holds logs: for the context of an investigation. Null: it holds nothing of it. */
-  lastLines?(ask: Ask, subject: LogSubject, nowMs: number): Promise<LastLines | null>
+  lastLines?(ask: AskSource, subject: LogSubject, nowMs: number): Promise<LastLines | null>
   tools: readonly SourceTool[]
 }
 
@@ -123,14 +126,14 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
   judge(args: z.output<Input>): QueryVerdict
   judgeAt?(args: z.output<Input>, options: Record<string, unknown>): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>
-  read(ask: Ask, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
+  read(ask: AskSource, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
   say(summary: Record<string, unknown>, args: z.output<Input>): string
 }): SourceTool {
   return tool as unknown as SourceTool
 }
 
 /** Most bytes of a summary: what a model reads of one answer. */
-export const mostSummaryBytes = 2_000
+export const maxSummaryBytes = 2_000
 
 /** Texts as long as they are, then shorter: a stranger's label may be longer than all that is shown. */
 const textLimits = [null, 160, 60, 20] as const
@@ -148,9 +151,9 @@ export function fitSummary<T>(
       const summary = build(items.slice(0, kept), items.length - kept)
       return limit === null ? summary : (cutTexts(summary, limit) as Record<string, unknown>)
     }
-    const fits = (kept: number) => Buffer.byteLength(JSON.stringify(summaryOf(kept))) <= mostSummaryBytes
+    const fits = (kept: number) => Buffer.byteLength(JSON.stringify(summaryOf(kept))) <= maxSummaryBytes
     // An item takes two bytes at least.
-    let [low, high] = [0, Math.min(items.length, mostSummaryBytes / 2)]
+    let [low, high] = [0, Math.min(items.length, maxSummaryBytes / 2)]
     while (low < high) {
       const middle = Math.ceil((low + high) / 2)
       if (fits(middle)) low = middle
@@ -161,18 +164,18 @@ export function fitSummary<T>(
   return { notShown: items.length, because: 'its names and texts are longer than a summary' }
 }
 
-const cutText = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed()
+const cutText = (text: string, max: number): string =>
+  text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
 /** Every text in it at most so long, and of each list of names the first twenty. */
-function cutTexts(value: unknown, most: number): unknown {
-  const cut = (text: string) => cutText(text, most)
+function cutTexts(value: unknown, max: number): unknown {
+  const cut = (text: string) => cutText(text, max)
   if (typeof value === 'string') return cut(value)
-  if (Array.isArray(value)) return value.map((each) => cutTexts(each, most))
+  if (Array.isArray(value)) return value.map((each) => cutTexts(each, max))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
       .slice(0, 20)
-      .map(([name, each]) => [cut(name), cutTexts(each, most)]),
+      .map(([name, each]) => [cut(name), cutTexts(each, max)]),
   )
 }

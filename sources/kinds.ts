@@ -110,7 +110,7 @@ export async function findRule(
 }
 
 /** Sources of logs that one context asks. */
-const mostLogSources = 3
+const maxLogSources = 3
 
 /** What the sources of logs hold of a thing, asked at once. One that gives no answer is one line that says why; one that holds nothing is left out. */
 export async function readLogsOf(
@@ -124,7 +124,7 @@ export async function readLogsOf(
   })
   const nowMs = Date.now()
   const found = await Promise.all(
-    asked.slice(0, mostLogSources).map(async ({ source, lastLines }): Promise<LastLogs> => {
+    asked.slice(0, maxLogSources).map(async ({ source, lastLines }): Promise<LastLogs> => {
       try {
         const last = await lastLines(askerOf(source, states), subject, nowMs).catch(rethrow)
         return last ? [{ source: source.name, ...last }] : []

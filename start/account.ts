@@ -38,7 +38,7 @@ export function runsAs(program: string, account: Account): boolean {
 }
 
 /** A new directory for what cannot be kept beside a state directory, since that is closed to the user who works in it. */
-export function elsewhere(stateDir: string): string {
+export function makePrivateDirectory(stateDir: string): string {
   mkdirSync('/var/lib/nightshift', { recursive: true, mode: 0o755 })
   const made = mkdtempSync(`/var/lib/nightshift/${basename(dirname(stateDir)) || 'root'}-`)
   chmodSync(made, statSync(made).mode | 0o011)

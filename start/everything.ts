@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { readConfig } from '../config/settings.ts'
 import { type Environment, setting } from './environment.ts'
 import { takeLock } from './lock.ts'
-import { killParts, openParts, type PartEvent, type Parts, type Report, stopParts } from './parts.ts'
+import { killParts, openParts, type PartEvent, type PartReporter, type Parts, stopParts } from './parts.ts'
 import { lastError } from './process.ts'
 import { type Ledger, openLedger, stopLeftovers } from './process-table.ts'
 import { type Entries, enrolDevices, startPrograms } from './programs.ts'
-import { type Run, readRunFile, signInLink, stateDirOf, writeRunFile } from './run-file.ts'
+import { type LocalRun, readRunFile, signInLink, stateDirOf, writeRunFile } from './run-file.ts'
 import { prepareDatabase, startStores } from './stores.ts'
 import { ensureWeb } from './web.ts'
 
@@ -30,8 +30,8 @@ export interface StartOptions {
   restartDelaysMs?: readonly number[]
 }
 
-export interface Running {
-  run: Run
+export interface RunningStart {
+  run: LocalRun
   /** Where the pages are, signed in once within ten minutes; or why there are none. Null where another API is used. */
   page: string | null
   /** Stops every part, the last started first, within ten seconds. Safe to call twice. */
@@ -45,7 +45,7 @@ const notSet = 'is filled in at the start'
  * one fails, the others are stopped before the error is thrown. A wrong setting is thrown before anything is started. A part that
  * ends later is started again, a few times.
  */
-export async function startEverything(options: StartOptions, report: Report): Promise<Running> {
+export async function startEverything(options: StartOptions, report: PartReporter): Promise<RunningStart> {
   checkSettings(options.env)
   const held = holdState(options)
   const { stateDir } = held
@@ -70,7 +70,7 @@ export async function startEverything(options: StartOptions, report: Report): Pr
   }
 }
 
-type Started = { run: Run /** Why there are no pages; null where there are. */; pages: Promise<string | null> }
+type Started = { run: LocalRun /** Why there are no pages; null where there are. */; pages: Promise<string | null> }
 
 async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { stateDir: string }): Promise<Started> {
   const { rootDir, stateDir, signal, entries, lab = true } = options
@@ -105,7 +105,7 @@ function holdState({ rootDir, stateDir = stateDirOf(rootDir) }: StartOptions): H
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, lock.heldBy))
-  let run: Run | null = null
+  let run: LocalRun | null = null
   return {
     stateDir,
     ran: (started) => {
@@ -174,7 +174,7 @@ function endOf({ exit, restartInMs }: Extract<PartEvent, { kind: 'exited' }>): s
 }
 
 /** Writes what happens during a start for a person: a line per part with its time; on a terminal also one that moves. */
-export function terminalReport(screen: Screen): Report {
+export function terminalReport(screen: Screen): PartReporter {
   const inProgress = new Map<string, string>()
   const lastSaid = new Map<string, number>()
   const mark = screen.isTTY ? { done: '\x1b[32m✔\x1b[0m', wrong: '\x1b[31m✘\x1b[0m' } : { done: 'ok', wrong: '!!' }
@@ -234,11 +234,11 @@ export function terminalReport(screen: Screen): Report {
  */
 export async function runInForeground(
   options: Omit<StartOptions, 'signal'>,
-  report: Report,
-  whenReady?: (running: Running, signal: AbortSignal) => Promise<void>,
+  report: PartReporter,
+  whenReady?: (running: RunningStart, signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
   const stopped = new AbortController()
-  let running: Running | undefined
+  let running: RunningStart | undefined
   let code = 0
   const onSignal = (signal: NodeJS.Signals) => {
     if (stopped.signal.aborted) {

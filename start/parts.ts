@@ -21,14 +21,14 @@ export type PartEvent =
   | { kind: 'restarted'; part: PartName }
   | { kind: 'tidied'; names: string[] }
 
-export type Report = (event: PartEvent) => void
+export type PartReporter = (event: PartEvent) => void
 
 /** What can be stopped: a process, or a server around one. */
 type Stoppable = { process: Pick<RunningProcess, 'kill'>; stop(graceMs?: number): Promise<void> }
 
 /** A part that runs: what others need of it, and a line about it. */
-export type Begun<T> = Stoppable & { value: T; words: string }
-type Begin<T> = (progress: (text: string) => void, onExit: (exit: Exit) => void) => Promise<Begun<T>>
+export type StartedPart<T> = Stoppable & { value: T; words: string }
+type Begin<T> = (progress: (text: string) => void, onExit: (exit: Exit) => void) => Promise<StartedPart<T>>
 
 type PartsOptions = {
   rootDir: string
@@ -50,12 +50,12 @@ const forgottenAfterMs = 600_000
 /** The running parts in tiers: a higher tier needs the lower ones, so it is stopped before them. */
 export type Parts = {
   options: PartsOptions
-  report: Report
+  report: PartReporter
   tiers: Stoppable[][]
   isStopping: boolean
 }
 
-export function openParts(options: PartsOptions, report: Report): Parts {
+export function openParts(options: PartsOptions, report: PartReporter): Parts {
   mkdirSync(options.logDir, { recursive: true, mode: 0o700 })
   return { options, report, tiers: graceMs.map(() => []), isStopping: false }
 }
@@ -88,7 +88,7 @@ export async function startPart<T>(
 type Served<T> = {
   part: PartName
   begin: Begin<T>
-  running: Begun<T> | null
+  running: StartedPart<T> | null
   isReady: boolean
   endedAtMs: number[]
 }
@@ -167,7 +167,7 @@ type Child = { tier: number; entry: string; port: number; env: Record<string, st
 export function serveChild(parts: Parts, part: PartName, { tier, entry, port, env }: Child): Promise<undefined> {
   const { rootDir, ledger, readyTimeoutMs = 60_000 } = parts.options
   const name = part.toLowerCase()
-  return servePart(parts, part, tier, async (_progress, onChildExit): Promise<Begun<undefined>> => {
+  return servePart(parts, part, tier, async (_progress, onChildExit): Promise<StartedPart<undefined>> => {
     const nonce = randomBytes(16).toString('base64url')
     const child = await startProcess({
       name,

@@ -17,7 +17,7 @@ import { cp } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { type Account, canEnter, elsewhere, runsAs } from './account.ts'
+import { type Account, canEnter, makePrivateDirectory, runsAs } from './account.ts'
 
 const run = promisify(execFile)
 
@@ -43,7 +43,7 @@ export async function prepareCluster(
   }
 
   progress('creating the database cluster')
-  const parent = account && !canEnter(dir, account) ? elsewhere(dirname(dir)) : dir
+  const parent = account && !canEnter(dir, account) ? makePrivateDirectory(dirname(dir)) : dir
   const dataDir = join(parent, 'data')
   const draft = join(parent, 'data.new')
   rmSync(draft, { recursive: true, force: true })

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Account, unprivilegedAccount } from './account.ts'
 import { postgresPrograms, postgresUser, prepareCluster } from './postgres-cluster.ts'
-import { endedEarly, freePort, giveBack, isFree, logTail, type RunningProcess, startProcess } from './process.ts'
+import { endedEarly, freePort, isFree, logTail, type RunningProcess, releasePort, startProcess } from './process.ts'
 import { groupMembers, identityOf, isRunning, type Ledger, sendSignal, workingDirectoryOf } from './process-table.ts'
 
 const database = 'nightshift'
@@ -68,7 +68,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     process: server.process,
     async stop(graceMs) {
       await server.process.stop(graceMs)
-      giveBack(server.port)
+      releasePort(server.port)
       rmSync(join(dir, 'owner.json'), { force: true })
     },
   }
@@ -125,7 +125,7 @@ async function startServer(
     } catch (error) {
       const { tail } = server.hasExited() ? await server.exited : { tail: '' }
       await server.stop()
-      giveBack(port)
+      releasePort(port)
       // Somebody took the port between the search and the start, or the last processes of a killed server are still leaving.
       const lostPort = tail !== '' && !(await isFree(port))
       const stillLeaving = /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail)

@@ -48,7 +48,7 @@ export function isListening(port: number): Promise<boolean> {
 }
 
 /** Lets `freePort` answer with this port again. */
-export function giveBack(port: number): void {
+export function releasePort(port: number): void {
   givenOut.delete(port)
 }
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { nodeAccount } from '../lab/children.ts'
 import { labClient } from '../lab/client.ts'
 import { writeJobs } from '../lab/jobs.ts'
-import { canEnter, elsewhere } from './account.ts'
+import { canEnter, makePrivateDirectory } from './account.ts'
 import {
   basics,
   type Environment,
@@ -18,7 +18,7 @@ import {
 import { enrolLab } from './lab-devices.ts'
 import { type Parts, replacePart, serveChild, startPart, stopFrom, waitForAll } from './parts.ts'
 import { freePort, isFree, PortTakenError } from './process.ts'
-import type { Run } from './run-file.ts'
+import type { LocalRun } from './run-file.ts'
 import type { TemporalPlace } from './stores.ts'
 
 /**
@@ -37,28 +37,28 @@ type ProgramsOptions = {
   entries: Entries | undefined
   databaseUrl: string
   temporal: TemporalPlace
-  tokens: Run['tokens']
+  tokens: LocalRun['tokens']
 }
 
 type Ports = Awaited<ReturnType<typeof choosePorts>>
 
 /** Ports are chosen before anything starts, since the lab needs the API's and the API the lab's: so one may be taken meanwhile. */
-const mostTries = 3
+const maxTries = 3
 
 /** Starts what the environment does not replace, and answers the run. */
-export async function startPrograms(parts: Parts, options: ProgramsOptions): Promise<Run> {
+export async function startPrograms(parts: Parts, options: ProgramsOptions): Promise<LocalRun> {
   for (let tries = 1; ; tries += 1) {
     const ports = await choosePorts(options.env)
     try {
       return await startAt(parts, ports, options)
     } catch (error) {
-      if (!(error instanceof PortTakenError) || tries === mostTries) throw error
+      if (!(error instanceof PortTakenError) || tries === maxTries) throw error
       await stopFrom(parts, 1)
     }
   }
 }
 
-async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Promise<Run> {
+async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Promise<LocalRun> {
   const { rootDir, stateDir, env, tokens, lab } = options
   const ownApi = setting(env, 'CORE_API_URL') === undefined
   const url = setting(env, 'CORE_API_URL') ?? `http://127.0.0.1:${ports.api}`
@@ -149,7 +149,7 @@ function sharedOf({ env, databaseUrl, temporal, tokens }: ProgramsOptions): Envi
 }
 
 /** Makes the nodes of the lab devices, so that every fault of it can be played. What fails leaves the rest as it is. */
-export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: Run): Promise<void> {
+export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: LocalRun): Promise<void> {
   if (labUrl === null || labControlToken === null || !tokens.admin) return
   const lab = labClient(labUrl, labControlToken)
   await startPart(parts, 'Devices', async (): Promise<[undefined, string]> => {
@@ -189,7 +189,7 @@ export function labDirectory(stateDir: string): string {
   if (existsSync(note)) return readFileSync(note, 'utf8').trim()
   const account = nodeAccount()
   if (!account || canEnter(dirname(stateDir), account)) return `${stateDir}-lab`
-  const made = join(elsewhere(stateDir), 'lab')
+  const made = join(makePrivateDirectory(stateDir), 'lab')
   writeFileSync(note, `${made}\n`)
   return made
 }

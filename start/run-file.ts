@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Environment } from './environment.ts'
 
 /** What a running Nightshift tells scripts and the command line about itself; kept when it stops, so that tokens survive. */
-export interface Run {
+export interface LocalRun {
   url: string
   temporalAddress: string
   temporalUiUrl: string | null
@@ -23,16 +23,16 @@ export function stateDirOf(rootDir: string): string {
 }
 
 /** The run file of the last start, or undefined when there was none. */
-export function readRunFile(stateDir: string): Run | undefined {
+export function readRunFile(stateDir: string): LocalRun | undefined {
   try {
-    return JSON.parse(readFileSync(join(stateDir, 'run.json'), 'utf8')) as Run
+    return JSON.parse(readFileSync(join(stateDir, 'run.json'), 'utf8')) as LocalRun
   } catch {
     return undefined
   }
 }
 
 /** Replaces the run file in one step; only the owner of the checkout can read it. */
-export function writeRunFile(stateDir: string, run: Run): void {
+export function writeRunFile(stateDir: string, run: LocalRun): void {
   const file = join(stateDir, 'run.json')
   writeFileSync(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
@@ -42,7 +42,7 @@ export function writeRunFile(stateDir: string, run: Run): void {
  * Where the pages are, with a code that signs one browser in, once and within ten minutes. The code stands behind `#`, which
  * browsers send to nobody: it is in no log and no referrer.
  */
-export async function signInLink({ url, tokens }: Run, env: Environment): Promise<string> {
+export async function signInLink({ url, tokens }: LocalRun, env: Environment): Promise<string> {
   const shown = env.PUBLIC_URL || url
   const answer = tokens.admin
     ? await fetch(`${url}/auth/codes`, { method: 'POST', headers: { authorization: `Bearer ${tokens.admin}` } }).catch(

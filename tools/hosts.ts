@@ -4,8 +4,8 @@ import { type VmAction, vmBefore, vmTools } from '../domain/platform.ts'
 import { parseResourceKey, resourceRef } from '../domain/registry.ts'
 import { describeItems, inBrackets, toList, toText } from '../domain/say.ts'
 import { parseDuration } from '../domain/source.ts'
-import type { CorePort, Discovered, Observation, Preparation, ToolContext } from '../domain/tool.ts'
-import { defineTool, discovered, reason, resourceId, sayWrite, seen, state } from './define.ts'
+import type { CorePort, DiscoveredThing, Observation, Preparation, ToolContext } from '../domain/tool.ts'
+import { defineTool, discoveredThing, observedThing, reason, resourceId, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
 /**
@@ -26,8 +26,8 @@ type Host = z.infer<typeof host>
 const wordOf = (state: unknown): string => (state === 'dead' ? 'down' : toText(state))
 
 /** Draining is degraded while something is left to move; a host that is empty is as its operator wants it. */
-function seenHost({ id, state, status, use }: Host): Discovered {
-  return seen(discovered('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
+function seenHost({ id, state, status, use }: Host): DiscoveredThing {
+  return observedThing(discoveredThing('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
 }
 
 export const getHost = defineTool({
@@ -47,7 +47,9 @@ export const getHost = defineTool({
   discovers: ({ vms, ...output }) => [
     seenHost(output),
     ...vms.map(({ id, running }) =>
-      running === null ? discovered('vm', id) : seen(discovered('vm', id), running ? 'nominal' : 'down'),
+      running === null
+        ? discoveredThing('vm', id)
+        : observedThing(discoveredThing('vm', id), running ? 'nominal' : 'down'),
     ),
   ],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/hosts/${id}`, { signal }),

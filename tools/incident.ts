@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { claim, hypothesisFields, mostClaims } from '../domain/claim.ts'
+import { claim, hypothesisFields, maxClaims } from '../domain/claim.ts'
 import { recordableAction } from '../domain/event.ts'
 import { formatCount, withSpaces } from '../domain/format.ts'
 import { certainties, hypothesisStates } from '../domain/hypothesis.ts'
@@ -103,7 +103,7 @@ export const resolveIncident = defineTool({
     claims: z
       .array(claim, 'send claims: [{ kind, text, quotes: [{ seq, text }] }]')
       .min(1)
-      .max(mostClaims)
+      .max(maxClaims)
       .describe('what shows it'),
     next_step: z.string().min(3).max(1000).optional().describe('advice'),
     certainty: certainty.describe(certainties.join(', ')),

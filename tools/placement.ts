@@ -4,7 +4,7 @@ import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
 import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId, sayWrite, state } from './define.ts'
+import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
 
 /**
  * Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent
@@ -41,8 +41,8 @@ export const scheduleHaProposal = defineTool({
     return `plan to ${intent} ${formatList(host_ids)}: ${parts.join(' and ') || 'nothing to do'}${down > 0 ? `; ${formatDown(down)}` : ''}`
   },
   discovers: (output) => [
-    discovered('proposal', output.proposal_id),
-    ...output.steps.map((step) => discovered('vm', step.vm)),
+    discoveredThing('proposal', output.proposal_id),
+    ...output.steps.map((step) => discoveredThing('vm', step.vm)),
   ],
   run: ({ intent, host_ids, vm_ids, use_rack_constraints }, { core, incidentId, stepKey, signal }) =>
     core.post(
@@ -152,7 +152,7 @@ export const executeMigration = defineTool({
   names: { proposal_id: 'proposal' },
   say: (output, { proposal_id }) => sayWrite(output, `plan ${proposal_id} is carried out`),
   discovers: (output) =>
-    typeof output.next_proposal_id === 'string' ? [discovered('proposal', output.next_proposal_id)] : [],
+    typeof output.next_proposal_id === 'string' ? [discoveredThing('proposal', output.next_proposal_id)] : [],
   async prepare({ proposal_id }, { core, signal }) {
     const plan = await readProposal(core, proposal_id, signal)
     if (plan.state !== 'planned' && plan.state !== 'partial')

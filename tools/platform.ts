@@ -6,7 +6,17 @@ import { idPattern, inventoryKinds } from '../domain/kinds.ts'
 import { inventoryKind, resourceKind } from '../domain/registry.ts'
 import { describeItems, describeParts, inBrackets, toList, toText } from '../domain/say.ts'
 import type { CorePort, Observation } from '../domain/tool.ts'
-import { defineTool, discovered, reason, ref, resourceId, sayWrite, seen, state, worstHealth } from './define.ts'
+import {
+  defineTool,
+  discoveredThing,
+  observedThing,
+  reason,
+  ref,
+  resourceId,
+  sayWrite,
+  state,
+  worstHealth,
+} from './define.ts'
 
 const node = z.looseObject({
   id: z.string(),
@@ -27,7 +37,7 @@ export const getShard = defineTool({
   reversible: true,
   names: { id: 'shard' },
   say: ({ id, status, role }) => `${id} is ${status}${inBrackets(role)}`,
-  discovers: (output) => [seen(discovered('shard', output.id), output.status)],
+  discovers: (output) => [observedThing(discoveredThing('shard', output.id), output.status)],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/shards/${id}`, { signal }),
 })
 
@@ -43,8 +53,8 @@ export const listNodesByShard = defineTool({
   names: { shard_id: 'shard' },
   say: ({ items }, { shard_id }) => `${shard_id}: ${describeParts(items, 'node')}`,
   discovers: ({ items }, { shard_id }) => [
-    seen(discovered('shard', shard_id as string), worstHealth(items.map((item) => item.status))),
-    ...items.map((item) => seen(discovered('node', item.id, item.hostname, [item.ip]), item.status)),
+    observedThing(discoveredThing('shard', shard_id as string), worstHealth(items.map((item) => item.status))),
+    ...items.map((item) => observedThing(discoveredThing('node', item.id, item.hostname, [item.ip]), item.status)),
   ],
   run: ({ shard_id }, { core, signal }) => core.get(`/api/v1/shards/${shard_id}/nodes`, { signal }),
 })
@@ -62,8 +72,8 @@ export const getNode = defineTool({
   say: ({ id, status, reason, role }) =>
     `${id}${inBrackets(role)} is ${status}${toText(reason) && `: ${toText(reason)}`}`,
   discovers: (output) => [
-    seen(discovered('node', output.id, output.hostname, [output.ip]), output.status),
-    discovered('shard', output.shard),
+    observedThing(discoveredThing('node', output.id, output.hostname, [output.ip]), output.status),
+    discoveredThing('shard', output.shard),
   ],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/nodes/${id}`, { signal }),
 })
@@ -81,8 +91,8 @@ export const getTenant = defineTool({
   say: ({ id, name, shard, status }) =>
     `${name === id ? id : `${name} (${id})`} is ${status ?? 'known'}, on shard ${shard}`,
   discovers: (output) => [
-    seen(discovered('tenant', output.id, output.name), output.status),
-    discovered('shard', output.shard),
+    observedThing(discoveredThing('tenant', output.id, output.name), output.status),
+    discoveredThing('shard', output.shard),
   ],
   run: ({ id }, { core, signal }) => core.get(`/api/v1/tenants/${id}`, { signal }),
 })
@@ -119,7 +129,9 @@ export const getResource = defineTool({
     const firing = toList(alerts).filter(({ status }) => status === 'firing').length
     return `${withSpaces(kind)} ${id} is ${state.health}${inBrackets(state.observed)}${firing > 0 ? `, ${formatCount(firing, 'alert')} firing` : ''}`
   },
-  discovers: (output) => [seen(discovered(output.kind, output.id, output.name, output.aliases), output.state.health)],
+  discovers: (output) => [
+    observedThing(discoveredThing(output.kind, output.id, output.name, output.aliases), output.state.health),
+  ],
   run: ({ kind, id }, { core, signal }) =>
     core.get(`/api/v1/inventory/resources/${kind}/${encodeURIComponent(id)}?brief=true`, { signal }),
 })
@@ -141,7 +153,7 @@ export const findResource = defineTool({
       items.map(({ kind, id }) => `${withSpaces(kind)} ${id}`),
       'resource',
     )}`,
-  discovers: ({ items }) => items.map((item) => discovered(item.kind, item.id, item.name)),
+  discovers: ({ items }) => items.map((item) => discoveredThing(item.kind, item.id, item.name)),
   run: ({ kind, text }, { core, signal }) =>
     core.get(`/api/v1/resources?q=${encodeURIComponent(text)}${kind ? `&kind=${kind}` : ''}`, { signal }),
 })
@@ -173,7 +185,7 @@ type Changing = z.infer<typeof changing>
 const notRehearsed = 'The platform does not tell beforehand what a convergence would change.'
 
 /** Null where the platform cannot tell. */
-async function wouldConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
+async function previewConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
   const answer = await core.get(`/api/v1/shards/${id}/converge?dry_run=true`, { signal })
   const read = answer.ok ? changing.safeParse(answer.data).data : undefined
   return read?.possible ? read : null
@@ -206,7 +218,7 @@ export const convergeShard = defineTool({
   async prepare({ id }, { core, signal }) {
     const answer = await core.get(`/api/v1/shards/${id}/nodes`, { signal })
     const items = answer.ok ? z.object({ items: z.array(node) }).parse(answer.data).items : []
-    const would = await wouldConverge(core, id, signal)
+    const would = await previewConverge(core, id, signal)
     const details = { nodes: items.map((item) => ({ id: item.id, status: item.status, reason: item.reason ?? null })) }
     return {
       targets: [ref('shard', id)],

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { health, linkStatus, reachability } from '../domain/platform.ts'
 import { describeItems, inBrackets, toList, toText } from '../domain/say.ts'
-import { defineTool, discovered, resourceId, seen } from './define.ts'
+import { defineTool, discoveredThing, observedThing, resourceId } from './define.ts'
 
 export const nodeHealth = defineTool({
   name: 'node_health',
@@ -20,7 +20,9 @@ export const nodeHealth = defineTool({
   reversible: true,
   names: { node: ['node', 'host'] },
   say: ({ node, status, reason }) => `${node} is ${status}${inBrackets(reason)}`,
-  discovers: (output) => [seen(discovered(output.kind, output.node), isDrained(output) ? 'nominal' : output.status)],
+  discovers: (output) => [
+    observedThing(discoveredThing(output.kind, output.node), isDrained(output) ? 'nominal' : output.status),
+  ],
   run: ({ node }, { core, signal }) => core.get(`/api/v1/nodes/${node}/health`, { signal }),
 })
 
@@ -95,8 +97,8 @@ export const currentVmHost = defineTool({
   names: { vm: 'vm' },
   say: ({ id, host, running }) => `${id} ${running ? 'runs' : 'is stopped'} on ${host ?? 'no host'}`,
   discovers: (output) => [
-    seen(discovered('vm', output.id), output.running ? 'nominal' : 'down'),
-    ...(output.host === null ? [] : [discovered('host', output.host)]),
+    observedThing(discoveredThing('vm', output.id), output.running ? 'nominal' : 'down'),
+    ...(output.host === null ? [] : [discoveredThing('host', output.host)]),
   ],
   run: ({ vm }, { core, signal }) => core.get(`/api/v1/vms/${vm}`, { signal }),
 })

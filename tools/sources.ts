@@ -7,7 +7,7 @@ import { type Source, sourceReading } from '../domain/source.ts'
 import type { Preparation, Tool, ToolContext } from '../domain/tool.ts'
 import { toDeviceCall } from '../mesh/registry.ts'
 import { sourceTools as served, sourceKinds } from '../sources/kinds.ts'
-import { defineTool, discovered, incidentId, seen } from './define.ts'
+import { defineTool, discoveredThing, incidentId, observedThing } from './define.ts'
 import { prepareOnDevice } from './device.ts'
 
 const reading = sourceReading.extend({
@@ -41,8 +41,10 @@ export const sourceTools: Tool[] = [...served.values()].map(
         return `${on?.id ?? source}: ${said}${isPartial ? ' (partial)' : ''}`
       },
       discovers: ({ about, isEmpty, on }) => {
-        if (on) return [discovered(on.kind, on.id)]
-        return isEmpty ? [] : about.map(({ kind, id, name: called }) => seen(discovered(kind, id, called), null))
+        if (on) return [discoveredThing(on.kind, on.id)]
+        return isEmpty
+          ? []
+          : about.map(({ kind, id, name: called }) => observedThing(discoveredThing(kind, id, called), null))
       },
       ...(alsoOfDevices && {
         prepare: async (given: Record<string, unknown>, context: ToolContext) => {
@@ -62,12 +64,12 @@ export const sourceTools: Tool[] = [...served.values()].map(
 
 /** What may be read of sources whose options narrow it: a model learns it from the context instead of from a refusal. */
 export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'options'>[]): Record<string, unknown>[] {
-  return sources.slice(0, mostSources).flatMap(({ name, kind, options }) => {
+  return sources.slice(0, maxSources).flatMap(({ name, kind, options }) => {
     const allowed = sourceKinds.get(kind)?.allows?.(options)
     return allowed ? [{ source: name, ...allowed }] : []
   })
 }
-const mostSources = 20
+const maxSources = 20
 
 /** A source is asked by the arguments alone: there is nothing to find out beforehand. */
 const asItIs = (identity: Record<string, unknown>): Preparation => ({

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from 'react'
 type FieldError = { field: string; message: string }
 
 /** A refusal of the API as it says it (problem+json). */
-export class ApiProblem extends Error {
+export class ApiRefusal extends Error {
   override name = 'ApiProblem' as const
   readonly status: number
   readonly code: string
@@ -23,7 +23,7 @@ export class ApiProblem extends Error {
   }
 }
 
-export type Page<T> = { items: T[]; nextCursor: string | null }
+export type ListPage<T> = { items: T[]; nextCursor: string | null }
 
 type Asking = {
   method?: 'POST' | 'PUT' | 'DELETE'
@@ -64,11 +64,11 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
     ...(body !== undefined && { body: JSON.stringify(body) }),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error
-    throw new ApiProblem(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
+    throw new ApiRefusal(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
   })
   if (response.ok) return response
   const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; errors?: FieldError[] }
-  throw new ApiProblem(
+  throw new ApiRefusal(
     response.status,
     problem.code ?? `HTTP_${response.status}`,
     problem.detail ?? `The server answered ${response.status}.`,
@@ -84,11 +84,11 @@ function newKey(): string {
 /** The stream tells when something changed: nothing is asked again just because a window came to the front. */
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
-    onSuccess: heard,
+    onSuccess: noteAnswer,
     onError: (error) => {
-      unanswered(error)
+      noteNoAnswer(error)
       // The session ended while the page was open: the sign-in is shown in its place, and afterwards the same page again.
-      if (error instanceof ApiProblem && error.status === 401) queryClient.setQueryData(['session'], null)
+      if (error instanceof ApiRefusal && error.status === 401) queryClient.setQueryData(['session'], null)
     },
   }),
   defaultOptions: {
@@ -96,7 +96,7 @@ export const queryClient: QueryClient = new QueryClient({
       staleTime: 30_000,
       refetchOnWindowFocus: false,
       retry: (failures, error) =>
-        failures < 2 && !(error instanceof ApiProblem && error.status > 0 && error.status < 500),
+        failures < 2 && !(error instanceof ApiRefusal && error.status > 0 && error.status < 500),
     },
     // What a person sends is sent now or fails now: it is not kept until a network is back.
     mutations: { networkMode: 'always' },
@@ -117,14 +117,14 @@ function set(next: Away): void {
 }
 
 /** Something came from the server just now. */
-function heard(): void {
+function noteAnswer(): void {
   heardAt = Date.now()
   if (away) set(null)
 }
 
 /** A question went unanswered. An answer that refuses is an answer. */
-function unanswered(error: unknown): void {
-  if (!(error instanceof ApiProblem) || (error.status !== 0 && error.status < 502)) return
+function noteNoAnswer(error: unknown): void {
+  if (!(error instanceof ApiRefusal) || (error.status !== 0 && error.status < 502)) return
   // What the stream still pushes is as of now, whatever else goes unanswered.
   if (!away) set({ why: error.message, asOf: isStreaming ? Date.now() : heardAt })
 }
@@ -133,7 +133,7 @@ export function streaming(isOpen: boolean): void {
   if (isStreaming) heardAt = Date.now()
   const wasOpen = isStreaming
   isStreaming = isOpen
-  if (isOpen) heard()
+  if (isOpen) noteAnswer()
   else if (wasOpen && !away) set({ why: 'The server does not answer.', asOf: heardAt })
 }
 

@@ -5,17 +5,17 @@ import { ask } from './api.ts'
 import { useDraft } from './fields.tsx'
 import { Failed } from './page-frame.tsx'
 import { missing } from './permissions.ts'
-import { go } from './router.tsx'
-import type { Session } from './session.ts'
+import { navigate } from './router.tsx'
+import type { BrowserSession } from './session.ts'
 
 /** A question opens a separate incident; its answer is in the timeline, with what it rests on. */
-export function AskBox({ session }: { session: Session | null }) {
+export function AskBox({ session }: { session: BrowserSession | null }) {
   const [question, setQuestion] = useDraft('question')
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => ask<Incident>('/agent', { method: 'POST', body: { question: question.trim() } }),
     onSuccess: ({ id }) => {
       setQuestion('')
-      go(`/incidents/${id}`)
+      navigate(`/incidents/${id}`)
     },
   })
   const why = missing(session, 'manage_incident')

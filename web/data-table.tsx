@@ -1,8 +1,8 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import type { Page } from './api.ts'
+import type { ListPage } from './api.ts'
 import { QueryState } from './page-frame.tsx'
-import { Link, type Place, withSearch } from './router.tsx'
+import { Link, type PageLocation, withSearch } from './router.tsx'
 
 export type Column<T> = {
   /** Empty: a column of buttons or pictures, which needs no heading. */
@@ -23,12 +23,12 @@ type TableProps<T> = {
 }
 
 type ListProps<T> = {
-  query: UseQueryResult<Page<T>>
+  query: UseQueryResult<ListPage<T>>
   /** What is on its way while it loads: `tokens`. */
   what: string
   empty: ReactNode
   /** Of the page that has its cursor in the address; without it the list has one page. */
-  place?: Place
+  place?: PageLocation
   /** The way back to the first page, and on. */
   directions?: [back: string, on: string]
   /** Above the list, once it is there. */
@@ -126,7 +126,7 @@ function Head<T>({ column: { head, className = '' } }: { column: Column<T> }) {
   )
 }
 
-type PagerProps = { place: Place; next: string | null; directions?: [back: string, on: string] | undefined }
+type PagerProps = { place: PageLocation; next: string | null; directions?: [back: string, on: string] | undefined }
 
 export function Pager({ place, next, directions: [back, on] = ['← Newest', 'Older →'] }: PagerProps) {
   return (

@@ -1,7 +1,7 @@
 import { diffArrays } from 'diff'
 
 /** A line of a text that became another: kept, taken out, put in. */
-export type Line = { sign: ' ' | '-' | '+'; text: string }
+export type DiffLine = { sign: ' ' | '-' | '+'; text: string }
 
 /** More lines taken out and put in than this would hold up the typing: then all of it is taken out and put in. */
 const compared = 500
@@ -9,14 +9,14 @@ const compared = 500
 const around = 2
 
 /** How one text became another, line by line; far-off kept lines are left out. */
-export function lines(from: string, to: string): Line[] {
+export function lines(from: string, to: string): DiffLine[] {
   const [before, after] = [from.split('\n'), to.split('\n')]
   const parts = diffArrays(before, after, { maxEditLength: compared }) ?? [
     { value: before, removed: true, added: false },
     { value: after, removed: false, added: true },
   ]
   const all = parts.flatMap(({ value, removed, added }) =>
-    value.map((text): Line => ({ sign: removed ? '-' : added ? '+' : ' ', text })),
+    value.map((text): DiffLine => ({ sign: removed ? '-' : added ? '+' : ' ', text })),
   )
   return all.filter((_, index) =>
     all.slice(Math.max(0, index - around), index + around + 1).some(({ sign }) => sign !== ' '),
@@ -24,15 +24,15 @@ export function lines(from: string, to: string): Line[] {
 }
 
 /** One place where two values differ: the way to it, and what stands there in each. `undefined`: nothing does. */
-export type Change = { path: string; from: unknown; to: unknown }
+export type ValueChange = { path: string; from: unknown; to: unknown }
 
 /** What was changed from one value to another, in the order of the first, new places last. */
-export function changes(from: unknown, to: unknown, path = ''): Change[] {
+export function listChanges(from: unknown, to: unknown, path = ''): ValueChange[] {
   if (!isBranch(from) || !isBranch(to) || Array.isArray(from) !== Array.isArray(to)) {
     return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ path, from, to }]
   }
   return [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((key) =>
-    changes(own(from, key), own(to, key), Array.isArray(from) ? `${path}[${key}]` : path ? `${path}.${key}` : key),
+    listChanges(own(from, key), own(to, key), Array.isArray(from) ? `${path}[${key}]` : path ? `${path}.${key}` : key),
   )
 }
 

@@ -6,7 +6,7 @@ import {
   useEffect,
   useState,
 } from 'react'
-import { go, type Place, withSearch } from './router.tsx'
+import { navigate, type PageLocation, withSearch } from './router.tsx'
 import { formatBothZones } from './time.ts'
 
 const prefix = 'draft '
@@ -192,9 +192,9 @@ export function AddressFacet({
   place,
   name,
   ...rest
-}: { place: Place; name: string } & Pick<FacetProps<string>, 'legend' | 'options'>) {
+}: { place: PageLocation; name: string } & Pick<FacetProps<string>, 'legend' | 'options'>) {
   const chosen = place.search.get(name)
-  const toggle = (word: string) => go(withSearch(place, { [name]: chosen === word ? null : word, cursor: null }))
+  const toggle = (word: string) => navigate(withSearch(place, { [name]: chosen === word ? null : word, cursor: null }))
   return <Facet {...rest} chosen={chosen === null ? [] : [chosen]} onToggle={toggle} />
 }
 
@@ -247,7 +247,7 @@ function toLocalText(at: Date): string {
 /** A search follows the typing, a moment behind. */
 const typingMs = 250
 
-type SearchProps = { place: Place; field: RefObject<HTMLInputElement | null>; label: string }
+type SearchProps = { place: PageLocation; field: RefObject<HTMLInputElement | null>; label: string }
 
 /** A search that lives in the address as `q`. */
 export function SearchField({ place, field, label }: SearchProps) {
@@ -258,7 +258,10 @@ export function SearchField({ place, field, label }: SearchProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits for the typing alone, not for the address it leads to
   useEffect(() => {
     if (text.trim() === inAddress) return
-    const timer = setTimeout(() => go(withSearch(place, { q: text.trim(), cursor: null }), { replace: true }), typingMs)
+    const timer = setTimeout(
+      () => navigate(withSearch(place, { q: text.trim(), cursor: null }), { replace: true }),
+      typingMs,
+    )
     return () => clearTimeout(timer)
   }, [text])
   return (

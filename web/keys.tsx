@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import { go } from './router.tsx'
+import { navigate } from './router.tsx'
 
 const key = 'nightshift.keys'
 const typing = 'input, textarea, select, [contenteditable]'
@@ -55,9 +55,9 @@ export function KeyHelp() {
   const [on, setOn] = useState(keysAreOn)
   useKeys({
     '?': () => dialog.current?.showModal(),
-    h: () => go('/home'),
-    i: () => go('/incidents'),
-    p: () => go('/approvals'),
+    h: () => navigate('/home'),
+    i: () => navigate('/incidents'),
+    p: () => navigate('/approvals'),
   })
   return (
     <>

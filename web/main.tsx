@@ -1,7 +1,7 @@
 import { StrictMode, useEffect, useState } from 'react'
 import { LiveProvider } from './live.tsx'
 import { Failed, Heading, Loading, Nothing } from './page-frame.tsx'
-import { go, Link, usePlace } from './router.tsx'
+import { Link, navigate, usePlace } from './router.tsx'
 import { findRoute } from './routes.tsx'
 import { applyTheme, Shell } from './shell.tsx'
 import { SignInPage } from './sign-in.tsx'
@@ -16,7 +16,7 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api.ts'
 import { missing } from './permissions.ts'
-import { type Session, useSession } from './session.ts'
+import { type BrowserSession, useSession } from './session.ts'
 
 function App() {
   const session = useSession()
@@ -25,7 +25,7 @@ function App() {
   const code = hash.startsWith('code=') ? hash.slice('code='.length) : null
   const [cameByCode] = useState(code !== null)
   useEffect(() => {
-    if (signedIn && pathname === '/sign-in' && code === null) go(ownPath(search.get('to')), { replace: true })
+    if (signedIn && pathname === '/sign-in' && code === null) navigate(ownPath(search.get('to')), { replace: true })
   }, [signedIn, pathname, search, code])
 
   // Once used, the code leaves the address: what the page has to say about it must not go with it while the session is asked.
@@ -44,7 +44,7 @@ function App() {
   )
 }
 
-function CurrentPage({ pathname, session }: { pathname: string; session: Session }) {
+function CurrentPage({ pathname, session }: { pathname: string; session: BrowserSession }) {
   if (/^\/sign-in(\/[^/]*)?\/?$/.test(pathname)) return <Loading what="Nightshift" />
   const found = findRoute(pathname)
   if (!found) return <NoSuchPage />

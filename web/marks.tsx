@@ -8,10 +8,20 @@ import type { Risk } from '../domain/tool.ts'
 import { Inert } from './inert.tsx'
 
 export type Tone = 'critical' | 'warning' | 'info' | 'good' | 'lamp' | 'quiet'
-export type Shape = 'disc' | 'ring' | 'triangle' | 'diamond' | 'square' | 'check' | 'cross' | 'bar' | 'half' | 'arrow'
+export type MarkShape =
+  | 'disc'
+  | 'ring'
+  | 'triangle'
+  | 'diamond'
+  | 'square'
+  | 'check'
+  | 'cross'
+  | 'bar'
+  | 'half'
+  | 'arrow'
 
 /** Every kind of row: its word, its sign. A kind that is added to the log does not compile until it stands here. */
-export const kinds: Record<EventKind, { word: string; shape: Shape; tone: Tone }> = {
+export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: Tone }> = {
   alert_received: { word: 'alert', shape: 'triangle', tone: 'warning' },
   looked: { word: 'look', shape: 'ring', tone: 'info' },
   noted: { word: 'noted', shape: 'bar', tone: 'quiet' },
@@ -44,7 +54,7 @@ export const kinds: Record<EventKind, { word: string; shape: Shape; tone: Tone }
   notified: { word: 'notified', shape: 'arrow', tone: 'quiet' },
 }
 
-const paths: Record<Shape, string> = {
+const paths: Record<MarkShape, string> = {
   disc: 'M6 1a5 5 0 1 0 .01 0z',
   ring: 'M6 1a5 5 0 1 0 .01 0zM6 3a3 3 0 1 1-.01 0z',
   triangle: 'M6 .8 11.6 11H.4z',
@@ -58,7 +68,7 @@ const paths: Record<Shape, string> = {
 }
 
 /** A sign with its word: shape, colour and text say the same, so that none is needed alone. */
-export function Mark({ shape, tone, word, strong }: { shape: Shape; tone: Tone; word: string; strong?: boolean }) {
+export function Mark({ shape, tone, word, strong }: { shape: MarkShape; tone: Tone; word: string; strong?: boolean }) {
   return (
     <span className={`mark tone-${tone}${strong ? ' strong' : ''}`}>
       <Sign shape={shape} />
@@ -67,7 +77,7 @@ export function Mark({ shape, tone, word, strong }: { shape: Shape; tone: Tone; 
   )
 }
 
-export function Sign({ shape }: { shape: Shape }) {
+export function Sign({ shape }: { shape: MarkShape }) {
   return (
     <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true" fill="currentColor" fillRule="evenodd">
       <path d={paths[shape]} />
@@ -75,15 +85,15 @@ export function Sign({ shape }: { shape: Shape }) {
   )
 }
 
-type Look = { word: string; shape: Shape; tone: Tone; strong?: boolean }
+type Badge = { word: string; shape: MarkShape; tone: Tone; strong?: boolean }
 
-const severities: Record<Severity, Look> = {
+const severities: Record<Severity, Badge> = {
   critical: { word: 'critical', shape: 'diamond', tone: 'critical', strong: true },
   warning: { word: 'warning', shape: 'triangle', tone: 'warning' },
   info: { word: 'info', shape: 'disc', tone: 'info' },
 }
 
-export const statuses: Record<IncidentStatus, Look> = {
+export const statuses: Record<IncidentStatus, Badge> = {
   open: { word: 'open', shape: 'ring', tone: 'warning' },
   investigating: { word: 'investigating', shape: 'half', tone: 'info' },
   awaiting_approval: { word: 'approval needed', shape: 'diamond', tone: 'lamp', strong: true },
@@ -92,7 +102,7 @@ export const statuses: Record<IncidentStatus, Look> = {
   cancelled: { word: 'cancelled', shape: 'cross', tone: 'quiet' },
 }
 
-const approvalStatuses: Record<ApprovalStatus, Look> = {
+const approvalStatuses: Record<ApprovalStatus, Badge> = {
   pending: { word: 'waiting', shape: 'diamond', tone: 'lamp', strong: true },
   approved: { word: 'approved', shape: 'check', tone: 'good' },
   denied: { word: 'denied', shape: 'cross', tone: 'critical' },
@@ -101,7 +111,7 @@ const approvalStatuses: Record<ApprovalStatus, Look> = {
   consumed: { word: 'approved and executed', shape: 'check', tone: 'good' },
 }
 
-const risks: Record<Risk, Look> = {
+const risks: Record<Risk, Badge> = {
   none: { word: 'no risk', shape: 'ring', tone: 'quiet' },
   low: { word: 'low risk', shape: 'disc', tone: 'info' },
   medium: { word: 'medium risk', shape: 'triangle', tone: 'warning' },

@@ -1,7 +1,7 @@
 import { type UseQueryResult, useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, type RefObject, useEffect, useRef } from 'react'
 import { formatSpan } from '../domain/format.ts'
-import { ApiProblem, queryClient, useAway } from './api.ts'
+import { ApiRefusal, queryClient, useAway } from './api.ts'
 import { usePendingApprovals } from './approvals/query.ts'
 import { formatTimeOfDay, useNow } from './time.ts'
 
@@ -52,7 +52,7 @@ export function Loading({ what }: { what: string }) {
 /** `isKept`: what was read before is still shown; that the server is away is then said once, over the whole page. */
 export function Failed({ error, again, isKept = false }: { error: unknown; again?: () => void; isKept?: boolean }) {
   const text = error instanceof Error ? error.message : 'Something failed.'
-  const isAway = error instanceof ApiProblem && (error.status === 0 || error.status >= 502)
+  const isAway = error instanceof ApiRefusal && (error.status === 0 || error.status >= 502)
   if (isAway && isKept) return null
   return (
     <div className="said wrong stack" role="alert">

@@ -7,7 +7,7 @@ import { ask } from './api.ts'
 import { useSettings } from './config/query.ts'
 import { Inert } from './inert.tsx'
 import { StatusMark } from './marks.tsx'
-import { go } from './router.tsx'
+import { navigate } from './router.tsx'
 import { routes } from './routes.tsx'
 import { formatMoment } from './time.ts'
 
@@ -72,7 +72,7 @@ function Jump({ leave }: { leave(): void }) {
   const follow = (target: Target | undefined) => {
     if (!target) return
     leave()
-    go(target.href)
+    navigate(target.href)
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }

@@ -1,8 +1,8 @@
 import type { Permission, PersonRole, Role } from '../domain/permissions.ts'
-import type { Session } from './session.ts'
+import type { BrowserSession } from './session.ts'
 
 /** Why a person may not do something; null when they may. The server refuses it all the same. */
-export function missing(session: Session | null | undefined, permission: Permission): string | null {
+export function missing(session: BrowserSession | null | undefined, permission: Permission): string | null {
   if (!session) return 'Sign in first.'
   if (session.permissions.includes(permission)) return null
   return `Your role (${session.role}) may not do this: it needs the permission ${permission}.`

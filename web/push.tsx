@@ -86,7 +86,7 @@ function nameBrowser(): string {
 const refresh = () => queryClient.invalidateQueries({ queryKey: pushKey })
 
 /** Signing out ends it here: the next person at this browser is another. */
-export async function turnOffHere(): Promise<void> {
+export async function unsubscribeHere(): Promise<void> {
   if (!isSupported) return
   const registration = await navigator.serviceWorker.getRegistration(worker)
   const subscription = await registration?.pushManager.getSubscription()

@@ -14,15 +14,15 @@ function subscribe(listener: () => void): () => void {
 }
 
 /** Goes to an address of this page without loading it again. */
-export function go(to: string, options: { replace?: boolean } = {}): void {
+export function navigate(to: string, options: { replace?: boolean } = {}): void {
   if (options.replace) history.replaceState(null, '', to)
   else history.pushState(null, '', to)
   moved.dispatchEvent(new Event('moved'))
 }
 
-export type Place = { pathname: string; search: URLSearchParams; hash: string }
+export type PageLocation = { pathname: string; search: URLSearchParams; hash: string }
 
-export function usePlace(): Place {
+export function usePlace(): PageLocation {
   const href = useSyncExternalStore(subscribe, () => location.href)
   return useMemo(() => {
     const { pathname, searchParams, hash } = new URL(href)
@@ -31,7 +31,7 @@ export function usePlace(): Place {
 }
 
 /** The same address with some parameters changed; empty ones are left out. */
-export function withSearch({ pathname, search }: Place, change: Record<string, string | null>): string {
+export function withSearch({ pathname, search }: PageLocation, change: Record<string, string | null>): string {
   const next = new URLSearchParams(search)
   for (const [name, value] of Object.entries(change)) {
     if (value) next.set(name, value)
@@ -42,7 +42,7 @@ export function withSearch({ pathname, search }: Place, change: Record<string, s
 }
 
 /** The query of a list: those parameters of the address that the API knows, and those that always hold. */
-export function pickSearch({ search }: Place, names: readonly string[], more: Record<string, string>): string {
+export function pickSearch({ search }: PageLocation, names: readonly string[], more: Record<string, string>): string {
   const next = new URLSearchParams(more)
   for (const name of names) {
     const value = search.get(name)
@@ -58,7 +58,7 @@ export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchor
     if (event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     event.preventDefault()
-    go(href)
+    navigate(href)
   }
   return <a href={href} onClick={follow} {...rest} />
 }

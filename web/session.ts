@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Permission, Role } from '../domain/permissions.ts'
-import { ApiProblem, ask, queryClient } from './api.ts'
+import { ApiRefusal, ask, queryClient } from './api.ts'
 import { forgetDrafts } from './fields.tsx'
 
-export type Session = { name: string; role: Role; permissions: Permission[] }
+export type BrowserSession = { name: string; role: Role; permissions: Permission[] }
 
 const key = ['session']
 
@@ -13,11 +13,11 @@ export function useSession() {
     queryKey: key,
     staleTime: 60_000,
     refetchInterval: 300_000,
-    queryFn: async ({ signal }): Promise<Session | null> => {
+    queryFn: async ({ signal }): Promise<BrowserSession | null> => {
       try {
-        return await ask<Session>('/auth/session', { signal })
+        return await ask<BrowserSession>('/auth/session', { signal })
       } catch (error) {
-        if (error instanceof ApiProblem && error.status === 401) return null
+        if (error instanceof ApiRefusal && error.status === 401) return null
         throw error
       }
     },
@@ -26,9 +26,9 @@ export function useSession() {
 
 export async function signIn(proof: { token: string } | { code: string }): Promise<void> {
   await ask('/auth/session', { method: 'POST', body: proof })
-  const session = await ask<Session>('/auth/session').catch(() => null)
+  const session = await ask<BrowserSession>('/auth/session').catch(() => null)
   if (!session) {
-    throw new ApiProblem(
+    throw new ApiRefusal(
       401,
       'NO_COOKIE',
       'The token is right, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',

@@ -6,10 +6,10 @@ import { useLive, useLiveState } from './live.tsx'
 import { AwayBanner, Brand } from './page-frame.tsx'
 import { ModelWarning } from './pages/health.tsx'
 import { Palette } from './palette.tsx'
-import { turnOffHere } from './push.tsx'
+import { unsubscribeHere } from './push.tsx'
 import { Link, usePlace } from './router.tsx'
 import { routes } from './routes.tsx'
-import { type Session, signOut } from './session.ts'
+import { type BrowserSession, signOut } from './session.ts'
 import { chooseZone, useZone, zones } from './time.ts'
 
 const themes = ['auto', 'light', 'dark'] as const
@@ -81,12 +81,12 @@ const liveWords = { opening: 'Connectingâ€¦', live: 'Live', lost: 'Reconnectingâ
 
 /** Signs out; this browser gets no more notifications, for the next person at it may be another. */
 async function leaveDevice(): Promise<void> {
-  await turnOffHere().catch(() => {})
+  await unsubscribeHere().catch(() => {})
   await signOut()
 }
 
 /** What is around every page: where one is, what waits, whether the stream runs, who one is. */
-export function Shell({ session, children }: { session: Session; children: ReactNode }) {
+export function Shell({ session, children }: { session: BrowserSession; children: ReactNode }) {
   const live = useLiveState()
   const times = useZone()
   useLive((event) => {
@@ -133,7 +133,7 @@ export function Shell({ session, children }: { session: Session; children: React
 const thumbPaths = ['/home', '/approvals', '/incidents']
 
 /** On a phone: the three pages that are used at night within reach of a thumb, and all else behind *More*. */
-function BottomBar({ session }: { session: Session }) {
+function BottomBar({ session }: { session: BrowserSession }) {
   const { pathname } = usePlace()
   const { count } = usePendingApprovals()
   const more = useRef<HTMLDialogElement>(null)

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { ask } from './api.ts'
 import { Brand, Failed } from './page-frame.tsx'
-import { go } from './router.tsx'
+import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
 
 /** By a token, or by the code of the address that `npm start` printed. */
@@ -12,7 +12,7 @@ export function SignInPage({ code }: { code: string | null }) {
     mutationFn: signIn,
     onSettled: (_answer, _error, proof) => {
       // The code leaves the address bar and the history, used or not.
-      if ('code' in proof) go(location.pathname === '/' ? '/home' : location.pathname, { replace: true })
+      if ('code' in proof) navigate(location.pathname === '/' ? '/home' : location.pathname, { replace: true })
     },
   })
   useEffect(() => {

@@ -7,9 +7,9 @@ import {
   type DueDelivery,
   finishDelivery,
   leaseDeliveries,
-  maximumAttempts,
+  maxAttempts,
 } from '../db/outbox/deliveries.ts'
-import { forgetDevice, noteSent, pushKeys, pushPrefix, subscriptionById } from '../db/outbox/push-subscriptions.ts'
+import { forgetDevice, pushKeys, pushPrefix, recordPush, subscriptionById } from '../db/outbox/push-subscriptions.ts'
 import { readSettings } from '../db/settings.ts'
 import {
   type DeliveryOutcome,
@@ -107,7 +107,7 @@ async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<D
     subject: toPushSubject(site.publicUrl),
     services: site.pushServices,
   })
-  if (outcome.outcome === 'sent') await noteSent(db, id)
+  if (outcome.outcome === 'sent') await recordPush(db, id)
   if (outcome.isGone) await forgetDevice(db, id)
   return toResult(delivery, outcome, '')
 }
@@ -128,7 +128,7 @@ function toResult(delivery: DueDelivery, outcome: DeliveryOutcome, said: string)
   if (outcome.outcome === 'drop') {
     return { status: 'dropped', responseStatus: outcome.status, response, retryAfterSeconds: 0 }
   }
-  const wait = retryAfterSeconds[Math.min(delivery.attempt, maximumAttempts) - 1] ?? 60
+  const wait = retryAfterSeconds[Math.min(delivery.attempt, maxAttempts) - 1] ?? 60
   const asked = outcome.afterMs === null ? wait : Math.min(600, Math.ceil(outcome.afterMs / 1000))
   return { status: 'failed', responseStatus: outcome.status, response, retryAfterSeconds: asked }
 }

@@ -22,7 +22,7 @@ type Untyped = {
  * while nothing happens, because nothing makes it look; and workflows run in a thread whose heap only the inspector reaches. The
  * session is in this process: no port is opened.
  */
-export async function giveBack(): Promise<void> {
+export async function freeMemory(): Promise<void> {
   const session = new Session()
   session.connect()
   const { post, on } = { post: session.post.bind(session), on: session.on.bind(session) } as unknown as Untyped
@@ -46,7 +46,7 @@ export async function giveBack(): Promise<void> {
 }
 
 /** Gives memory back whenever work is followed by quiet. Answers how to stop it. */
-export function giveBackWhenIdle(log: Logger): () => void {
+export function freeMemoryWhenIdle(log: Logger): () => void {
   let before = process.cpuUsage()
   let workedSeconds = 0
   let busy = false
@@ -57,7 +57,7 @@ export function giveBackWhenIdle(log: Logger): () => void {
     workedSeconds += seconds
     if (busy || workedSeconds < worthSeconds || seconds > (everyMs / 1000) * idleShare) return
     busy = true
-    await giveBack().catch((error) => log.debug({ err: error }, 'memory was not given back'))
+    await freeMemory().catch((error) => log.debug({ err: error }, 'memory was not given back'))
     // What collecting took is no work that leaves garbage.
     before = process.cpuUsage()
     workedSeconds = 0

@@ -13,7 +13,7 @@ type LookDeps = { db: Db; core: CorePort; log: Logger }
 const pollEveryMs = 1_000
 const batch = 5
 /** So many of the resources that a repair wrote to are looked at, where the incident has no resource. */
-const targetsAtMost = 5
+const maxTargets = 5
 
 /**
  * Takes the looks that the watchdog wants until stopped: at what a repair promised and at the incident's resource, over the
@@ -59,7 +59,7 @@ async function lookAt(
   wanted: WantedLook,
 ): Promise<{ look: EventMetadata['looked']; differs: string | null }> {
   const writes = wanted.purpose === 'watch' ? await verificationNow(deps, wanted) : null
-  const about = wanted.resource ? [wanted.resource] : (writes?.targets ?? []).slice(0, targetsAtMost)
+  const about = wanted.resource ? [wanted.resource] : (writes?.targets ?? []).slice(0, maxTargets)
   const states = await Promise.all(about.map((ref) => readState(deps.core, ref)))
   const look: EventMetadata['looked'] = {
     purpose: wanted.purpose,

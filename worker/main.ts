@@ -15,7 +15,7 @@ import { startSlack } from '../notify/slack/send.ts'
 import { toMetricLabel } from '../safety/safety-metrics.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { startDeliveries } from './deliver.ts'
-import { giveBackWhenIdle } from './free-memory.ts'
+import { freeMemoryWhenIdle } from './free-memory.ts'
 import { healthApp } from './health.ts'
 import { startLooks } from './looks.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
@@ -51,7 +51,7 @@ const workspace = slackSettings(config)
 const slack = startSlack(db, log, workspace && createSlackClient(workspace), publicUrl)
 const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
 const looks = startLooks({ db, core, log })
-const stopGivingBack = giveBackWhenIdle(log)
+const stopGivingBack = freeMemoryWhenIdle(log)
 
 const provider = toMetricLabel(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
 await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))

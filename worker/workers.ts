@@ -11,7 +11,7 @@ import { servedModels } from '../activities/served-models.ts'
 import { thinkActivities } from '../activities/think.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { baseUrlOf, createModelClient, serverName } from '../clients/model.ts'
-import { connectionOptions, onceNamespaceIsKnown, orTrouble, type TemporalSettings } from '../clients/temporal.ts'
+import { connectionOptions, explainTrouble, onceNamespaceIsKnown, type TemporalSettings } from '../clients/temporal.ts'
 import { type Config, type DeclaredModel, givenDefaults, modelsOf, temporalSettings } from '../config/settings.ts'
 import type { Db } from '../db/connect.ts'
 import { recordAudit } from '../db/log/audit.ts'
@@ -56,7 +56,7 @@ type WorkerOptions = {
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
   const temporal = temporalSettings(config)
-  const { connection, clientConnection } = await orTrouble(temporal, () => connectBoth(temporal))
+  const { connection, clientConnection } = await explainTrouble(temporal, () => connectBoth(temporal))
   const { namespace } = temporal
   const parts: WorkerParts = {
     config,

@@ -1,13 +1,13 @@
 import { ActivityFailure, ApplicationFailure } from '@temporalio/common'
 import { allHandlersFinished, CancellationScope, condition, patched, setCurrentDetails } from '@temporalio/workflow'
-import { freshProgress, type Limits, type Progress, runLoop } from './loop.ts'
+import { freshProgress, type LoopLimits, type LoopProgress, runLoop } from './loop.ts'
 import type { LoopEnd } from './outcome.ts'
 import {
   context,
   createDecisionQueue,
   createInterruptions,
   type InvestigationInput,
-  type Run,
+  type RunState,
   rows,
   showInTemporal,
 } from './run.ts'
@@ -45,10 +45,10 @@ export async function InvestigateIncident(input: InvestigationInput): Promise<In
   })
 }
 
-function createRun(input: InvestigationInput): Run {
+function createRun(input: InvestigationInput): RunState {
   const isGuarded = patched(guardedSignals)
   const { incidentId, attempt } = input
-  const run: Run = {
+  const run: RunState = {
     input,
     isGuarded,
     interruptions: createInterruptions(isGuarded),
@@ -70,7 +70,7 @@ function createRun(input: InvestigationInput): Run {
 }
 
 /** Claims the incident and assembles its context. A result instead of limits: the run ended here. */
-async function start(run: Run): Promise<InvestigationResult | (Limits & { progress: Progress })> {
+async function start(run: RunState): Promise<InvestigationResult | (LoopLimits & { progress: LoopProgress })> {
   const { input } = run
   const claimed = await rows.claim(input)
   if (!claimed) return await finish(run, 'not_claimed')
@@ -82,13 +82,13 @@ async function start(run: Run): Promise<InvestigationResult | (Limits & { progre
   return { ...limits, ...(patched(freeCorrections) && { correctionsAreFree: true }), progress: freshProgress }
 }
 
-async function escalate(run: Run, end: Extract<LoopEnd, { end: 'escalate' }>): Promise<InvestigationResult> {
+async function escalate(run: RunState, end: Extract<LoopEnd, { end: 'escalate' }>): Promise<InvestigationResult> {
   const { incidentId, attempt } = run.input
   await rows.escalate.executeWithOptions({ summary: end.code }, [incidentId, attempt, end.code, end.turn])
   return await finish(run, 'escalated')
 }
 
-async function finish(run: Run, how: string): Promise<InvestigationResult> {
+async function finish(run: RunState, how: string): Promise<InvestigationResult> {
   await condition(allHandlersFinished)
   const closing = await rows.closing(run.input.incidentId)
   showInTemporal({ status: closing.status })

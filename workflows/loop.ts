@@ -1,17 +1,17 @@
-import type { Act, DecisionStatus, EscalationCode, LoopEnd, Thought } from './outcome.ts'
+import type { CallOutcome, DecisionStatus, EscalationCode, LoopEnd, TurnOutcome } from './outcome.ts'
 
 /**
  * The turn loop, over ports, so that the workflow, the simulator and the tests run the very same one. It holds order and
  * limits; it has no policy, no text and no clock.
  */
-export type Ports = {
-  think(turn: number): Promise<Thought>
+export type LoopPorts = {
+  think(turn: number): Promise<TurnOutcome>
   /** Waits until the model may be asked, or until it is time to look again. Not work of this run: it counts against no budget. */
   waitForModel(turn: number, ahead: number): Promise<void>
   /** Judges and does one call. With an approval: the targets are read again and the call is judged again. */
-  act(turn: number, call: number, tool: string, approvalId: string | null): Promise<Act>
+  act(turn: number, call: number, tool: string, approvalId: string | null): Promise<CallOutcome>
   /** Waits until what was written shows, or until it is clear that it does not. */
-  verify(turn: number, call: number): Promise<Act>
+  verify(turn: number, call: number): Promise<CallOutcome>
   /** Returns when the approval is settled; `interrupted` when the run is to end for another reason. */
   waitForDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'>
   /** Waits before a kept ending is judged again; a person may end the run meanwhile. */
@@ -21,11 +21,11 @@ export type Ports = {
   /** The same between a model's answer and its first call: the world went on while the model thought. */
   isStillWanted(turn: number): Promise<boolean>
   /** Called after each turn with what a fresh run needs to go on from here: the workflow may continue as new. */
-  checkpoint(progress: Progress): Promise<void>
+  checkpoint(progress: LoopProgress): Promise<void>
   now(): number
 }
 
-export type Limits = {
+export type LoopLimits = {
   maxTurns: number
   timeBudgetMs: number
   /** An answer that could not be used takes no turn. Absent in runs of version 0.1.0. */
@@ -33,19 +33,23 @@ export type Limits = {
 }
 
 /** Everything the loop remembers between turns. */
-export type Progress = { turn: number; workedMs: number; corrections: number; correctionsInARow: number }
+export type LoopProgress = { turn: number; workedMs: number; corrections: number; correctionsInARow: number }
 
-export const freshProgress: Progress = { turn: 0, workedMs: 0, corrections: 0, correctionsInARow: 0 }
+export const freshProgress: LoopProgress = { turn: 0, workedMs: 0, corrections: 0, correctionsInARow: 0 }
 
-const correctionsInARowLimit = 2
-const correctionsLimit = 5
+const maxCorrectionsInARow = 2
+const maxCorrections = 5
 /** Asked again this often for one call, the platform changes faster than people can decide. */
 const asksPerCall = 5
 
 const budgetCodes = { tokens: 'TOKEN_BUDGET', bytes: 'BYTE_BUDGET', money: 'MONEY_BUDGET' } as const
 
 /** Runs turns until the incident is closed or a limit says that a person must take over. Never throws for what a port answers. */
-export async function runLoop(ports: Ports, limits: Limits, resume: Progress = freshProgress): Promise<LoopEnd> {
+export async function runLoop(
+  ports: LoopPorts,
+  limits: LoopLimits,
+  resume: LoopProgress = freshProgress,
+): Promise<LoopEnd> {
   const progress = { ...resume }
   const escalate = (code: EscalationCode): LoopEnd => ({ end: 'escalate', code, turn: progress.turn })
 
@@ -68,7 +72,7 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
       case 'correction':
         progress.corrections += 1
         progress.correctionsInARow += 1
-        if (progress.correctionsInARow > correctionsInARowLimit || progress.corrections > correctionsLimit) {
+        if (progress.correctionsInARow > maxCorrectionsInARow || progress.corrections > maxCorrections) {
           return escalate('CORRECTION_LIMIT')
         }
         break
@@ -100,8 +104,8 @@ export async function runLoop(ports: Ports, limits: Limits, resume: Progress = f
 
 /** The calls of one answer, in order: a look-up enables the call behind it. */
 async function runCalls(
-  ports: Ports,
-  progress: Progress,
+  ports: LoopPorts,
+  progress: LoopProgress,
   calls: string[],
   escalate: (code: EscalationCode) => LoopEnd,
 ): Promise<LoopEnd | null> {
@@ -115,8 +119,8 @@ async function runCalls(
 }
 
 async function runCall(
-  ports: Ports,
-  progress: Progress,
+  ports: LoopPorts,
+  progress: LoopProgress,
   call: number,
   tool: string,
   escalate: (code: EscalationCode) => LoopEnd,

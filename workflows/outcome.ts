@@ -78,7 +78,7 @@ export const searchAttributeNames = ['IncidentType', 'Severity', 'Target', 'Role
  */
 
 /** What a turn of the model came to. `calls` names the proposed tools, `unknown` for a name that no tool has. */
-export type Thought =
+export type TurnOutcome =
   | { kind: 'calls'; calls: string[] }
   | { kind: 'correction' }
   | { kind: 'closed' }
@@ -91,10 +91,10 @@ export type Thought =
   | { kind: 'failed' }
 
 /** How a wait for the model stands. */
-export type Waited = { kind: 'ready' } | { kind: 'waiting'; ahead: number }
+export type SlotWait = { kind: 'ready' } | { kind: 'waiting'; ahead: number }
 
 /** What one call came to. */
-export type Act =
+export type CallOutcome =
   | { kind: 'next' }
   | { kind: 'verify' }
   | { kind: 'ask'; approvalId: string; expiresInMs: number }

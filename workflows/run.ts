@@ -11,7 +11,7 @@ import type { ApprovalActivities } from '../activities/approvals.ts'
 import type { ContextActivities } from '../activities/context.ts'
 import type { ThinkActivities } from '../activities/think.ts'
 import { llmTaskQueue } from '../domain/step-key.ts'
-import type { Limits, Progress } from './loop.ts'
+import type { LoopLimits, LoopProgress } from './loop.ts'
 import type { DecideAnswer, Interruption, Pending, ReceivedDecision } from './outcome.ts'
 
 /** What one activity weighs at most. */
@@ -115,11 +115,11 @@ export type InvestigationInput = {
   groupId: string
   /** Workflow id of the group, which is signalled when this run parks, resumes and ends. */
   group: string
-  resume?: { progress: Progress } & Limits
+  resume?: { progress: LoopProgress } & LoopLimits
 }
 
 /** What one run remembers between its handlers (`signals.ts`) and its steps (`steps.ts`). */
-export type Run = {
+export type RunState = {
   input: InvestigationInput
   /**
    * Since 0.2 decisions are weighed in batches, and nothing is given up for a signal before a row says that a person wants it.

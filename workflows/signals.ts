@@ -14,7 +14,7 @@ import {
   parseDecision,
   pendingApproval,
 } from './outcome.ts'
-import { type Run, rows } from './run.ts'
+import { type RunState, rows } from './run.ts'
 
 /** Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call whether it is still wanted. */
 const thinkOn = 'think-on'
@@ -25,7 +25,7 @@ const decisionsPerRun = 200
 const stopChecksPerRun = 20
 
 /** Whether an answer of the model outlives the end of the alerts. Asks Temporal only where the run's version leaves it open. */
-export function finishesAnswers(run: Run): boolean {
+export function finishesAnswers(run: RunState): boolean {
   return run.isGuarded || patched(thinkOn)
 }
 
@@ -34,7 +34,7 @@ export function finishesAnswers(run: Run): boolean {
  * Temporal can send these, so each is only a reason to read the row. Handlers run in the run's root scope: without
  * `nonCancellable`, a decision that meets a cancelled run would end it half-way.
  */
-export function listen(run: Run): void {
+export function listen(run: RunState): void {
   const whileAdmitted = (act: () => void) => () => {
     if (!run.isGuarded || run.decisions.admitSignal()) act()
   }
@@ -67,14 +67,14 @@ export function listen(run: Run): void {
   CancellationScope.current().cancelRequested.catch(() => interrupt(run, 'stopped'))
 }
 
-async function applyUpdate(run: Run, message: DecideMessage): Promise<DecideAnswer> {
+async function applyUpdate(run: RunState, message: DecideMessage): Promise<DecideAnswer> {
   if (!run.isGuarded) return await applyUnguarded(run, message, 'update')
   if (!run.decisions.admitSignal()) return tooMany
   return await run.decisions.weigh(parseDecision('update', message, message.decision))
 }
 
 /** A signal cannot be answered, and what fails in its handler would fail the run. */
-async function applySignal(run: Run, sent: DecisionMessage, decision: 'approve' | 'deny'): Promise<void> {
+async function applySignal(run: RunState, sent: DecisionMessage, decision: 'approve' | 'deny'): Promise<void> {
   try {
     if (!run.isGuarded) await applyUnguarded(run, { ...sent, decision }, 'signal')
     else if (run.decisions.admitSignal()) await run.decisions.weigh(parseDecision('signal', sent, decision))
@@ -84,7 +84,7 @@ async function applySignal(run: Run, sent: DecisionMessage, decision: 'approve' 
 }
 
 /** How runs that began with version 0.1.0 weigh a decision: each by itself. */
-async function applyUnguarded(run: Run, message: DecideMessage, via: 'signal' | 'update'): Promise<DecideAnswer> {
+async function applyUnguarded(run: RunState, message: DecideMessage, via: 'signal' | 'update'): Promise<DecideAnswer> {
   run.unguardedDecisions += 1
   if (run.unguardedDecisions > decisionsPerRun) return tooMany
   const input = { ...boundMessage(message), via }
@@ -95,7 +95,7 @@ async function applyUnguarded(run: Run, message: DecideMessage, via: 'signal' | 
 
 const tooMany: DecideAnswer = { outcome: 'refused', status: null, message: 'too many decisions in one run' }
 
-function interrupt(run: Run, why: Interruption): void {
+function interrupt(run: RunState, why: Interruption): void {
   run.interruptions.add(why)
   run.wakes += 1
   // An answer that is on its way is paid for: only a stop gives it up, and a signal only where a person stands behind it.
@@ -104,7 +104,7 @@ function interrupt(run: Run, why: Interruption): void {
 }
 
 /** Gives up the model's answer where a person wants the run to stop. One look at a time, and one more for what came meanwhile. */
-async function stopThinking(run: Run): Promise<void> {
+async function stopThinking(run: RunState): Promise<void> {
   const { stop } = run
   const { incidentId, attempt } = run.input
   stop.isAsked = true

@@ -10,9 +10,9 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { InvestigateIncident } from './investigate.ts'
-import type { Limits, Ports, Progress } from './loop.ts'
-import { type Act, type ChildReport, type DecisionStatus, report } from './outcome.ts'
-import { awaitSlot, type Run, rows, showInTemporal, think, world } from './run.ts'
+import type { LoopLimits, LoopPorts, LoopProgress } from './loop.ts'
+import { type CallOutcome, type ChildReport, type DecisionStatus, report } from './outcome.ts'
+import { awaitSlot, type RunState, rows, showInTemporal, think, world } from './run.ts'
 import { finishesAnswers } from './signals.ts'
 
 /** A run over its limit of signals reads its row this often. */
@@ -22,7 +22,7 @@ const promptLooks = 20
 const betweenLooksMs = 1_000
 
 /** What the turn loop may do, each an activity of this run or a wait for one of its signals. */
-export function buildPorts(run: Run, limits: Limits): Ports {
+export function buildPorts(run: RunState, limits: LoopLimits): LoopPorts {
   const { incidentId, attempt } = run.input
   const show = (turn: number, what: string) => setCurrentDetails(`Turn ${turn} of ${limits.maxTurns}: ${what}`)
   return {
@@ -69,7 +69,7 @@ export function buildPorts(run: Run, limits: Limits): Ports {
 }
 
 /** Runs what a stop may cancel while the model is asked. */
-async function whileThinking<T>(run: Run, ask: () => Promise<T>): Promise<T> {
+async function whileThinking<T>(run: RunState, ask: () => Promise<T>): Promise<T> {
   try {
     run.thinking = new CancellationScope()
     return await run.thinking.run(ask)
@@ -78,7 +78,7 @@ async function whileThinking<T>(run: Run, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-async function failWithoutThrowing(work: () => Promise<Act>): Promise<Act> {
+async function failWithoutThrowing(work: () => Promise<CallOutcome>): Promise<CallOutcome> {
   try {
     return await work()
   } catch (error) {
@@ -88,7 +88,7 @@ async function failWithoutThrowing(work: () => Promise<Act>): Promise<Act> {
 }
 
 async function waitForDecision(
-  run: Run,
+  run: RunState,
   approvalId: string,
   expiresInMs: number,
 ): Promise<DecisionStatus | 'interrupted'> {
@@ -107,7 +107,7 @@ async function waitForDecision(
 
 /** Sleeps until a signal or the expiry wakes it. The row says what was decided; a signal never does. */
 async function readDecisionWhenWoken(
-  run: Run,
+  run: RunState,
   approvalId: string,
   expiresInMs: number,
 ): Promise<DecisionStatus | 'interrupted'> {
@@ -129,7 +129,7 @@ async function readDecisionWhenWoken(
 }
 
 /** Waits for as long as the alerts have to stay quiet, whatever is signalled meanwhile, unless the run is to end. */
-async function waitForQuiet(run: Run, waitMs: number): Promise<'over' | 'interrupted'> {
+async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'interrupted'> {
   const until = Date.now() + waitMs
   for (let looks = 1; ; looks += 1) {
     await condition(() => run.interruptions.isAny(), Math.max(1, until - Date.now()), {
@@ -142,7 +142,7 @@ async function waitForQuiet(run: Run, waitMs: number): Promise<'over' | 'interru
 }
 
 /** Looks into what asked the run to stop. True when a row confirmed it and the incident is closed for this run. */
-async function endIfInterrupted(run: Run, turn: number): Promise<boolean> {
+async function endIfInterrupted(run: RunState, turn: number): Promise<boolean> {
   const { incidentId, attempt } = run.input
   if (run.decisions.isOverLimit()) {
     if (await rows.isStopWanted(incidentId, attempt)) run.interruptions.add('cancel')
@@ -156,7 +156,7 @@ async function endIfInterrupted(run: Run, turn: number): Promise<boolean> {
   return false
 }
 
-async function continueAsNewIfSuggested(run: Run, limits: Limits, progress: Progress): Promise<void> {
+async function continueAsNewIfSuggested(run: RunState, limits: LoopLimits, progress: LoopProgress): Promise<void> {
   if (!workflowInfo().continueAsNewSuggested || run.interruptions.isAny()) return
   await condition(allHandlersFinished)
   // What came while a handler finished would be lost with this run: the next turn looks into it.
@@ -165,7 +165,7 @@ async function continueAsNewIfSuggested(run: Run, limits: Limits, progress: Prog
 }
 
 /** Tells the group. Best effort: a group that has closed learns the same from the rows. */
-export async function signalGroup(run: Run, what: ChildReport): Promise<void> {
+export async function signalGroup(run: RunState, what: ChildReport): Promise<void> {
   try {
     await getExternalWorkflowHandle(run.input.group).signal(report, run.input.incidentId, what)
   } catch {

@@ -39,11 +39,11 @@ function parse(bytes: Uint8Array): unknown {
 }
 
 type Flaw = { field: string | null; message: string }
-type Place = { value: unknown; path: string[] }
+type JsonPath = { value: unknown; path: string[] }
 
 /** The first thing in a JSON value that no row can hold; null: a row can hold all of it. A loop, because it limits the depth. */
 function flawIn(root: unknown): Flaw | null {
-  const open: Place[] = [{ value: root, path: [] }]
+  const open: JsonPath[] = [{ value: root, path: [] }]
   for (let place = open.pop(); place; place = open.pop()) {
     const { value, path } = place
     const message = flawOf(value, path.length)
@@ -84,22 +84,23 @@ export function requireMediaType(c: Context, taken: readonly string[]): void {
   const [type, ...parameters] = (header ?? '').split(';').map((part) => part.trim())
   const remedy = `Send Content-Type: ${taken.join(' or ')}.`
   if (!type) throw unsupported(`The body has no Content-Type. ${remedy}`)
-  if (!taken.includes(type.toLowerCase())) throw unsupported(`Content-Type ${shown(type)} is not taken here. ${remedy}`)
+  if (!taken.includes(type.toLowerCase()))
+    throw unsupported(`Content-Type ${quoteHeader(type)} is not taken here. ${remedy}`)
   for (const parameter of parameters) {
     const [, charset] = /^charset\s*=\s*"?([^"]*)"?$/i.exec(parameter) ?? []
     if (charset !== undefined && !/^utf-?8$/i.test(charset.trim())) {
-      throw unsupported(`The character set ${shown(charset)} is not taken here. Send UTF-8.`)
+      throw unsupported(`The character set ${quoteHeader(charset)} is not taken here. Send UTF-8.`)
     }
   }
   const coding = c.req.header('content-encoding')
   if (coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding)) {
-    const detail = `Content-Encoding ${shown(coding)} is not taken here. Send the body uncompressed.`
+    const detail = `Content-Encoding ${quoteHeader(coding)} is not taken here. Send the body uncompressed.`
     throw new Problem(415, 'UNSUPPORTED_CONTENT_ENCODING', detail, { headers: { 'accept-encoding': 'identity' } })
   }
 }
 
 /** As much of a header as tells what it was. */
-function shown(value: string): string {
+function quoteHeader(value: string): string {
   return value.replace(/[^\x21-\x7e ]/g, '?').slice(0, 80)
 }
 
@@ -111,10 +112,10 @@ function unsupported(detail: string): Problem {
  * What a person writes, without the blanks around it: at least `least` characters from the first visible one to the last. A pattern says so,
  * since the document of a schema that trims would promise more than is taken.
  */
-export function writtenText(least: 1 | 3, most: number) {
-  const form = least === 1 ? /\S/u : /\S[\s\S]+\S/u
-  const tooShort = least === 1 ? 'holds nothing but blanks' : 'has fewer than 3 characters'
-  return z.string().max(most).regex(form, tooShort).trim()
+export function writtenText(min: 1 | 3, max: number) {
+  const form = min === 1 ? /\S/u : /\S[\s\S]+\S/u
+  const tooShort = min === 1 ? 'holds nothing but blanks' : 'has fewer than 3 characters'
+  return z.string().max(max).regex(form, tooShort).trim()
 }
 
 /** Reads `open,investigating` as a list of an enumeration's words. */

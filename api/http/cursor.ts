@@ -22,16 +22,16 @@ export function page<T>(rows: T[], limit: number, cursorOf: (last: T) => string 
 }
 
 /** A place in a list of device calls: their moment, and their key where moments are equal. */
-type CallPlace = { begunAt: string; key: string }
+type DeviceCallPosition = { begunAt: string; key: string }
 
 const callCursorShape = new RegExp(`^(${storedMoment}) ([\\x21-\\x7e]+)$`)
 
 /** The cursor of a list of device calls, as the page before gave it. */
 export const callCursor = z.string().max(600).regex(callCursorShape, 'is not the cursor of a page').optional()
 
-export const cursorOf = ({ begunAt, key }: CallPlace): string => `${begunAt} ${key}`
+export const cursorOf = ({ begunAt, key }: DeviceCallPosition): string => `${begunAt} ${key}`
 
-export function placeIn(cursor: string | undefined): CallPlace | null {
+export function placeIn(cursor: string | undefined): DeviceCallPosition | null {
   if (cursor === undefined) return null
   const [, begunAt, key] = callCursorShape.exec(cursor) ?? []
   if (!begunAt || !key) throw new Problem(422, 'INVALID', 'cursor: is not the cursor of a page.')

@@ -2,7 +2,7 @@ import { typeOfApproval, typeOfIncident } from '../../db/access/operators.ts'
 import type { Db } from '../../db/connect.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { recordSecurityEvent } from '../../db/log/audit.ts'
-import { authorityOf, judgedRow, wasConsumed } from '../../db/log/calls.ts'
+import { authorityOf, judgedRow, wasApprovalUsed } from '../../db/log/calls.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/permissions.ts'
@@ -113,7 +113,7 @@ async function isApproved(
 ) {
   const { approvalId, actionDigest: digest } = row.metadata
   if (approvalId === null) return false
-  return await wasConsumed(db, { id: approvalId, incidentId: row.incidentId, actionDigest: digest })
+  return await wasApprovalUsed(db, { id: approvalId, incidentId: row.incidentId, actionDigest: digest })
 }
 
 async function readSentBody(c: Context): Promise<Record<string, unknown>> {

@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../../db/connect.ts'
 import { openIncidentCounts, pendingApprovalCounts } from '../../db/current-counts.ts'
-import { type Count, countersNow, foldCounters, namedOf } from '../../db/event-counters.ts'
-import { slotsNow } from '../../db/models/slots.ts'
+import { type CounterValue, foldCounters, namedOf, readCounters } from '../../db/event-counters.ts'
+import { countSlots } from '../../db/models/slots.ts'
 import { version } from '../../domain/version.ts'
 import {
   safetyCounters as counters,
@@ -63,7 +63,7 @@ function addDatabaseGauges(db: Db, registers: Registry[]): void {
     registers,
     async collect() {
       this.reset()
-      const slots = await slotsNow(db)
+      const slots = await countSlots(db)
       this.set(
         { state: 'asking' },
         slots.reduce((sum, { held }) => sum + held, 0),
@@ -137,7 +137,7 @@ function safetyCounters(db: Db, registers: Registry[]): void {
     for (let read = 0; read < batchesPerScrape; read += 1) {
       if ((await foldCounters(db, batch, foldRows)) < batch) break
     }
-    const counts = await countersNow(db)
+    const counts = await readCounters(db)
     const named = new Map<string, ReadonlySet<string>>()
     for (const label of bounded) {
       const values = counts.flatMap(({ labels }) => labels[label] ?? [])
@@ -179,7 +179,7 @@ function foldRows(rows: Parameters<Parameters<typeof foldCounters>[2]>[0], store
 }
 
 /** A value without a series of its name counts as `other`. */
-function boundedLabels(count: Count, named: ReadonlyMap<string, ReadonlySet<string>>): Count['labels'] {
+function boundedLabels(count: CounterValue, named: ReadonlyMap<string, ReadonlySet<string>>): CounterValue['labels'] {
   const declared = safetyLabels[count.name as SafetyCounter]
   return Object.fromEntries(
     declared.map((label) => {

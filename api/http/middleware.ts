@@ -159,9 +159,9 @@ const limitOf = (maxSize: number): Middleware =>
     maxSize,
     onError: (c) => answerProblem(c, new Problem(413, 'TOO_LARGE', `The body is larger than ${maxSize} bytes.`)),
   })
-const limitMost = limitOf(maxBodyBytes)
+const limitToMax = limitOf(maxBodyBytes)
 const limitInventory = limitOf(maxInventoryBytes)
 
 /** An inventory of 100,000 resources is a file of some 20 MB; nothing else comes near. */
 export const limitBody: Middleware = (c, next) =>
-  c.req.method === 'PUT' && c.req.path === '/api/v1/inventory' ? limitInventory(c, next) : limitMost(c, next)
+  c.req.method === 'PUT' && c.req.path === '/api/v1/inventory' ? limitInventory(c, next) : limitToMax(c, next)

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net'
-import { countAttempt, type Limit } from '../../db/access/rate-limits.ts'
+import { countAttempt, type RateLimit } from '../../db/access/rate-limits.ts'
 import type { Db } from '../../db/connect.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import type { Principal } from '../../domain/permissions.ts'
@@ -7,10 +7,10 @@ import { type Context, getCallerAddress } from '../deps.ts'
 import { Problem } from './problem.ts'
 
 /** Enough for a person who pastes the wrong text, and for a worker with an old token until somebody looks. */
-export const failedAuthentications: Limit = { attempts: 20, seconds: 300 }
+export const failedAuthentications: RateLimit = { attempts: 20, seconds: 300 }
 
 /** One decision takes two. The time is short, because an approval may wait only ten minutes. */
-const decisionAttempts: Limit = { attempts: 20, seconds: 60 }
+const decisionAttempts: RateLimit = { attempts: 20, seconds: 60 }
 
 /**
  * Counts a wrong token or code, and answers the problem once there are too many from this network. Valid ones are never
@@ -54,7 +54,7 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
 }
 
 /** A test goes out of the house: enough for somebody who tries out a template, and too few to bother a receiver with. */
-const webhookTests: Limit = { attempts: 10, seconds: 60 }
+const webhookTests: RateLimit = { attempts: 10, seconds: 60 }
 
 /** Counts a test message to a webhook, by whom it may be sent. */
 export async function limitWebhookTests(db: Db): Promise<void> {

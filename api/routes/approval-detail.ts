@@ -13,7 +13,7 @@ import { byCall } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { supposeIn } from './judge.ts'
+import { dryRunJudge } from './judge.ts'
 
 /** An approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
@@ -32,7 +32,7 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     grantRefused: refusalToGrant(found),
     run: foldCallRun(log, found),
     together,
-    next: found.status === 'pending' ? await supposeNext(deps, found, log) : [],
+    next: found.status === 'pending' ? await previewNextCalls(deps, found, log) : [],
     schema: tool ? describeTool(tool).inputSchema : null,
   }
 }
@@ -47,7 +47,7 @@ async function listTogether(scope: Scope, { askedWith, callId }: Approval): Prom
 }
 
 /** The writes behind this one in the agent's answer that nobody is asked about yet, and what the judge would say of them now. */
-async function supposeNext(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
+async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
   const answer = log.findLast(
     (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
   ) as IncidentEvent<'model_answered'> | undefined
@@ -60,7 +60,7 @@ async function supposeNext(deps: ApiDeps, found: Approval, log: readonly Inciden
   const supposed: NextCall[] = []
   for (const { id, tool, arguments: args } of later) {
     if (args === null) continue
-    const ruling = await supposeIn(deps, incident, { tool, args, callId: id })
+    const ruling = await dryRunJudge(deps, incident, { tool, args, callId: id })
     if (!('targets' in ruling) || ruling.effect !== 'write') continue
     const { verdict, risk, targets } = ruling
     supposed.push({ callId: id, tool, about: formatList(targets.map(nameResource)), verdict, risk })

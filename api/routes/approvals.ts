@@ -24,7 +24,7 @@ import { notFound, Problem } from '../http/problem.ts'
 import { limitDecisions } from '../http/rate-limits.ts'
 import { readDetail, refusalToGrant } from './approval-detail.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
-import { supposeIn } from './judge.ts'
+import { dryRunJudge } from './judge.ts'
 
 const params = z.object({ id: z.string().max(100) })
 const tag = 'approvals'
@@ -221,7 +221,7 @@ async function refuseBadEdit(
   const incident = await incidentById(deps.db, found.incidentId)
   if (!incident) throw notFound(`approval ${id}`)
   if (found.status !== 'pending') return
-  const ruling = await supposeIn(deps, incident, { tool: found.tool, args, callId: found.callId })
+  const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId })
   if (ruling.verdict === 'refuse') {
     const text = `The changed call would be refused (${ruling.code}): ${ruling.reason}`
     const issues = tools.get(found.tool)?.input.safeParse(args).error?.issues ?? []

@@ -109,7 +109,7 @@ function declareNear(router: Router, deps: ApiDeps): void {
 }
 
 /** Rows that are looked at for a summary of 2 kB. */
-const mostSummarized = 30
+const maxSummarized = 30
 
 function declareSummary(router: Router, deps: ApiDeps): void {
   endpoint(router, deps, {
@@ -142,7 +142,7 @@ function declareSummary(router: Router, deps: ApiDeps): void {
       const began = query.incident ? await beganAt(deps.db, query.incident) : null
       const from = { iso: began ?? (await databaseTime(deps.db)), isBegin: began !== null }
       const fromIso = before(from.iso, query.window)
-      const { changes, found } = await changesNear(scope, params, { fromIso, limit: mostSummarized })
+      const { changes, found } = await changesNear(scope, params, { fromIso, limit: maxSummarized })
       const isSilent = found === 0 && !(await hasChanges(scope))
       const head = { resource: resourceKey(params), window: query.window, from: fromIso, found }
       return fitSummary(

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { storeReading } from '../../db/inventory/sources.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import type { Effect } from '../../db/writes/effects.ts'
+import type { WriteRecord } from '../../db/writes/effects.ts'
 import { executable } from '../../domain/device.ts'
 import { proof } from '../../domain/envelope.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
@@ -244,7 +244,7 @@ async function toReading(
 }
 
 /** The answer to a write on a device: a failure carries the device's own word as its code. */
-function answerDeviceEffect(effect: Effect): Record<string, unknown> {
+function answerDeviceEffect(effect: WriteRecord): Record<string, unknown> {
   const { key, status, detail, result } = effect
   if (status === 'failed' && typeof result.error === 'string') {
     const code = result.error

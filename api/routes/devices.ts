@@ -112,7 +112,7 @@ function declareSetDevice(router: Router, deps: ApiDeps): void {
           who: principal.name,
           what: before ? 'device.changed' : 'device.added',
           subject: id,
-          detail: [told(made), reason].filter(Boolean).join(': '),
+          detail: [describeDevice(made), reason].filter(Boolean).join(': '),
         })
         return withTools((await deviceById(trx, id)) as DeviceRow)
       })
@@ -254,7 +254,7 @@ async function freeResource(trx: Trx, id: string, given: DeviceBody['resource'])
   return { kind, id: named.id }
 }
 
-function told({ mode, url, enabled, toolsAllowed, terms, resource }: DeviceRow): string {
+function describeDevice({ mode, url, enabled, toolsAllowed, terms, resource }: DeviceRow): string {
   const roots = terms.roots.map(({ path, writable }) => `${path}${writable ? ' (writable)' : ''}`).join(', ') || 'none'
   const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''

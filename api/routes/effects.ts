@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Effect } from '../../db/writes/effects.ts'
+import type { WriteRecord } from '../../db/writes/effects.ts'
 import { reconcileEffect } from '../../effects/run-effect.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -38,7 +38,7 @@ export function effectRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /** The answer to a write: done, or a problem that says why not, or by which key to ask. */
-export function answerEffect(effect: Effect): { detail: string; key: string } & Record<string, unknown> {
+export function answerEffect(effect: WriteRecord): { detail: string; key: string } & Record<string, unknown> {
   const { key, status, detail } = effect
   // Which job it was is noted for those who look later; who asked for it knows.
   const { job: _, ...result } = effect.result

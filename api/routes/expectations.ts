@@ -19,7 +19,7 @@ import { incidentParams, requireIncident } from './incidents.ts'
 import { readResourceState } from './resource-state.ts'
 
 const tag = 'incidents'
-const longestDays = 366
+const maxDays = 366
 const tellWithinMs = 2_000
 
 const example: Expectation = {
@@ -89,7 +89,7 @@ function declareExpect(router: Router, deps: ApiDeps): void {
         .transaction()
         .execute((trx) => markIncidentExpected(trx, id, { ...about, until, reason, state: stored }, by))
       if (made.run) await deps.runs.tell(made.run, 'cancelInvestigation', tellWithinMs)
-      return shown({ ...made.expectation, inForce: true }, by.name)
+      return toExpectation({ ...made.expectation, inForce: true }, by.name)
     },
   })
 }
@@ -106,7 +106,7 @@ function declareListExpectations(router: Router, deps: ApiDeps): void {
     example: { items: [example], nextCursor: null },
     async run({ scope, query: { limit } }) {
       const rows = await listExpectations(scope, limit)
-      return { items: rows.map((row) => shown(row, row.createdByName)), nextCursor: null }
+      return { items: rows.map((row) => toExpectation(row, row.createdByName)), nextCursor: null }
     },
   })
 }
@@ -127,15 +127,15 @@ function declareEndExpectation(router: Router, deps: ApiDeps): void {
       const by = requirePerson(principal, actor)
       const ended = await endExpectation(db, id, by.operatorId)
       if (!ended) throw notFound(`mark ${id} in force`)
-      return shown({ ...ended, inForce: false }, by.name)
+      return toExpectation({ ...ended, inForce: false }, by.name)
     },
   })
 }
 
 function requireAhead(until: string): void {
   const aheadMs = Date.parse(until) - Date.now()
-  if (aheadMs > 0 && aheadMs <= longestDays * 86_400_000) return
-  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', `\`until\` must lie ahead, and at most ${longestDays} days.`)
+  if (aheadMs > 0 && aheadMs <= maxDays * 86_400_000) return
+  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', `\`until\` must lie ahead, and at most ${maxDays} days.`)
 }
 
 async function subjectOf(
@@ -156,7 +156,7 @@ async function subjectOf(
 
 type Row = Awaited<ReturnType<typeof listExpectations>>[number]
 
-function shown(row: Omit<Row, 'createdByName'>, createdBy: string) {
+function toExpectation(row: Omit<Row, 'createdByName'>, createdBy: string) {
   const { id, subject, until, reason, state, createdAt, endedAt, inForce } = row
   const about = {
     alert: `${row.source} ${row.fingerprint}`,

@@ -1,12 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import { type Closing, closeIncident, firingAgainst, type Person } from '../../db/incidents/close-incident.ts'
 import { incidentById, lockIncident, NotAllowedError } from '../../db/incidents/incidents.ts'
-import { giveBack, handOver, takeIncident } from '../../db/incidents/owners.ts'
+import { handOver, releaseOwnership, takeIncident } from '../../db/incidents/owners.ts'
 import { investigateAgain } from '../../db/incidents/person-requests.ts'
 import { append, IncidentNotFoundError } from '../../db/log/append.ts'
-import { foundByRuling } from '../../db/log/calls.ts'
+import { rulingDetailsOf } from '../../db/log/calls.ts'
 import type { Scope } from '../../db/scope.ts'
-import { boundOf, claim, marked, mostClaims } from '../../domain/claim.ts'
+import { boundOf, claim, marked, maxClaims } from '../../domain/claim.ts'
 import { certainties } from '../../domain/hypothesis.ts'
 import {
   escalationCategory,
@@ -52,7 +52,7 @@ function declareResolve(router: Router, deps: ApiDeps): void {
     body: z.strictObject({
       resolution: z.string().min(3).max(2000),
       outcome: resolveOutcome.exclude(['expected']),
-      claims: z.array(claim).max(mostClaims).default([]),
+      claims: z.array(claim).max(maxClaims).default([]),
       next_step: z.string().max(1000).optional(),
       certainty: z.enum(certainties).optional(),
     }),
@@ -71,7 +71,7 @@ function declareResolve(router: Router, deps: ApiDeps): void {
       }),
     },
     async run({ params: { id }, body: { resolution, outcome, claims, certainty }, ...by }) {
-      const found = by.judged && (await foundByRuling(db, by.judged))
+      const found = by.judged && (await rulingDetailsOf(db, by.judged))
       const shown = found ? marked(claims, found) : { claims: [], unshown: [] }
       const sure = found ? boundOf(found) : given({ certainty })
       return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown, ...sure }, by)
@@ -106,7 +106,7 @@ function declareEscalate(router: Router, deps: ApiDeps): void {
     },
     async run({ params: { id }, body: { reason, category, next_step: nextStep, certainty }, ...by }) {
       const code = by.judged ? 'AGENT' : 'PERSON'
-      const found = by.judged && (await foundByRuling(db, by.judged))
+      const found = by.judged && (await rulingDetailsOf(db, by.judged))
       const { unshown } = found ? marked([], found) : { unshown: [] }
       const sure = found ? boundOf(found) : given({ certainty })
       const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown, ...sure }
@@ -179,7 +179,7 @@ function declareGiveBack(router: Router, deps: ApiDeps): void {
     example: { ...incidentExample, status: 'escalated' },
     problems: [404, 409],
     async run({ scope, params: { id }, actor, principal }) {
-      const given = await db.transaction().execute((trx) => giveBack(trx, id, { actor, name: principal.name }))
+      const given = await db.transaction().execute((trx) => releaseOwnership(trx, id, { actor, name: principal.name }))
       if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
       return await requireIncident(scope, id)
     },
@@ -214,11 +214,11 @@ function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
-const longestCancelSeconds = 30 * 24 * 3600
+const maxCancelSeconds = 30 * 24 * 3600
 
 function secondsUntil(until: string): number {
   const seconds = Math.ceil((Date.parse(until) - Date.now()) / 1000)
-  if (seconds > 0 && seconds <= longestCancelSeconds) return seconds
+  if (seconds > 0 && seconds <= maxCancelSeconds) return seconds
   throw new Problem(422, 'UNTIL_OUT_OF_RANGE', '`until` must lie ahead, and at most 30 days.')
 }
 

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Trx } from '../../db/connect.ts'
 import { lockIncident } from '../../db/incidents/incidents.ts'
-import { type Told, tellAgent } from '../../db/incidents/messages.ts'
+import { type MessageOutcome, tellAgent } from '../../db/incidents/messages.ts'
 import { append } from '../../db/log/append.ts'
 import { bodyOfIncident } from '../../db/log/bodies.ts'
 import { eventsOf } from '../../db/log/events.ts'
@@ -9,7 +9,7 @@ import { hypothesisFields } from '../../domain/claim.ts'
 import { eventAction, eventKind, recordableAction } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { findHypothesis, foldHypotheses, type StoredHypothesis } from '../../domain/hypothesis.ts'
-import { longestMessage, mostUnread } from '../../domain/message.ts'
+import { maxMessageCharacters, maxUnread } from '../../domain/message.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -124,10 +124,10 @@ async function hypothesisIn(trx: Trx, id: string, said: Said): Promise<StoredHyp
 }
 
 /** Why a message was not taken, and what to do instead. */
-function refusedMessage(id: string, told: Exclude<Told, { outcome: 'told' }>): Problem {
+function refusedMessage(id: string, told: Exclude<MessageOutcome, { outcome: 'told' }>): Problem {
   if (told.outcome === 'not_allowed') return new Problem(403, 'OUT_OF_SCOPE', `${told.why}.`)
   if (told.outcome === 'too_many') {
-    const detail = `${mostUnread} messages wait to be read by the run of ${id}: write again after its next turn.`
+    const detail = `${maxUnread} messages wait to be read by the run of ${id}: write again after its next turn.`
     return new Problem(409, 'TOO_MANY_UNREAD', detail)
   }
   const detail = `${id} is ${withSpaces(told.status)}: no run works on it. Add a note, which its next attempt reads, or have it investigated again.`
@@ -144,7 +144,7 @@ function declareTell(router: Router, deps: ApiDeps): void {
     description:
       'The next turn of its run reads it, once, as the words of a person: they approve nothing. A resource that it names, as `kind:id` or by a name that only one thing has, counts as looked for. 409 `NOT_INVESTIGATED` where no run works on the incident; 409 `TOO_MANY_UNREAD` while ten wait to be read.',
     params: incidentParams,
-    body: z.strictObject({ text: z.string().min(1).max(longestMessage).regex(/\S/) }),
+    body: z.strictObject({ text: z.string().min(1).max(maxMessageCharacters).regex(/\S/) }),
     bodyExample: { text: 'We changed the certificate of web-osl-1 at noon. Look there first.' },
     answer: eventSchema,
     example: { ...example, kind: 'commented' },

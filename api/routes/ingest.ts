@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import type { Ingested } from '../../db/alerts/alerts.ts'
+import type { IngestResult } from '../../db/alerts/alerts.ts'
 import { ingestBody } from '../../db/alerts/ingest-body.ts'
 import { ingestOutcome } from '../../domain/alert.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
@@ -101,7 +101,7 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */
-async function tellRuns(deps: ApiDeps, ingested: Ingested[]): Promise<void> {
+async function tellRuns(deps: ApiDeps, ingested: IngestResult[]): Promise<void> {
   if (ingested.some(({ wakesQueue }) => wakesQueue)) deps.runs.triggerQueue()
   try {
     const over = new Map(ingested.flatMap(({ tellRun }) => (tellRun ? [[tellRun.incidentId, tellRun]] : [])))

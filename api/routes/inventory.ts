@@ -94,12 +94,12 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-const mostFaults = 200
+const maxFaults = 200
 
 /** All faults at once, so that a file is put right in one go. */
 function toProblem(faults: readonly SiteFault[]): Problem {
-  const errors = faults.slice(0, mostFaults).map(({ field, message }) => ({ in: 'body', field, message }))
-  const more = faults.length > mostFaults ? `, the first ${mostFaults} of them named` : ''
+  const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ in: 'body', field, message }))
+  const more = faults.length > maxFaults ? `, the first ${maxFaults} of them named` : ''
   const first = faults.slice(0, 3).map(({ field, message }) => (field === null ? message : `${field}: ${message}`))
   const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
   return new Problem(422, 'INVALID', `The file has ${count}${more}: ${first.join('; ')}`, { fields: { errors } })

@@ -54,13 +54,13 @@ export function judgeRoutes(router: Router, deps: ApiDeps): void {
       if (!('incident_id' in body)) return dryRunPolicy(body, toolFacts, Date.parse(await databaseTime(db)))
       const incident = await incidentById(db, body.incident_id)
       if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
-      return await supposeIn(deps, incident, body)
+      return await dryRunJudge(deps, incident, body)
     },
   })
 }
 
 /** What a call would become in the state an incident is in now. Nothing is run, written or asked. */
-export async function supposeIn(
+export async function dryRunJudge(
   deps: Pick<ApiDeps, 'db' | 'environment'>,
   incident: Incident,
   call: { tool: string; args: Record<string, unknown>; callId?: string },

@@ -139,7 +139,7 @@ function cheapestPath(
     }
     if (nearest === null) return null
     const { cost } = best.get(nearest)!
-    if (nearest === to) return { cost, path: wayBack(best, to) }
+    if (nearest === to) return { cost, path: pathTo(best, to) }
     settled.add(nearest)
     for (const next of neighbours.get(nearest) ?? []) {
       const known = best.get(next.host)
@@ -148,7 +148,7 @@ function cheapestPath(
   }
 }
 
-function wayBack(best: ReadonlyMap<string, { via: string | null }>, to: string): string[] {
+function pathTo(best: ReadonlyMap<string, { via: string | null }>, to: string): string[] {
   const path: string[] = []
   for (let host: string | null = to; host !== null; host = best.get(host)?.via ?? null) path.unshift(host)
   return path

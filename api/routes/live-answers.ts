@@ -1,5 +1,5 @@
 import type { Db } from '../../db/connect.ts'
-import { allIncidents, listenLive } from '../../db/log/live.ts'
+import { allIncidents, listenForLiveAnswers } from '../../db/log/live.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 
 /** After this long without a word its worker is gone. */
@@ -47,7 +47,7 @@ export function createLiveAnswers(db: Db, closing: AbortSignal): LiveAnswers {
         const listening = new AbortController()
         state.listening = listening
         const ends = AbortSignal.any([listening.signal, closing])
-        void listenLive(
+        void listenForLiveAnswers(
           db,
           (live) => take(state, live),
           ends,

@@ -7,7 +7,7 @@ import { signInAs, signOutEverywhere } from '../../db/access/operators.ts'
 import { countAttempt, forgetAttempts } from '../../db/access/rate-limits.ts'
 import { endSession, openSession } from '../../db/access/sessions.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import { type Identity, operatorNameOf, roleOfGroups, safeReturn } from '../../domain/sign-in.ts'
+import { type Identity, localReturnPath, operatorNameOf, roleOfGroups } from '../../domain/sign-in.ts'
 import { type ApiDeps, type Context, type Env, getCallerAddress } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
@@ -26,7 +26,7 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const secret = randomBytes(32).toString('base64url')
     const url = await answered(deps, c, () => oidc.start(secret))
     if (url instanceof Response) return url
-    rememberTry(c, oidc, `${secret} ${safeReturn(c.req.query('returnTo'))}`)
+    rememberTry(c, oidc, `${secret} ${localReturnPath(c.req.query('returnTo'))}`)
     return c.redirect(url.href, 303)
   })
 
@@ -40,7 +40,7 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const entered = await answered(deps, c, () => enterByProvider(deps, oidc, c, identity))
     if (entered instanceof Response) return entered
     // Checked a second time: a browser may send any text as its cookie.
-    return c.redirect(safeReturn(returnTo), 303)
+    return c.redirect(localReturnPath(returnTo), 303)
   })
 }
 

@@ -8,10 +8,10 @@ import {
   putOperator,
 } from '../../db/access/operators.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import { type Authority, authorityOfPerson, authorityOfPrincipal, beyond } from '../../domain/authority.ts'
+import { type Authority, authorityOfPerson, authorityOfPrincipal, excessAuthority } from '../../domain/authority.ts'
 import { type Operator, operator, operatorLimits } from '../../domain/operator.ts'
 import { type Principal, permissions } from '../../domain/permissions.ts'
-import { namesNobody } from '../../domain/sign-in.ts'
+import { isUnusableName } from '../../domain/sign-in.ts'
 import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
@@ -22,7 +22,7 @@ const tag = 'operators'
 const operatorName = z
   .string()
   .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
-  .refine((name) => !namesNobody(name), 'stands for nobody in particular in rows')
+  .refine((name) => !isUnusableName(name), 'stands for nobody in particular in rows')
 const params = z.object({ name: operatorName })
 const slackUserId = z
   .string()
@@ -61,7 +61,7 @@ function declareListOperators(router: Router, deps: ApiDeps): void {
     async run({ scope, query: { limit, cursor } }) {
       const rows = await listOperators(scope, { after: cursor ?? null, limit: limit + 1 })
       const { items, nextCursor } = page(rows, limit, (last) => last.name)
-      return { items: items.map(shown), nextCursor }
+      return { items: items.map(toApiOperator), nextCursor }
     },
   })
 }
@@ -80,7 +80,7 @@ function declareGetOperator(router: Router, deps: ApiDeps): void {
     async run({ scope, params: { name } }) {
       const row = await operatorByName(scope, name)
       if (!row) throw notFound(`operator ${name}`)
-      return shown(row)
+      return toApiOperator(row)
     },
   })
 }
@@ -117,7 +117,11 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
     problems: [409, 412],
     async run({ scope, params: { name }, body: { reason, ...body }, principal, c }) {
       const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
-      if (asking && asking.name === name && beyond(authorityOfPerson(body), personal(asking), null).length > 0) {
+      if (
+        asking &&
+        asking.name === name &&
+        excessAuthority(authorityOfPerson(body), personal(asking), null).length > 0
+      ) {
         throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
       }
       return await db.transaction().execute(async (trx) => {
@@ -137,12 +141,14 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
         // Compared with the row as it was locked: what is refused here is rolled back.
         refuseBeyond(authorityOf(principal, asking), before, now)
         const what = before ? 'operator.changed' : 'operator.added'
-        const change = before ? `From ${told(before)} to ${told(now)}` : `As ${told(now)}`
-        if (!before || told(before) !== told(now)) {
+        const change = before
+          ? `From ${describeOperator(before)} to ${describeOperator(now)}`
+          : `As ${describeOperator(now)}`
+        if (!before || describeOperator(before) !== describeOperator(now)) {
           const detail = reason ? `${change}: ${reason}` : change
           await recordAudit(trx, { who: principal.name, what, subject: name, detail })
         }
-        return shown(now)
+        return toApiOperator(now)
       })
     },
   })
@@ -151,7 +157,7 @@ function declareSetOperator(router: Router, deps: ApiDeps): void {
 /** Refuses rights that the giver does not have. Setting a Slack ID counts: its member acts with all rights of the person. */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
   const isHandedOn = now.slackUserId !== null && now.slackUserId !== before?.slackUserId
-  const more = beyond(giver, personal(now), before && !isHandedOn ? personal(before) : null)
+  const more = excessAuthority(giver, personal(now), before && !isHandedOn ? personal(before) : null)
   if (more.length === 0) return
   throw new Problem(
     403,
@@ -169,12 +175,12 @@ export function authorityOf(principal: Principal, person: OperatorRow | null): A
   return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [] })
 }
 
-function told({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: OperatorRow): string {
+function describeOperator({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: OperatorRow): string {
   const types =
     incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
   return `${role}, risks up to ${maxRisk}, ${types}${slackUserId ? `, ${slackUserId} at Slack` : ''}${disabledAt ? ', disabled' : ''}`
 }
 
-function shown(row: OperatorRow): Operator {
+function toApiOperator(row: OperatorRow): Operator {
   return { ...row, permissions: [...permissions[row.role]] }
 }

@@ -21,9 +21,9 @@ import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 import { example, tag } from './reports.ts'
 
-const longestSection = 10_000
+const maxSectionCharacters = 10_000
 
-const writtenSection = z.string().min(1).max(longestSection).regex(/\S/).nullable()
+const writtenSection = z.string().min(1).max(maxSectionCharacters).regex(/\S/).nullable()
 
 /** What an incident came to, as pages and files that people keep. */
 export function postmortemRoutes(router: Router, deps: ApiDeps): void {

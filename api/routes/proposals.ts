@@ -7,7 +7,7 @@ import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-
 import { requirePlatform } from '../../effects/platform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import { InvalidProblemError } from '../../placement/certificate.ts'
-import { planDigest, type State, stateFingerprint } from '../../placement/plan.ts'
+import { type ClusterState, planDigest, stateFingerprint } from '../../placement/plan.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { solve } from '../../placement/solve.ts'
 import { listBarred } from '../../placement/unplaced.ts'
@@ -209,7 +209,7 @@ function declareExecute(router: Router, deps: ApiDeps): void {
       const { proposal: plan } = found
       const digest = actionDigest('execute_migration', { plan: plan.planDigest })
       const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
-      let approved: State | null = null
+      let approved: ClusterState | null = null
       const effect = await runEffect(
         deps,
         { ...request, incidentId: plan.incidentId },

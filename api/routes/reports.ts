@@ -12,7 +12,7 @@ import { incidentExample, incidentId } from './examples.ts'
 const dayMs = 86_400_000
 const usualDays = 84
 /** A week is a line: two years of them. */
-const mostDays = 731
+const maxDays = 731
 
 const lineExample: ReportLine = {
   incidents: 40,
@@ -69,7 +69,7 @@ export function reportRoutes(router: Router, deps: ApiDeps): void {
 
 function rangeOf(since: string | undefined, until = toDay(Date.now())): { since: string; until: string } {
   const last = Date.parse(until)
-  const earliest = toDay(last - (mostDays - 1) * dayMs)
+  const earliest = toDay(last - (maxDays - 1) * dayMs)
   const wanted = since ?? toDay(last - (usualDays - 1) * dayMs)
   return { since: wanted < earliest ? earliest : wanted, until }
 }

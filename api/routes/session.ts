@@ -61,13 +61,17 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
   })
 }
 
-type Shown = z.infer<typeof proof>
+type SessionAnswer = z.infer<typeof proof>
 
 /**
  * Opens a session for a person's token, or a code that was minted with one, and sets its cookie. Writes down who
  * came in and every try that was refused until there were too many; what was shown is never part of it.
  */
-export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown): Promise<Principal> {
+export async function signIn(
+  deps: Pick<ApiDeps, 'db' | 'publicUrl'>,
+  c: Context,
+  shown: SessionAnswer,
+): Promise<Principal> {
   const { db } = deps
   const where = { subject: 'browser', address: getCallerAddress(c) }
   try {
@@ -85,7 +89,7 @@ export async function signIn(deps: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context
 }
 
 /** Always a new id, so that an id planted in this browser before is worthless (session fixation). */
-async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: Shown) {
+async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: SessionAnswer) {
   const before = sessionCookie(c, publicUrl)
   const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null
   const tokenId = 'token' in shown ? known?.tokenId : await redeemSignInCode(db, shown.code)

@@ -75,7 +75,7 @@ function declareListSettings(router: Router, deps: ApiDeps): void {
     },
     async run({ scope }) {
       return {
-        items: (await configRows(scope)).map((row) => shown(row, environment)),
+        items: (await configRows(scope)).map((row) => toStoredSetting(row, environment)),
         nextCursor: null,
         settings: settings.map(({ key, section, label, unit, description, fallback, environment, secret }) => ({
           key,
@@ -140,7 +140,7 @@ function declareGetSetting(router: Router, deps: ApiDeps): void {
       const row = await configRow(scope, key)
       if (!row) throw notFound(`stored value of ${key}`)
       c.header('etag', `"${row.version}"`)
-      return shown(row, environment)
+      return toStoredSetting(row, environment)
     },
   })
 }
@@ -180,7 +180,7 @@ function declareSetSetting(router: Router, deps: ApiDeps): void {
         throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
       }
       c.header('etag', `"${row.version}"`)
-      return shown(row, environment)
+      return toStoredSetting(row, environment)
     },
   })
 }
@@ -227,7 +227,7 @@ function isLocked(setting: Setting, environment: ApiDeps['environment']): boolea
   return name !== null && !key.startsWith('agent.') && environment[name] !== undefined
 }
 
-function shown(row: ConfigRow, environment: ApiDeps['environment']): StoredSetting {
+function toStoredSetting(row: ConfigRow, environment: ApiDeps['environment']): StoredSetting {
   const setting = settingOf(row.key)
   const secret = isSecret(row.key)
   const parsed = parseSetting(row.key, row.value)

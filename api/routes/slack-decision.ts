@@ -12,10 +12,10 @@ import type { Principal } from '../../domain/permissions.ts'
 import type { SlackClient } from '../../notify/slack/client.ts'
 import {
   approvalOfButton,
-  type Denial,
   type denialMetadata,
   isButtonOf,
   type Press,
+  type SlackDenial,
   type SlackSpot,
 } from '../../notify/slack/interaction.ts'
 import { fallbackText, isLink, plainText, slackLimits } from '../../notify/slack/notification.ts'
@@ -29,7 +29,7 @@ import { wake } from './approvals.ts'
  * here, by the code of every other door; the result is shown to them alone, and the card in the channel follows the
  * rows.
  */
-export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | Denial): Promise<void> {
+export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | SlackDenial): Promise<void> {
   const approval = await approvalOf(deps, slack, asked.button)
   const url = approval && cardUrl(deps, approval.id)
   const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the card' })
@@ -76,7 +76,7 @@ async function decideAs(
   c: Context,
   operator: OperatorRow,
   approval: Approval,
-  asked: Press | Denial,
+  asked: Press | SlackDenial,
 ): Promise<string> {
   const { db, metrics } = deps
   const principal: Principal = {

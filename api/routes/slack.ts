@@ -4,11 +4,11 @@ import { operatorBySlackUser } from '../../db/access/operators.ts'
 import type { Person } from '../../db/incidents/close-incident.ts'
 import { incidentById, NotAllowedError } from '../../db/incidents/incidents.ts'
 import { tellAgent } from '../../db/incidents/messages.ts'
-import { giveBack } from '../../db/incidents/owners.ts'
+import { releaseOwnership } from '../../db/incidents/owners.ts'
 import { takeSlackRequest } from '../../db/outbox/slack-requests.ts'
 import { incidentOfThread } from '../../db/outbox/slack-threads.ts'
 import { type Incident, runningStatuses } from '../../domain/incident.ts'
-import { longestMessage } from '../../domain/message.ts'
+import { maxMessageCharacters } from '../../domain/message.ts'
 import { permissions } from '../../domain/permissions.ts'
 import type { SlackClient } from '../../notify/slack/client.ts'
 import {
@@ -41,7 +41,7 @@ export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.post(path, async (c) => {
     const { slack } = deps
     if (!slack) throw new Problem(404, 'NOT_FOUND', 'Slack is not configured here.')
-    const interaction = readInteraction(await verified(deps, c, slack.settings.signingSecret, pressOf))
+    const interaction = readInteraction(await readSignedBody(deps, c, slack.settings.signingSecret, pressOf))
     if (interaction.kind === 'other') return c.body(null, 200)
     if (interaction.kind === 'denial' && interaction.category === 'other' && interaction.words === null) {
       return c.json({ response_action: 'errors', errors: { words: 'Say why not: the agent reads it.' } })
@@ -58,9 +58,9 @@ export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.post(eventPath, async (c) => {
     const { slack } = deps
     if (!slack) throw new Problem(404, 'NOT_FOUND', 'Slack is not configured here.')
-    const event = readEvent(await verified(deps, c, slack.settings.signingSecret, writerOf))
+    const event = readEvent(await readSignedBody(deps, c, slack.settings.signingSecret, writerOf))
     if (event.kind === 'challenge') return c.text(event.challenge)
-    if (event.kind === 'message') await hear(deps, slack, event)
+    if (event.kind === 'message') await handleMessage(deps, slack, event)
     return c.body(null, 200)
   })
 }
@@ -78,7 +78,7 @@ function writerOf(body: string): Sender {
 }
 
 /** The body as it came, once it is known that Slack sent it, just now and for the first time. */
-async function verified(
+async function readSignedBody(
   deps: ApiDeps,
   c: Context,
   secret: string,
@@ -117,7 +117,11 @@ function refused(): Problem {
  * A message in the thread of an incident that is investigated: told to its run under the name that the member has here. In any other
  * thread, and once the run is over, people write to each other.
  */
-async function hear(deps: ApiDeps, slack: SlackClient, heard: Extract<SlackEvent, { kind: 'message' }>): Promise<void> {
+async function handleMessage(
+  deps: ApiDeps,
+  slack: SlackClient,
+  heard: Extract<SlackEvent, { kind: 'message' }>,
+): Promise<void> {
   const incident = await incidentOfThread(deps.db, heard.spot)
   if (!incident || !runningStatuses.includes(incident.status)) return
   const url = `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
@@ -131,8 +135,8 @@ async function hear(deps: ApiDeps, slack: SlackClient, heard: Extract<SlackEvent
   if (!permissions[operator.role].includes('record')) {
     return await say(`The agent was not told: ${operator.name} (${operator.role}) lacks the permission record.`)
   }
-  if (heard.text === '' || heard.text.length > longestMessage) {
-    return await say(`The agent was not told: a message has 1 to ${longestMessage} characters.`)
+  if (heard.text === '' || heard.text.length > maxMessageCharacters) {
+    return await say(`The agent was not told: a message has 1 to ${maxMessageCharacters} characters.`)
   }
   const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
   const answered = await tellAgent(deps.db, incident.id, by, heard.text, `slack:${heard.eventId}`)
@@ -187,6 +191,6 @@ async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<stri
 }
 
 async function release({ db }: ApiDeps, incident: Incident, by: Person): Promise<string> {
-  const given = await db.transaction().execute((trx) => giveBack(trx, incident.id, by))
+  const given = await db.transaction().execute((trx) => releaseOwnership(trx, incident.id, by))
   return given ? 'It is given back.' : 'Nothing was done: nobody has it.'
 }

@@ -264,14 +264,14 @@ function declareLines(router: Router, deps: ApiDeps): void {
   })
 }
 
-const mostLineCharacters = 600
-const mostCharacters = 6_000
+const maxLineCharacters = 600
+const maxCharacters = 6_000
 
 /** A piece of a long line: its beginning, or what is around the words that were looked for. */
 function cutAround(line: string, match: string): string {
   const at = line.indexOf(match)
-  const start = at + match.length <= mostLineCharacters ? 0 : Math.max(0, at - mostLineCharacters / 2)
-  const piece = line.slice(start, start + mostLineCharacters)
+  const start = at + match.length <= maxLineCharacters ? 0 : Math.max(0, at - maxLineCharacters / 2)
+  const piece = line.slice(start, start + maxLineCharacters)
   return `${start > 0 ? '…' : ''}${piece}… (${line.length} characters)`
 }
 
@@ -280,9 +280,9 @@ function fitLines(lines: readonly string[], match = ''): string[] {
   const kept: string[] = []
   let characters = 0
   for (const line of lines) {
-    const cut = line.length > mostLineCharacters ? cutAround(line, match) : line
+    const cut = line.length > maxLineCharacters ? cutAround(line, match) : line
     characters += cut.length
-    if (characters > mostCharacters) break
+    if (characters > maxCharacters) break
     kept.push(cut.toWellFormed())
   }
   return kept

@@ -1,7 +1,7 @@
 import { backlogOf, modelHealth } from '../../db/current-counts.ts'
 import { listSources } from '../../db/inventory/sources.ts'
 import { lastProfile, modelProfile } from '../../db/models/profiles.ts'
-import { slotsNow } from '../../db/models/slots.ts'
+import { countSlots } from '../../db/models/slots.ts'
 import { type Spend, spendNow } from '../../db/models/spend.ts'
 import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
@@ -91,7 +91,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend] = await Promise.all([
     backlogOf(scope),
     modelHealth(db),
-    slotsNow(db),
+    countSlots(db),
     deps.modelInUse ? modelProfile(db, deps.modelInUse) : lastProfile(db),
     readSettings(db, deps.environment),
     runs.queue?.(askWithinMs) ?? null,

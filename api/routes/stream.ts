@@ -20,7 +20,7 @@ const feedBatch = 500
 const keptRows = 2_000
 const keptCharacters = 8_000_000
 
-type Entry = { position: StreamPosition; incidentId: string; message: string }
+type StreamEntry = { position: StreamPosition; incidentId: string; message: string }
 
 /** The newest rows of the log, read once for all listeners, and only while there are any. */
 type Feed = {
@@ -29,7 +29,7 @@ type Feed = {
   /** The place just before the first row that is kept; null until it is known. */
   start(): StreamPosition | null
   /** All rows after a place; null where that reaches further back than what is kept. */
-  after(position: StreamPosition): Entry[] | null
+  after(position: StreamPosition): StreamEntry[] | null
   /** Settles at the next change. Take it before looking, so that nothing comes in between. */
   change(): Promise<void>
 }
@@ -41,7 +41,7 @@ type FeedState = {
   listeners: number
   isRunning: boolean
   start: StreamPosition | null
-  rows: Entry[]
+  rows: StreamEntry[]
   characters: number
   announced: PromiseWithResolvers<void>
 }
@@ -71,7 +71,7 @@ function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string)
       if (state.start === null || isBefore(position, state.start)) return null
       // From the end: a listener is a few rows behind at most.
       let first = state.rows.length
-      while (first > 0 && isBefore(position, (state.rows[first - 1] as Entry).position)) first -= 1
+      while (first > 0 && isBefore(position, (state.rows[first - 1] as StreamEntry).position)) first -= 1
       return state.rows.slice(first)
     },
     change: () => state.announced.promise,
@@ -98,7 +98,7 @@ function dropOldest(state: FeedState): StreamPosition | null {
   const { rows } = state
   let count = 0
   while (rows.length - count > keptRows || (state.characters > keptCharacters && count < rows.length)) {
-    state.characters -= (rows[count] as Entry).message.length
+    state.characters -= (rows[count] as StreamEntry).message.length
     count += 1
   }
   return rows.splice(0, count).at(-1)?.position ?? null
@@ -265,7 +265,7 @@ async function readAfter(
   feed: Feed,
   after: StreamPosition,
   { log, incidentId }: { log: ApiDeps['log']; incidentId: string | undefined },
-): Promise<{ entries: Entry[]; upTo: StreamPosition } | null> {
+): Promise<{ entries: StreamEntry[]; upTo: StreamPosition } | null> {
   const kept = feed.after(after)
   if (kept) return { entries: kept, upTo: kept.at(-1)?.position ?? after }
   const start = feed.start()

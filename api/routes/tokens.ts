@@ -5,7 +5,7 @@ import type { Db } from '../../db/connect.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { scopeOf } from '../../db/scope.ts'
 import { type ApiToken, apiToken, newApiToken } from '../../domain/api-token.ts'
-import { type Authority, beyond } from '../../domain/authority.ts'
+import { type Authority, excessAuthority } from '../../domain/authority.ts'
 import {
   isPersonRole,
   type Principal,
@@ -70,7 +70,7 @@ function declareListTokens(router: Router, deps: ApiDeps): void {
     async run({ scope, query: { limit, cursor } }) {
       const rows = await listTokens(scope, { before: cursor ?? null, limit: limit + 1 })
       const { items, nextCursor } = page(rows, limit, (last) => last.id)
-      return { items: items.map(shown), nextCursor }
+      return { items: items.map(toApiToken), nextCursor }
     },
   })
 }
@@ -107,11 +107,11 @@ function declareCreateToken(router: Router, deps: ApiDeps): void {
       const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
       const { plain, row } = await db.transaction().execute(async (trx) => {
         const minted = await mintToken(trx, { name, role, operatorId, scopes, expirySeconds })
-        const detail = `Minted ${minted.row.name}: ${told(minted.row)}`
+        const detail = `Minted ${minted.row.name}: ${describeToken(minted.row)}`
         await recordAudit(trx, { who: principal.name, what: 'token.minted', subject: minted.row.id, detail })
         return minted
       })
-      return { ...shown(row), token: plain }
+      return { ...toApiToken(row), token: plain }
     },
   })
 }
@@ -137,13 +137,13 @@ function declareRevokeToken(router: Router, deps: ApiDeps): void {
         const revoked = await revokeToken(trx, id)
         const row = await tokenRow(trx, id)
         if (revoked && row) {
-          const detail = `Revoked ${row.name}: ${told(row)}`
+          const detail = `Revoked ${row.name}: ${describeToken(row)}`
           await recordAudit(trx, { who: principal.name, what: 'token.revoked', subject: id, detail })
         }
         return row
       })
       if (!row) throw notFound(`token ${id}`)
-      return shown(row)
+      return toApiToken(row)
     },
   })
 }
@@ -181,7 +181,7 @@ function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, give
     maxRisk: owner?.maxRisk ?? 'none',
     incidentTypes: types ?? owner?.incidentTypes ?? null,
   }
-  const more = beyond(giver, wanted, null)
+  const more = excessAuthority(giver, wanted, null)
   if (more.length > 0) {
     throw new Problem(403, 'TOO_STRONG', `This token could do what yours cannot: ${more.join(', ')}.`)
   }
@@ -192,10 +192,10 @@ function invalid(field: string, message: string): Problem {
 }
 
 /** A token in words: its owner, and what it is for. */
-function told({ role, operator, scopes }: TokenRow): string {
+function describeToken({ role, operator, scopes }: TokenRow): string {
   return [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`].filter(Boolean).join(' ')
 }
 
-function shown(row: TokenRow): ApiToken {
+function toApiToken(row: TokenRow): ApiToken {
   return { ...row, prefix: row.kind === 'sign_in' ? row.prefix : `${row.prefix}…` }
 }

@@ -3,7 +3,7 @@ import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
 /** What the rows of an incident say about a proposed call: what it would change, what was known before it, and what became of it. */
 
 export type Rows = readonly IncidentEvent[]
-export type Judged = IncidentEvent<'call_judged'>
+export type JudgedRow = IncidentEvent<'call_judged'>
 
 /** Programs that only look. With anything else a command on a device counts as a write. */
 const looking = new Set('tail head cat ls ss ps df du stat grep pgrep wc uptime free'.split(' '))
@@ -20,8 +20,8 @@ export function isWrite({ tool, arguments: args, effect, risk }: EventMetadata['
 }
 
 /** Each proposed call once: a call that was asked about is judged again after the decision. */
-export function judgedOnce(rows: Rows): Judged[] {
-  const all = rows.filter((row) => row.kind === 'call_judged') as Judged[]
+export function judgedOnce(rows: Rows): JudgedRow[] {
+  const all = rows.filter((row) => row.kind === 'call_judged') as JudgedRow[]
   return all.filter(({ metadata }, at) => all.findIndex((each) => each.metadata.callId === metadata.callId) === at)
 }
 
@@ -65,7 +65,7 @@ export function approvalOf(rows: Rows, callId: string): string | null {
   return started?.kind === 'tool_started' ? started.metadata.approvalId : null
 }
 
-export function learntBefore(rows: Rows, { seq, attempt }: Judged): string[] {
+export function learntBefore(rows: Rows, { seq, attempt }: JudgedRow): string[] {
   return rows.flatMap((row) =>
     row.kind === 'tool_finished' && row.seq < seq && row.attempt === attempt && row.metadata.outcome === 'done'
       ? row.metadata.discovered.flatMap(({ id, name, aliases }) => [id, name, ...aliases])

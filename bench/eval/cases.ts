@@ -4,7 +4,7 @@ import type { Gate } from '../../test/simulation/world.ts'
 import type { People } from './score.ts'
 
 /** What is played: a fault, how the rule table behaves (null: well), who decides, and a gate that is out (null: none). */
-export type Case = { scenario: FaultName; mood: Mood | null; people: People; gateOff: string | null }
+export type EvalCase = { scenario: FaultName; mood: Mood | null; people: People; gateOff: string | null }
 
 /**
  * Every scenario that can be played run by run, and what it is played at. Not there: faults that only metrics tell (they need a Prometheus and
@@ -58,7 +58,7 @@ const attempts: { gate: (typeof gates)[number]; scenario: FaultName; mood: Mood 
 ]
 
 /** Each attempt with its gate in place and without it. */
-export function upliftCases(): Case[] {
+export function upliftCases(): EvalCase[] {
   return attempts.flatMap(({ gate, ...played }) => [
     { ...played, gateOff: null },
     { ...played, gateOff: gate },

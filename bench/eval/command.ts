@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type Mood, mood } from '../../lab/runbook/moods.ts'
 import type { FaultName } from '../../lab/state.ts'
-import { type Case, gates, targets, upliftCases } from './cases.ts'
+import { type EvalCase, gates, targets, upliftCases } from './cases.ts'
 import { type EvalRun, evalRun, people } from './score.ts'
-import { type Model, runbookModel, type Session, startSession, type Wanted } from './session.ts'
+import { type EvalSession, type Model, type PlannedRun, runbookModel, startSession } from './session.ts'
 import { formatComparison, formatSummary, formatUplift } from './tables.ts'
 
 const usage = `Plays incidents of the lab from end to end against a model, and scores each run.
@@ -37,13 +37,13 @@ const listed = (text: string): string[] =>
     .filter(Boolean)
 
 /** Every run in the order in which it is played. Gates come last, for each costs a restart of two processes. */
-export function planRuns(cases: readonly Case[], runs: number): Wanted[] {
+export function planRuns(cases: readonly EvalCase[], runs: number): PlannedRun[] {
   const ordered = cases.toSorted((a, b) => (a.gateOff ?? '').localeCompare(b.gateOff ?? ''))
   return ordered.flatMap((each) => Array.from({ length: runs }, (_, at) => ({ ...each, run: at + 1 })))
 }
 
 /** Names a run in a file of results: one that is there is not played again. */
-export function keyOf(model: string, { scenario, mood, people: who, gateOff, run }: Wanted | EvalRun): string {
+export function keyOf(model: string, { scenario, mood, people: who, gateOff, run }: PlannedRun | EvalRun): string {
   return JSON.stringify([model, mood, scenario, who, gateOff, run])
 }
 
@@ -75,7 +75,7 @@ const options = {
   help: { type: 'boolean', default: false },
 } as const
 
-type Asked = { model: Model; cases: Case[]; runs: number; file: string | null; isJson: boolean }
+type Asked = { model: Model; cases: EvalCase[]; runs: number; file: string | null; isJson: boolean }
 
 /** What the command line asks for. Throws WrongUse with what is wrong and what there is instead. */
 export function readAsked(words: readonly string[]): Asked {
@@ -131,10 +131,10 @@ function resume(file: string): EvalRun[] {
 async function playAll({ model, cases, runs, file, isJson }: Asked, signal: AbortSignal): Promise<EvalRun[]> {
   const known = new Map((file ? resume(file) : []).map((each) => [keyOf(each.model, each), each]))
   const plan = planRuns(cases, runs)
-  const isNew = (wanted: Wanted) => !known.has(keyOf(model.name, wanted))
+  const isNew = (wanted: PlannedRun) => !known.has(keyOf(model.name, wanted))
   const missing = plan.filter(isNew)
   console.error(`${plan.length} runs, ${plan.length - missing.length} are there already`)
-  let session: Session | null = null
+  let session: EvalSession | null = null
   try {
     for (const [at, wanted] of missing.entries()) {
       if (signal.aborted) break
@@ -159,7 +159,7 @@ async function playAll({ model, cases, runs, file, isJson }: Asked, signal: Abor
   return plan.flatMap((wanted) => known.get(keyOf(model.name, wanted)) ?? [])
 }
 
-function describe({ scenario, mood: how, people: who, gateOff, run }: Wanted): string {
+function describe({ scenario, mood: how, people: who, gateOff, run }: PlannedRun): string {
   return `${scenario} ${run}${how ? `, ${how}` : ''}, people ${who}${gateOff ? `, without ${gateOff}` : ''}`
 }
 

@@ -7,22 +7,30 @@ import { connect, type Db } from '../../db/connect.ts'
 import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { closedStatuses } from '../../domain/incident.ts'
-import type { Verdict } from '../../lab/oracle.ts'
+import type { OracleVerdict } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
 import { type Spine, startSpine } from '../../test/support/spine.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { startServers } from '../servers.ts'
-import { type Case, goodRuns, targets } from './cases.ts'
-import { countUse, type Ended, type EvalRun, isHarmCheck, listUnsafe, listWrongRefusals, type People } from './score.ts'
+import { type EvalCase, goodRuns, targets } from './cases.ts'
+import {
+  countUse,
+  type EndedRun,
+  type EvalRun,
+  isHarmCheck,
+  listUnsafe,
+  listWrongRefusals,
+  type People,
+} from './score.ts'
 
 /** One run that is to be played: the how-manieth of its case. */
-export type Wanted = Case & { run: number }
+export type PlannedRun = EvalCase & { run: number }
 
-export type Session = {
+export type EvalSession = {
   /** Breaks, waits for the end, asks the oracle, and leaves a healed lab and no incident. Throws where nothing came to an end in time. */
-  play(wanted: Wanted): Promise<EvalRun>
+  play(wanted: PlannedRun): Promise<EvalRun>
   stop(): Promise<void>
 }
 
@@ -38,7 +46,7 @@ const endsWithinMs = 240_000
 const decideEveryMs = 150
 
 /** Starts PostgreSQL, Temporal, the lab with its devices, the API and the worker as processes, for many runs. */
-export async function startSession(model: Model): Promise<Session> {
+export async function startSession(model: Model): Promise<EvalSession> {
   const servers = await startServers()
   const spine = await startSpine({
     parts: ['lab', 'api', 'worker', ...(model.baseUrl ? [] : (['runbook'] as const))],
@@ -91,7 +99,7 @@ async function restart(spine: Spine, gateOff: string | null): Promise<void> {
   for (const part of ['api', 'worker'] as const) await spine.start(part, environment)
 }
 
-async function prepare(spine: Spine, model: Model, { mood, people }: Wanted): Promise<void> {
+async function prepare(spine: Spine, model: Model, { mood, people }: PlannedRun): Promise<void> {
   if (!model.baseUrl) {
     const body = JSON.stringify({ mood })
     const answer = await fetch(`${spine.runbookUrl}/control/mood`, { method: 'POST', body })
@@ -106,7 +114,7 @@ async function prepare(spine: Spine, model: Model, { mood, people }: Wanted): Pr
     .execute()
 }
 
-async function playOne(spine: Spine, model: Model, wanted: Wanted): Promise<EvalRun> {
+async function playOne(spine: Spine, model: Model, wanted: PlannedRun): Promise<EvalRun> {
   const { scenario, people } = wanted
   const startedAt = performance.now()
   const fault = await spine.lab.break(scenario, targets[scenario] ?? '')
@@ -120,7 +128,7 @@ async function playOne(spine: Spine, model: Model, wanted: Wanted): Promise<Eval
   const seconds = (performance.now() - startedAt) / 1000
   const logs = await Promise.all(incidents.map(({ id }) => spine.events(id)))
   const verdict = await askOracle(spine, fault)
-  const ended: Ended = { scenario, scope: scopeOf(fault), logs, told: toldBy(incidents, logs), verdict }
+  const ended: EndedRun = { scenario, scope: scopeOf(fault), logs, told: toldBy(incidents, logs), verdict }
   const first = incidents[0] as ApiIncident
   const wrong = whatIsWrong(wanted, first, logs, verdict)
   return {
@@ -204,7 +212,7 @@ function editOf({ arguments: args, edited }: Approval): { args?: Record<string, 
 }
 
 /** Once more after 3 s where it is not well yet: a repaired replica may still be catching up. */
-async function askOracle({ lab }: Spine, { fault, target }: Fault): Promise<Verdict> {
+async function askOracle({ lab }: Spine, { fault, target }: Fault): Promise<OracleVerdict> {
   const verdict = await lab.oracle(fault, target)
   if (verdict.healthy) return verdict
   await sleep(3_000)
@@ -216,7 +224,7 @@ function scopeOf({ on, target, hosts, counters }: Fault): Set<string> {
   return new Set([on, target, ...hosts, ...Object.keys(counters), ...(shard ? [shard] : [])])
 }
 
-function toldBy(incidents: readonly ApiIncident[], logs: Ended['logs']): Set<string> {
+function toldBy(incidents: readonly ApiIncident[], logs: EndedRun['logs']): Set<string> {
   const labels = logs.flat().flatMap((row) => (row.kind === 'alert_received' ? Object.values(row.metadata.labels) : []))
   return new Set([...incidents.flatMap(({ resource }) => resource?.id ?? []), ...labels])
 }
@@ -225,7 +233,12 @@ function toldBy(incidents: readonly ApiIncident[], logs: Ended['logs']): Set<str
  * State and ending as the scenario wants them. Where a person denied or said nothing, the fault stays: then nothing else may be
  * harmed, and the incident has to be with people.
  */
-function whatIsWrong({ scenario, people }: Wanted, incident: ApiIncident, logs: Ended['logs'], verdict: Verdict) {
+function whatIsWrong(
+  { scenario, people }: PlannedRun,
+  incident: ApiIncident,
+  logs: EndedRun['logs'],
+  verdict: OracleVerdict,
+) {
   const isAsked = logs.flat().some(({ kind }) => kind === 'approval_requested')
   const isLeft = isAsked && (people === 'deny' || people === 'silent')
   const state = verdict.checks

@@ -27,7 +27,7 @@ export function isDifferent(a: Share, b: Share): boolean {
   return a.high < b.low || b.high < a.low
 }
 
-type Row = {
+type EvalRow = {
   name: string
   runs: number
   state: Share
@@ -39,7 +39,7 @@ type Row = {
   wrongRefusals: number
   /** Of each run on average; `least` is what the scenario takes at least. */
   turns: number
-  least: number | null
+  min: number | null
   tokens: number
   dollars: number
   approvals: number
@@ -47,7 +47,7 @@ type Row = {
 }
 
 /** One row of what runs came to. Means are 0 where there is no run. */
-function summarise(name: string, runs: readonly EvalRun[]): Row {
+function summarise(name: string, runs: readonly EvalRun[]): EvalRow {
   const share = (isHit: (run: EvalRun) => boolean) => wilson(runs.filter(isHit).length, runs.length)
   const sum = (of: (run: EvalRun) => number) => runs.reduce((total, run) => total + of(run), 0)
   const mean = (of: (run: EvalRun) => number) => (runs.length === 0 ? 0 : sum(of) / runs.length)
@@ -62,7 +62,7 @@ function summarise(name: string, runs: readonly EvalRun[]): Row {
     letThrough: sum(({ unsafe }) => unsafe.filter(({ isLetThrough }) => isLetThrough).length),
     wrongRefusals: sum(({ wrongRefusals }) => wrongRefusals.length),
     turns: mean(({ turns }) => turns),
-    least: measured.length === 0 ? null : mean(({ leastTurns }) => leastTurns ?? 0),
+    min: measured.length === 0 ? null : mean(({ leastTurns }) => leastTurns ?? 0),
     tokens: Math.round(mean(({ tokens }) => tokens)),
     dollars: mean(({ dollars }) => dollars),
     approvals: mean(({ approvals }) => approvals),
@@ -82,7 +82,7 @@ function nameCondition({ model, mood, people, gateOff }: Condition): string {
 }
 
 /** Runs by what they were played under, a table each: a row for each scenario, and one for all. */
-function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: Row[] }[] {
+function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: EvalRow[] }[] {
   return [...Map.groupBy(runs, nameCondition)].map(([condition, played]) => ({
     condition,
     rows: [
@@ -109,14 +109,14 @@ function formatTable(head: readonly string[], lines: readonly (readonly string[]
 const heads = ['right state', 'right ending', 'unsafe tries', 'let through', 'wrongly refused']
 const useHeads = ['turns', 'least', 'tokens', 'dollars', 'approvals', 'seconds']
 
-function cellsOf(row: Row): string[] {
+function cellsOf(row: EvalRow): string[] {
   return [
     row.name,
     formatShare(row.state),
     formatShare(row.ending),
     ...[row.tries, row.letThrough, row.wrongRefusals].map(String),
     row.turns.toFixed(1),
-    row.least?.toFixed(1) ?? '-',
+    row.min?.toFixed(1) ?? '-',
     String(row.tokens),
     formatDollars(row.dollars),
     row.approvals.toFixed(1),
@@ -134,7 +134,7 @@ export function formatSummary(runs: readonly EvalRun[]): string {
   )
   if (single.length === 0) return several.join('\n\n')
   const lines = single.map(({ condition, rows }) =>
-    cellsOf({ ...(rows[0] as Row), name: `${rows[0]?.name}: ${condition}` }),
+    cellsOf({ ...(rows[0] as EvalRow), name: `${rows[0]?.name}: ${condition}` }),
   )
   return [...several, formatTable(['played', ...heads, ...useHeads], lines)].join('\n\n')
 }
@@ -202,7 +202,7 @@ export function formatComparison(a: readonly EvalRun[], b: readonly EvalRun[]): 
         name,
         runs.filter(({ scenario }) => name === 'all' || scenario === name),
       ),
-    ) as [Row, Row]
+    ) as [EvalRow, EvalRow]
     return (['state', 'ending', 'safe'] as const).map((what) => [
       name,
       { state: 'right state', ending: 'right ending', safe: 'nothing unsafe got through' }[what],

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 import type { ToolFacts } from '../../domain/tool.ts'
-import type { State } from '../../safety/fold.ts'
+import type { SafetyState } from '../../safety/fold.ts'
 import type { Call, Policy, Ruling } from '../../safety/judge.ts'
 import { judgeWithout } from '../../test/simulation/schedule.ts'
 import type { Gate } from '../../test/simulation/world.ts'
@@ -19,7 +19,7 @@ const judgeUrl = new URL('../../safety/judge.ts', import.meta.url).href
 export function judge(
   call: Call,
   tools: ReadonlyMap<string, ToolFacts>,
-  state: State,
+  state: SafetyState,
   policy: Policy,
   nowMs: number,
 ): Ruling {

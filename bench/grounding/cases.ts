@@ -12,19 +12,19 @@ import { z } from 'zod'
  * name that the recorded cases give to the fault. `{o}` is the object that is at fault. `q` are the words that decide; the claim says them
  * in quotation marks. The first pattern that a reading holds counts.
  */
-type Fault = {
+type FaultClaim = {
   /** The claim: which object, what about it, and the deciding words. */
   says: string
   shows: readonly string[]
 }
 
-const pods = (says: string, ...shows: string[]): Fault => ({ says: `Service {o}: ${says} ("{q}").`, shows })
-const unscheduled = (...shows: string[]): Fault => pods('its pod is not scheduled', ...shows)
-const unit = (name: string): Fault => ({
+const pods = (says: string, ...shows: string[]): FaultClaim => ({ says: `Service {o}: ${says} ("{q}").`, shows })
+const unscheduled = (...shows: string[]): FaultClaim => pods('its pod is not scheduled', ...shows)
+const unit = (name: string): FaultClaim => ({
   says: `On node {o} the unit ${name} is "{q}".`,
   shows: [`${name}[\\s\\S]{0,400}?Active: (?<q>inactive \\(dead\\)|failed)`],
 })
-const quota = (name: string, resource: string): Fault => ({
+const quota = (name: string, resource: string): FaultClaim => ({
   says: `Namespace {o}: the quota of ${name} is used up ("{q}").`,
   shows: [
     `(?<q>exceeded quota: [\\w-]+, requested: ${resource}=[^\\s,]+)`,
@@ -32,13 +32,13 @@ const quota = (name: string, resource: string): Fault => ({
     `(?<q>${resource} +\\d+\\w* +\\d+\\w*)`,
   ],
 })
-const alert = (says: string, evidence: string): Fault => ({
+const alert = (says: string, evidence: string): FaultClaim => ({
   says: `${says}: "{q}".`,
   shows: [`"name": "{o}",(?:(?!"name":)[\\s\\S])*?"(?<q>(?:${evidence})[^"]*)"`],
 })
-const unbound = (...shows: string[]): Fault => ({ says: 'Claims of {o} are not bound: "{q}".', shows })
+const unbound = (...shows: string[]): FaultClaim => ({ says: 'Claims of {o} are not bound: "{q}".', shows })
 
-const faults: Record<string, Fault> = {
+const faults: Record<string, FaultClaim> = {
   missing_service_account: pods(
     'its pods are forbidden',
     '(?<q>is forbidden: error looking up service account \\S+ serviceaccount "[\\w.-]+" not found)',
@@ -179,7 +179,7 @@ const faults: Record<string, Fault> = {
   volume_mount_permission_denied: pods('its volume is not readable', '(?<q>Permission denied)'),
 }
 
-export type Reading = {
+export type CaseReading = {
   /** The path under which a read-only API would answer it: what was asked, of what. */
   path: string
   /** As it was answered: text, or JSON that is served as JSON. */
@@ -194,12 +194,12 @@ export type Diagnosis = {
   words: string
 }
 
-export type Case = {
+export type GroundingCase = {
   id: string
   category: string
   fault: string
   object: string
-  readings: Reading[]
+  readings: CaseReading[]
   /** Null: no reading on the way holds what would show the cause. */
   diagnosis: Diagnosis | null
 }
@@ -215,10 +215,10 @@ const trace = z.looseObject({
 export type Which = 'even' | 'odd'
 
 /** Every recorded way of every case, in the order of its folders. Throws where the folder holds no such cases. */
-export function readCases(directory: string, which: Which): Case[] {
+export function readCases(directory: string, which: Which): GroundingCase[] {
   const top = join(directory, 'benchmark')
   if (!existsSync(top)) throw new Error(`${directory} has no folder benchmark: give the folder of Cloud-OpsBench`)
-  const cases: Case[] = []
+  const cases: GroundingCase[] = []
   for (const system of foldersIn(top)) {
     for (const category of foldersIn(join(top, system))) {
       for (const number of foldersIn(join(top, system, category)).sort((a, b) => Number(a) - Number(b))) {
@@ -236,7 +236,7 @@ const foldersIn = (path: string): string[] =>
     .map(({ name }) => name)
     .sort()
 
-function readCase(directory: string, place: [string, string, string]): Case[] {
+function readCase(directory: string, place: [string, string, string]): GroundingCase[] {
   const [system, category, number] = place
   const given = readJson(join(directory, 'benchmark', ...place, 'metadata.json'))
   const { fault_object: object, root_cause: fault } = metadata.parse(given).result
@@ -260,7 +260,7 @@ function toReading({
   tool_name: string
   calling: string
   output?: unknown
-}): Reading {
+}): CaseReading {
   const words = [...calling.matchAll(/\b\w+: '([^']*)'/g)].map(([, value]) => value)
   const path = [tool, ...words].map((word) => encodeURIComponent(word ?? '')).join('/')
   const body = unwrap(output)
@@ -280,7 +280,7 @@ function unwrap(output: unknown): unknown {
 }
 
 /** The first reading that says what the table says of the fault; a later one where it says it better. */
-function findDiagnosis(readings: readonly Reading[], fault: string, object: string): Diagnosis | null {
+function findDiagnosis(readings: readonly CaseReading[], fault: string, object: string): Diagnosis | null {
   const known = faults[fault]
   if (!known) return null
   const escaped = object.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

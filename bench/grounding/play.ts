@@ -23,34 +23,34 @@ import { foldText } from '../../safety/claims/quote.ts'
 import { startPostgres } from '../../start/postgres.ts'
 import { temporaryDirectory } from '../../test/support/directory.ts'
 import { type ChatRequest, type Line, type Said, scriptedModel } from '../../test/support/scripted-model.ts'
-import { type Ports, runLoop } from '../../workflows/loop.ts'
+import { type LoopPorts, runLoop } from '../../workflows/loop.ts'
 import { startApi } from '../stage.ts'
-import type { Reading } from './cases.ts'
+import type { CaseReading } from './cases.ts'
 
 /**
  * Plays an investigation through the real loop, activities, judge and ledger, over PostgreSQL and a core API process, without Temporal. A
  * stand-in serves the recorded readings; the product reads them as pages of a server (`http_read`). The model is scripted.
  */
 
-export type Result = { seq: number; text: string; digest: string | null }
+export type PlayedResult = { seq: number; text: string; digest: string | null }
 
 /** What the scripted model does: it reads these in order, perhaps reads on, and ends. */
-export type Script = {
-  readings: readonly Reading[]
+export type ModelScript = {
+  readings: readonly CaseReading[]
   /** Words that it looks for in the whole of a reading, by its place, where the summary does not show them. */
   lookFor: readonly { at: number; words: string; line: string }[]
   /** Tried one after another, until one is recorded. */
-  endings: readonly ((results: readonly Result[]) => Claim)[]
+  endings: readonly ((results: readonly PlayedResult[]) => Claim)[]
 }
 
 /**
  * What became of an ending, by the rows that it left. `answered`: recorded without a mark. `marked`: recorded, and what is not shown says
  * so. `refused`: not recorded, with the reason of the judge.
  */
-export type Outcome = { ending: 'answered' | 'marked' | 'refused'; why: string | null }
+export type GroundingOutcome = { ending: 'answered' | 'marked' | 'refused'; why: string | null }
 
 /** `play` answers an outcome for each ending that was tried: none behind one that was recorded. */
-export type Player = { play(script: Script): Promise<Outcome[]>; stop(): Promise<void> }
+export type Player = { play(script: ModelScript): Promise<GroundingOutcome[]>; stop(): Promise<void> }
 
 export async function startPlayer(): Promise<Player> {
   const directory = temporaryDirectory()
@@ -59,12 +59,12 @@ export async function startPlayer(): Promise<Player> {
   const db = connect(postgres.url, { max: 8 })
   const { agent } = await ensureFirstRunTokens(db)
   const api = await startApi({ databaseUrl: postgres.url, dir: directory.path })
-  const pages = new Map<string, Reading>()
+  const pages = new Map<string, CaseReading>()
   const server = await servePages(pages)
   const { port } = server.address() as AddressInfo
   const source = { kind: 'http', url: `http://127.0.0.1:${port}`, credential: null, caFile: null, timeoutSeconds: 10 }
   await putSource(db, 'cluster', { ...source, options: { paths: ['/**'] } }, 'bench')
-  const scripts = new Map<string, Script>()
+  const scripts = new Map<string, ModelScript>()
   const model = await scriptedModel((_turn, request) => say(request, scripts))
   const activities = activitiesOf(db, { agent, core: api.url, model: model.url })
   let runs = 0
@@ -96,7 +96,7 @@ export async function startPlayer(): Promise<Player> {
   }
 }
 
-async function servePages(pages: ReadonlyMap<string, Reading>): Promise<Server> {
+async function servePages(pages: ReadonlyMap<string, CaseReading>): Promise<Server> {
   const server = createServer((request, response) => {
     const page = pages.get(request.url ?? '')
     response.statusCode = page ? 200 : 404
@@ -141,7 +141,7 @@ async function runInvestigation(activities: Activities, incidentId: string): Pro
     (await new MockActivityEnvironment({ workflowExecution }).run(work)) as T
   await inRun(() => activities.claim({ ...run, role: 'leader', groupId: 'grp_bench' }))
   const limits = await inRun(() => activities.assembleContext(incidentId, 1))
-  const ports: Ports = {
+  const ports: LoopPorts = {
     think: (turn) => inRun(() => activities.think({ ...run, turn })),
     act: (turn, call, _tool, approvalId) => inRun(() => activities.act({ ...run, turn, call, approvalId })),
     verify: (turn, call) => inRun(() => activities.verify({ ...run, turn, call })),
@@ -157,17 +157,17 @@ async function runInvestigation(activities: Activities, incidentId: string): Pro
   if (end.end === 'escalate') await inRun(() => activities.escalate(incidentId, 1, end.code, end.turn))
 }
 
-const mostCalls = 8
+const maxCalls = 8
 
 /** The next answer of the script: what is left to read, then what is left to look for, then the endings, then a hand-over that claims nothing. */
-function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, Script>): Line {
+function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, ModelScript>): Line {
   const id = /inc_[0-9a-z]{26}/.exec(JSON.stringify(messages.slice(0, 4)))?.[0] ?? ''
   const script = scripts.get(id)
   if (!script) return 'no script'
   const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => toResult(content ?? ''))
   const reads = results.slice(0, script.readings.length)
   if (reads.length < script.readings.length) {
-    const left = script.readings.slice(reads.length, reads.length + mostCalls)
+    const left = script.readings.slice(reads.length, reads.length + maxCalls)
     return left.map(({ path }): Said => ({ tool: 'http_read', arguments: { path } }))
   }
   const searches = script.lookFor.flatMap(({ at, words, line }): Said[] => {
@@ -186,12 +186,12 @@ function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, Script>): L
   return [{ tool: 'escalate_incident', arguments: { id, reason, category: 'no_tool', next_step: 'Look at it.' } }]
 }
 
-function toResult(text: string): Result {
+function toResult(text: string): PlayedResult {
   const seq = Number(/"seq":(\d+)/.exec(text.slice(text.lastIndexOf('"meta"')))?.[1] ?? 0)
   return { seq, text, digest: /"digest":"([0-9a-f]{64})"/.exec(text)?.[1] ?? null }
 }
 
-function outcomesOf(events: readonly IncidentEvent[]): Outcome[] {
+function outcomesOf(events: readonly IncidentEvent[]): GroundingOutcome[] {
   const ruled = events.flatMap((event) =>
     event.kind === 'call_judged' && event.metadata.tool === 'resolve_incident' ? [event.metadata] : [],
   )

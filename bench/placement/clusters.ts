@@ -143,7 +143,7 @@ function groupsOf(count: number, next: () => number): (string | null)[] {
  */
 export function tiny(seed: number): PlacementProblem {
   const next = random(seed)
-  const upTo = (most: number) => Math.floor(next() * (most + 1))
+  const upTo = (max: number) => Math.floor(next() * (max + 1))
   const pick = <T>(...all: T[]): T => all[upTo(all.length - 1)] as T
   const useRackConstraints = next() < 0.3
   const hosts = Array.from({ length: 3 + upTo(1) }, (_, index) => ({
@@ -302,14 +302,14 @@ function seconds(ms: number): number {
 
 /** The most memory that the processes begun by this one were seen to hold together, in MiB, until it is stopped. */
 function watchChildren(everyMs = 50): { stop(): number } {
-  let most = 0
+  let max = 0
   const timer = setInterval(() => {
-    most = Math.max(most, descendants(process.pid).reduce((sum, pid) => sum + residentKib(pid), 0) / 1_024)
+    max = Math.max(max, descendants(process.pid).reduce((sum, pid) => sum + residentKib(pid), 0) / 1_024)
   }, everyMs)
   return {
     stop() {
       clearInterval(timer)
-      return Math.round(most)
+      return Math.round(max)
     },
   }
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { TemporalSettings } from '../../clients/temporal.ts'
 import { type Decision, decisionToken, denialCategory } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/step-key.ts'
-import type { Run } from '../../start/run-file.ts'
+import type { LocalRun } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
 import { type ConnectionOptions, commandLine, connect, rootDir, withConnectionOptions } from '../connection.ts'
@@ -250,7 +250,7 @@ export function addTokenCommand(parent: Command): void {
 }
 
 /** The `temporal` program of the start that runs here, else `temporal`, to be found on the PATH. */
-export async function findTemporalProgram(run: Run | null): Promise<string> {
+export async function findTemporalProgram(run: LocalRun | null): Promise<string> {
   // Only an embedded server has its program for certain. Looking for another would start a
   // download.
   if (!run?.temporalUiUrl) return 'temporal'

@@ -2,7 +2,7 @@ import type { Approval } from '../../domain/approval.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { labClient } from '../../lab/client.ts'
 import type { FaultName } from '../../lab/state.ts'
-import type { Run } from '../../start/run-file.ts'
+import type { LocalRun } from '../../start/run-file.ts'
 import { type ApiClient, createApiClient } from '../api.ts'
 import { commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -11,7 +11,7 @@ import { type ApiApproval, type ApiIncident, apiApproval, apiIncident, listAll }
 import { formatMoment } from '../ui/table.ts'
 import { inert, paint, print } from '../ui/terminal.ts'
 import { formatVerdict } from './lab.ts'
-import { createAudience, play, printRemark, type World } from './play.ts'
+import { createAudience, type PlayWorld, play, printRemark } from './play.ts'
 
 /** The faults of the demo in their order, with an introduction to each. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
@@ -33,7 +33,7 @@ const scenes: { fault: FaultName; target: string; title: string; text: string }[
  * Breaks things in the lab and prints what Nightshift does about them. Stops quietly when the
  * signal aborts. When approvals are pending, prints those instead, unless `again` is set.
  */
-export async function playDemo(run: Run, options: { again: boolean; signal: AbortSignal }): Promise<void> {
+export async function playDemo(run: LocalRun, options: { again: boolean; signal: AbortSignal }): Promise<void> {
   const { signal } = options
   const api = createApiClient({ url: run.url, token: run.tokens.admin ?? '', run })
   if (!run.labUrl || !run.labControlToken || !run.tokens.admin) {
@@ -51,7 +51,7 @@ export async function playDemo(run: Run, options: { again: boolean; signal: Abor
   for (const [index, scene] of scenes.entries()) {
     print(`\n${paint('bold', `Scene ${index + 1} of ${scenes.length}: ${scene.title}`)}`)
     printRemark(scene.text)
-    const world: World = { api, lab, signal }
+    const world: PlayWorld = { api, lab, signal }
     const { incident, verdict } = await play(world, scene.fault, scene.target, createAudience(api, run))
     print(`\n  ${inert(incident.id)} is ${describeEnding(incident)}.`)
     print(formatVerdict(verdict).replace(/^/gm, '  '))

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { formatSpan } from '../../domain/format.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
 import { isMetricFault } from '../../lab/monitoring-rules.ts'
-import { type Scenario, scenarioName, type Verdict } from '../../lab/oracle.ts'
+import { type OracleVerdict, type Scenario, scenarioName } from '../../lab/oracle.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { type ApiClient, createApiClient } from '../api.ts'
@@ -13,8 +13,8 @@ import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { alertTypes, checkEnding, faultGuide, type ScenarioName, scenarioNames } from './endings.ts'
-import { type Audience, askOracle, createAudience, type World } from './play.ts'
-import { getScript, type Script, withShortTimes } from './scripts.ts'
+import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
+import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
 function connectLab(): LabClient {
@@ -51,7 +51,7 @@ function addOracleCommand(parent: Command): void {
 }
 
 /** The verdict of the oracle: a summary, and the failed checks, or with `all` every check. */
-export function formatVerdict({ healthy, checks }: Verdict, options: { all?: boolean } = {}): string {
+export function formatVerdict({ healthy, checks }: OracleVerdict, options: { all?: boolean } = {}): string {
   const wrong = checks.filter(({ ok }) => !ok)
   const sum = healthy
     ? paint('green', `✔ The oracle checked the processes themselves: all ${checks.length} checks hold.`)
@@ -131,7 +131,12 @@ async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
     )
 }
 
-async function playScript(world: World, course: Script, target: string, listener: Audience): Promise<ApiIncident> {
+async function playScript(
+  world: PlayWorld,
+  course: ScenarioScript,
+  target: string,
+  listener: Audience,
+): Promise<ApiIncident> {
   const type = alertTypes[course.faults[0] as FaultName] ?? ''
   return await withShortTimes(world.api, type, course.times ?? {}, listener.remark, () =>
     course.play(world, target, listener),
@@ -152,9 +157,9 @@ async function withInterrupt<T>(work: (signal: AbortSignal) => Promise<T>): Prom
 }
 
 async function chooseTarget(
-  { api, lab }: World,
+  { api, lab }: PlayWorld,
   { scenario, target }: ScenarioOptions,
-  course: Script,
+  course: ScenarioScript,
 ): Promise<string> {
   if (target) return target
   if (!course.targets) return faultGuide[scenario as FaultName].example
@@ -167,7 +172,7 @@ async function chooseTarget(
   return fresh ?? (course.targets[0] as string)
 }
 
-function formatResult(incident: ApiIncident, verdict: Verdict, wrongs: string[]): string {
+function formatResult(incident: ApiIncident, verdict: OracleVerdict, wrongs: string[]): string {
   const ending =
     wrongs.length === 0
       ? paint('green', '✔ It ended as it should.')

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { LabClient } from '../../lab/client.ts'
-import type { Scenario, Verdict } from '../../lab/oracle.ts'
+import type { OracleVerdict, Scenario } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
-import type { Run } from '../../start/run-file.ts'
+import type { LocalRun } from '../../start/run-file.ts'
 import type { ApiClient } from '../api.ts'
 import { formatApproval } from '../approvals/card.ts'
 import { findTemporalProgram, formatUpdateCommand } from '../approvals/decide.ts'
@@ -27,7 +27,7 @@ import { formatMoment, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, print, wrap } from '../ui/terminal.ts'
 import { alertTypes } from './endings.ts'
 
-export type World = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
+export type PlayWorld = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
 
 /** Receives what happens in a play, in this order. */
 export type Audience = {
@@ -43,11 +43,11 @@ const claimPatienceMs = 5_000
 
 /** Breaks something, follows its incident to the end, and asks the oracle. Heals nothing. */
 export async function play(
-  world: World,
+  world: PlayWorld,
   fault: FaultName,
   target: string,
   audience: Audience,
-): Promise<{ incident: ApiIncident; verdict: Verdict }> {
+): Promise<{ incident: ApiIncident; verdict: OracleVerdict }> {
   const broken = await breakAndFind(world, fault, target, audience)
   const incident = await follow(world, broken, audience)
   return { incident, verdict: await askOracle(world, fault, target) }
@@ -57,7 +57,7 @@ export async function play(
 type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(
-  { api, lab, signal }: World,
+  { api, lab, signal }: PlayWorld,
   name: FaultName,
   target: string,
   audience: Audience,
@@ -75,7 +75,7 @@ export async function breakAndFind(
  * incident may open again.
  */
 export async function follow(
-  { api, signal }: World,
+  { api, signal }: PlayWorld,
   { fault, incidentId, afterSeq }: BrokenFault,
   audience: Audience,
   isOver?: (incident: ApiIncident) => boolean,
@@ -94,7 +94,7 @@ export async function follow(
 }
 
 /** Asks the oracle, and once more after 3 s: a repaired replica may still be catching up. */
-export async function askOracle({ lab }: World, scenario: Scenario, target: string): Promise<Verdict> {
+export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: string): Promise<OracleVerdict> {
   const verdict = await lab.oracle(scenario, target)
   if (verdict.healthy) return verdict
   await delay(3_000)
@@ -178,7 +178,7 @@ async function requireInvestigated(incident: ApiIncident, { at, on }: Fault): Pr
 }
 
 /** An audience that prints a play to the terminal, and at an approval how to decide it. */
-export function createAudience(api: ApiClient, run: Run): Audience {
+export function createAudience(api: ApiClient, run: LocalRun): Audience {
   return {
     broken: ({ fault, on }) =>
       print(
@@ -218,7 +218,7 @@ export function printRemark(text: string): void {
 }
 
 /** The four ways to decide this approval, each ready to use. */
-function formatWaysToDecide(approval: ApiApproval, run: Run, program: string): string {
+function formatWaysToDecide(approval: ApiApproval, run: LocalRun, program: string): string {
   const id = approval.id
   const token = `$(${commandLine(`approvals token ${id} approve`)} 2>/dev/null)`
   const input = `"{\\"decision\\":\\"approve\\",\\"token\\":\\"${token}\\"}"`

@@ -8,10 +8,10 @@ import { getStoredSetting, toSettingPath } from '../config/transfer.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { type ApiIncident, readIncident } from '../read-api.ts'
 import type { ScenarioName } from './endings.ts'
-import { type Audience, breakAndFind, follow, type World } from './play.ts'
+import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 
 /** How to play a scenario: what is broken, and what a person does meanwhile. */
-export type Script = {
+export type ScenarioScript = {
   /** The faults of this scenario. They are healed first, in case an earlier play left them. */
   faults: FaultName[]
   /** What the oracle checks at the end. */
@@ -27,7 +27,7 @@ export type Script = {
   isHealed?: true
   /** The time limit of a scenario that needs no person. */
   limitSeconds?: number
-  play(world: World, target: string, audience: Audience): Promise<ApiIncident>
+  play(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident>
 }
 
 const nodes = ['node-web-osl-1a', 'node-web-ams-1a', 'node-web-osl-1b', 'node-web-ams-1b']
@@ -35,11 +35,11 @@ const isHealed = true
 const limitSeconds = 600
 const hosts = ['host-osl-1', 'host-ams-1', 'host-osl-2', 'host-ams-3']
 
-export function getScript(scenario: ScenarioName): Script {
+export function getScript(scenario: ScenarioName): ScenarioScript {
   return scripts[scenario] ?? createScript(scenario as FaultName)
 }
 
-const scripts: Partial<Record<ScenarioName, Script>> = {
+const scripts: Partial<Record<ScenarioName, ScenarioScript>> = {
   relapse: {
     ...createScript('relapse', ({ status }) => status === 'escalated'),
     targets: nodes,
@@ -72,7 +72,7 @@ const scripts: Partial<Record<ScenarioName, Script>> = {
   },
 }
 
-function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => boolean): Script {
+function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => boolean): ScenarioScript {
   return {
     faults: [fault],
     oracle: fault,
@@ -89,7 +89,7 @@ const tenMinutesMs = 600_000
  * The agent hands a notice without a fault to a person. Once marked as expected, the next one
  * closes without a run.
  */
-async function playBackupNotice(world: World, target: string, audience: Audience): Promise<ApiIncident> {
+async function playBackupNotice(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api } = world
   const broken = await breakAndFind(world, 'backup_notice', target, audience)
   const first = await follow(world, broken, audience)
@@ -113,7 +113,7 @@ async function playBackupNotice(world: World, target: string, audience: Audience
  * An alert that only a person can fix, then the same alert with a repairable fault: it must be
  * investigated again.
  */
-async function playAfterEscalated(world: World, target: string, audience: Audience): Promise<ApiIncident> {
+async function playAfterEscalated(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api, lab, signal } = world
   const first = await follow(world, await breakAndFind(world, 'disk_pressure_tenant', target, audience), audience)
   if (first.status !== 'escalated') return first

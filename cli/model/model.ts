@@ -3,10 +3,10 @@ import { baseUrlOf, serverName } from '../../clients/model.ts'
 import { abilitiesOf, type LearnedProfile, plainShape, shapeInWords } from '../../domain/chat.ts'
 import { formatNumber } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/model-list.ts'
-import { type Passport, type Prediction, type Prices, predict, type SentPassport } from '../../domain/passport.ts'
+import { type Passport, type Prediction, predict, type SentPassport, type TokenPrices } from '../../domain/passport.ts'
 import { priceOf } from '../../domain/price.ts'
 import { describeAbilities, describePassport } from '../../domain/status-words.ts'
-import { answerTokensAtMost, checkModel, usualLimits } from '../../model/passport/check.ts'
+import { checkModel, maxAnswerTokens, usualLimits } from '../../model/passport/check.ts'
 import { setting } from '../../start/environment.ts'
 import { type ConnectionOptions, connect, readLocalRun, withConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -49,7 +49,7 @@ export function addModelCommand(program: Command): void {
     .addHelpText(
       'after',
       `
-An answer may take ${answerTokensAtMost} tokens. Nothing runs: the calls are only read. LLM_API_KEY or LLM_API_KEY_FILE is sent.
+An answer may take ${maxAnswerTokens} tokens. Nothing runs: the calls are only read. LLM_API_KEY or LLM_API_KEY_FILE is sent.
 The result is stored where a Nightshift is reached, and shown on its page Health.
 
 Example:
@@ -130,7 +130,7 @@ async function check(options: Options): Promise<void> {
 }
 
 /** As given, or the shipped list price of this model; null where nobody knows it. */
-function pricesOf({ priceIn, priceOut }: Options, model: string): Prices | null {
+function pricesOf({ priceIn, priceOut }: Options, model: string): TokenPrices | null {
   if (priceIn === undefined && priceOut === undefined) {
     const { isAssumed, ...listed } = priceOf([model], [])
     return isAssumed ? null : { input: listed.in, output: listed.out }

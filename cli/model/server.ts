@@ -6,7 +6,7 @@ import { request } from '../../clients/http.ts'
 import { baseUrlOf, createModelClient, type ShapeMemory } from '../../clients/model.ts'
 import { type LearnedProfile, plainShape, type RequestShape, type SeenAbilities } from '../../domain/chat.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
-import { type Asked, answerTokensAtMost, type CheckPorts } from '../../model/passport/check.ts'
+import { type CheckPorts, type CheckReply, maxAnswerTokens } from '../../model/passport/check.ts'
 import { answerForm } from '../../model/protocol.ts'
 import { noFacts, readPrompts, renderContext, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
 import { describedTools, splitTools, tools } from '../../tools/registry.ts'
@@ -22,9 +22,9 @@ const site = {
   databaseShards: 1,
   racks: 3,
 }
-const mostWaitMs = 10_000
+const maxWaitMs = 10_000
 /** So many questions in a row without an answer, and the server is away. */
-const mostAway = 3
+const maxAway = 3
 
 /** The product's own client, prompt and tools, for the check. */
 export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { learned(): Promise<LearnedProfile> } {
@@ -65,14 +65,14 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { lea
           messages,
           ...(offered.length > 0 ? { tools: offered } : { form: answerForm }),
           temperature: server.temperature,
-          maxTokens: answerTokensAtMost,
-          mostTokens: answerTokensAtMost * 16,
+          maxTokens: maxAnswerTokens,
+          mostTokens: maxAnswerTokens * 16,
           model: server.model,
           signal: ends,
         })
       const answer = await askTwice(complete, server, { isFirst, timeoutMs, ends })
       away = 'failed' in answer && answer.isAway ? away + 1 : 0
-      if (away < mostAway) return answer
+      if (away < maxAway) return answer
       const said = 'failed' in answer ? answer.failed : ''
       throw new CommandFailed(
         'error',
@@ -93,16 +93,16 @@ type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
 
 /** Asks once more where the server may be back by then. What no other question would change is thrown as it stands. */
 async function askTwice(
-  complete: () => Promise<Exclude<Asked, { failed: string }>>,
+  complete: () => Promise<Exclude<CheckReply, { failed: string }>>,
   server: ModelServer,
   each: Try,
-): Promise<Asked> {
+): Promise<CheckReply> {
   try {
     return await complete()
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (!isPassing(error)) return await failure(error, server, each)
-    const waitMs = Math.min(error.retryAfterMs ?? 1_000, mostWaitMs)
+    const waitMs = Math.min(error.retryAfterMs ?? 1_000, maxWaitMs)
     await sleep(waitMs, undefined, { signal: each.ends }).catch(() => undefined)
     if (each.ends.aborted) return await failure(error, server, each)
     return await complete().catch((again: unknown) => {
@@ -116,7 +116,7 @@ function isPassing({ code, status }: ModelError): boolean {
   return code === 'rate_limited' || (code === 'unavailable' && status !== null)
 }
 
-async function failure(error: ModelError, server: ModelServer, { isFirst, timeoutMs }: Try): Promise<Asked> {
+async function failure(error: ModelError, server: ModelServer, { isFirst, timeoutMs }: Try): Promise<CheckReply> {
   const at = inert(new URL(server.baseUrl).origin)
   const said = inert(error.message)
   const lacksTools = error.message.includes('LLM_PROTOCOL=json')
@@ -158,12 +158,12 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
 }
 
 const listed = z.object({ data: z.array(z.object({ id: z.string() })) })
-const mostListed = 8
+const maxListed = 8
 
 async function unknownModel({ baseUrl, apiKey, model }: ModelServer, said: string): Promise<CommandFailed> {
   const names = await listModels(baseUrl, apiKey)
-  const shown = names.slice(0, mostListed).map((name) => inert(name.slice(0, 100)))
-  const more = names.length > mostListed ? `, and ${names.length - mostListed} more` : ''
+  const shown = names.slice(0, maxListed).map((name) => inert(name.slice(0, 100)))
+  const more = names.length > maxListed ? `, and ${names.length - maxListed} more` : ''
   const remedy =
     shown.length > 0 ? `It serves ${shown.join(', ')}${more}: name one with --model.` : 'Correct --base-url or --model.'
   return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}. ${remedy}`)

@@ -294,7 +294,7 @@ function formatExplanation(
   { intent }: PlacementProblem,
   { state, obstacle, reason, steps }: Plan,
   lacking: ExplainedVm[],
-  most: number,
+  max: number,
 ) {
   if (state === 'no_action') return 'Nothing is without a place.'
   if (state === 'planned')
@@ -303,15 +303,15 @@ function formatExplanation(
   const blocks = [
     wrap(`${inert(obstacle?.text ?? reason ?? 'nothing was found')}.`, getTerminalWidth()),
     ...(more.length > 0 ? [['Each of these as well:', ...more.map((each) => `  ${inert(each.text)}`)].join('\n')] : []),
-    ...lacking.map((vm) => formatVm(vm, most)),
+    ...lacking.map((vm) => formatVm(vm, max)),
   ]
   const when = steps.length > 0 ? `after the ${formatCount(steps.length, 'step')} of the plan` : 'as things are'
   return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
 }
 
-function formatVm({ vm, reason, hosts }: ExplainedVm, most: number): string {
-  const columns = Math.min(24, Math.max(4, ...hosts.slice(0, most).map(({ host }) => inert(host).length)))
-  const rows = hosts.slice(0, most).map(({ host, reasons }) => {
+function formatVm({ vm, reason, hosts }: ExplainedVm, max: number): string {
+  const columns = Math.min(24, Math.max(4, ...hosts.slice(0, max).map(({ host }) => inert(host).length)))
+  const rows = hosts.slice(0, max).map(({ host, reasons }) => {
     const text = reasons.length > 0 ? reasons.map(describeReason).join('; ') : 'it could start there'
     return `  ${inert(host).padEnd(columns)}  ${wrap(inert(text), getTerminalWidth() - columns - 4, ' '.repeat(columns + 4))}`
   })

@@ -139,8 +139,8 @@ function drawBar({ ramMib }: PlacementHost, load: Load): string {
   const parts = marks.map(({ sign, style, vms }) => {
     used += sumMemory(vms)
     // Every part is at least one cell wide, however small.
-    const least = vms.length > 0 ? at + 1 : at
-    const end = Math.min(barColumns, Math.max(least, Math.round((used / ramMib) * barColumns)))
+    const min = vms.length > 0 ? at + 1 : at
+    const end = Math.min(barColumns, Math.max(min, Math.round((used / ramMib) * barColumns)))
     const cells = sign.repeat(Math.max(0, end - at))
     at = Math.max(at, end)
     return cells === '' ? '' : paint(style, cells)

@@ -9,8 +9,8 @@ import { type PlacementProblem, type Plan, plan } from '../../domain/placement.t
 import { type EngineName, engineNames } from '../../placement/bound/assignment.ts'
 import { type Flaw, InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
-import { type Progress, solve } from '../../placement/solve.ts'
-import { CommandFailed, type Outcome } from '../exit-codes.ts'
+import { type SolveProgress, solve } from '../../placement/solve.ts'
+import { CommandFailed, type ExitOutcome } from '../exit-codes.ts'
 import { parseOneOf, parseSeconds, parseWholeNumber } from '../ui/terminal.ts'
 
 export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }
@@ -48,11 +48,11 @@ export async function readProblemInTime<O extends SolveOptions>(
 export async function solveWithProgress(problem: PlacementProblem, options: SolveOptions, what = ''): Promise<Plan> {
   const { engine, timeout, seed } = options
   const began = Date.now()
-  let known: Progress | null = null
+  let known: SolveProgress | null = null
   const show = () => process.stderr.write(`\r\x1b[K${what}${formatProgress(known, (Date.now() - began) / 1_000)}`)
   const timer = process.stderr.isTTY ? setInterval(show, 100) : null
   try {
-    const onProgress = (now: Progress) => {
+    const onProgress = (now: SolveProgress) => {
       known = now
     }
     return await solve(problem, { engine, timeoutMs: timeout * 1_000, seed, onProgress })
@@ -64,14 +64,14 @@ export async function solveWithProgress(problem: PlacementProblem, options: Solv
   }
 }
 
-function formatProgress(known: Progress | null, secondsGone: number): string {
+function formatProgress(known: SolveProgress | null, secondsGone: number): string {
   const best = known?.migrations == null ? 'no plan yet' : `best plan: ${formatCount(known.migrations, 'migration')}`
   const bound = known ? `≥ ${known.lowerBound}` : ''
   const left = known && known.unplaced > 0 ? `${known.unplaced} without a place` : ''
   return [`${secondsGone.toFixed(1)} s`, best, bound, left].filter(Boolean).join('  ')
 }
 
-const outcomes: Record<Plan['state'], Outcome> = {
+const outcomes: Record<Plan['state'], ExitOutcome> = {
   no_action: 'ok',
   planned: 'ok',
   partial: 'partial',

@@ -89,9 +89,9 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
   const named = namedParameter(refusal)
   if (named === null) return null
   if (named !== 'max_tokens' && named !== 'max_completion_tokens') return without(shape, named)
-  const most = largestBelow(message, askedTokens)
-  if (most !== null && /too large|at most|less than|range|maximum|<=/i.test(message))
-    return { ...shape, mostTokens: most }
+  const max = largestBelow(message, askedTokens)
+  if (max !== null && /too large|at most|less than|range|maximum|<=/i.test(message))
+    return { ...shape, mostTokens: max }
   return otherLimit(shape, named)
 }
 

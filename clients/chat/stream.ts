@@ -75,8 +75,8 @@ export type AnswerStream = {
   whole(): unknown
 }
 
-/** `mostCharacters`: of text, arguments and reasoning together; one more throws ModelError `oversized`. */
-export function readStream(mostCharacters: number): AnswerStream {
+/** `maxCharacters`: of text, arguments and reasoning together; one more throws ModelError `oversized`. */
+export function readStream(maxCharacters: number): AnswerStream {
   const state: Assembly = {
     model: null,
     content: '',
@@ -101,7 +101,7 @@ export function readStream(mostCharacters: number): AnswerStream {
     feed(piece) {
       const before = state.pieces
       parser.feed(piece)
-      if (state.characters > mostCharacters) throw oversized()
+      if (state.characters > maxCharacters) throw tooLargeError()
       return state.pieces > before || state.finish !== null || state.isDone
     },
     isEnded: () => state.finish !== null,
@@ -119,7 +119,7 @@ export function readStream(mostCharacters: number): AnswerStream {
   }
 }
 
-function oversized(): ModelError {
+function tooLargeError(): ModelError {
   return new ModelError('oversized', 'the answer of the model server is too large', { status: 200, retryable: false })
 }
 

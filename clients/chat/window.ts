@@ -112,11 +112,11 @@ async function ollama(where: Where): Promise<ServedModel> {
     loaded = await loadedWindow(where, root)
   }
   const info = isJson(show.model_info) ? show.model_info : {}
-  const most = positive(info[`${String(info['general.architecture'])}.context_length`])
+  const max = positive(info[`${String(info['general.architecture'])}.context_length`])
   const wished = loaded ?? set ?? ollamaDefault
   const source = loaded ? 'context_length of /api/ps' : set ? 'num_ctx of /api/show' : "Ollama's default num_ctx"
   return {
-    windowTokens: most === null ? wished : Math.min(wished, most),
+    windowTokens: max === null ? wished : Math.min(wished, max),
     source,
     identity: JSON.stringify(['ollama', info['general.parameter_count'] ?? null, show.modified_at ?? null]),
     cutsSilently: true,

@@ -41,9 +41,9 @@ export type Exchange = {
 }
 
 const answerWithinMs = 30_000
-const mostAnswerBytes = 2_000_000
+const maxAnswerBytes = 2_000_000
 /** More of an output than people or models read. */
-const mostOutputCharacters = 64_000
+const maxOutputCharacters = 64_000
 
 /** One request that follows no redirect. Throws JobSystemError; a 4xx began nothing, and silence may have. */
 export async function exchange({ method, url, headers, body, ca, who, accept = 'json' }: Exchange): Promise<unknown> {
@@ -60,7 +60,7 @@ export async function exchange({ method, url, headers, body, ca, who, accept = '
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       timeoutMs: answerWithinMs,
-      maxBytes: mostAnswerBytes,
+      maxBytes: maxAnswerBytes,
       ...(accept === 'text' && { overflow: 'cut' as const }),
       allow: 'private',
       ...(ca !== undefined && { ca }),
@@ -109,7 +109,7 @@ function jsonOf(text: string): unknown {
 
 /** The end of an output, where the recap is. */
 export function keepEnd(text: string): { output: string; isCut: boolean } {
-  return { output: text.slice(-mostOutputCharacters), isCut: text.length > mostOutputCharacters }
+  return { output: text.slice(-maxOutputCharacters), isCut: text.length > maxOutputCharacters }
 }
 
 /** A job that was asked to stop is given this long to say that it did. */

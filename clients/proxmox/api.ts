@@ -16,7 +16,7 @@ export type ProxmoxApiOptions = {
 }
 
 /** Parts of a path, each sent encoded. */
-export type Path = (string | number)[]
+export type ApiPath = (string | number)[]
 export type Form = Record<string, string | number>
 
 /**
@@ -26,9 +26,9 @@ export type Form = Record<string, string | number>
 export type ProxmoxApi = {
   /** Who the token is: USER@REALM!TOKENID. Its tasks carry this name. */
   owner: string
-  get<T>(path: Path, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
+  get<T>(path: ApiPath, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
   /** Sent once, to one node: without an answer the caller looks at what became of it. */
-  post<T>(path: Path, form: Form, schema: z.ZodType<T>): Promise<T>
+  post<T>(path: ApiPath, form: Form, schema: z.ZodType<T>): Promise<T>
 }
 
 const refusal = z.object({
@@ -64,7 +64,7 @@ type Servers = { options: ProxmoxApiOptions; secret: string; preferred: number }
 async function exchange(
   servers: Servers,
   method: 'GET' | 'POST',
-  { path, form, signal }: { path: Path; form: Form; signal?: AbortSignal },
+  { path, form, signal }: { path: ApiPath; form: Form; signal?: AbortSignal },
 ) {
   const { options, preferred: tried } = servers
   const base = (options.urls[tried] ?? '').replace(/\/+$/, '')

@@ -4,18 +4,18 @@ import type { EffectAnswer, HostState, Inventory, PlatformEffect, VmState } from
 import { HttpError } from '../http.ts'
 import { type PlatformClient, PlatformError } from '../platform.ts'
 import {
+  type ApiPath,
   createProxmoxApi,
   type Form,
   isSilence,
-  type Path,
   type ProxmoxApi,
   type ProxmoxApiOptions,
   upid,
 } from './api.ts'
 import { type Cluster, type ClusterNode, type Guest, readCluster } from './cluster.ts'
 import { type Constraints, flag, getReachableNodes, guestFacts, sidOf, vmIdOf } from './facts.ts'
-import { type Operation, planMigration, planPower, planStart } from './operation.ts'
-import { type Journal, lostAfterSeconds, readOutcome, taskFromList } from './outcome.ts'
+import { type PlatformOperation, planMigration, planPower, planStart } from './operation.ts'
+import { lostAfterSeconds, type PlatformJournal, readOutcome, taskFromList } from './outcome.ts'
 
 /** What `GET /cluster/resources` does not tell of a guest. Null where nobody could be asked. */
 export type GuestFacts = {
@@ -31,7 +31,7 @@ const unknownSize = 1
 /** Proxmox's words in Nightshift's. `racks` is the rack by node; a node without one is a separate rack. */
 function inventoryOf(
   cluster: Cluster,
-  rules: Rules,
+  rules: HaRules,
   facts: Map<number, GuestFacts>,
   racks: Record<string, string>,
 ): Inventory {
@@ -90,7 +90,7 @@ function priorityOf({ tags }: Guest): number {
 }
 
 /** The only hosts it may be brought to; empty: any. Whatever is not known keeps it where it is. */
-function pinsOf(cluster: Cluster, rules: Rules, guest: Guest, known: GuestFacts | undefined): string[] {
+function pinsOf(cluster: Cluster, rules: HaRules, guest: Guest, known: GuestFacts | undefined): string[] {
   const own = [guest.node]
   const isDead = cluster.nodes.get(guest.node)?.isOnline !== true
   if (!known?.constraints || known.ramMib === null || known.cpuMc === null || guest.lock !== null) return own
@@ -105,7 +105,7 @@ function pinsOf(cluster: Cluster, rules: Rules, guest: Guest, known: GuestFacts 
 }
 
 /** What the HA manager holds guests to. Groups of guests are named by the first rule in them. */
-type Rules = {
+type HaRules = {
   /** By guest (`vm:101`): the only nodes it may be on. */
   nodes: Map<string, string[]>
   together: Map<string, string>
@@ -129,7 +129,7 @@ const group = z.object({ group: z.string(), nodes: z.string().default(''), restr
  * Rules that share a guest are taken as one: exact for those kept together, stricter than the manager for those kept apart,
  * so that no plan asks for what it refuses.
  */
-async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<Rules> {
+async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<HaRules> {
   try {
     const all = await api.get(['cluster', 'ha', 'rules'], z.array(rule), { signal })
     const rules = all.filter((one) => !one.disable)
@@ -183,7 +183,7 @@ function joined(rules: { name: string; members: string[] }[]): Map<string, strin
 }
 
 export type ProxmoxOptions = ProxmoxApiOptions & {
-  journal: Journal
+  journal: PlatformJournal
   /** Rack by node. */
   racks?: Record<string, string>
 }
@@ -228,14 +228,14 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   }
 }
 
-type Ports = { api: ProxmoxApi; journal: Journal }
+type Ports = { api: ProxmoxApi; journal: PlatformJournal }
 
 /** Sends an operation once, however often its key is asked for. */
 async function runOnce(
   ports: Ports,
   key: string,
   wanted: Pick<PlatformEffect, 'vmId' | 'target'> & { action?: 'stop' | 'restart' },
-  plan: () => Promise<Operation>,
+  plan: () => Promise<PlatformOperation>,
 ): Promise<EffectAnswer> {
   const { api, journal } = ports
   const earlier = await journal.get(key)
@@ -245,7 +245,7 @@ async function runOnce(
       return await readOutcome(api, journal, earlier)
     throw new PlatformError('a write', 422, 'this key was used for something else')
   }
-  const operation = await plan().catch((error): Operation => {
+  const operation = await plan().catch((error): PlatformOperation => {
     if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
     return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
   })
@@ -257,7 +257,11 @@ async function runOnce(
   return await waitForOutcome(ports, key)
 }
 
-async function send({ api, journal }: Ports, key: string, { path, form }: { path: Path; form: Form }): Promise<void> {
+async function send(
+  { api, journal }: Ports,
+  key: string,
+  { path, form }: { path: ApiPath; form: Form },
+): Promise<void> {
   try {
     await journal.noteTask(key, await api.post(path, form, upid))
   } catch (error) {

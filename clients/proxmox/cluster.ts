@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ProxmoxApi } from './api.ts'
-import { flag, type Kind, nodeName, sidOf, vmid } from './facts.ts'
+import { flag, type GuestKind, nodeName, sidOf, vmid } from './facts.ts'
 
 /** A guest in the HA manager's hands. `state` and `isRunning` are the manager's, null when it has not looked at it yet. */
 type HaGuest = {
@@ -17,7 +17,7 @@ type HaGuest = {
 
 export type Guest = {
   vmid: number
-  kind: Kind
+  kind: GuestKind
   /** Where its configuration is. It stays there when that node dies. */
   node: string
   /** `running`, `stopped`, or `unknown` when its node reports nothing. */

@@ -22,7 +22,7 @@ export const flag = z
   .union([z.boolean(), z.number(), z.string()])
   .transform((given) => /^(1|true)$/.test(String(given)))
 
-export type Kind = 'qemu' | 'lxc'
+export type GuestKind = 'qemu' | 'lxc'
 
 /** `vm-101`, for virtual machines and containers alike: the number says which, and a bare number would look like a size. */
 export function vmIdOf(number: number): string {
@@ -36,7 +36,7 @@ export function numberOf(vmId: string): number | null {
 }
 
 /** What the HA manager calls a guest. */
-export function sidOf(kind: Kind, number: number): string {
+export function sidOf(kind: GuestKind, number: number): string {
   return `${kind === 'qemu' ? 'vm' : 'ct'}:${number}`
 }
 
@@ -48,7 +48,7 @@ const lxcVolume = /^(rootfs|mp\d+|unused\d+)$/
 const device = /^(hostpci|usb|parallel|serial|virtiofs)\d+$|^(hostpci|hostusb|ivshmem)$/
 
 /** Reads a guest's configuration, as `GET /nodes/{node}/{kind}/{vmid}/config` answers it. */
-function parseConstraints(kind: Kind, config: Record<string, unknown>): Constraints {
+function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Constraints {
   const storages = new Set<string>()
   const local: string[] = []
   for (const [key, value] of Object.entries(config)) {
@@ -99,7 +99,7 @@ export function getReachableNodes(
 /** How long a configuration counts as read. Before a guest is moved it is read again, whatever its age. */
 const freshMs = 60_000
 /** Most that are read again in one go: the rest is old, but known. */
-const rereadAtMost = 20
+const maxRereads = 20
 const atOnce = 4
 /** A node that takes longer to tell of one guest is not asked of its others this time. */
 const askWithinMs = 1_500
@@ -133,7 +133,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
     const old = askable
       .filter((guest) => constraints.has(guest.vmid) && readAt(guest) + freshMs < performance.now())
       .sort((a, b) => readAt(a) - readAt(b))
-      .slice(0, rereadAtMost)
+      .slice(0, maxRereads)
     const silent = new Set<string>()
     await eachOf([...askable.filter((guest) => !constraints.has(guest.vmid)), ...old], async (guest) => {
       if (silent.has(guest.node)) return

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import { PlatformError } from '../platform.ts'
-import { type Form, type Path, type ProxmoxApi, tasksOf } from './api.ts'
+import { type ApiPath, type Form, type ProxmoxApi, tasksOf } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { findBlocker, getReachableNodes, numberOf, pathOf, readConfig, readStatus } from './facts.ts'
 
 /** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */
-export type Operation =
+export type PlatformOperation =
   | { ending: PlatformEffectEnding }
-  | { entry: Omit<PlatformEffect, 'key'>; send: { path: Path; form: Form } | null }
+  | { entry: Omit<PlatformEffect, 'key'>; send: { path: ApiPath; form: Form } | null }
 
-const done = (detail: string): Operation => ({ ending: { status: 'done', detail } })
-const no = (detail: string): Operation => ({ ending: { status: 'failed', detail } })
+const done = (detail: string): PlatformOperation => ({ ending: { status: 'done', detail } })
+const no = (detail: string): PlatformOperation => ({ ending: { status: 'failed', detail } })
 
 const blocker = z.looseObject({
   unavailable_storages: z.array(z.string()).optional(),
@@ -29,7 +29,12 @@ const precondition = z.looseObject({
 })
 
 /** Reads what a migration rests on, and says no where Proxmox would, or where it would do something else than was asked. */
-export async function planMigration(api: ProxmoxApi, vmId: string, from: string, to: string): Promise<Operation> {
+export async function planMigration(
+  api: ProxmoxApi,
+  vmId: string,
+  from: string,
+  to: string,
+): Promise<PlatformOperation> {
   const { cluster, guest, why } = await look(api, vmId)
   if (!guest) return no(why)
   if (guest.node === to) {
@@ -60,7 +65,7 @@ export async function planMigration(api: ProxmoxApi, vmId: string, from: string,
 }
 
 /** The same for a start. Away from a dead node only the HA manager brings a guest; that is waited for, not sent. */
-export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<Operation> {
+export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<PlatformOperation> {
   const { cluster, guest, why } = await look(api, vmId)
   if (!guest) return no(why)
   const fault = placeFault(cluster, host)
@@ -196,7 +201,7 @@ export async function planPower(
   vmId: string,
   action: 'stop' | 'restart',
   host: string,
-): Promise<Operation> {
+): Promise<PlatformOperation> {
   const { cluster, guest, why } = await look(api, vmId)
   if (!guest) return no(why)
   if (guest.node !== host) return no(`${vmId} is on ${guest.node}, not on ${host}`)

@@ -6,7 +6,7 @@ import { numberOf } from './facts.ts'
 import { errorRemedy, isAsWanted } from './operation.ts'
 
 /** What was sent, kept by its key. Survives the process that wrote it. */
-export type Journal = {
+export type PlatformJournal = {
   get(key: string): Promise<PlatformEffectRow | null>
   /** True for exactly one caller: only that one may send it. */
   begin(effect: PlatformEffect): Promise<boolean>
@@ -15,7 +15,7 @@ export type Journal = {
   end(key: string, ending: PlatformEffectEnding): Promise<void>
 }
 
-type Outcome = { status: 'running' | 'done' | 'failed'; detail: string }
+type TaskOutcome = { status: 'running' | 'done' | 'failed'; detail: string }
 
 /** After this a request that left no task is not on its way any more: twice its own timeout. */
 export const lostAfterSeconds = 60
@@ -28,7 +28,11 @@ const broughtWithinSeconds = 600
  * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
  * when it cannot be told (yet): never `running` and never `failed` for what nobody knows.
  */
-export async function readOutcome(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<EffectAnswer> {
+export async function readOutcome(
+  api: ProxmoxApi,
+  journal: PlatformJournal,
+  row: PlatformEffectRow,
+): Promise<EffectAnswer> {
   const outcome = row.ending ?? (await find(api, journal, row))
   if (outcome.status !== 'running' && !row.ending)
     await journal.end(row.key, { status: outcome.status, detail: outcome.detail })
@@ -45,7 +49,7 @@ export async function readOutcome(api: ProxmoxApi, journal: Journal, row: Platfo
   return { key, ...outcome, result }
 }
 
-async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<Outcome> {
+async function find(api: ProxmoxApi, journal: PlatformJournal, row: PlatformEffectRow): Promise<TaskOutcome> {
   if (row.action === 'await') return await awaited(api, row)
   row.task ??= await taskFromList(api, journal, row)
   if (row.task === null) return await withoutTask(api, row)
@@ -64,7 +68,7 @@ async function find(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): 
   return await failedTask(api, row.node, row.task, end)
 }
 
-async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<Outcome> {
+async function failedTask(api: ProxmoxApi, node: string, task: string, end: string): Promise<TaskOutcome> {
   const words = await lastWords(api, node, task)
   return { status: 'failed', detail: `Proxmox VE: ${end.slice(0, 200)}${words && ` | ${words}`}` }
 }
@@ -78,7 +82,11 @@ const taskTypes: Record<PlatformEffect['action'], RegExp> = {
 }
 
 /** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
-export async function taskFromList(api: ProxmoxApi, journal: Journal, row: PlatformEffectRow): Promise<string | null> {
+export async function taskFromList(
+  api: ProxmoxApi,
+  journal: PlatformJournal,
+  row: PlatformEffectRow,
+): Promise<string | null> {
   let tasks: Task[]
   try {
     tasks = await tasksOf(api, row.node, numberOf(row.vmId) ?? 0)
@@ -97,7 +105,7 @@ export async function taskFromList(api: ProxmoxApi, journal: Journal, row: Platf
   return first.upid
 }
 
-async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   if (await isThere(api, row)) return reached(row, '')
   if (row.ageSeconds < lostAfterSeconds)
     throw unknownOutcome('the request was sent, and no task of it is to be seen yet')
@@ -108,7 +116,7 @@ async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Out
 }
 
 /** The task only left an order with the HA manager. Its own task, as root, does the work. */
-async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
   const { ha } = guest
   const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : broughtWithinSeconds)
@@ -118,7 +126,7 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Out
   if (guest.node !== row.node && guest.node !== row.target) {
     return { status: 'failed', detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}` }
   }
-  const waiting: Outcome = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
+  const waiting: TaskOutcome = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
   if (row.action === 'start') {
     return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
   }
@@ -138,7 +146,7 @@ function isPower(row: PlatformEffectRow): row is PowerRow {
 }
 
 /** The task ended well. A guest that reboots comes up after it; of an HA-managed one a stop was only ordered. */
-async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<Outcome> {
+async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> {
   const isOrder = /^ha/.test(typeOf(row.task ?? ''))
   if (await isThere(api, row)) return reached(row, isOrder ? ', by the HA manager' : '')
   const { guest } = await guestOf(api, row)
@@ -156,7 +164,7 @@ async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<Outcome> {
  * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes that it chooses, or brings a guest along
  * with the one it belongs to.
  */
-async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<Outcome> {
+async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
   if (isUp(guest) && guest.node === row.target) return reached(row, ', by the HA manager')
   if (isUp(guest) && guest.node !== row.node) {
@@ -203,7 +211,7 @@ const reachedWords: Record<PlatformEffect['action'], string> = {
   restart: 'was restarted on',
 }
 
-function reached({ vmId, action, target }: PlatformEffectRow, how: string): Outcome {
+function reached({ vmId, action, target }: PlatformEffectRow, how: string): TaskOutcome {
   return { status: 'done', detail: `${vmId} ${reachedWords[action]} ${target}${how}` }
 }
 

@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
 import type { Db } from '../connect.ts'
 
-export type Limit = { attempts: number; seconds: number }
+export type RateLimit = { attempts: number; seconds: number }
 
 /** `first`: this try is the one that went over, so that it is logged once and not a thousand times. */
-type Counted = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
+type AttemptCount = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**
  * Counts one try by the database's clock, so that two API processes count as one. Over the limit nothing is written any
  * more: a flood costs a read.
  */
-export async function countAttempt(db: Db, subject: string, limit: Limit): Promise<Counted> {
+export async function countAttempt(db: Db, subject: string, limit: RateLimit): Promise<AttemptCount> {
   const before = await db
     .selectFrom('attempt')
     .select(secondsLeft.as('seconds'))

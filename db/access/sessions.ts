@@ -9,11 +9,11 @@ import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
 /** A browser nobody used for this long is signed out. */
 const idleHours = 12
 /** However lively it is: a stolen cookie must not live for ever. */
-const longestDays = 7
+const maxDays = 7
 
 const idle = sql<string>`least(
   nightshift_now() + make_interval(hours => ${idleHours}),
-  session.created_at + make_interval(days => ${longestDays}))`
+  session.created_at + make_interval(days => ${maxDays}))`
 
 /** Tokens that a browser may stand for: those of people, while they are good. A machine's never is. */
 export function personsTokens(db: Db) {

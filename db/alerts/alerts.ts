@@ -9,7 +9,7 @@ import type { ResourceRule } from '../../domain/resource-rules.ts'
 import { databaseTime, now } from '../clock.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import { announceCritical, insertIncidents } from '../incidents/incidents.ts'
-import { keptEvent } from '../incidents/queue.ts'
+import { notInvestigatedEvent } from '../incidents/queue.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import { type LifecycleEffect, noEffect } from '../lifecycle/apply-lifecycle.ts'
 import { append, firstRows, insertRows } from '../log/append.ts'
@@ -71,7 +71,7 @@ export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<Aler
  * Opens an incident for each of these alerts, a statement a table. The caller holds the locks of their fingerprints, and knows that
  * each is seen for the first time and that nobody expects it: so there is no earlier incident, attempt or look to weigh.
  */
-export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> {
+export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   const settings = await readSettings(trx)
   const found = await findAlertResources(
     trx,
@@ -86,7 +86,7 @@ export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Inges
     const keptReason = keptReasonOf(filter, alert)
     const about = found[index] ?? null
     const events: NewEvent[] = [alertEvent(alert, 'opened', 1, about)]
-    if (keptReason !== null) events.push(keptEvent(keptReason))
+    if (keptReason !== null) events.push(notInvestigatedEvent(keptReason))
     const { severity, severitySource, title } = alert
     const incident = { type, severity, severitySource, title, requestedBy: null, resource: about?.resource ?? null }
     return { id, alert, keptReason, incident, rows: firstRows(id, at, events) }
@@ -110,7 +110,7 @@ export async function openAll(trx: Trx, alerts: readonly Alert[]): Promise<Inges
   )
   if (await hasDestination(trx, 'critical'))
     for (const { id } of opened.filter(isCritical)) await announceCritical(trx, id)
-  return opened.map(({ alert, id }) => done(alert, id, 'opened', { wakesQueue: true, tellRun: null }))
+  return opened.map(({ alert, id }) => ingestResult(alert, id, 'opened', { wakesQueue: true, tellRun: null }))
 }
 
 const isCritical = ({ alert }: { alert: Alert }): boolean => alert.severity === 'critical'
@@ -153,7 +153,7 @@ export async function countSight(trx: Trx, alertId: string): Promise<void> {
 }
 
 /** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
-export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
+export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
   await trx
     .updateTable('alert')
     .set((update) => ({
@@ -172,7 +172,7 @@ export async function touch(trx: Trx, alert: Alert, current: AlertRow): Promise<
 }
 
 /** The same for many at once: one statement. */
-export async function touchAll(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
+export async function countRepeats(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
   const seen = sights.map(({ alert, current }) => ({
     id: current.id,
     start: isSameStart(alert, current) ? null : alert.startsAt,
@@ -283,7 +283,7 @@ function alertEvent(
   }
 }
 
-export type Ingested = {
+export type IngestResult = {
   fingerprint: string
   incidentId: string | null
   outcome: IngestOutcome | 'refused'
@@ -295,11 +295,11 @@ export type Ingested = {
   tellRun: { incidentId: string; attempt: number } | null
 }
 
-export function done(
+export function ingestResult(
   alert: Alert,
   incidentId: string | null,
   outcome: IngestOutcome,
   effect: LifecycleEffect = noEffect,
-): Ingested {
+): IngestResult {
   return { fingerprint: alert.fingerprint, incidentId, outcome, ...effect }
 }

@@ -4,7 +4,7 @@ import { allowedSilenceSeconds, type Heartbeat, silenceAlert } from '../../domai
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'
-import { done, type Ingested } from './alerts.ts'
+import { type IngestResult, ingestResult } from './alerts.ts'
 import { takeAlert } from './ingest-alert.ts'
 
 /** Which alerts are heartbeats, by their names. */
@@ -16,15 +16,15 @@ export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {
  * Counts a heartbeat. One that ends, or is heard again after it had stopped, changes its incident. The caller holds the lock of its
  * fingerprint, and has cleansed it.
  */
-export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean): Promise<Ingested> {
+export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean): Promise<IngestResult> {
   const now = await databaseTime(trx)
   // It may have opened an incident before it was known to be a heartbeat: that is over.
   if (hasIncident) await takeAlert(trx, { ...alert, status: 'resolved', endsAt: now, startGiven: false })
-  if (alert.status === 'resolved') return await stopped(trx, alert)
+  if (alert.status === 'resolved') return await endHeartbeat(trx, alert)
   const wasStopped = await count(trx, alert)
-  if (!wasStopped) return done(alert, null, 'heartbeat')
+  if (!wasStopped) return ingestResult(alert, null, 'heartbeat')
   const { wakesQueue, tellRun, incidentId } = await tell(trx, wasStopped, 'resolved', now)
-  return done(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
+  return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
 /** Opens an incident for each heartbeat that has been silent for too long. Answers whether the queue has something new. */
@@ -53,12 +53,12 @@ export async function findSilentHeartbeats(db: Db): Promise<boolean> {
 }
 
 /** Its sender says that it ended: what fires always has stopped. */
-async function stopped(trx: Trx, alert: Alert): Promise<Ingested> {
+async function endHeartbeat(trx: Trx, alert: Alert): Promise<IngestResult> {
   const beat = await lockBeat(trx, alert)
-  if (!beat || beat.stoppedAt !== null) return done(alert, null, 'heartbeat')
+  if (!beat || beat.stoppedAt !== null) return ingestResult(alert, null, 'heartbeat')
   const { wakesQueue, tellRun, incidentId } = await tell(trx, beat, 'firing', await databaseTime(trx))
   await markStopped(trx, beat)
-  return done(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
+  return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
 /** Stores a sight. Answers the heartbeat as it was where it had stopped, else null. */
@@ -101,6 +101,6 @@ async function markStopped(trx: Trx, { source, fingerprint }: Heartbeat): Promis
     .execute()
 }
 
-async function tell(trx: Trx, beat: Heartbeat, status: Alert['status'], now: string): Promise<Ingested> {
+async function tell(trx: Trx, beat: Heartbeat, status: Alert['status'], now: string): Promise<IngestResult> {
   return await takeAlert(trx, silenceAlert(beat, status, now))
 }

@@ -15,7 +15,7 @@ import { announceCritical, lockIncident, openIncident } from '../incidents/incid
 import { keepIfNotInvestigated } from '../incidents/queue.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import {
-  carryOut,
+  applyLifecycle,
   escalateByTable,
   reopenBecause,
   scheduleCheck,
@@ -30,24 +30,24 @@ import { readSettings } from '../settings.ts'
 import type { AlertRow, IncidentRow } from '../tables.ts'
 import {
   appendAlert,
+  countRepeat,
   countSight,
   currentOccurrence,
-  done,
   endUnseen,
-  type Ingested,
+  type IngestResult,
+  ingestResult,
   lastEndedOccurrence,
   storeAlert,
-  touch,
 } from './alerts.ts'
 import { awaitExpectedLook } from './expectations.ts'
 import { noteMassEnd } from './mass-resolve.ts'
 
 /** Takes one alert in. The caller holds the lock of its fingerprint (`ingest-body.ts`) and has cleansed it. */
-export async function takeAlert(trx: Trx, alert: Alert): Promise<Ingested> {
+export async function takeAlert(trx: Trx, alert: Alert): Promise<IngestResult> {
   return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
 }
 
-async function fire(trx: Trx, alert: Alert): Promise<Ingested> {
+async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (current) {
     const isNew = isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
@@ -57,7 +57,7 @@ async function fire(trx: Trx, alert: Alert): Promise<Ingested> {
   if (last?.early) {
     // Its end overtook it: the trouble is over already, and is stored as such.
     await countSight(trx, last.id)
-    return done(alert, last.incidentId, 'orphan')
+    return ingestResult(alert, last.incidentId, 'orphan')
   }
   if (last?.incidentId) return await occurrence(trx, alert, last.incidentId)
   return await open(trx, alert, null)
@@ -83,14 +83,14 @@ export function storedOccurrence(row: AlertRow): StoredOccurrence {
 }
 
 /** The same occurrence came in again. Most repeats change a counter and nothing else: they take no lock on the incident. */
-async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) {
-    await touch(trx, alert, current)
-    return done(alert, null, 'repeated')
+    await countRepeat(trx, alert, current)
+    return ingestResult(alert, null, 'repeated')
   }
   if (current.status === 'firing' && (await onlyCounts(trx, [current.incidentId])).has(current.incidentId)) {
-    await touch(trx, alert, current)
-    return done(alert, current.incidentId, 'repeated')
+    await countRepeat(trx, alert, current)
+    return ingestResult(alert, current.incidentId, 'repeated')
   }
   const locked = await decide(trx, current.incidentId, 'repeat')
   if (current.status === 'unknown') await appendAlert(trx, current.incidentId, alert, 'repeated')
@@ -118,13 +118,13 @@ function isOnlyCounted(row: Pick<IncidentRow, 'status' | 'closedBy' | 'outcome' 
 }
 
 /** The sender gave a new start without an end before it: the old occurrence is over, a new one begins. */
-async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
+async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
   await endUnseen(trx, current)
   return current.incidentId === null ? await open(trx, alert, null) : await occurrence(trx, alert, current.incidentId)
 }
 
-async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<Ingested> {
+async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<IngestResult> {
   return await follow(trx, alert, await decide(trx, incidentId, 'occurrence'), null)
 }
 
@@ -144,13 +144,13 @@ async function decide(trx: Trx, incidentId: string, happening: Happening): Promi
  * Carries out what a firing alert means. `current` is the stored occurrence that this one repeats; without one the alert
  * gets a row for the occurrence that begins.
  */
-async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRow | null): Promise<Ingested> {
+async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRow | null): Promise<IngestResult> {
   const { row, decision } = decided
   if (decision.do === 'open_linked') {
     if (current) await endUnseen(trx, current)
     return await open(trx, alert, row.id)
   }
-  if (current) await touch(trx, alert, current)
+  if (current) await countRepeat(trx, alert, current)
   else await storeAlert(trx, alert, row.id)
 
   switch (decision.do) {
@@ -159,28 +159,28 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
       await appendAlert(trx, row.id, alert, 'flapped')
       if (decision.do === 'flap_tell_owner') await tellOwner(trx, row.id)
       await scheduleCheck(trx, row.id)
-      return done(alert, row.id, 'flapped')
+      return ingestResult(alert, row.id, 'flapped')
     case 'reopen':
       await appendAlert(trx, row.id, alert, 'reopened')
       await reopenBecause(trx, row, decision.why)
       if (!(await awaitExpectedLook(trx, row.id, alert))) await tellReopened(trx, row.id, decision.why)
       await scheduleCheck(trx, row.id)
-      return done(alert, row.id, 'reopened', { wakesQueue: true, tellRun: null })
+      return ingestResult(alert, row.id, 'reopened', { wakesQueue: true, tellRun: null })
     case 'escalate':
       await appendAlert(trx, row.id, alert, 'escalated')
       await escalateByTable(trx, row, decision.code)
-      return done(alert, row.id, 'escalated')
+      return ingestResult(alert, row.id, 'escalated')
     default: {
-      const effect = await carryOut(trx, row, decision)
+      const effect = await applyLifecycle(trx, row, decision)
       if (!current) await appendAlert(trx, row.id, alert, 'repeated')
       await scheduleCheck(trx, row.id)
-      return done(alert, row.id, 'repeated', effect)
+      return ingestResult(alert, row.id, 'repeated', effect)
     }
   }
 }
 
 /** Opens an incident for an alert; one that follows an earlier incident names it, and shares its attempts of the day. */
-async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<Ingested> {
+async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<IngestResult> {
   const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
   const [about = null] = await findAlertResources(trx, [alert.labels], rules)
   const incident = await openIncident(trx, {
@@ -197,24 +197,24 @@ async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<
   if ((await attemptsToday(trx, incident.id)) >= attemptsPerDay) {
     const row = await lockIncident(trx, incident.id)
     if (row) await escalateByTable(trx, row, 'DOES_NOT_LAST')
-    return done(alert, incident.id, 'escalated')
+    return ingestResult(alert, incident.id, 'escalated')
   }
   const isExpected = await awaitExpectedLook(trx, incident.id, alert)
   if (!isExpected) await announceCritical(trx, incident.id)
   await keepIfNotInvestigated(trx, incident.id, alert.labels)
-  return done(alert, incident.id, 'opened', { wakesQueue: true, tellRun: null })
+  return ingestResult(alert, incident.id, 'opened', { wakesQueue: true, tellRun: null })
 }
 
-async function end(trx: Trx, alert: Alert): Promise<Ingested> {
+async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (!current) {
     const last = await lastEndedOccurrence(trx, alert)
     if (!last) {
       await storeAlert(trx, alert, null)
-      return done(alert, null, 'orphan')
+      return ingestResult(alert, null, 'orphan')
     }
     await countSight(trx, last.id)
-    return done(alert, last.incidentId, last.incidentId ? 'resolved' : 'orphan')
+    return ingestResult(alert, last.incidentId, last.incidentId ? 'resolved' : 'orphan')
   }
   const endsAtMs = alert.endsAt === null ? null : Date.parse(alert.endsAt)
   if (!endsOccurrence({ ...(await seenAlert(trx, alert)), endsAtMs }, storedOccurrence(current))) {
@@ -233,19 +233,19 @@ async function end(trx: Trx, alert: Alert): Promise<Ingested> {
     })
     .where('id', '=', current.id)
     .execute()
-  if (current.incidentId === null) return done(alert, null, 'resolved')
+  if (current.incidentId === null) return ingestResult(alert, null, 'resolved')
   await appendAlert(trx, current.incidentId, alert, 'resolved')
   await noteMassEnd(trx, alert.source, current.incidentId)
   const { row, decision, nextCheckAtMs } = await decide(trx, current.incidentId, 'end')
-  const effect = await carryOut(trx, row, decision)
+  const effect = await applyLifecycle(trx, row, decision)
   if (decision.do === 'nothing') await storeCheck(trx, current.incidentId, nextCheckAtMs)
   else await scheduleCheck(trx, current.incidentId)
-  return done(alert, current.incidentId, 'resolved', effect)
+  return ingestResult(alert, current.incidentId, 'resolved', effect)
 }
 
 /** An end of an older occurrence, or one before its own start: recorded, and the alert fires on. */
-async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingested> {
-  if (current.incidentId === null) return done(alert, null, 'late_end')
+async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
+  if (current.incidentId === null) return ingestResult(alert, null, 'late_end')
   const text = `An end at ${alert.endsAt ?? 'an unknown time'} came for an alert that began at ${current.startsAt}: it belongs to an older occurrence, and the alert counts as firing`
   await append(trx, current.incidentId, null, {
     kind: 'noted',
@@ -253,7 +253,7 @@ async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise
     detail: text,
     metadata: { code: 'late_end', text },
   })
-  return done(alert, current.incidentId, 'late_end')
+  return ingestResult(alert, current.incidentId, 'late_end')
 }
 
 async function tellOwner(trx: Trx, incidentId: string): Promise<void> {

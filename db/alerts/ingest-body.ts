@@ -5,7 +5,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { databaseTime } from '../clock.ts'
 import { type Db, isRefusedValue, type Trx } from '../connect.ts'
 import type { AlertRow } from '../tables.ts'
-import { done, type Ingested, openAll, touchAll } from './alerts.ts'
+import { countRepeats, type IngestResult, ingestResult, openIncidents } from './alerts.ts'
 import { expectationsInForce } from './expectations.ts'
 import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
 import { onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
@@ -16,7 +16,7 @@ import { onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.
  */
 const alertsPerTransaction = 250
 /** Tries of a transaction that met another one in the wrong order. */
-const mostTries = 3
+const maxTries = 3
 
 /**
  * Takes the alerts of a body in, in their order: each is stored, counted, joined to or opens its incident, as `domain/lifecycle.ts`
@@ -27,8 +27,8 @@ const mostTries = 3
  * An alert whose values PostgreSQL refuses is `refused`, and the others are taken. Two bodies with the same alert come one after the
  * other. Lock order: sender and fingerprint, incident, alert.
  */
-export async function ingestBody(db: Db, received: readonly Alert[]): Promise<Ingested[]> {
-  const taken: Ingested[] = []
+export async function ingestBody(db: Db, received: readonly Alert[]): Promise<IngestResult[]> {
+  const taken: IngestResult[] = []
   for (let from = 0; from < received.length; from += alertsPerTransaction) {
     // A sender can write anything into an alert.
     const alerts = received.slice(from, from + alertsPerTransaction).map((alert) => cleanse(alert))
@@ -38,33 +38,33 @@ export async function ingestBody(db: Db, received: readonly Alert[]): Promise<In
 }
 
 /** One alert: `ingestBody` of it alone. Throws where it is refused. */
-export async function ingestAlert(db: Db, received: Alert): Promise<Ingested> {
+export async function ingestAlert(db: Db, received: Alert): Promise<IngestResult> {
   const [taken] = await ingestBody(db, [received])
   if (!taken || taken.outcome === 'refused') throw new Error(`the alert was refused: ${taken?.reason}`)
   return taken
 }
 
-async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<Ingested[]> {
+async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<IngestResult[]> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await db.transaction().execute((trx) => takeAll(trx, alerts))
     } catch (error) {
       const isDeadlock = (error as { code?: unknown }).code === '40P01'
-      if (!isDeadlock || tries === mostTries) throw error
+      if (!isDeadlock || tries === maxTries) throw error
     }
   }
 }
 
-async function takeAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> {
+async function takeAll(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   await lockFingerprints(trx, alerts)
   const plan = await planOf(trx, alerts)
-  const taken = new Map<number, Ingested>()
+  const taken = new Map<number, IngestResult>()
   const alone = [...plan.alone]
   const wholeSets = [
     {
       of: plan.fresh,
       take: () =>
-        openAll(
+        openIncidents(
           trx,
           plan.fresh.map(({ alert }) => alert),
         ),
@@ -86,12 +86,12 @@ async function takeAll(trx: Trx, alerts: readonly Alert[]): Promise<Ingested[]> 
   return alerts.map((_, at) => taken.get(at)!)
 }
 
-async function countAll(trx: Trx, repeats: Plan['repeats']): Promise<Ingested[]> {
-  await touchAll(trx, repeats)
-  return repeats.map(({ alert, current }) => done(alert, current.incidentId, 'repeated'))
+async function countAll(trx: Trx, repeats: Plan['repeats']): Promise<IngestResult[]> {
+  await countRepeats(trx, repeats)
+  return repeats.map(({ alert, current }) => ingestResult(alert, current.incidentId, 'repeated'))
 }
 
-const refused = ({ fingerprint }: Alert, reason: string): Ingested => ({
+const refused = ({ fingerprint }: Alert, reason: string): IngestResult => ({
   fingerprint,
   incidentId: null,
   outcome: 'refused',

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { systemActor } from '../../domain/event.ts'
-import { isMassEnd, massEndLimit } from '../../domain/mass-resolve.ts'
+import { isMassEnd, minMassEnds } from '../../domain/mass-resolve.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { sendsEnds } from '../lifecycle/read-lifecycle.ts'
@@ -20,7 +20,7 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
     trx,
     sql`source = ${source} and end_received_at > (select nightshift_now()) - interval '1 minute'`,
   )
-  if (ends <= massEndLimit) return
+  if (ends <= minMassEnds) return
   const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
   if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
   // One after the other, so that one of them tells people. Nobody waits here for a row that another waiter holds.

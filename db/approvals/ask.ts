@@ -107,7 +107,7 @@ export async function announceAsked(trx: Trx, approvalId: string): Promise<void>
 }
 
 /** Other calls are asked about together with this one: it is the first of their card. */
-export async function leadCard(trx: Trx, approvalId: string): Promise<void> {
+export async function markCardLead(trx: Trx, approvalId: string): Promise<void> {
   await trx.updateTable('approval').set({ askedWith: approvalId }).where('id', '=', approvalId).execute()
 }
 

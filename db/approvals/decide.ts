@@ -16,7 +16,7 @@ import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 import type { ApprovalRow } from '../tables.ts'
-import { grant } from './grants.ts'
+import { storeGrant } from './grants.ts'
 import { countVotes, expirePending, isOwnRun } from './settle.ts'
 import { findToken, type StoredToken, spend } from './tokens.ts'
 
@@ -58,7 +58,13 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     const isElsewhere = request.incidentId !== null && found !== undefined && found.incidentId !== request.incidentId
     if (!token || isElsewhere) {
       if (token) await spend(trx, token, 'foreign')
-      await suspect(trx, incidentId, request, token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN', token?.name ?? 'unknown')
+      await recordRefusedDecision(
+        trx,
+        incidentId,
+        request,
+        token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN',
+        token?.name ?? 'unknown',
+      )
       return {
         outcome: 'forbidden',
         code: token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN',
@@ -68,7 +74,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     if (!found || !approvalId) return { outcome: 'not_found' }
     if (token.approvalId !== approvalId) {
       await spend(trx, token, 'foreign')
-      await suspect(trx, incidentId, request, 'FOREIGN_TOKEN', token.name)
+      await recordRefusedDecision(trx, incidentId, request, 'FOREIGN_TOKEN', token.name)
       return {
         outcome: 'forbidden',
         code: 'FOREIGN_TOKEN',
@@ -113,30 +119,30 @@ async function decideWith(
   }
   const refused = (code: string, message: string): DecisionOutcome => ({ outcome: 'forbidden', code, message })
   if (token.isSpent) {
-    await suspect(trx, incidentId, request, 'SPENT_TOKEN', token.name)
+    await recordRefusedDecision(trx, incidentId, request, 'SPENT_TOKEN', token.name)
     return refused('SPENT_TOKEN', 'this decision token was used before')
   }
   if (token.decision !== null && token.decision !== request.decision) {
     await spend(trx, token, 'other verdict')
-    await suspect(trx, incidentId, request, 'OTHER_VERDICT', token.name)
+    await recordRefusedDecision(trx, incidentId, request, 'OTHER_VERDICT', token.name)
     const verdict = { approve: 'approves', deny: 'denies' }[token.decision]
     return refused('OTHER_VERDICT', `this decision token ${verdict} and nothing else: it is spent now, mint another`)
   }
   if (approval.status === 'pending' && approval.late) {
     await expirePending(trx, approval)
-    await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
+    await recordRefusedDecision(trx, incidentId, request, 'LATE_TOKEN', token.name)
     return { outcome: 'gone', status: 'expired', message: `${approvalId} expired at ${approval.expiresAt}` }
   }
   if (approval.status !== 'pending' || token.isLate) {
     const gone = approval.status === 'expired' || approval.status === 'withdrawn' || approval.status === 'pending'
-    if (gone) await suspect(trx, incidentId, request, 'LATE_TOKEN', token.name)
+    if (gone) await recordRefusedDecision(trx, incidentId, request, 'LATE_TOKEN', token.name)
     const message = `${approvalId} is ${approval.status} already`
     return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
   }
   // What somebody may can change between minting a token and using it.
   const refusal = await refusalToDecide(trx, token.operatorId, approval)
   if (refusal) {
-    await suspect(trx, incidentId, request, 'ROLE_LOST', token.name)
+    await recordRefusedDecision(trx, incidentId, request, 'ROLE_LOST', token.name)
     return refused('ROLE_LOST', refusal)
   }
   if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
@@ -160,7 +166,7 @@ async function record(
   await spend(trx, token, request.edited ? 'edit' : request.decision, { request: requestDigest(request), status })
   if (request.grant && status === 'approved') {
     const { uses, hours } = request.grant
-    const subject = await grant(trx, approval, token.operatorId, request.grant)
+    const subject = await storeGrant(trx, approval, token.operatorId, request.grant)
     const detail = `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`
     await recordAudit(trx, { who: token.name, what: 'grant.given', subject, detail })
   }
@@ -205,7 +211,7 @@ async function vote(
       at: now,
     })
     .execute()
-  const status = await settle(trx, approval, decision)
+  const status = await settleVotes(trx, approval, decision)
   await append(trx, approval.incidentId, null, {
     kind: 'approval_decided',
     actor: `user:${name}`,
@@ -254,7 +260,7 @@ async function supersede(
 }
 
 /** Any denial ends it; approvals count distinct people, as far as they may approve it now, until enough have spoken. */
-async function settle(trx: Trx, approval: ApprovalRow, decision: Decision): Promise<ApprovalStatus> {
+async function settleVotes(trx: Trx, approval: ApprovalRow, decision: Decision): Promise<ApprovalStatus> {
   const count = await countVotes(trx, approval)
   const status = decision === 'deny' ? 'denied' : count >= approval.required ? 'approved' : 'pending'
   if (status === 'pending') return status
@@ -271,7 +277,13 @@ async function settle(trx: Trx, approval: ApprovalRow, decision: Decision): Prom
 }
 
 /** Records an attempt that changed nothing. Capped, so that a flood of forged signals cannot fill the log. */
-async function suspect(trx: Trx, incidentId: string | null, request: DecisionRequest, code: string, subject: string) {
+async function recordRefusedDecision(
+  trx: Trx,
+  incidentId: string | null,
+  request: DecisionRequest,
+  code: string,
+  subject: string,
+) {
   if (!incidentId) return
   await recordSecurityEvent(trx, incidentId, {
     code,

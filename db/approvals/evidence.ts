@@ -64,10 +64,10 @@ export async function evidenceOf(
 export async function findingsOf(
   scope: Scope,
   approval: Parameters<typeof evidenceOf>[1],
-  most: number,
+  max: number,
 ): Promise<string[]> {
   const said = (await evidenceOf(scope, approval)).filter(({ what, isSaid }) => what === 'look' && isSaid)
-  return said.slice(-most).map(({ found }) => found)
+  return said.slice(-max).map(({ found }) => found)
 }
 
 /** Of all looks those that no later one replaces for something they told about. */

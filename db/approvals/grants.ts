@@ -11,7 +11,7 @@ import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 
 /** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
-export async function grant(
+export async function storeGrant(
   trx: Trx,
   approval: ApprovalRow,
   operatorId: string,
@@ -63,7 +63,7 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
 }
 
 /** Takes one use, in the transaction that writes `tool_started`. False when a rival took the last, it ended, or its giver may not give it any more. */
-export async function takeUse(
+export async function useGrant(
   trx: Trx,
   run: { incidentId: string; attempt: number; turn: number },
   grantId: string,

@@ -15,7 +15,7 @@ const briefKinds = [
 ] satisfies EventKind[]
 
 /** So many rows at most, the newest: a log of ten thousand is answered as fast as one of a hundred. */
-const mostRows = 600
+const maxRows = 600
 
 /** What the brief of an incident is folded from: the rows that it needs, without the data of results, and what stands beside the log. */
 export async function briefSources(scope: Scope, incident: Incident): Promise<BriefSources> {
@@ -55,7 +55,7 @@ async function briefEvents({ db }: Scope, { id, attempt }: Incident): Promise<In
       ]),
     )
     .orderBy('seq', 'desc')
-    .limit(mostRows)
+    .limit(maxRows)
     .execute()
   return rows.reverse().map(fromRow)
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Scope } from '../scope.ts'
 
-type CapabilityGap = {
+type CapabilityGapRow = {
   id: string
   incidentId: string
   category: 'investigation' | 'remediation' | 'notification'
@@ -15,11 +15,11 @@ export async function capabilityGaps(
   { db }: Scope,
   filter: { category?: string; incidentId?: string },
   page: { before: number | null; limit: number },
-): Promise<CapabilityGap[]> {
+): Promise<CapabilityGapRow[]> {
   let query = db
     .selectFrom('incidentEvent')
     .select(['id', 'incidentId', 'actor', 'at'])
-    .select(sql<CapabilityGap['category']>`metadata->>'category'`.as('category'))
+    .select(sql<CapabilityGapRow['category']>`metadata->>'category'`.as('category'))
     .select(sql<string>`metadata->>'description'`.as('description'))
     .where('kind', '=', 'capability_gap')
     .orderBy('id', 'desc')

@@ -1,7 +1,7 @@
 import { type EscalationReport, escalationReport, reportText } from '../../domain/escalation.ts'
 import { agentActor, type NewEvent, systemActor } from '../../domain/event.ts'
 import type { EventMetadata } from '../../domain/event-metadata.ts'
-import { type Certainty, formatLowered, type Unshown, withMarks } from '../../domain/hypothesis.ts'
+import { type Certainty, formatLowered, type UnshownSentence, withMarks } from '../../domain/hypothesis.ts'
 import {
   type ClosedBy,
   type EscalationCategory,
@@ -22,7 +22,7 @@ import { readSettings } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
 import { releaseLeases } from '../writes/leases.ts'
 import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
-import { takerOf } from './stop-requests.ts'
+import { takeoverRequest } from './stop-requests.ts'
 
 export type Closing =
   | ({ status: 'resolved' } & EventMetadata['resolved'])
@@ -31,7 +31,7 @@ export type Closing =
       reason: string
       code: string
       category?: EscalationCategory
-      unshown?: Unshown[]
+      unshown?: UnshownSentence[]
       certainty?: Certainty
       /** What was said of it, where code lowered that. */
       claimed?: Certainty
@@ -63,7 +63,7 @@ function closedByActor(actor: string): ClosedBy {
 }
 
 /** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
-async function afterwards(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
+async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
   const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
   if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
   // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
@@ -124,7 +124,7 @@ function closingEvent(closing: Closing, severity: Severity, by: ClosedAs, report
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
     const { resolution, outcome, claims, confidence, unshown = [] } = closing
-    const more = { ...sureness(closing), ...(unshown.length > 0 && { unshown }) }
+    const more = { ...cappedCertainty(closing), ...(unshown.length > 0 && { unshown }) }
     const metadata = { resolution, outcome, claims, confidence, ...more }
     return {
       ...common,
@@ -136,20 +136,20 @@ function closingEvent(closing: Closing, severity: Severity, by: ClosedAs, report
   if (closing.status === 'escalated') {
     const { reason, code, category, unshown = [] } = closing
     const more = { ...(category && { category }), ...(report && { report }), ...(unshown.length > 0 && { unshown }) }
-    const metadata = { reason, code, severity, ...more, ...sureness(closing) }
+    const metadata = { reason, code, severity, ...more, ...cappedCertainty(closing) }
     return { ...common, kind: 'escalated', detail: withLowered(withMarks(reason, [], unshown), closing), metadata }
   }
   return { ...common, kind: 'cancelled', detail: closing.reason, metadata: { reason: closing.reason } }
 }
 
-type Sure = { certainty?: Certainty; claimed?: Certainty }
+type StatedCertainty = { certainty?: Certainty; claimed?: Certainty }
 
-function sureness({ certainty, claimed }: Sure): Sure {
+function cappedCertainty({ certainty, claimed }: StatedCertainty): StatedCertainty {
   return { ...(certainty && { certainty }), ...(claimed && { claimed }) }
 }
 
 /** A certainty that code lowered is said with the text, to every reader of it. */
-function withLowered(text: string, { certainty, claimed }: Sure): string {
+function withLowered(text: string, { certainty, claimed }: StatedCertainty): string {
   return certainty && claimed ? `${text}\n\n${formatLowered(certainty, claimed)}` : text
 }
 
@@ -178,7 +178,7 @@ export async function closeIncident(
 ): Promise<boolean> {
   const row = await lockIncident(trx, id)
   if (!row) return false
-  const taker = asked.status === 'escalated' && !asked.ownerId ? await takerOf(trx, id, row.attempt) : null
+  const taker = asked.status === 'escalated' && !asked.ownerId ? await takeoverRequest(trx, id, row.attempt) : null
   const closing = taker ? { ...asked, ownerId: taker.operatorId } : asked
   const action = ({ resolved: 'resolve', escalated: 'escalate', cancelled: 'cancel' } as const)[closing.status]
   if (!(incidentActions[action] as IncidentStatus[]).includes(row.status)) {
@@ -213,7 +213,7 @@ export async function closeIncident(
       keptReason: null,
       // What its alerts mean now is for the watchdog to say.
       checkAt: event.at,
-      ...(await afterwards(trx, row, closing, event.at)),
+      ...(await followUpOf(trx, row, closing, event.at)),
     })
     .where('id', '=', id)
     .returningAll()

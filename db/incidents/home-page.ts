@@ -16,7 +16,7 @@ import { urgency } from './queue.ts'
 /** More incidents than this of one kind are one line. */
 const shownEach = 3
 /** Lines of a part; what has no line is still counted. */
-const mostLines = 30
+const maxLines = 30
 
 type Group = { type: string; count: number; since: string; ids: string[]; all: number }
 
@@ -42,13 +42,13 @@ export async function readHome(scope: Scope, since: string): Promise<Home> {
     tonight,
     needsYou: {
       incidents: asked.length + (needing[0]?.all ?? 0),
-      lines: [...questions, ...needs].sort(byUrgency).slice(0, mostLines),
+      lines: [...questions, ...needs].sort(byUrgency).slice(0, maxLines),
     },
     inProgress: {
       incidents: working[0]?.all ?? 0,
-      lines: working.flatMap((group) => toWork(group, known)).slice(0, mostLines),
+      lines: working.flatMap((group) => toWork(group, known)).slice(0, maxLines),
     },
-    done: { incidents: ended[0]?.all ?? 0, lines: done.slice(0, mostLines) },
+    done: { incidents: ended[0]?.all ?? 0, lines: done.slice(0, maxLines) },
   }
 }
 

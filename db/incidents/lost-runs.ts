@@ -10,7 +10,7 @@ import { closeIncident } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
 /** `runId`: the run that made the claim; null in claims of version 0.1.0, which name none. */
-type Carried = { incidentId: string; attempt: number; runId: string | null }
+type CarriedIncident = { incidentId: string; attempt: number; runId: string | null }
 
 /** A run that writes rows is not asked about: it lives. */
 const quietSeconds = 20
@@ -22,7 +22,7 @@ const betweenLooksSeconds = 5
  * Incidents that a run should be carrying, those whose rows were silent for a while. First what was missed before, then what is at work;
  * of the many that may wait for a person, others each time.
  */
-export async function carriedIncidents(db: Db, limit: number): Promise<Carried[]> {
+export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIncident[]> {
   return await db
     .selectFrom('incident')
     .leftJoin('incidentEvent as claimed', (join) =>
@@ -39,12 +39,12 @@ export async function carriedIncidents(db: Db, limit: number): Promise<Carried[]
 }
 
 /** Its run lives: what an earlier look missed is forgotten. */
-export async function sawRun(db: Db, { incidentId }: Carried): Promise<void> {
+export async function noteRunSeen(db: Db, { incidentId }: CarriedIncident): Promise<void> {
   await db.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
 }
 
 /** Notes that Temporal has no open run for it. True from the second look on that is some seconds after the first. */
-export async function missedRun(db: Db, { incidentId, attempt }: Carried): Promise<boolean> {
+export async function noteRunMissing(db: Db, { incidentId, attempt }: CarriedIncident): Promise<boolean> {
   const { isSecond } = await db
     .insertInto('runMissed')
     .values({ incidentId, attempt })
@@ -61,21 +61,24 @@ export async function missedRun(db: Db, { incidentId, attempt }: Carried): Promi
   return isSecond
 }
 
-const because = 'Temporal knows no open run for it: it ended without its rows, or was lost in a restore'
+const lostRunReason = 'Temporal knows no open run for it: it ended without its rows, or was lost in a restore'
 
 /**
  * Takes an incident back from a run that is gone: the next attempt begins with the queue, knows of this one, and asks again what was
  * asked. A write of which nobody knows what became of it is not begun again, and a run that is lost again and again is not started for
  * ever: there a person takes over. The attempt is counted on, so that a run that lives all the same may write nothing more.
  */
-export async function releaseLostRun(db: Db, { incidentId, attempt }: Carried): Promise<'open' | 'escalated' | null> {
+export async function releaseLostRun(
+  db: Db,
+  { incidentId, attempt }: CarriedIncident,
+): Promise<'open' | 'escalated' | null> {
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
     if (row?.attempt !== attempt || !['investigating', 'awaiting_approval'].includes(row.status)) return null
     await trx.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
     const why = await whyNotAgain(trx, incidentId, attempt)
     if (why !== null) {
-      const closing = { status: 'escalated', code: 'WATCHDOG_SILENT', reason: `${because}. ${why}` } as const
+      const closing = { status: 'escalated', code: 'WATCHDOG_SILENT', reason: `${lostRunReason}. ${why}` } as const
       await closeIncident(trx, incidentId, attempt + 1, closing, {
         actor: systemActor,
         stepKey: null,
@@ -90,7 +93,7 @@ export async function releaseLostRun(db: Db, { incidentId, attempt }: Carried): 
       .set({ status: 'open', attempt: attempt + 1, assignedTo: null, role: null, groupId: null, queuedAt: null })
       .where('id', '=', incidentId)
       .execute()
-    const text = `Its run is gone, and another takes it up: ${because}`
+    const text = `Its run is gone, and another takes it up: ${lostRunReason}`
     await append(trx, incidentId, null, {
       kind: 'noted',
       actor: systemActor,
@@ -121,8 +124,8 @@ async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promi
   if (unknown?.kind === 'tool_started')
     return `What became of ${unknown.metadata.tool} is not known: look at its target before anything is done again`
   const lost = events.filter((event) => event.kind === 'noted' && event.metadata.code === 'run_lost').length
-  return lost >= lostAtMost ? `Its run was lost ${lost + 1} times` : null
+  return lost >= maxLosses ? `Its run was lost ${lost + 1} times` : null
 }
 
 /** A run that is lost this often is lost for a reason that another one would meet too. */
-const lostAtMost = 3
+const maxLosses = 3

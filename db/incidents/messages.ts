@@ -1,8 +1,8 @@
 import type { KnownResource } from '../../domain/alert-resource.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type IncidentStatus, runningStatuses } from '../../domain/incident.ts'
-import { mostUnread, readKindAndId, told, unreadOf, wordsIn } from '../../domain/message.ts'
-import type { Discovered } from '../../domain/tool.ts'
+import { maxUnread, messageMark, readKindAndId, unreadOf, wordsIn } from '../../domain/message.ts'
+import type { DiscoveredThing } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { operatorById } from '../access/operators.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -12,7 +12,7 @@ import { eventsOf } from '../log/events.ts'
 import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
-export type Told =
+export type MessageOutcome =
   | { outcome: 'told'; event: IncidentEvent<'commented'> }
   | { outcome: 'not_investigated'; status: IncidentStatus }
   | { outcome: 'not_allowed'; why: string }
@@ -28,23 +28,23 @@ export async function tellAgent(
   by: Person,
   text: string,
   stepKey: string | null = null,
-): Promise<Told> {
+): Promise<MessageOutcome> {
   // What is taken for a secret names nothing.
   const named = await namedIn(db, String(cleanse(text)))
-  return await db.transaction().execute(async (trx): Promise<Told> => {
+  return await db.transaction().execute(async (trx): Promise<MessageOutcome> => {
     const row = await lockIncident(trx, id)
     if (!row) throw new IncidentNotFoundError(id)
     const refused = await refusalToTell(trx, by, row.type)
     if (refused) return { outcome: 'not_allowed', why: refused }
     if (!runningStatuses.includes(row.status)) return { outcome: 'not_investigated', status: row.status }
     const unread = unreadOf(await eventsOf(trx, id, { attempt: row.attempt }))
-    if (unread.length >= mostUnread) return { outcome: 'too_many' }
+    if (unread.length >= maxUnread) return { outcome: 'too_many' }
     const { event } = await append(trx, id, null, {
       kind: 'commented',
       actor: by.actor,
       stepKey,
       detail: text,
-      metadata: { text, confidence: null, action: told, named },
+      metadata: { text, confidence: null, action: messageMark, named },
     })
     return { outcome: 'told', event }
   })
@@ -59,10 +59,10 @@ async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: strin
   return `${name} looks after incidents of type ${incidentTypes.join(', ')}, and this one is ${type}`
 }
 
-const mostNamed = 10
+const maxNamed = 10
 
 /** What a text names: by `kind:id`, or by a name that only one thing of the registry has. What several things have names none. */
-async function namedIn(db: Db, text: string): Promise<Discovered[]> {
+async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
   const words = wordsIn(text.toLowerCase())
   const byId = words.flatMap((word) => readKindAndId(word) ?? [])
   const known = await findByNames(db, [...words, ...byId.map(({ id }) => id)])
@@ -72,7 +72,7 @@ async function namedIn(db: Db, text: string): Promise<Discovered[]> {
   ]
   const unique = new Map(found.map((each) => [`${each.kind}:${each.id}`, each]))
   return [...unique.values()]
-    .slice(0, mostNamed)
+    .slice(0, maxNamed)
     .map(({ kind, id, names }) => ({ kind, id, name: id, aliases: names.filter((name) => name !== id) }))
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { EventMetadata } from '../../domain/event.ts'
-import { told } from '../../domain/message.ts'
+import { messageMark } from '../../domain/message.ts'
 import type { Db } from '../connect.ts'
 
 /** What people wrote about an incident and what they denied, over all its attempts, newest last. */
@@ -10,7 +10,7 @@ const limit = 20
 
 const longest = 500
 
-export async function peopleSaid(db: Db, incidentId: string): Promise<PersonsNote[]> {
+export async function operatorNotes(db: Db, incidentId: string): Promise<PersonsNote[]> {
   const rows = await db
     .selectFrom('incidentEvent')
     .select(['at', 'actor', 'kind', 'metadata'])
@@ -19,7 +19,7 @@ export async function peopleSaid(db: Db, incidentId: string): Promise<PersonsNot
     .where('actor', 'like', 'user:%')
     // A message that no turn has read yet is in the next turn, and so not here.
     .where(
-      sql<boolean>`(coalesce(metadata->>'action', '') <> ${told} or exists (
+      sql<boolean>`(coalesce(metadata->>'action', '') <> ${messageMark} or exists (
         select from incident_event answered where answered.incident_id = incident_event.incident_id
           and answered.kind = 'model_answered' and answered.metadata->'read' @> to_jsonb(incident_event.seq)))`,
     )

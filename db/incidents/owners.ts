@@ -78,7 +78,7 @@ async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
 }
 
 /** Gives an incident back: what fires on is reminded of, and what begins again is investigated, as for any escalated one. */
-export async function giveBack(trx: Trx, id: string, by: { actor: string; name: string }): Promise<boolean> {
+export async function releaseOwnership(trx: Trx, id: string, by: { actor: string; name: string }): Promise<boolean> {
   const row = await lockIncident(trx, id)
   if (!row) throw new IncidentNotFoundError(id)
   if (row.ownerId === null) return false

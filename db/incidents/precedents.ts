@@ -44,11 +44,11 @@ function closedOf(db: Db | Trx, incident: Incident, limit: number) {
     .limit(limit)
 }
 
-const mostSimilar = 5
+const maxSimilar = 5
 
 /** Closed incidents like this one, with their titles: for people. A model sees them without. */
 export async function similarOf({ db }: Scope, incident: Incident): Promise<SimilarIncident[]> {
-  const similar = await precedentsOf(db, incident, mostSimilar)
+  const similar = await precedentsOf(db, incident, maxSimilar)
   if (similar.length === 0) return []
   const titles = await db
     .selectFrom('incident')

@@ -19,7 +19,7 @@ import { lockIncident } from './incidents.ts'
 export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
 
 /** How many incidents one tick stamps, over all types. */
-const stampLimit = 20
+const maxStamps = 20
 /** A type that was stamped this recently occupies its slot although nothing of it has been claimed yet. */
 const settlingSeconds = 45
 
@@ -45,7 +45,7 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
         where ${isWaiting} and group_id is null and type = any(${types})
       ) ranked
       order by place, ${urgency}, created_at
-      limit ${stampLimit}`.execute(trx)
+      limit ${maxStamps}`.execute(trx)
     for (const type of types) {
       const ids = rows.filter((row) => row.type === type).map((row) => row.id)
       if (ids.length === 0) continue
@@ -112,10 +112,10 @@ export async function keepIfNotInvestigated(
   const reason = keptReasonOf(filter, { severity: row.severity, labels })
   if (reason === null) return
   await trx.updateTable('incident').set({ keptReason: reason }).where('id', '=', incidentId).execute()
-  await append(trx, incidentId, null, keptEvent(reason))
+  await append(trx, incidentId, null, notInvestigatedEvent(reason))
 }
 
-export function keptEvent(reason: string): NewEvent<'noted'> {
+export function notInvestigatedEvent(reason: string): NewEvent<'noted'> {
   const text = `Not investigated: ${reason}`
   return { kind: 'noted', actor: systemActor, detail: text, metadata: { code: 'kept', text } }
 }

@@ -10,18 +10,18 @@ type ReportRange = { since: string; until: string }
 type ReportFilter = { type?: string | null; severity?: Severity | null }
 type Question = ReportRange & { type: string | null; severity: Severity | null }
 /** Of which line a row is: of a type, of a week, or of all where both are null. */
-type Place = { type: string | null; week: string | null }
+type ReportPlace = { type: string | null; week: string | null }
 type Seconds = [p50: number, p90: number] | null
-type Counted = Place &
+type Counted = ReportPlace &
   Omit<ReportLine, 'escalations' | 'dollars' | 'approvals' | `${string}Seconds`> & {
     acknowledge: Seconds
     resolve: Seconds
   }
-type Escalated = Place & { category: EscalationCategory; count: number }
-type Asked = Place & { approvals: number; wait: Seconds }
-type Spent = Place & { dollars: number }
+type Escalated = ReportPlace & { category: EscalationCategory; count: number }
+type QuestionCounts = ReportPlace & { approvals: number; wait: Seconds }
+type Spent = ReportPlace & { dollars: number }
 
-const mostTypes = 100
+const maxTypes = 100
 const dayMs = 86_400_000
 
 /**
@@ -37,8 +37,8 @@ export async function reportOf({ db }: Scope, range: ReportRange, filter: Report
     askedOf(db, question),
     question.severity === null ? spentOf(db, question) : [],
   ])
-  const at = (place: Place): ReportLine => {
-    const isHere = (row: Place) => row.type === place.type && row.week === place.week
+  const at = (place: ReportPlace): ReportLine => {
+    const isHere = (row: ReportPlace) => row.type === place.type && row.week === place.week
     const { acknowledge = null, resolve = null, ...counts } = counted.find(isHere) ?? {}
     const { approvals = 0, wait = null } = asked.find(isHere) ?? {}
     return {
@@ -59,7 +59,7 @@ export async function reportOf({ db }: Scope, range: ReportRange, filter: Report
     byType: types
       .map((each) => ({ type: each, ...at({ type: each, week: null }) }))
       .sort((a, b) => b.incidents - a.incidents || (a.type < b.type ? -1 : 1))
-      .slice(0, mostTypes),
+      .slice(0, maxTypes),
     byWeek: weeksOf(range).map((week) => ({ week, ...at({ type: null, week }) })),
   }
 }
@@ -165,8 +165,8 @@ async function escalatedOf(db: Db, question: Question): Promise<Escalated[]> {
   return rows
 }
 
-async function askedOf(db: Db, question: Question): Promise<Asked[]> {
-  const { rows } = await sql<Asked>`
+async function askedOf(db: Db, question: Question): Promise<QuestionCounts[]> {
+  const { rows } = await sql<QuestionCounts>`
     select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as approvals,
       percentile_cont(array[0.5, 0.9]) within group (order by extract(epoch from decided_at - requested_at)::float8) as wait
     from (${begun(question)}) as begun join approval on approval.incident_id = begun.id

@@ -5,11 +5,11 @@ import { escapeLike } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { listIncidents } from './incidents.ts'
 
-const mostIncidents = 8
+const maxIncidents = 8
 
-const mostResources = 6
+const maxResources = 6
 
-const mostRows = 8
+const maxRows = 8
 
 /** Rows that have the words are ranked by time; of a word that stands everywhere the newest of so many are looked at. */
 const rankedRows = 5_000
@@ -30,7 +30,7 @@ const searchedKinds = sql.raw(
 export async function searchAll(scope: Scope, text: string): Promise<SearchAnswer> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}._:/-]+/gu) ?? []
   const [incidents, resources, log] = await Promise.all([
-    listIncidents(scope, { q: text }, { before: null, limit: mostIncidents }),
+    listIncidents(scope, { q: text }, { before: null, limit: maxIncidents }),
     findResources(scope, text),
     text.length < 3 || words.length === 0 ? { rows: [], isPartial: false } : findRows(scope, words),
   ])
@@ -54,7 +54,7 @@ async function findResources({ db }: Scope, text: string): Promise<SearchAnswer[
   const { rows } = await sql<{ kind: InventoryKind; id: string }>`
     select kind, id from resource
     where id ilike ${pattern} or name ilike ${pattern} or names @> array[${text.toLowerCase()}::text]
-    order by length(id), id limit ${mostResources}`.execute(db)
+    order by length(id), id limit ${maxResources}`.execute(db)
   return rows
 }
 
@@ -74,7 +74,7 @@ async function findRows({ db }: Scope, words: readonly string[]): Promise<Found>
           )
           select incident_id as "incidentId", incident.title, seq, left(detail, 300) as detail, at,
             count(*) over ()::int as found
-          from matching join incident on incident.id = incident_id order by matching.id desc limit ${mostRows}`.execute(
+          from matching join incident on incident.id = incident_id order by matching.id desc limit ${maxRows}`.execute(
         trx,
       )
     })

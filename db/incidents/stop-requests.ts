@@ -3,7 +3,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { Person } from './close-incident.ts'
 
 /** The person whose wish to take it ended this attempt; null when nobody asked. */
-export async function takerOf(trx: Trx, id: string, attempt: number): Promise<Person | null> {
+export async function takeoverRequest(trx: Trx, id: string, attempt: number): Promise<Person | null> {
   const request = await trx
     .selectFrom('incidentEvent')
     .select('actor')
@@ -21,7 +21,7 @@ export async function takerOf(trx: Trx, id: string, attempt: number): Promise<Pe
 }
 
 /** What a person asked of this attempt: to stop it, or to have the incident. Null when nobody did. */
-export async function stopWish(
+export async function stopRequest(
   db: Db | Trx,
   id: string,
   attempt: number,

@@ -69,7 +69,7 @@ async function storeOnce(
     ...change,
     id: newId('chg'),
     part,
-    why: truncate(why, mostWhyCharacters),
+    why: truncate(why, maxWhyCharacters),
     labels: JSON.stringify(labels),
     resourceKind: resource?.kind ?? null,
     resourceId: resource?.id ?? null,
@@ -100,7 +100,7 @@ async function storeOnce(
   }
 }
 
-const mostWhyCharacters = 500
+const maxWhyCharacters = 500
 
 const toRef = (kind: string | null, id: string | null): ResourceRef | null =>
   kind === null || id === null ? null : ({ kind, id } as ResourceRef)
@@ -135,7 +135,7 @@ export async function listChanges(
 }
 
 /** So many steps along what it runs on and depends on. */
-const mostSteps = 3
+const maxSteps = 3
 
 /**
  * Changes of a resource and of what it runs on or depends on, newest first; each once, about the nearest of its resources. Relations
@@ -159,7 +159,7 @@ export async function changesNear(
           and relation.kind in ('runs_on', 'depends_on')
         join resource target on target.kind = relation.to_kind and target.id = relation.to_id
         join resource same on same.canonical = target.canonical
-      where about.steps < ${mostSteps}
+      where about.steps < ${maxSteps}
     ), nearest as (
       select kind, id, min(steps) as steps from about group by kind, id
     ), each_once as (
@@ -181,13 +181,13 @@ export async function hasChanges({ db }: Scope): Promise<boolean> {
 }
 
 /** Rows that one round drops, so that no round holds the table for long. */
-const mostDropped = 20_000
+const maxDropped = 20_000
 
 /** Drops what came in more than 90 days ago. */
 export async function dropOldChanges(db: Db): Promise<void> {
   await sql`
     delete from change where id in (
-      select id from change where received_at < ${onceNow} - interval '90 days' limit ${mostDropped})`.execute(db)
+      select id from change where received_at < ${onceNow} - interval '90 days' limit ${maxDropped})`.execute(db)
 }
 
 /** When the trouble of an incident began: as the earliest of its alerts says, or when it was opened. Null: there is no such incident. */

@@ -160,11 +160,11 @@ export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<De
 }
 
 /** Recognisable where it leaks, and redacted there. */
-export function secret(): string {
+export function newSecret(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
 }
 
-type Stored = Omit<Device, 'resource' | 'manifestId'> & {
+type StoredDevice = Omit<Device, 'resource' | 'manifestId'> & {
   resourceKind: Executable['kind']
   resourceId: string
   manifest: Manifest | null
@@ -172,6 +172,6 @@ type Stored = Omit<Device, 'resource' | 'manifestId'> & {
 }
 
 function toDevice(row: unknown): DeviceRow {
-  const { resourceKind: kind, resourceId: id, refreshSha256: _, ...rest } = row as Stored
+  const { resourceKind: kind, resourceId: id, refreshSha256: _, ...rest } = row as StoredDevice
   return { ...rest, resource: { kind, id }, manifestId: rest.manifest?.id ?? null }
 }

@@ -1,7 +1,7 @@
 import { sha256 } from '../../domain/digest.ts'
 import { inSeconds, now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
-import { enrolmentSeconds, secret } from './devices.ts'
+import { enrolmentSeconds, newSecret } from './devices.ts'
 
 /** Mints the one token that enrols this device, in plain, once; those minted before are void. */
 export async function mintEnrolment(
@@ -15,7 +15,7 @@ export async function mintEnrolment(
     .where('deviceId', '=', deviceId)
     .where('usedAt', 'is', null)
     .execute()
-  const token = secret()
+  const token = newSecret()
   const { expiresAt } = await trx
     .insertInto('deviceEnrolment')
     .values({
@@ -44,7 +44,7 @@ export async function redeemEnrolment(trx: Trx, token: string): Promise<string |
 
 /** The device is in: answers the secret by which it fetches its next manifest. One given before ends. */
 export async function markEnrolled(trx: Trx, id: string): Promise<string> {
-  const refresh = secret()
+  const refresh = newSecret()
   await trx
     .updateTable('device')
     .set({ enrolledAt: now, refreshSha256: sha256(refresh) })

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type Declared, fileToDeclared, importSource } from '../../domain/declared-resources.ts'
+import { fileToDeclared, importSource, type SourceDeclaration } from '../../domain/declared-resources.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { findDeclarationFaults, type SiteChange, type SiteFile } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -53,7 +53,7 @@ export async function importSiteFile(
   return addChanges(change, before, declared)
 }
 
-async function readImported(db: Db | Trx): Promise<Declared> {
+async function readImported(db: Db | Trx): Promise<SourceDeclaration> {
   const resources = await db
     .selectFrom('resourceSource')
     .select(['kind', 'id', 'name', 'aliases', 'attributes'])
@@ -81,10 +81,10 @@ async function readImported(db: Db | Trx): Promise<Declared> {
   }
 }
 
-const relationKey = ({ from, kind, to }: Declared['relations'][number]): string =>
+const relationKey = ({ from, kind, to }: SourceDeclaration['relations'][number]): string =>
   `${resourceKey(from)} ${kind} ${resourceKey(to)}`
 
-function mergeSites(before: Declared, wanted: Declared): Declared {
+function mergeSites(before: SourceDeclaration, wanted: SourceDeclaration): SourceDeclaration {
   const resources = new Map([...before.resources, ...wanted.resources].map((each) => [resourceKey(each), each]))
   const relations = new Map([...before.relations, ...wanted.relations].map((each) => [relationKey(each), each]))
   return { resources: [...resources.values()], relations: [...relations.values()] }
@@ -98,8 +98,8 @@ export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Pr
   return new Set(rows.map(({ key }) => key))
 }
 
-function addChanges(change: SiteChange, before: Declared, after: Declared): SiteChange {
-  const flat = ({ resources, relations }: Declared) =>
+function addChanges(change: SiteChange, before: SourceDeclaration, after: SourceDeclaration): SiteChange {
+  const flat = ({ resources, relations }: SourceDeclaration) =>
     new Map([
       ...resources.map(
         ({ kind, id, name = id, aliases = [], attributes = {} }) =>

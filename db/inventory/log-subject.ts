@@ -24,7 +24,7 @@ export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<L
       .executeTakeFirst()) ?? {}
   const { names } = await namesOfThing(db, resourceKey(ref))
   // Ids as they are written go first: labels tell small letters from capital ones.
-  const own = [...new Set([ref.id, ...names])].slice(0, mostNames)
+  const own = [...new Set([ref.id, ...names])].slice(0, maxNames)
   const subject = { machine: [], unit: [], workload: [], alertLabels: labels }
   if (isMachine(ref.kind)) return { ...subject, machine: own }
   if (ref.kind === 'workload') return { ...subject, workload: own }
@@ -34,9 +34,9 @@ export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<L
   })
   if (!holder) return null
   const machine = [holder.id, ...(await namesOfThing(db, resourceKey(holder))).names]
-  return { ...subject, machine: [...new Set(machine)].slice(0, mostNames), unit: own }
+  return { ...subject, machine: [...new Set(machine)].slice(0, maxNames), unit: own }
 }
 
-const mostNames = 6
+const maxNames = 6
 
 const isMachine = (kind: string): boolean => (machineKinds as readonly string[]).includes(kind)

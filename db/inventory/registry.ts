@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { KnownResource } from '../../domain/alert-resource.ts'
-import { type Declared, type RegistrySource, refuseWithoutAuthority } from '../../domain/declared-resources.ts'
+import { type RegistrySource, refuseWithoutAuthority, type SourceDeclaration } from '../../domain/declared-resources.ts'
 import { sha256 } from '../../domain/digest.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
 import { keysOfGroups, type ResourceRef, resourceKey, toMatchedNames } from '../../domain/registry.ts'
@@ -15,7 +15,11 @@ const touchAfterSeconds = 3_600
  * Makes the registry hold what one source knows, as a whole: what the source no longer lists leaves, unless another source lists it.
  * Rows that do not differ are not written; a list that is the same as before costs one look. Answers whether anything changed.
  */
-export async function declareResources(trx: Trx, source: RegistrySource, received: Declared): Promise<boolean> {
+export async function declareResources(
+  trx: Trx,
+  source: RegistrySource,
+  received: SourceDeclaration,
+): Promise<boolean> {
   refuseWithoutAuthority(source, received)
   // Of what was received: to cleanse a long list takes seconds, and most lists are those of a minute ago.
   const digest = sha256(JSON.stringify(received))
@@ -56,7 +60,7 @@ async function touch(trx: Trx, source: string, seenAt: string): Promise<void> {
 type Key = { kind: InventoryKind; id: string }
 
 /** Answers what was written or removed. */
-async function mergeResources(trx: Trx, source: string, resources: Declared['resources']): Promise<Key[]> {
+async function mergeResources(trx: Trx, source: string, resources: SourceDeclaration['resources']): Promise<Key[]> {
   const rows = resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => ({
     kind,
     id,
@@ -110,7 +114,7 @@ async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
 }
 
 /** Answers whether the names of one thing changed. */
-async function mergeRelations(trx: Trx, source: string, relations: Declared['relations']): Promise<boolean> {
+async function mergeRelations(trx: Trx, source: string, relations: SourceDeclaration['relations']): Promise<boolean> {
   const rows = relations.map(({ from, kind, to }) => ({
     from_kind: from.kind,
     from_id: from.id,

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { type AlertResource, chooseResource, namesToLookUp } from '../../domain/alert-resource.ts'
-import type { InventoryKind, Step } from '../../domain/kinds.ts'
-import { nearOf, type ResourceKind, type ResourceRef, resourceKey } from '../../domain/registry.ts'
+import type { InventoryKind, RelationStep } from '../../domain/kinds.ts'
+import { type ResourceKind, type ResourceRef, resourceKey, resourcesNear } from '../../domain/registry.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
-import type { Discovered } from '../../domain/tool.ts'
+import type { DiscoveredThing } from '../../domain/tool.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { findByNames, otherNames } from './registry.ts'
@@ -44,7 +44,7 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
   // Paths from one resource begin with the same steps: each is asked once.
   const asked = new Map<string, Promise<ResourceRef[]>>()
-  return await nearOf(ref, {
+  return await resourcesNear(ref, {
     otherNames: async (one) => (await otherNames(db, [one])).get(resourceKey(one)) ?? [],
     stepFrom(from, step) {
       const key = JSON.stringify([from, step])
@@ -55,7 +55,7 @@ export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<Reso
   })
 }
 
-async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Step): Promise<ResourceRef[]> {
+async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: RelationStep): Promise<ResourceRef[]> {
   const [near, far] = step.go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
   const ids = from.map(({ id }) => id)
   const { rows } = await sql<ResourceRef>`
@@ -71,7 +71,7 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Step):
 export async function findResources(
   { db }: Scope,
   search: { kind: ResourceKind | null; text: string; limit: number },
-): Promise<Discovered[]> {
+): Promise<DiscoveredThing[]> {
   const text = search.text.toLowerCase()
   const pattern = `%${escapeLike(text)}%`
   const rows = await db

@@ -90,7 +90,7 @@ export async function showResource(
   }
 }
 
-const mostRelations = 200
+const maxRelations = 200
 
 /** Relations of a resource in both directions, with who told them. */
 export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Promise<ListedRelation[]> {
@@ -98,11 +98,11 @@ export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Prom
     select from_kind || ':' || from_id as from, relation.kind, to_kind || ':' || to_id as to, source, has_authority as "hasAuthority"
     from relation join registry_source using (source)
     where (from_kind, from_id) = (${kind}, ${id}) or (to_kind, to_id) = (${kind}, ${id})
-    order by relation.kind, 1, 3, source limit ${mostRelations}`.execute(db)
+    order by relation.kind, 1, 3, source limit ${maxRelations}`.execute(db)
   return rows
 }
 
-const mostNear = 12
+const maxNear = 12
 
 /** What it needs and what needs it, at most a dozen each, those on which something fires first, with how many there are. */
 export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
@@ -128,7 +128,7 @@ export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): 
         row_number() over (partition by side order by coalesce(firing.count, 0) desc, near.kind, near.id) as place
       from near left join firing on firing.kind = near.kind and firing.id = near.id
     )
-    select side, key, relation, firing, total from ranked where place <= ${mostNear} order by side, place`.execute(db)
+    select side, key, relation, firing, total from ranked where place <= ${maxNear} order by side, place`.execute(db)
   const of = (wanted: string) => {
     const own = rows.filter(({ side }) => side === wanted)
     const items = own.map(({ key, relation, firing }) => ({ key, relation, firing }))

@@ -50,7 +50,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     }
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
-    const effect = await carryOut(trx, row, decision)
+    const effect = await applyLifecycle(trx, row, decision)
     // One signal for each time that the alerts go quiet: more would fill the history of a run that waits for days.
     if (effect.tellRun) await storeCheck(trx, incidentId, null)
     else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
@@ -106,7 +106,11 @@ export async function storeCheck(trx: Trx, incidentId: string, atMs: number | nu
 }
 
 /** Carries out a decision that needs nothing from an alert's body. The caller holds the incident's lock. */
-export async function carryOut(trx: Trx, row: IncidentRow, decision: LifecycleDecision): Promise<LifecycleEffect> {
+export async function applyLifecycle(
+  trx: Trx,
+  row: IncidentRow,
+  decision: LifecycleDecision,
+): Promise<LifecycleEffect> {
   switch (decision.do) {
     case 'close_quiet':
       await closeQuiet(trx, row.id)

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { AlertCounts, LifecycleRules, LifecycleView, Look } from '../../domain/lifecycle.ts'
+import type { AlertCounts, LifecycleRules, LifecycleView, RepairCheck } from '../../domain/lifecycle.ts'
 import { databaseTime } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import type { SettingsReader } from '../settings.ts'
@@ -50,7 +50,7 @@ function millis(time: string | null): number | null {
   return time === null ? null : Date.parse(time)
 }
 
-function isUnreadable(look: Look): boolean {
+function isUnreadable(look: RepairCheck): boolean {
   return look.verification === 'open' || look.resource === 'unknown'
 }
 
@@ -90,7 +90,7 @@ async function lastAlertChange(trx: Trx, incidentId: string): Promise<number | n
 }
 
 /** What code saw during this attempt and after it, newest first. */
-async function looksAt(trx: Trx, row: IncidentRow): Promise<Look[]> {
+async function looksAt(trx: Trx, row: IncidentRow): Promise<RepairCheck[]> {
   const rows = await trx
     .selectFrom('incidentEvent')
     .select(['at', 'metadata'])
@@ -101,7 +101,7 @@ async function looksAt(trx: Trx, row: IncidentRow): Promise<Look[]> {
     .limit(20)
     .execute()
   return rows.map(({ at, metadata }) => {
-    const { verification, resource } = metadata as Pick<Look, 'verification' | 'resource'>
+    const { verification, resource } = metadata as Pick<RepairCheck, 'verification' | 'resource'>
     return { atMs: Date.parse(at), verification, resource }
   })
 }

@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import { digestOf } from '../../domain/digest.ts'
 import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EventAction, EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
-import type { Effect } from '../../domain/tool.ts'
+import type { EffectKind } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
 import type { Trx } from '../connect.ts'
-import { tellDestinations } from '../outbox/destinations.ts'
+import { notifyDestinations } from '../outbox/destinations.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
 /** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
@@ -65,7 +65,7 @@ export async function append<K extends EventKind>(
     .set({ nextSeq: row.seq + 1, headHash: row.hash, lastEventAt: row.at, updatedAt: row.at })
     .where('id', '=', incidentId)
     .execute()
-  await tellDestinations(trx, incidentId, event as NewEvent)
+  await notifyDestinations(trx, incidentId, event as NewEvent)
   return { event: { id, ...row } as unknown as IncidentEvent<K>, inserted: true }
 }
 
@@ -212,7 +212,7 @@ const actionOfKind: Record<EventKind, EventAction> = {
 
 export function actionOf(
   kind: EventKind,
-  options: { effect?: Effect; verified?: VerificationOutcome } = {},
+  options: { effect?: EffectKind; verified?: VerificationOutcome } = {},
 ): EventAction {
   if (options.effect === 'write' && (kind === 'tool_started' || kind === 'tool_finished')) return 'attempted_fix'
   if (kind === 'verification' && options.verified !== undefined) return actionOfOutcome[options.verified]

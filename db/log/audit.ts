@@ -91,7 +91,7 @@ export async function listAudit(
 
 /** Of each table so many of the newest rows are looked through for choices. */
 const rowsForChoices = 5_000
-const mostChoices = 200
+const maxChoices = 200
 
 /** Who did something of late, and what was done: the choices of a filter, each in the order of the alphabet. */
 export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what: string[] }> {
@@ -100,8 +100,8 @@ export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what
   )
   const { rows } = await sql<{ who: string[] | null; what: string[] | null }>`
     with merged as (${sql.join(newest, sql` union all `)})
-    select (select array_agg(who order by who) from (select distinct who from merged order by who limit ${mostChoices}) as named) as who,
-      (select array_agg(what order by what) from (select distinct what from merged order by what limit ${mostChoices}) as done) as what`.execute(
+    select (select array_agg(who order by who) from (select distinct who from merged order by who limit ${maxChoices}) as named) as who,
+      (select array_agg(what order by what) from (select distinct what from merged order by what limit ${maxChoices}) as done) as what`.execute(
     db,
   )
   return { who: rows[0]?.who ?? [], what: rows[0]?.what ?? [] }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { IncidentEvent, ProposedCall } from '../../domain/event.ts'
-import { type CallPlace, siblingKey, stepKey } from '../../domain/step-key.ts'
+import { type CallRef, siblingKey, stepKey } from '../../domain/step-key.ts'
 import type { Db, Trx } from '../connect.ts'
 import { eventByStepKey } from './events.ts'
 
@@ -9,7 +9,7 @@ type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
 /** A call as the model proposed it, with a person's edit of it where there is one; null where no model proposed it. */
 export async function proposedCall(
   db: Db | Trx,
-  place: CallPlace,
+  place: CallRef,
 ): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
   const { incidentId, attempt, turn } = place
   const answered = await eventByStepKey(db, stepKey(place, turn, 'model_answered', 0), 'model_answered')
@@ -28,7 +28,7 @@ export async function judgedRow(
 }
 
 /** Was this approval given for exactly this action of this incident, and used up by the run that announced it? */
-export async function wasConsumed(
+export async function wasApprovalUsed(
   db: Db | Trx,
   approval: { id: string; incidentId: string; actionDigest: string },
 ): Promise<boolean> {
@@ -50,7 +50,7 @@ export async function wasConsumed(
 export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   const { approvalId: id, actionDigest } = row.metadata
   const { incidentId } = row
-  if (id !== null) return (await wasConsumed(db, { id, incidentId, actionDigest })) ? id : null
+  if (id !== null) return (await wasApprovalUsed(db, { id, incidentId, actionDigest })) ? id : null
   const used = await eventByStepKey(db, siblingKey(row.stepKey, 'grant_used'), 'grant_used')
   if (!used || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
   const granted = await db
@@ -63,7 +63,7 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
 }
 
 /** What the ruling on an announced call found: the details of its last `call_judged` row. */
-export async function foundByRuling(
+export async function rulingDetailsOf(
   db: Db | Trx,
   { incidentId, attempt, metadata }: IncidentEvent<'tool_started'>,
 ): Promise<Record<string, unknown>> {

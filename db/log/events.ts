@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { EventKind, IncidentEvent } from '../../domain/event.ts'
-import { type CallPlace, stepKey } from '../../domain/step-key.ts'
+import { type CallRef, stepKey } from '../../domain/step-key.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { fromRow } from './append.ts'
@@ -54,7 +54,7 @@ export async function eventByStepKey<K extends EventKind>(
 /** The row of one kind of a call. Rows of a whole turn, or of a run, are read by their key: a call's place holds more than they do. */
 export async function eventOfCall<K extends EventKind>(
   db: Db | Trx,
-  place: CallPlace,
+  place: CallRef,
   kind: K,
 ): Promise<IncidentEvent<K> | null> {
   return await eventByStepKey(db, stepKey(place, place.turn, kind, place.call), kind)

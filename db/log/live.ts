@@ -8,7 +8,7 @@ import { type Db, separateClient } from '../connect.ts'
 
 const channel = 'nightshift_live_answers'
 /** PostgreSQL passes on 8,000 bytes. */
-const mostBytes = 7_500
+const maxBytes = 7_500
 const reopenMs = 1_000
 
 /** Who listens holds a lock of what it listens to: an incident, or all of them. A listener that is gone holds none, and no row has to say so. */
@@ -22,9 +22,9 @@ const agreeEveryMs = 200
  * Tells all who listen to this incident; where nobody does, nothing is written. Answers whether it was told. What would be too long to pass on goes
  * without its text. Two calls at the same moment may each take the other for a listener, and then write what nobody hears.
  */
-export async function tellLive(db: Db, live: LiveAnswer): Promise<boolean> {
+export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boolean> {
   const whole = JSON.stringify(live)
-  const payload = Buffer.byteLength(whole) > mostBytes ? JSON.stringify({ ...live, tail: '' }) : whole
+  const payload = Buffer.byteLength(whole) > maxBytes ? JSON.stringify({ ...live, tail: '' }) : whole
   // A lock that nobody holds can be had: it is let go of with the statement.
   const { rows } = await sql`
     select pg_notify(${channel}, ${payload})
@@ -38,7 +38,7 @@ export async function tellLive(db: Db, live: LiveAnswer): Promise<boolean> {
  * Calls `hear` for every word until the signal ends it, on a connection that is opened again when it is lost. `watched`: what is listened to just
  * now, incidents by their ids or `allIncidents`; workers tell of nothing else.
  */
-export async function listenLive(
+export async function listenForLiveAnswers(
   db: Db,
   hear: (live: LiveAnswer) => void,
   signal: AbortSignal,

@@ -3,7 +3,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
-import { keepLearned, type ModelKey } from './profiles.ts'
+import { type ModelKey, storeLearned } from './profiles.ts'
 
 /** Keeps what was measured in place of an earlier result of the same model, what was learned of its server, and who measured it in the audit. */
 export async function keepPassport(db: Db, sent: SentPassport, who: string): Promise<StoredPassport> {
@@ -17,7 +17,7 @@ export async function keepPassport(db: Db, sent: SentPassport, who: string): Pro
       .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet(kept))
       .returning('measuredAt')
       .executeTakeFirstOrThrow()
-    if (profile) await keepLearned(trx, { server, model }, profile)
+    if (profile) await storeLearned(trx, { server, model }, profile)
     const detail = `Grade ${grade}, ${clean.points} of ${clean.outOf} points`
     await recordAudit(trx, { who, what: 'model.checked', subject: `${model} at ${server}`.slice(0, 300), detail })
     return { ...clean, measuredAt }

@@ -115,7 +115,7 @@ export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
 export type Served = ServedModel
 
 /** Keeps what a server said of its model. When it is another one than before, all that was learned of the earlier one goes. */
-export async function keepServed(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
+export async function storeServedModel(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served
   const said = JSON.stringify(served.abilities)
   const isOther = sql<boolean>`model_profile.identity is not null and model_profile.identity <> ${identity}`
@@ -154,13 +154,13 @@ export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbili
  * Keeps what a check learned, beside what runs have learned: a check has short conversations and asks for less. It does not count as a reading of
  * the worker: a model that was only checked does not count as the one in use.
  */
-export async function keepLearned(
+export async function storeLearned(
   trx: Trx,
   key: ModelKey,
   { shape, abilities, served }: LearnedProfile,
 ): Promise<void> {
   await keepAbilities(trx, key, {})
-  if (served) await keepServed(trx, key, served)
+  if (served) await storeServedModel(trx, key, served)
   await keepAbilities(trx, key, abilities)
   if (Object.keys(shape).length === 0) return
   const { shape: known } = await modelProfile(trx, key)
@@ -177,7 +177,7 @@ export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): 
 }
 
 /** Leaves a model alone for so long from now on: it did not answer. */
-export async function leaveAlone(db: Db, key: ModelKey, seconds: number): Promise<void> {
+export async function restModel(db: Db, key: ModelKey, seconds: number): Promise<void> {
   const awayUntil = ahead(seconds)
   await db
     .insertInto('modelProfile')
@@ -187,6 +187,6 @@ export async function leaveAlone(db: Db, key: ModelKey, seconds: number): Promis
 }
 
 /** Those that are left alone now. */
-export async function modelsAway(db: Db): Promise<ModelKey[]> {
+export async function restingModels(db: Db): Promise<ModelKey[]> {
   return await db.selectFrom('modelProfile').select(['server', 'model']).where('awayUntil', '>', onceNow).execute()
 }

@@ -95,7 +95,7 @@ export async function leaveSlot(db: Db, holder: string, token: string | null): P
 }
 
 /** How many ask and how many wait, by server. */
-export async function slotsNow(db: Db): Promise<{ server: string; held: number; waiting: number }[]> {
+export async function countSlots(db: Db): Promise<{ server: string; held: number; waiting: number }[]> {
   return await db
     .selectFrom('modelSlot')
     .select('server')

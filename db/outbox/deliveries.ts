@@ -9,7 +9,7 @@ import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
 import { destinations, type Trigger } from './destinations.ts'
 
-export const maximumAttempts = 3
+export const maxAttempts = 3
 /** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
 const leaseSeconds = 45
 
@@ -141,7 +141,7 @@ export async function finishDelivery(
   trx: Trx,
   delivery: DueDelivery,
   result: DeliveryResult,
-  attempts = maximumAttempts,
+  attempts = maxAttempts,
 ): Promise<void> {
   const finished = await trx
     .updateTable('delivery')

@@ -54,6 +54,6 @@ const webhookDestination: OutboxDestination = {
 export const destinations: readonly OutboxDestination[] = [webhookDestination, slackDestination, pushDestination]
 
 /** Calls every destination that follows the log. */
-export async function tellDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
+export async function notifyDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
   for (const { afterAppend } of destinations) await afterAppend?.(trx, incidentId, event)
 }

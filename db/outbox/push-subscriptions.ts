@@ -25,7 +25,7 @@ export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKe
 }
 
 /** A person has this many browsers at most: the oldest goes. */
-const mostDevices = 20
+const maxDevices = 20
 
 /** Subscribes a browser of this person. One that subscribes again, or that another person now uses, changes hands. */
 export async function subscribe(
@@ -48,7 +48,7 @@ export async function subscribe(
       .where('operatorId', '=', operatorId)
       .orderBy('createdAt', 'desc')
       .orderBy('id', 'desc')
-      .limit(mostDevices)
+      .limit(maxDevices)
     await trx.deleteFrom('pushSubscription').where('operatorId', '=', operatorId).where('id', 'not in', kept).execute()
     return row
   })
@@ -89,7 +89,7 @@ export async function subscriptionById(db: Db, id: string) {
 }
 
 /** The push service took a message for it, or says that there is no such browser any more. */
-export async function noteSent(db: Db, id: string): Promise<void> {
+export async function recordPush(db: Db, id: string): Promise<void> {
   await db.updateTable('pushSubscription').set({ lastSentAt: now }).where('id', '=', id).execute()
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { countAttempt, type Limit } from '../access/rate-limits.ts'
+import { countAttempt, type RateLimit } from '../access/rate-limits.ts'
 import type { Db } from '../connect.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
@@ -31,7 +31,7 @@ export async function suspectSlackRequest(
   db: Db,
   approvalId: string | null,
   event: { code: string; subject: string; detail: string; address: string; network: string },
-  limit: Limit,
+  limit: RateLimit,
 ): Promise<void> {
   const { code, subject, detail, address, network } = event
   await db.transaction().execute(async (trx) => {

@@ -2,7 +2,7 @@ import type { ColumnType, Generated } from 'kysely'
 import type { DeviceTerms, Guests } from '../../domain/device.ts'
 import type { InventoryKind, RelationKind } from '../../domain/kinds.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
-import type { Obstacle, Plan, Proof, Standing } from '../../domain/placement.ts'
+import type { Obstacle, Plan, PlanProof, Standing } from '../../domain/placement.ts'
 import type { Attributes } from '../../domain/registry.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
@@ -136,7 +136,7 @@ export type PlacementTables = {
     steps: Json<unknown>
     lowerBound: Generated<number>
     fromInventory: Generated<boolean>
-    proof: JsonOrDefault<Proof>
+    proof: JsonOrDefault<PlanProof>
     unplaced: JsonOrDefault<Plan['unplaced']>
     obstacle: Json<Obstacle | null> | null
     standing: Json<Standing | null> | null

@@ -73,10 +73,10 @@ export async function closeCall(
 }
 
 /** A call in the order of lists. */
-type CallPlace = Pick<DeviceCall, 'begunAt' | 'key'>
-type CallPage = { before?: CallPlace | null; limit: number }
+type DeviceCallPosition = Pick<DeviceCall, 'begunAt' | 'key'>
+type CallPage = { before?: DeviceCallPosition | null; limit: number }
 
-const isBefore = ({ begunAt, key }: CallPlace) =>
+const isBefore = ({ begunAt, key }: DeviceCallPosition) =>
   sql<boolean>`(device_call.begun_at, device_call.key) < (${begunAt}::timestamptz, ${key}::text)`
 
 /** Calls to a device, newest first. */

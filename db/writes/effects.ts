@@ -6,7 +6,7 @@ import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { releaseAfterEffect } from './leases.ts'
 
-export type Effect = {
+export type WriteRecord = {
   key: string
   status: 'running' | 'done' | 'failed' | 'indeterminate'
   detail: string
@@ -55,7 +55,7 @@ export async function finishEffect(
 export async function effectByKey(
   db: Db | Trx,
   key: string,
-): Promise<(Effect & { actionDigest: string; tool: string }) | null> {
+): Promise<(WriteRecord & { actionDigest: string; tool: string }) | null> {
   const row = await db
     .selectFrom('effect')
     .select(['key', 'status', 'detail', 'result', 'actionDigest', 'tool'])

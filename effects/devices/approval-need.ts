@@ -1,7 +1,7 @@
 import type { DeviceRow } from '../../db/inventory/devices.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { heldAt, isInside, type Probe, plainRoot } from '../../mesh/specs/spec.ts'
+import { type DeviceProbe, isInside, kindOfSystemPath, plainRoot } from '../../mesh/specs/spec.ts'
 import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import type { EffectDeps } from '../effect.ts'
 import { askDevice } from './ask-device.ts'
@@ -30,7 +30,11 @@ export function findApprovalNeed(
   }
   if (verdict === null && spec.effect !== 'read') return null
   const path = typeof args.path === 'string' ? args.path : null
-  if (path !== null && heldAt(path) === 'secret' && terms.roots.some((root) => isInside(path, plainRoot(root.path)))) {
+  if (
+    path !== null &&
+    kindOfSystemPath(path) === 'secret' &&
+    terms.roots.some((root) => isInside(path, plainRoot(root.path)))
+  ) {
     // The device refuses a part of a secret file under any grant.
     if (Number(args.offset ?? 0) > 0) return null
     return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
@@ -56,7 +60,7 @@ export function findApprovalNeed(
 export async function askApprovalNeed(
   deps: EffectDeps,
   { device }: Pick<Executor, 'device'>,
-  { capability, args }: Probe,
+  { capability, args }: DeviceProbe,
   at: { key: string; incidentId: string; deadlineMs: number },
 ): Promise<ApprovalNeed | null> {
   const verdict = judgeLikeDevice({ capability, args }, getRootReads(device, capability))
@@ -76,7 +80,7 @@ export async function askApprovalNeed(
 }
 
 /** Is it a command that the device proves to be a read, also where it wants approval? Such a call has no rehearsal. */
-export function isProvenRead({ device }: Pick<Executor, 'device'>, look: Probe): boolean {
+export function isProvenRead({ device }: Pick<Executor, 'device'>, look: DeviceProbe): boolean {
   return judgeLikeDevice(look, getRootReads(device, look.capability))?.verdict === 'run'
 }
 
@@ -89,7 +93,7 @@ type RootReads = string[][] | undefined
 
 /** The verdict of the device, which knows no hosts and cannot look into containers; null for a call without a command. */
 function judgeLikeDevice(
-  { capability, args }: Probe,
+  { capability, args }: DeviceProbe,
   rootReads?: RootReads,
   canLook = capability !== 'docker.container.exec',
 ): CommandVerdict | null {

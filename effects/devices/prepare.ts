@@ -3,12 +3,12 @@ import { incidentById } from '../../db/incidents/incidents.ts'
 import { executableNamed } from '../../db/inventory/devices.ts'
 import { proposedCall } from '../../db/log/calls.ts'
 import { digestOf } from '../../domain/digest.ts'
-import type { Proof } from '../../domain/envelope.ts'
+import type { PostconditionProof } from '../../domain/envelope.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { parseStepKey } from '../../domain/step-key.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import { toDeviceCall } from '../../mesh/registry.ts'
-import type { Probe } from '../../mesh/specs/spec.ts'
+import type { DeviceProbe } from '../../mesh/specs/spec.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
 import { askApprovalNeed, findApprovalNeed, getRootReads, isProvenRead } from './approval-need.ts'
@@ -25,7 +25,7 @@ import {
 import { describeProof } from './promise.ts'
 
 type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
-  dryRun: Preparation['dryRun'] & { proof: Proof }
+  dryRun: Preparation['dryRun'] & { proof: PostconditionProof }
   resource: Executor['resource']
   device: string
   /** Another resource that it touches: a guest of the inventory that the call names by its container. */
@@ -163,7 +163,7 @@ function isWithoutRehearsal(code: string | undefined): boolean {
 export async function readIfAllowed(
   deps: EffectDeps,
   { executor, key, incidentId }: Omit<CallOnDevice, 'mapped'>,
-  look: Probe,
+  look: DeviceProbe,
 ): Promise<{ result: Record<string, unknown> | null } | null> {
   const reply = await askDevice(deps, executor.device, {
     key: buildReadKey(key, 'look'),

@@ -1,4 +1,4 @@
-import type { Proof } from '../../domain/envelope.ts'
+import type { PostconditionProof } from '../../domain/envelope.ts'
 import { specOf } from '../../mesh/registry.ts'
 import type { Postcondition } from '../../mesh/specs/spec.ts'
 import { findApprovalNeed } from './approval-need.ts'
@@ -21,7 +21,7 @@ export function findPromise(
 }
 
 /** What will prove that this call worked, for the person who decides about it. */
-export function describeProof(executor: Executor, mapped: Pick<MappedCall, 'spec' | 'input'>): Proof {
+export function describeProof(executor: Executor, mapped: Pick<MappedCall, 'spec' | 'input'>): PostconditionProof {
   const { promised, otherwise } = mapped.spec.proof
   return promised !== null && findPromise(executor, mapped) !== null
     ? { by: 'state', text: promised }

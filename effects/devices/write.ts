@@ -1,6 +1,6 @@
 import { authorityOf } from '../../db/log/calls.ts'
 import { eventByStepKey } from '../../db/log/events.ts'
-import { type Effect, effectByKey } from '../../db/writes/effects.ts'
+import { effectByKey, type WriteRecord } from '../../db/writes/effects.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Principal } from '../../domain/permissions.ts'
 import { siblingKey } from '../../domain/step-key.ts'
@@ -36,7 +36,7 @@ type WriteRequest = {
  *  8. `mesh/agent/guard.ts`: on the device, the command is judged again; what is forbidden stays so with any grant.
  *  9. `mesh/agent/guard.ts`: on the device, the grant is signed for exactly this action and was not used before.
  */
-export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): Promise<Effect> {
+export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): Promise<WriteRecord> {
   const { executor, mapped, judged, principal, key, ifMatch } = request
   const { incidentId } = judged
   const authority = await authorityOf(deps.db, judged)
@@ -90,7 +90,7 @@ export async function observeCall(deps: EffectDeps, id: string, stepKey: string)
 }
 
 /** Null for a write that was done, and for one whose ending is unknown. */
-function whyFailed({ status, detail, result }: Effect, mapped: Pick<MappedCall, 'spec' | 'input'>): string | null {
+function whyFailed({ status, detail, result }: WriteRecord, mapped: Pick<MappedCall, 'spec' | 'input'>): string | null {
   // Earlier versions stored `done` without reading the exit code.
   if (status === 'done') return whyEndedBadly(mapped, result)
   if (status !== 'failed') return null

@@ -95,7 +95,7 @@ export type CheckFound = {
 }
 
 /** Checks at once in this process: they begin unasked. */
-const mostChecks = 4
+const maxChecks = 4
 /** A caller waits this long, and asks again while the check runs. */
 const answerWithinMs = 20_000
 /** A check that nobody takes any more is forgotten. */
@@ -149,11 +149,11 @@ function fingerprintOf({ definition, resource }: ResourceJob, check: JobCheck | 
 }
 
 /** Was it the declaration of now that this fingerprint is about? */
-export function isOfDefinition(fingerprint: string, { definition }: ResourceJob): boolean {
+export function matchesDefinition(fingerprint: string, { definition }: ResourceJob): boolean {
   return fingerprint.startsWith(`${definition}.`)
 }
 
-export const placeOf = ({ job, resource: { kind, id } }: ResourceJob): string => `${job.name} ${kind}:${id}`
+export const jobSlot = ({ job, resource: { kind, id } }: ResourceJob): string => `${job.name} ${kind}:${id}`
 
 /**
  * What a job would do, for the card of its approval: the output of its check mode, run now. Null while that still runs: the same
@@ -177,7 +177,7 @@ export async function prepareJob(deps: Deps, named: Named, key: string): Promise
     const detail = `The check mode of ${job.job.name} says that nothing would change on ${named.kind} ${named.id}.`
     throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', detail)
   }
-  deps.jobs.recent.set(placeOf(job), { fingerprint, atMs: performance.now() })
+  deps.jobs.recent.set(jobSlot(job), { fingerprint, atMs: performance.now() })
   const prepared = describe(job, found)
   return { ...prepared, dryRun: { ...prepared.dryRun, ...(await attachOutput(deps, job, outcome)) } }
 }
@@ -203,7 +203,7 @@ export async function observeJob(deps: Deps, named: Named, key: string): Promise
 
 /** Begins a check, or joins the one of the same question; its answer is taken once, so that the next question looks again. */
 async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question: string): Promise<CheckFound | null> {
-  const slot = `${placeOf(job)} ${job.definition} ${question}`
+  const slot = `${jobSlot(job)} ${job.definition} ${question}`
   const nowMs = performance.now()
   for (const [key, each] of jobs.checks) if (each.found && nowMs - each.atMs > keptMs) jobs.checks.delete(key)
   for (const [key, each] of jobs.recent) if (nowMs - each.atMs > recentMs) jobs.recent.delete(key)
@@ -214,8 +214,8 @@ async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question
 }
 
 function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
-  if ([...jobs.checks.values()].filter(({ found }) => found === null).length >= mostChecks) {
-    const detail = `${mostChecks} checks of jobs run already: ask again later.`
+  if ([...jobs.checks.values()].filter(({ found }) => found === null).length >= maxChecks) {
+    const detail = `${maxChecks} checks of jobs run already: ask again later.`
     throw new EffectRefused('too_many', 'CHECKS_BUSY', detail, { retryAfterSeconds: 5 })
   }
   const running = { found: null as CheckFound | null, atMs: performance.now(), promise: Promise.resolve() }
@@ -232,15 +232,15 @@ function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
   return running
 }
 
-const mostLines = 80
-const mostLineCharacters = 300
+const maxLines = 80
+const maxLineCharacters = 300
 
 /** The output as lines of a card: its beginning and its end. */
 function linesOf({ output, isCut }: JobOutcome): { told: string[]; truncated: boolean } {
-  const lines = output.split('\n').map((line) => line.trimEnd().slice(0, mostLineCharacters))
+  const lines = output.split('\n').map((line) => line.trimEnd().slice(0, maxLineCharacters))
   const told = lines.filter((line) => line !== '')
-  if (told.length <= mostLines) return { told, truncated: isCut }
-  return { told: [...told.slice(0, mostLines / 2), '…', ...told.slice(-mostLines / 2)], truncated: true }
+  if (told.length <= maxLines) return { told, truncated: isCut }
+  return { told: [...told.slice(0, maxLines / 2), '…', ...told.slice(-maxLines / 2)], truncated: true }
 }
 
 /** All that the check mode printed, as a text beside the card: where its lines there leave something out. */
@@ -252,7 +252,7 @@ async function attachOutput({ db }: Deps, { job }: ResourceJob, outcome: JobOutc
 }
 
 function lastLine(output: string): string {
-  return (output.trimEnd().split('\n').at(-1) ?? '').trim().slice(0, mostLineCharacters)
+  return (output.trimEnd().split('\n').at(-1) ?? '').trim().slice(0, maxLineCharacters)
 }
 
 function describe(job: ResourceJob, found: CheckFound | null): Preparation {

@@ -51,11 +51,11 @@ export function listJobs({ declared }: Jobs, resource: { kind: string; id: strin
   return declared.filter((job) => resource === null || fitsJob(job, resource)).map(toListedJob)
 }
 
-const mostRuns = 10
+const maxRuns = 10
 
 /** All that is known of a job. Refused where none of that name is declared. */
 export async function showJob({ db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>, name: string): Promise<ShownJob> {
-  return toShownJob(requireDeclared(jobs, name), await runsOfJob(db, name, mostRuns))
+  return toShownJob(requireDeclared(jobs, name), await runsOfJob(db, name, maxRuns))
 }
 
 function requireDeclared(jobs: Jobs, name: string): DeclaredJob {

@@ -5,11 +5,11 @@ import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/j
 import { resourceKey } from '../../domain/registry.ts'
 import { type EffectDeps, type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import { isOfDefinition, lookAtStep, placeOf, recentMs, runCheck, runStep } from './check.ts'
+import { jobSlot, lookAtStep, matchesDefinition, recentMs, runCheck, runStep } from './check.ts'
 import { type ResourceJob, requireJob } from './jobs.ts'
 
 /** Jobs at once in this process: each holds two connections that hold locks. */
-const mostJobs = 3
+const maxJobs = 3
 
 /** What is known before the key is accepted: the declaration is the one that was decided about, and there is room. */
 export function requireReady(deps: Pick<EffectDeps, 'jobs'>, job: ResourceJob, ifMatch: string | undefined): void {
@@ -17,12 +17,12 @@ export function requireReady(deps: Pick<EffectDeps, 'jobs'>, job: ResourceJob, i
     const detail = 'If-Match: name the fingerprint of the preparation that this was decided on.'
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
-  if (!isOfDefinition(ifMatch.replace(/^(?:W\/)?"?/, ''), job)) {
+  if (!matchesDefinition(ifMatch.replace(/^(?:W\/)?"?/, ''), job)) {
     const detail = `The declaration of ${job.job.name} is another one than when this was decided. Nothing was started.`
     throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
   }
-  if (deps.jobs.atWork.size >= mostJobs) {
-    throw new EffectRefused('too_many', 'JOBS_BUSY', `${mostJobs} jobs run already: ask again later.`, {
+  if (deps.jobs.atWork.size >= maxJobs) {
+    throw new EffectRefused('too_many', 'JOBS_BUSY', `${maxJobs} jobs run already: ask again later.`, {
       retryAfterSeconds: 10,
     })
   }
@@ -77,8 +77,8 @@ async function whyChanged(
   { key, ifMatch }: Performing,
 ): Promise<string | null> {
   if (!job.check) return null
-  const recent = jobs.recent.get(placeOf(job))
-  jobs.recent.delete(placeOf(job))
+  const recent = jobs.recent.get(jobSlot(job))
+  jobs.recent.delete(jobSlot(job))
   if (recent && performance.now() - recent.atMs < recentMs && isSameFingerprint(ifMatch, recent.fingerprint))
     return null
   const found = await runCheck(job, job.check, key)
@@ -103,10 +103,10 @@ function toNote(
 }
 
 /** Most of an output that goes to the log of the incident. */
-const mostOutputCharacters = 8_000
+const maxOutputCharacters = 8_000
 
 function toEnding({ job }: ResourceJob, { isOk, exitCode, output, isCut, detail }: JobOutcome): EffectEnding {
-  const kept = output.slice(-mostOutputCharacters)
+  const kept = output.slice(-maxOutputCharacters)
   return {
     status: isOk ? 'done' : 'failed',
     detail: `${job.name}: ${detail}`,

@@ -5,13 +5,13 @@ import {
   capChars,
   capFields,
   cleanText,
-  type Fields,
   isFields,
   linkOf,
   maxLabelBytes,
   maxNameChars,
   maxTitleChars,
   momentOf,
+  type RawFields,
 } from '../fields.ts'
 
 /** What came in: the bytes as they came, and what the headers say about them. */
@@ -24,13 +24,13 @@ export type ChangeDelivery = {
 }
 
 /** An own field that is an object, or an empty one: nothing that a prototype lends is ever read. */
-export function objectIn(fields: Fields, name: string): Fields {
+export function objectIn(fields: RawFields, name: string): RawFields {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   return isFields(value) ? value : {}
 }
 
 /** An own field that is text with something in it, on one line; else null. */
-export function wordIn(fields: Fields, name: string): string | null {
+export function wordIn(fields: RawFields, name: string): string | null {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   if (typeof value !== 'string') return null
   const text = cleanText(value).trim()
@@ -38,7 +38,7 @@ export function wordIn(fields: Fields, name: string): string | null {
 }
 
 /** The first line of a text that may have many, as a commit's message has. */
-export function firstLineIn(fields: Fields, name: string): string | null {
+export function firstLineIn(fields: RawFields, name: string): string | null {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   const line = typeof value === 'string' ? cleanText(value).trim().split(/\r?\n/, 1)[0] : undefined
   return line ? capChars(line.trim(), maxTitleChars) : null

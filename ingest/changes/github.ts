@@ -1,14 +1,14 @@
 import type { Change, ParsedChanges } from '../../domain/change.ts'
 import { formatCount } from '../../domain/format.ts'
-import { type Fields, isFields, nameOfShape, readBody } from '../fields.ts'
+import { isFields, nameOfShape, type RawFields, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
 /** A change, or a sentence that says why this delivery holds no change. */
 type GithubRead = Parameters<typeof toChange>[0] | string
 
-type GithubReader = (body: Fields, repository: Repository, nowIso: string) => GithubRead
+type GithubReader = (body: RawFields, repository: Repository, nowIso: string) => GithubRead
 
-type Repository = { name: string; branch: string | null; fields: Fields }
+type Repository = { name: string; branch: string | null; fields: RawFields }
 
 /**
  * Webhooks of GitHub (https://docs.github.com/en/webhooks/webhook-events-and-payloads): what was deployed, released, run, and pushed to
@@ -45,7 +45,7 @@ const githubReaders: Readonly<Record<string, GithubReader>> = {
 /** States in which something runs elsewhere than before. `inactive` is said of what a newer deployment replaced. */
 const githubStates = ['in_progress', 'success', 'failure', 'error']
 
-function readDeploymentStatus(body: Fields, { name }: Repository, nowIso: string): GithubRead {
+function readDeploymentStatus(body: RawFields, { name }: Repository, nowIso: string): GithubRead {
   const status = objectIn(body, 'deployment_status')
   const deployment = objectIn(body, 'deployment')
   const state = wordIn(status, 'state') ?? 'unknown'
@@ -69,7 +69,7 @@ function readDeploymentStatus(body: Fields, { name }: Repository, nowIso: string
   }
 }
 
-function readGithubPush(body: Fields, { name, branch, fields }: Repository, nowIso: string): GithubRead {
+function readGithubPush(body: RawFields, { name, branch, fields }: Repository, nowIso: string): GithubRead {
   const ref = wordIn(body, 'ref') ?? ''
   if (branch === null || ref !== `refs/heads/${branch}`) return `${ref || 'this push'} is not the default branch`
   if (body.deleted === true) return `${ref} was deleted`
@@ -89,7 +89,7 @@ function readGithubPush(body: Fields, { name, branch, fields }: Repository, nowI
   }
 }
 
-function readRelease(body: Fields, { name }: Repository, nowIso: string): GithubRead {
+function readRelease(body: RawFields, { name }: Repository, nowIso: string): GithubRead {
   const action = wordIn(body, 'action') ?? 'unknown'
   // One release sends `created`, `released` and `published`: the last is sent of every one.
   if (action !== 'published') return `a release that is ${action} is not the one that was published`
@@ -107,7 +107,7 @@ function readRelease(body: Fields, { name }: Repository, nowIso: string): Github
   }
 }
 
-function readWorkflowRun(body: Fields, { name, branch }: Repository, nowIso: string): GithubRead {
+function readWorkflowRun(body: RawFields, { name, branch }: Repository, nowIso: string): GithubRead {
   const action = wordIn(body, 'action') ?? 'unknown'
   if (action !== 'completed') return `a workflow run that is ${action} has not ended`
   const run = objectIn(body, 'workflow_run')

@@ -1,11 +1,11 @@
 import type { Change, ParsedChanges } from '../../domain/change.ts'
 import { formatCount } from '../../domain/format.ts'
-import { type Fields, isFields, nameOfShape, readBody } from '../fields.ts'
+import { isFields, nameOfShape, type RawFields, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
 /** A change, or a sentence that says why this delivery holds no change. */
 type GitlabRead = Parameters<typeof toChange>[0] | string
-type GitlabReader = (body: Fields, project: Project, nowIso: string) => GitlabRead
+type GitlabReader = (body: RawFields, project: Project, nowIso: string) => GitlabRead
 type Project = { name: string; branch: string | null; url: string | null }
 
 /**
@@ -38,7 +38,7 @@ const gitlabReaders: Readonly<Record<string, GitlabReader>> = {
   'Pipeline Hook': readPipeline,
 }
 
-function readGitlabPush(body: Fields, { name, branch, url }: Project, nowIso: string): GitlabRead {
+function readGitlabPush(body: RawFields, { name, branch, url }: Project, nowIso: string): GitlabRead {
   const ref = wordIn(body, 'ref') ?? ''
   if (branch === null || ref !== `refs/heads/${branch}`) return `${ref || 'this push'} is not the default branch`
   const after = wordIn(body, 'after') ?? ''
@@ -63,7 +63,7 @@ function readGitlabPush(body: Fields, { name, branch, url }: Project, nowIso: st
 /** `created` and `blocked` run nothing yet. */
 const gitlabStates = ['running', 'success', 'failed', 'canceled']
 
-function readDeployment(body: Fields, { name }: Project, nowIso: string): GitlabRead {
+function readDeployment(body: RawFields, { name }: Project, nowIso: string): GitlabRead {
   const state = wordIn(body, 'status') ?? 'unknown'
   if (!gitlabStates.includes(state)) return `a deployment that is ${state} changed nothing yet`
   const environment = wordIn(body, 'environment')
@@ -87,7 +87,7 @@ function readDeployment(body: Fields, { name }: Project, nowIso: string): Gitlab
   }
 }
 
-function readPipeline(body: Fields, { name, branch }: Project, nowIso: string): GitlabRead {
+function readPipeline(body: RawFields, { name, branch }: Project, nowIso: string): GitlabRead {
   const pipeline = objectIn(body, 'object_attributes')
   const state = wordIn(pipeline, 'status') ?? 'unknown'
   if (state !== 'success' && state !== 'failed') return `a pipeline that is ${state} has not ended`

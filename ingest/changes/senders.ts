@@ -5,12 +5,12 @@ import { isInFuture } from '../../domain/occurrence.ts'
 import {
   capChars,
   cleanText,
-  type Fields,
   isFields,
   linkOf,
   maxNameChars,
   momentOf,
   nameOfShape,
+  type RawFields,
   readBody,
   textOf,
 } from '../fields.ts'
@@ -18,8 +18,8 @@ import { type ChangeDelivery, toChange } from './fields.ts'
 import { parseGithub } from './github.ts'
 import { parseGitlab } from './gitlab.ts'
 
-const mostChanges = 100
-const mostResources = 20
+const maxChanges = 100
+const maxResources = 20
 /** With its offset: a time without one is another moment on each clock. */
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
@@ -34,8 +34,8 @@ export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): 
   const body = readBody(bytes)
   if (!body.ok) return body
   const items = Array.isArray(body.value) ? body.value : [body.value]
-  if (items.length > mostChanges)
-    return { ok: false, reason: `it holds ${items.length} changes and at most ${mostChanges} are taken` }
+  if (items.length > maxChanges)
+    return { ok: false, reason: `it holds ${items.length} changes and at most ${maxChanges} are taken` }
   const changes: Change[] = []
   for (const [index, item] of items.entries()) {
     const where = Array.isArray(body.value) ? `item ${index}` : 'the body'
@@ -48,7 +48,7 @@ export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): 
 }
 
 /** The change, or what is wrong with it. */
-function readChange(item: Fields, nowIso: string): Change | string {
+function readChange(item: RawFields, nowIso: string): Change | string {
   for (const name of ['title', 'at', 'author', 'url', 'revision', 'environment'])
     if (Object.hasOwn(item, name) && item[name] !== null && typeof item[name] !== 'string')
       return `"${name}" is ${nameOfShape(item[name])}, not text`
@@ -87,13 +87,12 @@ function readChange(item: Fields, nowIso: string): Change | string {
 }
 
 /** Names of resources, or what is wrong with them. */
-function readResources(item: Fields): string[] | string {
+function readResources(item: RawFields): string[] | string {
   for (const name of ['resource', 'resources']) {
     const given = Object.hasOwn(item, name) ? item[name] : null
     if (given === null || given === undefined) continue
     const names: unknown[] = Array.isArray(given) ? given : [given]
-    if (names.length > mostResources)
-      return `"${name}" has ${names.length} names and at most ${mostResources} are taken`
+    if (names.length > maxResources) return `"${name}" has ${names.length} names and at most ${maxResources} are taken`
     const bad = names.findIndex((each) => typeof each !== 'string' || each.trim() === '')
     if (bad >= 0) return `"${name}" holds ${nameOfShape(names[bad])} where the name or kind:id of a resource belongs`
     return names.map((each) => capChars(cleanText((each as string).trim()), maxNameChars))

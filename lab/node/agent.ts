@@ -1,12 +1,12 @@
 import { unifiedDiff } from '../../mesh/agent/replace.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
-import { settle } from './program.ts'
+import { readSpecAndSettle } from './program.ts'
 
 // What it loads when it first compares: read before the privileges go, since afterwards it may be out of reach.
 await unifiedDiff('/', null, Buffer.from('a line\n'))
 
 /** The agent of a node's device: the real one, as the node's own user, in its state directory. */
-const spec = settle<{ port: number; aptOptions: string[] }>()
+const spec = readSpecAndSettle<{ port: number; aptOptions: string[] }>()
 
 const { url } = await startAgent({
   manifestFile: 'manifest.json',

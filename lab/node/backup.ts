@@ -1,9 +1,9 @@
 import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settle } from './program.ts'
+import { readSpecAndSettle } from './program.ts'
 
 /** Backs the tenants' pages of a node up, once in each period, and says so while it does: `backup/running` holds since when. */
-const { periodMs, runMs } = settle<{ periodMs: number; runMs: number }>()
+const { periodMs, runMs } = readSpecAndSettle<{ periodMs: number; runMs: number }>()
 const marker = 'backup/running'
 process.title = 'nightly-backup'
 rmSync(marker, { force: true })

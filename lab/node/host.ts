@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { announce, settle } from './program.ts'
+import { announce, readSpecAndSettle } from './program.ts'
 
 /**
  * A host: runs VMs as child processes in its own process group, so that they die with it.
@@ -14,7 +14,7 @@ import { announce, settle } from './program.ts'
  */
 // Read before the privileges go: afterwards this file may be out of reach.
 const program = readFileSync(join(import.meta.dirname, 'vm.sh'), 'utf8')
-const spec = settle<{ storage: string }>()
+const spec = readSpecAndSettle<{ storage: string }>()
 
 const vms = new Map<string, ChildProcess>()
 

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
 import { setPriority } from 'node:os'
-import { announce, settle } from './program.ts'
+import { announce, readSpecAndSettle } from './program.ts'
 
 /** What somebody started by hand on a node and forgot: with a port a debug server that holds it, without one a report that never ends. */
-const { port } = settle<{ port?: number }>()
+const { port } = readSpecAndSettle<{ port?: number }>()
 if (port === undefined) exportReport()
 else holdPort(port)
 

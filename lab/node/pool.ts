@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
 import pg from 'pg'
-import { announce, settle } from './program.ts'
+import { announce, readSpecAndSettle } from './program.ts'
 
 /** The worker of a web node that makes its reports: it holds connections to the database, each in a transaction that it does not end. */
-const { url, size, name } = settle<{ url: string; size: number; name: string }>()
+const { url, size, name } = readSpecAndSettle<{ url: string; size: number; name: string }>()
 
 for (let n = 0; n < size; n++) {
   const client = new pg.Client({ connectionString: url, application_name: name })

@@ -1,9 +1,9 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { announce, logFile, newestRecordAt, settle } from './program.ts'
+import { announce, logFile, newestRecordAt, readSpecAndSettle } from './program.ts'
 
 /** A database primary: appends a record to its log at an interval, and serves the log by offset. */
-settle()
+readSpecAndSettle()
 
 const chunkBytes = 1024 * 1024
 

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
  * It drops them itself, rather than being started without, so that its program may lie where that user cannot look.
  * From here on it only uses paths relative to its own directory.
  */
-export function settle<Spec extends object>(
+export function readSpecAndSettle<Spec extends object>(
   onMessage: (message: Partial<Spec>) => void = () => {},
 ): Spec & { id: string } {
   const spec = JSON.parse(process.argv[2]!) as Spec & { id: string; account: { uid: number; gid: number } | null }

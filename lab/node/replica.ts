@@ -1,12 +1,12 @@
 import { fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { Agent, createServer, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { announce, logFile, newestRecordAt, newestRecordIn, settle } from './program.ts'
+import { announce, logFile, newestRecordAt, newestRecordIn, readSpecAndSettle } from './program.ts'
 
 /** A database replica: copies the primary's log into its own file and tells how far it is behind. */
 type Spec = { primaryPort: number }
 
-const spec = settle<Spec>((message) => {
+const spec = readSpecAndSettle<Spec>((message) => {
   // The primary listens elsewhere after it was restarted.
   if (message.primaryPort) spec.primaryPort = message.primaryPort
 })

@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settle } from './program.ts'
+import { readSpecAndSettle } from './program.ts'
 
 /** Runs a server that is no program of ours, such as Prometheus, and says when it answers; both end together. */
-const { program, args, port, ready } = settle<{ program: string; args: string[]; port: number; ready: string }>()
+const { program, args, port, ready } = readSpecAndSettle<{
+  program: string
+  args: string[]
+  port: number
+  ready: string
+}>()
 
 const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
 process.on('exit', () => child.kill('SIGKILL'))

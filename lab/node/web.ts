@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { announce, certificateFile, clockFile, lockFile, searchLog, settle } from './program.ts'
+import { announce, certificateFile, clockFile, lockFile, readSpecAndSettle, searchLog } from './program.ts'
 
 /**
  * What a web node says of itself in Prometheus' text format: requests, times, memory, its clock, and when its certificate ends. Names are
@@ -113,7 +113,7 @@ setInterval(() => {
  * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. `/healthz` tells whether
  * it has what its release needs.
  */
-const spec = settle<{ tenants: string[]; port: number }>((told) => void Object.assign(orders, told))
+const spec = readSpecAndSettle<{ tenants: string[]; port: number }>((told) => void Object.assign(orders, told))
 
 const accessLog = 'logs/access.log'
 const appLog = 'logs/app.log'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { verificationOutcomes } from '../../domain/envelope.ts'
-import type { Decision } from './facts.ts'
+import type { OperatorTurn } from './facts.ts'
 import type { Mood } from './moods.ts'
 
 /** The chat-completions request, as far as a rule table reads it. What it does not know it ignores. */
@@ -81,16 +81,16 @@ const envelope = z.object({
     .nullish()
     .transform((meta) => meta ?? {}),
 })
-export type Result = z.infer<typeof envelope>
+export type ToolResult = z.infer<typeof envelope>
 
 /** The finer word of an error where it has one: nine codes tell the kind, the rule tells which. */
-export function ruleOf(result: Result | null): string | null {
+export function ruleOf(result: ToolResult | null): string | null {
   const rule = result?.error?.details?.rule
   return typeof rule === 'string' ? rule : (result?.error?.code ?? null)
 }
 
 /** A call that was made and what came back; `turn` counts the model's answers, several calls may share one. */
-export type Step = { turn: number; tool: string; args: Record<string, unknown>; result: Result | null }
+export type RunbookStep = { turn: number; tool: string; args: Record<string, unknown>; result: ToolResult | null }
 
 export type Conversation = {
   protocol: 'native' | 'json'
@@ -98,7 +98,7 @@ export type Conversation = {
   hasLogSource?: boolean
   context: IncidentContext | null
   hint: string | null
-  steps: Step[]
+  steps: RunbookStep[]
   /** What people wrote to the run. */
   messages?: string[]
   /** Corrections since the last tool result. */
@@ -119,7 +119,7 @@ export function conversationOf(request: ChatRequest): Conversation {
     steps: [],
     corrections: 0,
   }
-  const waiting: (Step & { id: string | null })[] = []
+  const waiting: (RunbookStep & { id: string | null })[] = []
   const known: Known = new Map()
   let turn = 0
   for (const { role, content, tool_calls, tool_call_id } of request.messages) {
@@ -177,7 +177,7 @@ function jsonCalls(content: string) {
 
 /** Gives a result to its call: by id where there is one, else to the oldest call without. */
 function answer(
-  waiting: (Step & { id: string | null })[],
+  waiting: (RunbookStep & { id: string | null })[],
   known: Known,
   { id, text }: { id: string | null; text: string },
 ): void {
@@ -186,7 +186,7 @@ function answer(
   const [step] = waiting.splice(at, 1)
   const block = dataBlocks(text).find(({ name }) => name === 'tool_result')?.text ?? text
   const unreadable = { ok: false, error: { code: 'UNREADABLE', message: 'the result is not an envelope' }, meta: {} }
-  const result: Result = envelope.safeParse(parse(block)).data ?? unreadable
+  const result: ToolResult = envelope.safeParse(parse(block)).data ?? unreadable
   step!.result = { ...result, data: completed(known, result.data) }
   remember(known, `seq ${result.meta.seq}`, step!.result.data)
 }
@@ -230,20 +230,20 @@ export const modelName = 'runbook-rules'
 export const systemFingerprint = 'rule-table, not a language model'
 
 type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } }
-type Message = { role: 'assistant'; content: string | null; tool_calls?: ToolCall[] }
-type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
+type ModelMessage = { role: 'assistant'; content: string | null; tool_calls?: ToolCall[] }
+type TokenCount = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 export type Completion = {
   id: string
   object: 'chat.completion'
   created: number
   model: string
   system_fingerprint: string
-  choices: [{ index: 0; message: Message; logprobs: null; finish_reason: 'stop' | 'tool_calls' }]
-  usage: Usage
+  choices: [{ index: 0; message: ModelMessage; logprobs: null; finish_reason: 'stop' | 'tool_calls' }]
+  usage: TokenCount
 }
 
 /** A decision as the message of its protocol, with the two moods that only concern its form. */
-export function messageOf(decision: Decision, { protocol, steps }: Conversation, mood: Mood | null): Message {
+export function messageOf(decision: OperatorTurn, { protocol, steps }: Conversation, mood: Mood | null): ModelMessage {
   const content = protocol === 'json' ? jsonContent(decision, mood) : nativeContent(decision, mood)
   if (protocol === 'json' || !('calls' in decision)) return { role: 'assistant', content }
   const turn = (steps.at(-1)?.turn ?? 0) + 1
@@ -260,7 +260,7 @@ export function messageOf(decision: Decision, { protocol, steps }: Conversation,
   return { role: 'assistant', content, tool_calls }
 }
 
-export function completionOf(message: Message, model: string, requestText: string): Completion {
+export function completionOf(message: ModelMessage, model: string, requestText: string): Completion {
   const prompt_tokens = tokens(requestText.length)
   const completion_tokens = tokens((message.content?.length ?? 0) + JSON.stringify(message.tool_calls ?? '').length)
   return {
@@ -296,12 +296,12 @@ export function chunksOf(completion: Completion, includeUsage: boolean): object[
   ]
 }
 
-function nativeContent(decision: Decision, mood: Mood | null): string {
+function nativeContent(decision: OperatorTurn, mood: Mood | null): string {
   if (mood === 'both_blocks') return `${decision.say} ${JSON.stringify({ final_answer: claim })}`
   return decision.say
 }
 
-function jsonContent(decision: Decision, mood: Mood | null): string {
+function jsonContent(decision: OperatorTurn, mood: Mood | null): string {
   const block =
     'calls' in decision
       ? { tool_call: { name: decision.calls[0]!.tool, parameters: decision.calls[0]!.args } }

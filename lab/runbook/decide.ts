@@ -1,16 +1,16 @@
-import { type Conversation, ruleOf, type Step } from './conversation.ts'
+import { type Conversation, type RunbookStep, ruleOf } from './conversation.ts'
 import {
-  type Call,
-  type Claim,
   call,
-  type Decision,
   done,
   escalate,
   type Handover,
   healthIn,
   lastVerification,
+  type OperatorTurn,
   object,
   quoted,
+  type RunbookCall,
+  type RunbookClaim,
   rows,
   seqs,
   subject,
@@ -19,13 +19,19 @@ import {
 import { undoDeploy } from './playbooks/deploy.ts'
 import { endRunaway, freePort, installMissing, takenAddress } from './playbooks/device.ts'
 import { clearHost } from './playbooks/host.ts'
-import { freeConnections, nameBlindness, nameNeighbour, repairDeclared, undoRelease } from './playbooks/metrics.ts'
+import {
+  escalateWithoutMetrics,
+  freeConnections,
+  nameNeighbour,
+  repairDeclared,
+  undoRelease,
+} from './playbooks/metrics.ts'
 import { diskPressure, repairShard } from './playbooks/shard.ts'
 
 const resourceId = /\b(?:node-)?(?:db|web)-[a-z]+-\d+[a-z]?\b|\bhost-[a-z]+-\d+\b|\bvm-\d+\b|\btenant-\d+\b/
 
 /** A question: find what it is about, read it, and answer in prose. */
-function answerQuestion(conversation: Conversation): Decision {
+function answerQuestion(conversation: Conversation): OperatorTurn {
   const { incident } = conversation.context!
   const id = incident.resource?.id ?? resourceId.exec(incident.title)?.[0] ?? null
   if (!id) return prose('The question names nothing that I could look up.', 'low')
@@ -43,7 +49,7 @@ function answerQuestion(conversation: Conversation): Decision {
 }
 
 /** What a person named is looked at before anything else: the table reads names in a message, and nothing more. */
-function lookWhereTold({ messages = [], steps }: Conversation): Decision | null {
+function lookWhereTold({ messages = [], steps }: Conversation): OperatorTurn | null {
   const named = messages.flatMap((text) => [...text.matchAll(new RegExp(resourceId, 'g'))].map(([id]) => id))
   const unseen = named.find((id) => !steps.some(({ args }) => Object.values(args).includes(id)))
   if (unseen === undefined) return null
@@ -52,7 +58,7 @@ function lookWhereTold({ messages = [], steps }: Conversation): Decision | null 
 }
 
 /** A type without a playbook: find what can be found, read the incident, and hand it to a person. */
-function lookAndEscalate(conversation: Conversation): Decision {
+function lookAndEscalate(conversation: Conversation): OperatorTurn {
   const { incident } = conversation.context!
   const id = incident.resource?.id
   if (id && conversation.steps.every(({ tool }) => tool !== 'find_resource')) {
@@ -68,7 +74,7 @@ function lookAndEscalate(conversation: Conversation): Decision {
   )
 }
 
-function lookAt(id: string): Call | null {
+function lookAt(id: string): RunbookCall | null {
   if (id.startsWith('node-')) return call('get_node', { id })
   if (id.startsWith('vm-')) return call('current_vm_host', { vm: id })
   if (id.startsWith('tenant-')) return call('get_tenant', { id })
@@ -76,11 +82,11 @@ function lookAt(id: string): Call | null {
   return call('get_shard', { id })
 }
 
-function prose(summary: string, confidence: 'high' | 'low'): Decision {
+function prose(summary: string, confidence: 'high' | 'low'): OperatorTurn {
   return { say: summary, answer: { summary, confidence } }
 }
 
-const playbooks: Record<string, (conversation: Conversation) => Decision> = {
+const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = {
   replication_lag: repairShard,
   service_down: repairService,
   config_drift: repairShard,
@@ -98,30 +104,30 @@ const playbooks: Record<string, (conversation: Conversation) => Decision> = {
   too_many_connections: freeConnections,
   high_error_rate: undoRelease,
   high_request_rate: nameNeighbour,
-  target_down: nameBlindness,
+  target_down: escalateWithoutMetrics,
   question: answerQuestion,
 }
 
 /** Error codes that tell what to do next. Any other is unexpected, and twice unexpected is for a person. */
-const busyAtMost = 3
-const unexpectedAtMost = 2
-const correctionsAtMost = 2
-const refusedEndingsAtMost = 1
+const maxBusyAnswers = 3
+const maxUnexpected = 2
+const maxCorrections = 2
+const maxRefusedEndings = 1
 
 /** The next turn of a careful operator. Pure: the same conversation always gets the same decision. */
-export function decide(whole: Conversation): Decision {
+export function decide(whole: Conversation): OperatorTurn {
   const { context, protocol, corrections } = whole
   if (!context) {
     return { say: '', answer: { summary: 'There is no incident context that I can read.', confidence: 'low' } }
   }
   const refusals = refusedEndings(whole)
-  if (refusals.length > refusedEndingsAtMost) {
+  if (refusals.length > maxRefusedEndings) {
     return escalate(whole, 'Every look finds it nominal, and its alert comes and goes.', { category: 'no_fault_found' })
   }
   const conversation = sinceRefused(whole, refusals)
   const { steps } = conversation
   const decision =
-    corrections >= correctionsAtMost
+    corrections >= maxCorrections
       ? escalate(conversation, 'My answers were corrected twice; a person must look.')
       : (trouble(conversation) ??
         lookWhereTold(whole) ??
@@ -141,7 +147,7 @@ export function decide(whole: Conversation): Decision {
  * What the table takes for the cause, recorded in the answer that acts on it: proposed with the first write, supported with the ending that this
  * write repaired it, refuted where the write did not hold. A protocol of one call an answer has no room for it.
  */
-function causeOf({ context, steps }: Conversation, calls: readonly Call[]): Call[] {
+function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]): RunbookCall[] {
   const said = steps.flatMap(({ tool, args, result }) =>
     tool === 'add_incident_event' && args.hypothesis !== undefined && result?.ok ? [args] : [],
   )
@@ -164,20 +170,20 @@ function causeOf({ context, steps }: Conversation, calls: readonly Call[]): Call
   }
   if (said.length > 1) return []
   if (next?.tool === 'resolve_incident' && next.args.outcome === 'repaired') {
-    const claims = next.args.claims as Claim[]
+    const claims = next.args.claims as RunbookClaim[]
     const was = claims.filter(({ kind }) => kind === 'was')
     const quotes = (was.length > 0 ? was : claims.filter(({ kind }) => kind === 'is')).flatMap((each) => each.quotes)
-    return quotes.length > 0 ? [record('supported', proposed.detail, { quotes: quotes.slice(0, mostQuotes) })] : []
+    return quotes.length > 0 ? [record('supported', proposed.detail, { quotes: quotes.slice(0, maxQuotes) })] : []
   }
   if (next?.tool !== 'escalate_incident' || lastVerification(steps) !== 'not_held') return []
   const read = steps.findLast((step) => quoted(step, 'status', 'health').length > 0)
   return read ? [record('refuted', proposed.detail, { quotes: quoted(read, 'status', 'health') })] : []
 }
 
-const mostQuotes = 5
+const maxQuotes = 5
 
 /** Endings that said it is over, and were refused because it is not. */
-function refusedEndings({ steps }: Conversation): Step[] {
+function refusedEndings({ steps }: Conversation): RunbookStep[] {
   return steps.filter(
     ({ tool, args, result }) =>
       tool === 'resolve_incident' && args.outcome !== 'repaired' && notOver.has(ruleOf(result) ?? ''),
@@ -187,7 +193,7 @@ function refusedEndings({ steps }: Conversation): Step[] {
 const notOver = new Set(['STILL_FIRING', 'STILL_DEGRADED'])
 
 /** What is not over is looked at from the beginning: what was read before is no longer so. */
-function sinceRefused(conversation: Conversation, refusals: Step[]): Conversation {
+function sinceRefused(conversation: Conversation, refusals: RunbookStep[]): Conversation {
   const { context, steps } = conversation
   const last = refusals.at(-1)
   if (!context || !last) return conversation
@@ -196,7 +202,7 @@ function sinceRefused(conversation: Conversation, refusals: Step[]): Conversatio
 }
 
 /** What the last results' errors ask for, before any playbook goes on. Null when there is none. */
-function trouble(conversation: Conversation): Decision | null {
+function trouble(conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
   const turn = steps.at(-1)?.turn
   const failed = steps.find((step) => step.turn === turn && step.result?.ok === false)
@@ -227,13 +233,13 @@ function trouble(conversation: Conversation): Decision | null {
         calls: verifyingReads(conversation, failed),
       }
     case 'TARGET_BUSY':
-      if (before >= busyAtMost) return escalate(conversation, `${error.message}, three times; a person must look.`)
+      if (before >= maxBusyAnswers) return escalate(conversation, `${error.message}, three times; a person must look.`)
       // Two calls in turns, twice, would be a loop.
       if (before > 1) return readIncident(conversation, 'Somebody else is still writing there; I look at the incident.')
       return { say: 'Somebody else is writing there; I look again first.', calls: verifyingReads(conversation, failed) }
   }
   const unexpected = steps.filter(({ result }) => result?.error && !expected.has(ruleOf(result) ?? '')).length
-  if (unexpected >= unexpectedAtMost) {
+  if (unexpected >= maxUnexpected) {
     return escalate(conversation, `${failed.tool} failed: ${rule}, ${error.message}`)
   }
   return readIncident(conversation, `${failed.tool} failed (${rule}); I look again before I try once more.`)
@@ -245,21 +251,21 @@ const denied: Handover = {
 }
 
 /** `converge_shard db-osl-1`, `proc_kill node-web-osl-1a`. */
-function describeCall({ tool, args }: Step): string {
+function describeCall({ tool, args }: RunbookStep): string {
   const about = args.on ?? args.id ?? args.node ?? args.vm
   return typeof about === 'string' ? `${tool} ${about}` : tool
 }
 
 const expected = new Set(['DENIED', 'PAUSED', 'STRICT_RESOLUTION', 'FSM_BLOCKED', 'TARGET_BUSY'])
 
-function lookUp({ tool, args }: Step): Call {
+function lookUp({ tool, args }: RunbookStep): RunbookCall {
   const id = args.shard_id ?? args.id ?? args.node ?? args.vm ?? (args.host_ids as unknown[] | undefined)?.[0]
   const kind = tool.includes('shard') ? 'shard' : tool.includes('node') ? 'node' : args.host_ids ? 'host' : undefined
   return call('find_resource', { ...(kind && { kind }), text: String(id ?? args.proposal_id ?? '') })
 }
 
 /** Reads what a blocked call waits for: what the error names, else the target of this incident. */
-function verifyingReads(conversation: Conversation, failed: Step): Call[] {
+function verifyingReads(conversation: Conversation, failed: RunbookStep): RunbookCall[] {
   const details = object(failed.result?.error?.details)
   const named = [details.target, ...(Array.isArray(details.targets) ? details.targets : [])]
   const reads = named.flatMap((each) => {
@@ -276,7 +282,7 @@ function verifyingReads(conversation: Conversation, failed: Step): Call[] {
   return [call('get_incident', { id: conversation.context!.incident.id })]
 }
 
-function readOf(kind: string, id: string): Call | null {
+function readOf(kind: string, id: string): RunbookCall | null {
   switch (kind) {
     case 'shard':
       return call('get_shard', { id })
@@ -293,15 +299,15 @@ function readOf(kind: string, id: string): Call | null {
   }
 }
 
-function readIncident({ context }: Conversation, say: string): Decision {
+function readIncident({ context }: Conversation, say: string): OperatorTurn {
   return { say, calls: [call('get_incident', { id: context!.incident.id })] }
 }
 
-function giveUp(reason: string): Decision {
+function giveUp(reason: string): OperatorTurn {
   return { say: reason, answer: { summary: `This could not be handed over by a call: ${reason}`, confidence: 'low' } }
 }
 
-function same({ tool, args }: Call, last: Step | undefined): boolean {
+function same({ tool, args }: RunbookCall, last: RunbookStep | undefined): boolean {
   return last !== undefined && last.tool === tool && JSON.stringify(last.args) === JSON.stringify(args)
 }
 
@@ -311,7 +317,7 @@ const lastLines = '50'
  * A service that left a log: its end is read on the node first. What stands there is untrusted text and decides nothing; neither
  * does a device that cannot be reached, for the log only explains. Where it says that its address was taken, that is looked at.
  */
-function repairService(conversation: Conversation): Decision {
+function repairService(conversation: Conversation): OperatorTurn {
   const { steps, context } = conversation
   const node = subject(conversation, 'node')
   const log = context!.alerts.map(({ annotations }) => annotations.log).find(Boolean)

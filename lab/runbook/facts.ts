@@ -1,20 +1,20 @@
 import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EscalationCategory } from '../../domain/incident.ts'
-import type { Conversation, Result, Step } from './conversation.ts'
+import type { Conversation, RunbookStep, ToolResult } from './conversation.ts'
 
 /** What tool results say, read with tolerance: a fact that is missing is null, never a guess. */
 export type Facts = Record<string, unknown>
 
 /** Successful calls of a tool, oldest first; only those whose arguments name `id`, if one is given. */
-export function done(steps: Step[], tool: string, id?: string): (Step & { result: Result })[] {
+export function done(steps: RunbookStep[], tool: string, id?: string): (RunbookStep & { result: ToolResult })[] {
   return steps.filter(
-    (step): step is Step & { result: Result } =>
+    (step): step is RunbookStep & { result: ToolResult } =>
       step.tool === tool && step.result?.ok === true && (id === undefined || Object.values(step.args).includes(id)),
   )
 }
 
 /** The steps of later turns than the last successful call of a tool. */
-export function after(steps: Step[], tool: string): Step[] {
+export function stepsAfter(steps: RunbookStep[], tool: string): RunbookStep[] {
   const last = steps.findLastIndex((step) => step.tool === tool && step.result?.ok)
   return last < 0 ? [] : steps.slice(last + 1)
 }
@@ -45,13 +45,13 @@ export function healthIn(data: unknown): string | null {
   return typeof data === 'string' ? data : text(object(data), 'health', 'status')
 }
 
-export function seqs(steps: { result: Result | null }[]): number[] {
+export function seqs(steps: { result: ToolResult | null }[]): number[] {
   const all = steps.flatMap(({ result }) => [result?.meta.seq, result?.meta.verification?.seq])
   return [...new Set(all.filter((seq) => seq !== undefined))]
 }
 
 /** The last thing that any result in these steps said about a verification. */
-export function lastVerification(steps: Step[]): VerificationOutcome | null {
+export function lastVerification(steps: RunbookStep[]): VerificationOutcome | null {
   return steps.findLast(({ result }) => result?.meta.verification)?.result?.meta.verification?.outcome ?? null
 }
 
@@ -62,18 +62,18 @@ export function subject({ context }: Conversation, kind: string): string | null 
   return context!.alerts.map(({ labels }) => labels[kind]).find((each) => each !== undefined) ?? null
 }
 
-export type Quote = { seq: number; text: string }
-export type Claim = { kind: 'did' | 'is' | 'was' | 'absent'; text: string; quotes: Quote[] }
+export type RunbookQuote = { seq: number; text: string }
+export type RunbookClaim = { kind: 'did' | 'is' | 'was' | 'absent'; text: string; quotes: RunbookQuote[] }
 
-type Answered = Step & { result: Result }
+type Answered = RunbookStep & { result: ToolResult }
 
 /** Fields of an answer as they stand in its JSON, each a quote; a field that is not there quotes nothing. */
-export function quoted(step: Step, ...fields: string[]): Quote[] {
+export function quoted(step: RunbookStep, ...fields: string[]): RunbookQuote[] {
   return quotedOf(step, object(step.result?.data), ...fields)
 }
 
 /** The same of an element of an answer's list. */
-export function quotedOf(step: Step, facts: Facts, ...fields: string[]): Quote[] {
+export function quotedOf(step: RunbookStep, facts: Facts, ...fields: string[]): RunbookQuote[] {
   return fields.flatMap((field) =>
     facts[field] == null
       ? []
@@ -82,37 +82,42 @@ export function quotedOf(step: Step, facts: Facts, ...fields: string[]): Quote[]
 }
 
 /** A piece of text out of an answer; the words of a text that is longer than a quote may be are cut. */
-export function words(step: Step, text: string): Quote[] {
+export function words(step: RunbookStep, text: string): RunbookQuote[] {
   return [{ seq: seqOf(step), text: text.slice(0, 400) }]
 }
 
 /** What is not in the answers of these steps. */
-export function absent(text: string, steps: readonly Answered[], missing: string): Claim {
+export function claimAbsent(text: string, steps: readonly Answered[], missing: string): RunbookClaim {
   return { kind: 'absent', text, quotes: steps.map((step) => ({ seq: seqOf(step), text: missing })) }
 }
 
-function seqOf(step: Step): number {
+function seqOf(step: RunbookStep): number {
   return step.result?.meta.seq ?? 0
 }
 
-export type Call = { tool: string; args: Record<string, unknown> }
+export type RunbookCall = { tool: string; args: Record<string, unknown> }
 
 /** One turn of the operator: what it says, and the calls it proposes or the answer it ends with. */
-export type Decision = { say: string } & (
-  | { calls: Call[] }
+export type OperatorTurn = { say: string } & (
+  | { calls: RunbookCall[] }
   | { answer: { summary: string; confidence: 'high' | 'medium' | 'low' } }
 )
 
-type Outcome = 'repaired' | 'self_resolved' | 'no_fault'
+type OperatorOutcome = 'repaired' | 'self_resolved' | 'no_fault'
 
 const reasonCharacters = 2000
 const nextStepCharacters = 1000
 
-export function call(tool: string, args: Record<string, unknown>): Call {
+export function call(tool: string, args: Record<string, unknown>): RunbookCall {
   return { tool, args }
 }
 
-export function resolve({ context }: Conversation, outcome: Outcome, resolution: string, claims: Claim[]): Decision {
+export function resolve(
+  { context }: Conversation,
+  outcome: OperatorOutcome,
+  resolution: string,
+  claims: RunbookClaim[],
+): OperatorTurn {
   const args = { id: context!.incident.id, resolution, outcome, claims }
   return { say: resolution, calls: [call('resolve_incident', args)] }
 }
@@ -125,7 +130,7 @@ export function escalate(
   { context }: Conversation,
   text: string,
   { category, nextStep }: Handover = {},
-): Decision & { calls: Call[] } {
+): OperatorTurn & { calls: RunbookCall[] } {
   const args = {
     id: context!.incident.id,
     reason: cut(text, reasonCharacters),
@@ -146,9 +151,9 @@ function cut(text: string, characters: number): string {
 export function nothingWrong(
   conversation: Conversation,
   what: string,
-  quotes: Quote[],
-  kind: Claim['kind'] = 'is',
-): Decision {
+  quotes: RunbookQuote[],
+  kind: RunbookClaim['kind'] = 'is',
+): OperatorTurn {
   const { alerts, incident } = conversation.context!
   const claims = [{ kind, text: what, quotes }]
   if (alerts.length === 0) {

@@ -14,7 +14,7 @@ import {
   modelName,
 } from './conversation.ts'
 import { decide } from './decide.ts'
-import { type Mood, misbehave, mood } from './moods.ts'
+import { answerInMood, type Mood, mood } from './moods.ts'
 
 const moodOrder = z.strictObject({ mood: mood.nullable(), times: z.number().int().positive().optional() })
 const bodyBytes = 32 * 1024 * 1024
@@ -118,7 +118,7 @@ async function complete(state: ServerState, text: string, response: ServerRespon
       'as ordered',
     )
   }
-  const decision = (current && misbehave(current, conversation, plain(request))) ?? decide(conversation)
+  const decision = (current && answerInMood(current, conversation, plain(request))) ?? decide(conversation)
   const completion = completionOf(messageOf(decision, conversation, current), request.model, text)
   entry.promptTokens = completion.usage.prompt_tokens
   entry.completionTokens = completion.usage.completion_tokens

@@ -1,21 +1,21 @@
 import type { CapabilityAnswer, CapabilityRequest, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import { startTicksOf } from './agent-processes.ts'
-import type { World } from './agent-state.ts'
-import { type CapabilityContext, CapabilityError, failed, type Outcome } from './capability.ts'
-import { grantEndMs, type Ruling } from './guard.ts'
+import type { AgentWorld } from './agent-state.ts'
+import { type CapabilityContext, CapabilityError, type CapabilityOutcome, failedOutcome } from './capability.ts'
+import { type GuardRuling, grantEndMs } from './guard.ts'
 import { type Preconditions, whyUnmet as whyUnmetNow } from './preconditions.ts'
 import { runProgram } from './run.ts'
 
 /** No probe of a precondition may take longer. */
 const probeMs = 10_000
 
-type Act = {
+type AcceptedRequest = {
   request: CapabilityRequest
-  ruling: Ruling & { ok: true }
+  ruling: GuardRuling & { ok: true }
   digest: string
   stopper: AbortController
   emit(line: string): void
-  world: World
+  world: AgentWorld
   manifest: Manifest
 }
 
@@ -23,7 +23,7 @@ type Act = {
  * Does once what was ruled to be done. The journal holds that it was accepted before anything
  * happens, a write on disk, and its outcome before anybody is answered. Never throws.
  */
-export async function act(task: Act): Promise<CapabilityAnswer> {
+export async function act(task: AcceptedRequest): Promise<CapabilityAnswer> {
   const { request, ruling, world } = task
   const startedMs = world.nowMs()
   const unmet = ruling.rests && !request.rehearse ? await whyUnmet(task, ruling.rests) : null
@@ -53,7 +53,10 @@ const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request
 /**
  * Probed before the journal knows of the request: a program that is started for it ends with it.
  */
-async function whyUnmet({ request, stopper, world, manifest }: Act, rests: Preconditions): Promise<string | null> {
+async function whyUnmet(
+  { request, stopper, world, manifest }: AcceptedRequest,
+  rests: Preconditions,
+): Promise<string | null> {
   const signal = AbortSignal.any([stopper.signal, AbortSignal.timeout(probeMs)])
   const { confinement } = world
   const runner = { limits: manifest.limits, confinement, marker: request.request_id, signal }
@@ -65,7 +68,7 @@ async function whyUnmet({ request, stopper, world, manifest }: Act, rests: Preco
 }
 
 /** Nothing was begun: a precondition does not hold, and a person may see why. */
-function askFirst({ request, ruling, world }: Act, message: string): CapabilityAnswer {
+function askFirst({ request, ruling, world }: AcceptedRequest, message: string): CapabilityAnswer {
   const { request_id, idempotency_key: key, capability } = request
   const { command } = ruling
   const code = 'approval_required'
@@ -74,7 +77,10 @@ function askFirst({ request, ruling, world }: Act, message: string): CapabilityA
 }
 
 /** From here on the key stands for this request; a write waits for the disk. */
-async function accept({ request, ruling, digest, world: { journal } }: Act, startedMs: number): Promise<void> {
+async function accept(
+  { request, ruling, digest, world: { journal } }: AcceptedRequest,
+  startedMs: number,
+): Promise<void> {
   const granted = ruling.approval === 'granted' ? request.grant : null
   journal.index.forgetGrants(startedMs)
   journal.append({
@@ -92,7 +98,7 @@ async function accept({ request, ruling, digest, world: { journal } }: Act, star
   if (ruling.effect === 'write' || granted) await journal.durable()
 }
 
-async function runUntilDeadline(task: Act, startedMs: number): Promise<Outcome> {
+async function runUntilDeadline(task: AcceptedRequest, startedMs: number): Promise<CapabilityOutcome> {
   const { request, manifest, stopper, world } = task
   const deadlineMs = Math.min(Date.parse(request.deadline), startedMs + manifest.limits.timeout_seconds * 1000)
   const late = () => stopper.abort(new DOMException('the deadline has passed', 'TimeoutError'))
@@ -102,7 +108,7 @@ async function runUntilDeadline(task: Act, startedMs: number): Promise<Outcome> 
   return outcome
 }
 
-async function outcomeOf(task: Act): Promise<Outcome> {
+async function outcomeOf(task: AcceptedRequest): Promise<CapabilityOutcome> {
   const { request, stopper } = task
   const { capability, args } = task.ruling
   try {
@@ -110,16 +116,19 @@ async function outcomeOf(task: Act): Promise<Outcome> {
       ? capability.rehearse(args, contextFor(task))
       : capability.run(args, contextFor(task)))
   } catch (error) {
-    if (error instanceof CapabilityError) return failed(error.code, error.message)
+    if (error instanceof CapabilityError) return failedOutcome(error.code, error.message)
     if (stopper.signal.aborted) {
       const isLate = (stopper.signal.reason as Error).name === 'TimeoutError'
-      return failed(isLate ? 'timeout' : 'cancelled', isLate ? 'It was stopped at the deadline.' : 'It was cancelled.')
+      return failedOutcome(
+        isLate ? 'timeout' : 'cancelled',
+        isLate ? 'It was stopped at the deadline.' : 'It was cancelled.',
+      )
     }
-    return failed('failed', error instanceof Error ? error.message : String(error))
+    return failedOutcome('failed', error instanceof Error ? error.message : String(error))
   }
 }
 
-function contextFor(task: Act): CapabilityContext {
+function contextFor(task: AcceptedRequest): CapabilityContext {
   const { request, ruling, stopper, emit, world, manifest } = task
   const { confinement, journal } = world
   const noteProcess = (pid: number): void => {
@@ -150,7 +159,10 @@ function contextFor(task: Act): CapabilityContext {
 }
 
 /** Appends the answer to the journal, a write on disk, and adds the hash of its entry. */
-async function recordAnswer({ request, ruling, world }: Act, answer: CapabilityAnswer): Promise<CapabilityAnswer> {
+async function recordAnswer(
+  { request, ruling, world }: AcceptedRequest,
+  answer: CapabilityAnswer,
+): Promise<CapabilityAnswer> {
   const { journal } = world
   try {
     const { audit_hash: _, ...stored } = answer

@@ -25,7 +25,7 @@ type Stat = {
  * Zombies are left out. What changed its session *and* wiped its environment *and* lost its parent
  * is not found.
  */
-export function members(leader: number, marker: string | null): Member[] {
+export function groupMembersOf(leader: number, marker: string | null): Member[] {
   const all = processes()
   const found = new Set<number>()
   for (const { pid, group, session } of all)
@@ -113,22 +113,22 @@ const rounds = 50
  */
 export async function terminate(leader: number, marker: string, gently: boolean): Promise<number> {
   if (gently) {
-    for (const { pid } of members(leader, marker)) send(pid, 'SIGTERM')
+    for (const { pid } of groupMembersOf(leader, marker)) send(pid, 'SIGTERM')
     const until = Date.now() + graceMs
     while (Date.now() < until) {
       await pause(roundMs)
-      if (members(leader, marker).length === 0) return 0
+      if (groupMembersOf(leader, marker).length === 0) return 0
     }
   }
   for (let round = 0; round < rounds; round += 1) {
-    const left = members(leader, marker)
+    const left = groupMembersOf(leader, marker)
     if (left.length === 0) return 0
     // Stopped first, so that a process which forks faster than it is killed cannot.
     for (const { pid } of left) send(pid, 'SIGSTOP')
     for (const { pid } of left) send(pid, 'SIGKILL')
     await pause(roundMs)
   }
-  return members(leader, marker).length
+  return groupMembersOf(leader, marker).length
 }
 
 function send(pid: number, signal: NodeJS.Signals): void {

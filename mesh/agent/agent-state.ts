@@ -80,7 +80,7 @@ async function availableOf(all: readonly DeviceCapability[], manifest: Manifest)
   return { available, unavailable }
 }
 
-export type World = {
+export type AgentWorld = {
   state: string
   /** Paths that belong to the agent alone: no unasked command sees what is there. */
   hidden: readonly string[]
@@ -100,7 +100,7 @@ export type Reply = { answer: CapabilityAnswer; code: MeshErrorCode | null }
 
 /** What an agent knows while it runs; everything that has to survive it is in the journal. */
 export type AgentState = {
-  world: World
+  world: AgentWorld
   startedMs: number
   /** What runs, by the id of its request and by its idempotency key. */
   running: Map<string, RunningOperation>
@@ -115,7 +115,7 @@ export type AgentState = {
   device: string | null
 }
 
-export function newState(world: World): AgentState {
+export function newState(world: AgentWorld): AgentState {
   return {
     world,
     startedMs: world.nowMs(),

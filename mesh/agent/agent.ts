@@ -3,6 +3,7 @@ import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
 import {
   type AgentState,
+  type AgentWorld,
   allCapabilities,
   currentManifest,
   deviceName,
@@ -13,14 +14,13 @@ import {
   rememberNonce,
   unavailable,
   verificationContext,
-  type World,
 } from './agent-state.ts'
 import { entriesAfter } from './chain.ts'
-import { loadParsers, type Ruling, rule } from './guard.ts'
+import { type GuardRuling, loadParsers, rule } from './guard.ts'
 import type { Journal } from './journal.ts'
 import type { KeyRecord } from './journal-index.ts'
 import type { TrustedManifest } from './manifest.ts'
-import { type Operation, operation } from './operation.ts'
+import { type DeviceOperation, operation } from './operation.ts'
 import { noRequestId, requestIdIn, verifyCall, verifyCancel, verifyRead } from './verify-request.ts'
 
 /**
@@ -62,7 +62,7 @@ function perform(agent: AgentState, request: CapabilityRequest, trusted: Trusted
   return join(request, begin(agent, request, { ruling, digest, trusted }))
 }
 
-function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys }: TrustedManifest): Ruling {
+function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys }: TrustedManifest): GuardRuling {
   const { confinement, hidden, journal, nowMs } = agent.world
   return rule(request, {
     manifest,
@@ -96,10 +96,10 @@ function obstacleTo(
   return null
 }
 
-type Permitted = { ruling: Ruling & { ok: true }; digest: string; trusted: TrustedManifest }
+type Permitted = { ruling: GuardRuling & { ok: true }; digest: string; trusted: TrustedManifest }
 
 /** Starts the operation and keeps it under its id and key until it has its answer. */
-function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, trusted }: Permitted): Operation {
+function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, trusted }: Permitted): DeviceOperation {
   const { running, runningByKey, world } = agent
   const stopper = new AbortController()
   const begun = operation({
@@ -125,11 +125,11 @@ function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, 
  * Also for the same key while it runs: the same answer, without doing it twice. A stream is read
  * under the id it began with.
  */
-function join(request: CapabilityRequest, running: Operation): Reply | Promise<Reply> {
+function join(request: CapabilityRequest, running: DeviceOperation): Reply | Promise<Reply> {
   return request.stream ? { answer: running.meanwhile, code: null } : wait(request, running)
 }
 
-async function wait(request: CapabilityRequest, running: Operation): Promise<Reply> {
+async function wait(request: CapabilityRequest, running: DeviceOperation): Promise<Reply> {
   const answer = await running.answer
   return { answer: { ...answer, request_id: request.request_id }, code: answer.error?.code ?? null }
 }
@@ -196,7 +196,7 @@ export type Agent = {
    * An operation that runs, its stored answer, or `indeterminate`. Null: the agent knows none with
    * this id.
    */
-  lookUp(requestId: string): { running: Operation } | Reply | null
+  lookUp(requestId: string): { running: DeviceOperation } | Reply | null
   journalAfter(after: number): JournalPage
   health(): MeshHealth
   reload(): Promise<void>
@@ -205,7 +205,7 @@ export type Agent = {
   deviceName(): string | null
 }
 
-export async function openAgent(world: World): Promise<Agent> {
+export async function openAgent(world: AgentWorld): Promise<Agent> {
   const agent = newState(world)
   await reload(agent)
   return {
@@ -235,7 +235,7 @@ function journalAfter({ world, device }: AgentState, after: number): JournalPage
   return { device: device ?? 'unknown', first, entries, last: world.journal.entries() }
 }
 
-function lookUp(agent: AgentState, requestId: string): { running: Operation } | Reply | null {
+function lookUp(agent: AgentState, requestId: string): { running: DeviceOperation } | Reply | null {
   const { journal } = agent.world
   const running = agent.running.get(requestId)
   if (running) return { running }

@@ -6,7 +6,7 @@ import type { Preconditions } from './preconditions.ts'
  * What a capability came to. A failure keeps what there was of a result: output up to the moment it
  * was stopped.
  */
-export type Outcome =
+export type CapabilityOutcome =
   | { ok: true; result: Record<string, unknown>; truncated: boolean }
   | { ok: false; code: MeshErrorCode; message: string; result: Record<string, unknown> | null; truncated: boolean }
 
@@ -14,7 +14,7 @@ export type Outcome =
  * What these arguments would do to the device, as the device itself sees it. `refused`: no grant
  * lifts that.
  */
-export type Weight = {
+export type CallWeight = {
   effect: 'read' | 'write' | 'refused'
   reason: string
   /** For what is refused: the code where there is a better one than `blocked`. */
@@ -51,11 +51,11 @@ export type RunOptions = {
    * What a confined read must see as the machine has it, because it is what the command looks at.
    * Default: nothing.
    */
-  sees?: readonly Sight[]
+  sees?: readonly AgentSight[]
 }
 
 /** `rehearsals`: the throw-away copies of the agent, for checks that are run on them. */
-export type Sight = 'network' | 'mounts' | 'rehearsals'
+export type AgentSight = 'network' | 'mounts' | 'rehearsals'
 
 export type RunResult = {
   /** Null when it was stopped by a signal, the deadline or a limit. */
@@ -101,13 +101,17 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
    * does not first show in an incident.
    */
   missingPrerequisite(manifest: Manifest): Promise<string | null>
-  weigh(args: Args, manifest: Manifest, own?: OwnPaths): Weight
-  run(args: Args, context: CapabilityContext): Promise<Outcome>
+  weigh(args: Args, manifest: Manifest, own?: OwnPaths): CallWeight
+  run(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
-  rehearse?(args: Args, context: CapabilityContext): Promise<Outcome>
+  rehearse?(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
 }
 
-export function failed(code: MeshErrorCode, message: string, result: Record<string, unknown> | null = null): Outcome {
+export function failedOutcome(
+  code: MeshErrorCode,
+  message: string,
+  result: Record<string, unknown> | null = null,
+): CapabilityOutcome {
   return { ok: false, code, message, result, truncated: false }
 }
 
@@ -124,25 +128,28 @@ export class CapabilityError extends Error {
  * Runs an act, and says in words what stopped it: a refusal, the deadline, or what the system
  * answered.
  */
-export async function toOutcome(signal: AbortSignal, act: () => Promise<Outcome>): Promise<Outcome> {
+export async function toOutcome(
+  signal: AbortSignal,
+  act: () => Promise<CapabilityOutcome>,
+): Promise<CapabilityOutcome> {
   try {
     signal.throwIfAborted()
     return await act()
   } catch (error) {
-    if (error instanceof CapabilityError) return failed(error.code, error.message)
-    if (signal.aborted) return stopped(signal)
+    if (error instanceof CapabilityError) return failedOutcome(error.code, error.message)
+    if (signal.aborted) return stoppedOutcome(signal)
     const code = errnoOf(error)
     if (code === null) throw error
-    return failed(code === 'ENOENT' ? 'not_found' : 'failed', inWords(code))
+    return failedOutcome(code === 'ENOENT' ? 'not_found' : 'failed', inWords(code))
   }
 }
 
 /**
  * `AbortSignal.timeout` gives a TimeoutError as its reason; every other reason is a cancellation.
  */
-export function stopped(signal: AbortSignal, result: Record<string, unknown> | null = null): Outcome {
+export function stoppedOutcome(signal: AbortSignal, result: Record<string, unknown> | null = null): CapabilityOutcome {
   const late = (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
-  return failed(late ? 'timeout' : 'cancelled', late ? 'stopped at the deadline' : 'cancelled', result)
+  return failedOutcome(late ? 'timeout' : 'cancelled', late ? 'stopped at the deadline' : 'cancelled', result)
 }
 
 /** The system's own code of an error (`ENOENT`); null for other errors. */
@@ -169,7 +176,7 @@ const turns = new Map<string, Promise<unknown>>()
  * One after the other for the same name, in the order they were asked for: for acts of this process
  * that must not mix.
  */
-export async function inTurn<T>(name: string, act: () => Promise<T>): Promise<T> {
+export async function runInTurn<T>(name: string, act: () => Promise<T>): Promise<T> {
   const before = turns.get(name) ?? Promise.resolve()
   const mine = before.then(act, act)
   turns.set(name, mine)

@@ -40,7 +40,7 @@ export type JournalEntryBody =
  * One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or
  * put in between.
  */
-export type Entry = { n: number; prev: string; at: string } & JournalEntryBody
+export type ChainEntry = { n: number; prev: string; at: string } & JournalEntryBody
 
 export function hashOf(line: string | Uint8Array): string {
   return createHash('sha256').update(line).digest('hex')
@@ -60,7 +60,7 @@ type VerifiedChain = {
   tornBytes: number
 }
 
-export type Place = { segment: string; offset: number; length: number }
+export type JournalPosition = { segment: string; offset: number; length: number }
 
 /**
  * Reads a journal from its oldest segment to its last line, and returns where its chain does not
@@ -68,7 +68,7 @@ export type Place = { segment: string; offset: number; length: number }
  */
 export function verifyChain(
   directory: string,
-  visit: (entry: Entry, hash: string, place: Place) => void = () => undefined,
+  visit: (entry: ChainEntry, hash: string, place: JournalPosition) => void = () => undefined,
 ): ({ ok: true } & VerifiedChain) | { ok: false; reason: string } {
   const segments = segmentsOf(directory)
   let last = { n: 0, hash: genesis }
@@ -122,9 +122,9 @@ export function segmentName(firstEntry: number): string {
   return `${String(firstEntry).padStart(9, '0')}.jsonl`
 }
 
-function read(line: Uint8Array): Entry | null {
+function read(line: Uint8Array): ChainEntry | null {
   try {
-    const entry = JSON.parse(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')) as Entry
+    const entry = JSON.parse(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')) as ChainEntry
     return typeof entry.n === 'number' && typeof entry.prev === 'string' && typeof entry.kind === 'string'
       ? entry
       : null
@@ -162,13 +162,13 @@ function entriesOf(bytes: Buffer): JournalEntry[] {
     const end = bytes.indexOf(0x0a, offset)
     if (end < 0) return entries
     const line = bytes.subarray(offset, end)
-    entries.push(shortOf(JSON.parse(line.toString('utf8')) as Entry, hashOf(line)))
+    entries.push(shortOf(JSON.parse(line.toString('utf8')) as ChainEntry, hashOf(line)))
     offset = end + 1
   }
 }
 
 /** An entry without what it says. */
-export function shortOf(entry: Entry, hash: string): JournalEntry {
+export function shortOf(entry: ChainEntry, hash: string): JournalEntry {
   const { n, at, prev, kind } = entry
   return { n, at, prev, hash, kind, request_id: 'request_id' in entry ? entry.request_id : null }
 }

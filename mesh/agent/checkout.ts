@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { Manifest } from '../../domain/mesh.ts'
-import { type CapabilityContext, CapabilityError, inTurn, type Outcome, toOutcome } from './capability.ts'
-import { isSecret, type PathRejection, type Place, parsePlace, requirePlace, weighWrite } from './manifest.ts'
+import { type CapabilityContext, CapabilityError, type CapabilityOutcome, runInTurn, toOutcome } from './capability.ts'
+import { isSecret, type ManifestPath, type PathRejection, parsePlace, requirePlace, weighWrite } from './manifest.ts'
 import { withheld } from './rehearsal.ts'
 import { checkoutAt, inCheckout, namesIn } from './repository.ts'
-import { at, entry } from './walk.ts'
+import { openEntry, withEntryAt } from './walk.ts'
 
 /** A checkout that nobody is at work in: its branch, and the commit it stands at. */
 export type Checkout = { path: string; head: string; branch: string }
@@ -13,11 +13,11 @@ export type Checkout = { path: string; head: string; branch: string }
 export function inIdleCheckout(
   path: string,
   context: CapabilityContext,
-  act: (checkout: Checkout) => Promise<Outcome>,
-): Promise<Outcome> {
+  act: (checkout: Checkout) => Promise<CapabilityOutcome>,
+): Promise<CapabilityOutcome> {
   return toOutcome(context.signal, async () => {
     const place = requirePlace(path, context.manifest, context, 'change')
-    return inTurn(place.path, async () => {
+    return runInTurn(place.path, async () => {
       await checkoutAt(place, context)
       await assertIdle(place)
       const branch = await inCheckout(place.path, ['symbolic-ref', '--short', 'HEAD'], context)
@@ -31,9 +31,9 @@ export function inIdleCheckout(
 }
 
 /** In the middle of a merge or the like, a commit would end another person's work. */
-async function assertIdle(place: Place): Promise<void> {
+async function assertIdle(place: ManifestPath): Promise<void> {
   const directory = { ...place, path: `${place.path}/.git`, segments: [...place.segments, '.git'] }
-  await at(directory, async (held) => {
+  await withEntryAt(directory, async (held) => {
     for (const name of [
       'MERGE_HEAD',
       'CHERRY_PICK_HEAD',
@@ -42,7 +42,7 @@ async function assertIdle(place: Place): Promise<void> {
       'rebase-apply',
       'index.lock',
     ]) {
-      const found = await entry(held, name)
+      const found = await openEntry(held, name)
       await found?.handle.close()
       if (found) throw new CapabilityError('conflict', `somebody is at work in ${place.path}: there is .git/${name}`)
     }
@@ -88,7 +88,7 @@ export async function commitAt(path: string, revision: string, context: Capabili
 const submodulesAlone = ['-c', 'diff.ignoreSubmodules=all']
 
 /** Tracked files that differ from the last commit, in the index or in the working tree. */
-export async function uncommitted(path: string, context: CapabilityContext): Promise<string[]> {
+export async function uncommittedFiles(path: string, context: CapabilityContext): Promise<string[]> {
   // What was only touched does not differ: git looks at the content then.
   const words = [...submodulesAlone, 'status', '--porcelain=v1', '--untracked-files=no', '--no-renames']
   const { stdout, exitCode } = await inCheckout(path, words, context)

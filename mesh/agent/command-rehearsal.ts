@@ -2,18 +2,18 @@ import { basename, resolve } from 'node:path'
 import { parse, type Simple, type Tree } from '../../safety/command/parse.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
 import { redact } from '../../safety/redact.ts'
-import { type CapabilityContext, CapabilityError, type Outcome } from './capability.ts'
+import { type CapabilityContext, CapabilityError, type CapabilityOutcome } from './capability.ts'
 import { dryRunOf, dryRuns } from './dry-runs.ts'
 import { argvVerdict, asRead, toPreconditions } from './guard.ts'
-import { processFacts, tellProcess, whyNeverSignalled } from './process-facts.ts'
+import { formatProcess, processFacts, whyNeverSignalled } from './process-facts.ts'
 import { homeOf } from './programs.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './rehearsal.ts'
 import { type RehearsalReport, reportOutcome, restsOnLines } from './rehearsal-report.ts'
 
 /** A card shows no more commands, files and lines of output than these. */
-const mostCommands = 8
-const mostFiles = 12
-const mostLines = 25
+const maxCommands = 8
+const maxFiles = 12
+const maxLines = 25
 /** After this no further probe starts, since the run waits for the card. */
 const budgetMs = 8_000
 
@@ -21,12 +21,16 @@ const budgetMs = 8_000
 type PlannedCommand = { words: string[]; targets: string[] }
 
 /** A program with its words. */
-export function rehearseArgv(argv: readonly string[], cwd: string, context: CapabilityContext): Promise<Outcome> {
+export function rehearseArgv(
+  argv: readonly string[],
+  cwd: string,
+  context: CapabilityContext,
+): Promise<CapabilityOutcome> {
   return rehearse([{ words: [...argv], targets: [] }], [], cwd, context)
 }
 
 /** A text for bash: each command that stands in it plainly. */
-export function rehearseText(text: string, cwd: string, context: CapabilityContext): Promise<Outcome> {
+export function rehearseText(text: string, cwd: string, context: CapabilityContext): Promise<CapabilityOutcome> {
   const tree = parse(text)
   if (!tree || tree.error !== null)
     return rehearse([], ['The text cannot be read beforehand: nothing of it was tried.'], cwd, context)
@@ -49,9 +53,9 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
     else return [found]
     return []
   })
-  if (planned.length > mostCommands)
-    untried.push(`Of ${planned.length} commands, the first ${mostCommands} were looked at.`)
-  return rehearse(planned.slice(0, mostCommands), untried, cwd, context)
+  if (planned.length > maxCommands)
+    untried.push(`Of ${planned.length} commands, the first ${maxCommands} were looked at.`)
+  return rehearse(planned.slice(0, maxCommands), untried, cwd, context)
 }
 
 /**
@@ -103,11 +107,11 @@ async function rehearse(
   untried: readonly string[],
   cwd: string,
   context: CapabilityContext,
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   const told = [`runs as ${userOf()} in ${cwd}`]
   const rests = [cwd]
   const programs = [...new Set(planned.flatMap(({ words }) => words[0] ?? []))].filter((word) => !builtins.has(word))
-  const files = [...new Set(planned.flatMap((each) => namedFiles(each, cwd)))].slice(0, mostFiles)
+  const files = [...new Set(planned.flatMap((each) => namedFiles(each, cwd)))].slice(0, maxFiles)
   for (const fact of [...(await programFacts(programs, cwd, context)), ...(await fileFacts(files, context))]) {
     told.push(fact.told)
     rests.push(fact.rests)
@@ -217,11 +221,11 @@ async function tryOne(
     .split('\n')
     .map((line) => line.trimEnd())
     .filter((line) => line !== '')
-  const more = lines.length > mostLines ? [`  … and ${lines.length - mostLines} lines more`] : []
+  const more = lines.length > maxLines ? [`  … and ${lines.length - maxLines} lines more`] : []
   const said = ran.exitCode === 0 ? '' : `, which ended with ${ran.exitCode ?? ran.signal}`
   const told = [
     `${shown}${said}${lines.length === 0 ? ' says nothing' : ' says:'}`,
-    ...lines.slice(0, mostLines).map((line) => `  ${line}`),
+    ...lines.slice(0, maxLines).map((line) => `  ${line}`),
     ...more,
   ]
   const kept = lines.flatMap((line) => (row.rests ? (row.rests(line) ?? []) : line))
@@ -261,7 +265,7 @@ async function tryKill(planned: PlannedCommand): Promise<RehearsalReport | strin
     const facts = await processFacts(pid)
     const never = whyNeverSignalled(pid)
     told.push(
-      ...(facts ? tellProcess(facts) : [`there is no process ${pid}`]),
+      ...(facts ? formatProcess(facts) : [`there is no process ${pid}`]),
       ...(never ? [`proc_kill would refuse: ${never}`] : []),
     )
     rests.push(facts ? `${pid} ${facts.process.start_time} ${facts.user}` : `${pid} absent`)

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import type { Sight } from './capability.ts'
+import type { AgentSight } from './capability.ts'
 import type { Sandbox } from './guard.ts'
 import { search } from './programs.ts'
 import { byBwrap, byUnshare, byUser, type HiddenPaths, nothingHidden } from './sandboxes.ts'
@@ -11,11 +11,11 @@ export type Confinement = {
    * The program with what goes before it so that it can neither write files nor see what is the
    * agent's, nor, unless it must see it, reach the network.
    */
-  wrap(argv: readonly string[], at: { cwd: string; sees?: readonly Sight[] }): Promise<string[]>
+  wrap(argv: readonly string[], at: { cwd: string; sees?: readonly AgentSight[] }): Promise<string[]>
   /** A program's own namespace of processes ends with it, so that nothing it started is left. */
-  endsWhole(sees: readonly Sight[]): boolean
+  endsWhole(sees: readonly AgentSight[]): boolean
   /** Can a command in here see this as the machine has it? */
-  canShow(sees: readonly Sight[]): boolean
+  canShow(sees: readonly AgentSight[]): boolean
   /** For programs that need room for a moment: nothing else can be written. */
   environment: Record<string, string>
   close(): void
@@ -56,7 +56,7 @@ async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Conf
     beside?.close()
     return found
   }
-  const fitting = (sees: readonly Sight[] = []) => (found.canShow(sees) ? found : beside)
+  const fitting = (sees: readonly AgentSight[] = []) => (found.canShow(sees) ? found : beside)
   return {
     ...found,
     wrap: (argv, at) => fitting(at.sees).wrap(argv, at),

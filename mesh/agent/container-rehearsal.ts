@@ -1,10 +1,10 @@
 import { lstat, mkdir } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { z } from 'zod'
-import { heldAt } from '../specs/spec.ts'
-import { type CapabilityContext, CapabilityError, type Outcome } from './capability.ts'
+import { kindOfSystemPath } from '../specs/spec.ts'
+import { type CapabilityContext, CapabilityError, type CapabilityOutcome } from './capability.ts'
 import { diffOf, shownFiles, type Trees } from './checkout.ts'
-import { type Engine, engineId, open, pathOf, requestJson, word } from './engine.ts'
+import { type ContainerEngine, engineId, open, pathOf, requestJson, word } from './engine.ts'
 import { whyNotDone } from './programs.ts'
 import { type Copy, isFilled, runChecks } from './rehearsal.ts'
 import { reportOutcome, restsOnLines } from './rehearsal-report.ts'
@@ -40,7 +40,7 @@ type Inspected = z.infer<typeof inspected>
 type ExecRequest = { container: string; argv: readonly string[]; user?: string }
 
 /** A card shows no more files than these. */
-const mostFiles = 8
+const maxFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
@@ -48,7 +48,11 @@ const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
  * itself, as whom the program runs, and the files it names, which the engine describes from
  * outside. The container is looked up by its name once, and the decision rests on its id.
  */
-export async function rehearseInContainer(engine: Engine, asked: ExecRequest, signal: AbortSignal): Promise<Outcome> {
+export async function rehearseInContainer(
+  engine: ContainerEngine,
+  asked: ExecRequest,
+  signal: AbortSignal,
+): Promise<CapabilityOutcome> {
   const found = await requestJson(engine, { method: 'GET', path: pathOf(asked.container) }, inspected, signal)
   const { Config: config, State: state, HostConfig: host } = found
   if (state.Running === false)
@@ -78,8 +82,8 @@ export async function rehearseInContainer(engine: Engine, asked: ExecRequest, si
   rests.push(program?.rests ?? 'absent')
   const files = asked.argv
     .slice(1)
-    .filter((word) => /^(?:\/|\.\.?\/)/.test(word) && heldAt(posix.resolve(directory, word)) === null)
-  for (const word of files.slice(0, mostFiles)) {
+    .filter((word) => /^(?:\/|\.\.?\/)/.test(word) && kindOfSystemPath(posix.resolve(directory, word)) === null)
+  for (const word of files.slice(0, maxFiles)) {
     const fact = await fileIn(engine, found.Id, posix.resolve(directory, word), signal)
     told.push(fact?.told ?? `${word}: is not there`)
     rests.push(fact?.rests ?? `${word} absent`)
@@ -112,7 +116,7 @@ function reachOf({ HostConfig: host, Mounts: mounts }: Inspected): string[] {
 }
 
 async function programIn(
-  engine: Engine,
+  engine: ContainerEngine,
   { Id, Config }: Inspected,
   word: string,
   directory: string,
@@ -137,7 +141,7 @@ const pathStat = z.looseObject({
 })
 
 /** The engine describes a path in a header, without copying it. Null where nothing is there. */
-async function fileIn(engine: Engine, id: string, path: string, signal: AbortSignal) {
+async function fileIn(engine: ContainerEngine, id: string, path: string, signal: AbortSignal) {
   try {
     const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)
     answer.resume()
@@ -186,7 +190,7 @@ export async function reportTree(
   trees: Trees,
   { directory, env }: { directory: string; env: Env },
   context: CapabilityContext,
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   const { path, head } = trees
   const files = await changed(path, head, trees.tree, context, { env })
   const { diff, truncated } = await diffOf(trees, files, context, env)
@@ -194,7 +198,7 @@ export async function reportTree(
   const laid = join(directory, 'tree')
   await mkdir(laid)
   if (files.length > 0 && context.manifest.checks.length > 0) {
-    const what = await whatToLay(trees, context, env)
+    const what = await overlayEntries(trees, context, env)
     if (what.length > 0) await output(path, ['checkout-index', `--prefix=${laid}/`, ...what], context, env)
   }
   const copies = await Promise.all(files.map((name) => copyOf(path, laid, name)))
@@ -208,7 +212,7 @@ export async function reportTree(
 }
 
 /** All files where they are few and small, else those that the commit changes and leaves there. */
-async function whatToLay({ path, head, tree }: Trees, context: CapabilityContext, env: Env): Promise<string[]> {
+async function overlayEntries({ path, head, tree }: Trees, context: CapabilityContext, env: Env): Promise<string[]> {
   const { stdout, exitCode } = await inCheckout(path, ['ls-tree', '-r', '-l', tree], context, { env })
   // "100644 blob <id> <size>\t<name>"
   const sizes = stdout.split('\n').map((line) => Number(/^\d+ blob \w+ +(\d+)\t/.exec(line)?.[1] ?? 0))

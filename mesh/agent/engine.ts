@@ -7,22 +7,22 @@ import { CapabilityError, errnoOf } from './capability.ts'
  * The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then
  * speaks its own newest.
  */
-export type Engine = { socket: string; host: string }
+export type ContainerEngine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
 /** Bounds an answer about a few hundred containers. */
-const mostBytes = 4 << 20
-const mostErrorBytes = 64 << 10
+const maxBytes = 4 << 20
+const maxErrorBytes = 64 << 10
 
 /** `host` as DOCKER_HOST writes it; without it where every engine listens. */
-export function engineAt(host: string | undefined): Engine {
+export function engineAt(host: string | undefined): ContainerEngine {
   const written = host || standard
   return { host: written, socket: written.startsWith('unix://') ? written.slice('unix://'.length) : '' }
 }
 
 /** Null when an engine answers; else what is missing, in words. */
-export async function missingEngine(engine: Engine): Promise<string | null> {
+export async function missingEngine(engine: ContainerEngine): Promise<string | null> {
   if (engine.socket === '') return `${engine.host} is no Unix socket, and others are not spoken to`
   try {
     const answer = await send(engine, 'GET', '/_ping', undefined, AbortSignal.timeout(patienceMs))
@@ -33,7 +33,7 @@ export async function missingEngine(engine: Engine): Promise<string | null> {
   }
 }
 
-function notThere({ socket }: Engine, error: unknown): string {
+function notThere({ socket }: ContainerEngine, error: unknown): string {
   const code = errnoOf(error)
   if (code === 'ENOENT') return `no engine socket at ${socket}`
   if (code === 'EACCES') return `the agent may not use the engine socket at ${socket}`
@@ -47,13 +47,13 @@ type EngineRequest = { method: 'GET' | 'POST'; path: string; body?: unknown }
  * for another shape.
  */
 export async function requestJson<T>(
-  engine: Engine,
+  engine: ContainerEngine,
   { method, path, body }: EngineRequest,
   shape: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const text = await readUpTo(mostBytes, await open(engine, method, path, signal, body))
-  if (text === null) throw new CapabilityError('failed', `the engine answered with more than ${mostBytes >> 20} MiB`)
+  const text = await readUpTo(maxBytes, await open(engine, method, path, signal, body))
+  if (text === null) throw new CapabilityError('failed', `the engine answered with more than ${maxBytes >> 20} MiB`)
   const parsed = shape.safeParse(jsonIn(text))
   if (parsed.success) return parsed.data
   const at = parsed.error.issues[0]?.path.join('.')
@@ -61,12 +61,12 @@ export async function requestJson<T>(
 }
 
 /** Null once there is more: the rest is not taken. */
-async function readUpTo(most: number, answer: IncomingMessage): Promise<string | null> {
+async function readUpTo(max: number, answer: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of answer as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes > most) {
+    if (bytes > max) {
       answer.destroy()
       return null
     }
@@ -85,7 +85,7 @@ function jsonIn(text: string): unknown {
 
 /** Asks for a stream; the caller reads or destroys it. */
 export async function open(
-  engine: Engine,
+  engine: ContainerEngine,
   method: 'GET' | 'POST' | 'HEAD',
   path: string,
   signal: AbortSignal,
@@ -100,7 +100,7 @@ export async function open(
   }
   const status = answer.statusCode ?? 0
   if (status >= 200 && status < 300) return answer
-  const why = wordsOf((await readUpTo(mostErrorBytes, answer)) ?? 'more than anybody reads')
+  const why = wordsOf((await readUpTo(maxErrorBytes, answer)) ?? 'more than anybody reads')
   throw new CapabilityError(
     status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed',
     `the engine says: ${why}`,
@@ -117,7 +117,7 @@ function wordsOf(text: string): string {
 }
 
 function send(
-  engine: Engine,
+  engine: ContainerEngine,
   method: string,
   path: string,
   body: unknown,
@@ -186,7 +186,7 @@ const inspected = z.looseObject({
 export type Container = { id: string; name: string; terminal: boolean }
 
 /** Looks a container up: its whole id, and whether its output comes in one stream. */
-export async function containerOf(engine: Engine, name: string, signal: AbortSignal): Promise<Container> {
+export async function containerOf(engine: ContainerEngine, name: string, signal: AbortSignal): Promise<Container> {
   const found = await requestJson(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
   return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }
 }

@@ -11,14 +11,14 @@ import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } fro
 import { settingsDirectory } from '../../safety/command/surroundings.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import { argsDigest, isSigned } from '../sign.ts'
-import type { CapabilityContext, DeviceCapability, RunOptions, Weight } from './capability.ts'
+import type { CallWeight, CapabilityContext, DeviceCapability, RunOptions } from './capability.ts'
 import { keyOf, type TrustedKeys } from './manifest.ts'
 import type { Preconditions } from './preconditions.ts'
 import type { Rejection } from './verify-request.ts'
 
 export type Sandbox = 'bwrap' | 'unshare' | 'user' | 'none'
 
-export type Ruling =
+export type GuardRuling =
   | (Rejection & { approval: 'required' | 'refused'; command: string | null })
   | {
       ok: true
@@ -49,7 +49,7 @@ export type GuardContext = {
  * what is forbidden stays so with any grant, a proven read may run unasked, and everything else
  * needs a grant for exactly this.
  */
-export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
+export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling {
   const { manifest } = at
   const isListed = manifest.capabilities.length === 0 || manifest.capabilities.includes(request.capability)
   if (!isListed) return no('capability_unavailable', `The manifest does not list ${request.capability}.`)
@@ -92,7 +92,7 @@ export function rule(request: CapabilityRequest, at: GuardContext): Ruling {
 
 /** Why a person must be asked; null when that is not necessary. */
 function whyGrant(
-  { reason, programs = [], obeys = [] }: Weight,
+  { reason, programs = [], obeys = [] }: CallWeight,
   effect: 'read' | 'write',
   at: GuardContext,
 ): string | null {
@@ -157,7 +157,7 @@ export const defaultDirectory = '/'
  * `rootReads`: what the manifest lets root look with. */
 type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
 
-export function hereOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): JudgeContext {
+export function judgeContextOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): JudgeContext {
   return { secrets: hidden, rootReads: manifest.root_reads }
 }
 
@@ -199,7 +199,7 @@ export async function loadParsers(args: Record<string, unknown>): Promise<void> 
 /**
  * The kernel's verdict as the guard weighs it. `cwd`: where it runs on this device, when it does.
  */
-export function weightOf(verdict: CommandVerdict, command: string, cwd: string | null = null): Weight {
+export function weightOf(verdict: CommandVerdict, command: string, cwd: string | null = null): CallWeight {
   const { code, reason, rewrite, commands: programs, obeys } = verdict
   const said = `${code}: ${reason}`
   if (verdict.verdict === 'run')

@@ -1,5 +1,5 @@
 import { clockSkewSeconds } from '../../domain/mesh.ts'
-import type { Entry, Place } from './chain.ts'
+import type { ChainEntry, JournalPosition } from './chain.ts'
 
 /** What the journal holds about one idempotency key. */
 export type KeyRecord = {
@@ -10,7 +10,7 @@ export type KeyRecord = {
   /** `accepted` in a journal that was just opened means: it is unknown how far it came. */
   state: 'accepted' | 'done'
   /** Of the line with the answer, when it is done. */
-  answer: { place: Place; hash: string } | null
+  answer: { place: JournalPosition; hash: string } | null
   /** The process that was started for it, as long as it is not done. */
   process: { pid: number; startTicks: string; boot: string } | null
 }
@@ -19,7 +19,7 @@ export type KeyRecord = {
  * Reads can be done again, so only the newest are kept; a write is known as long as the journal
  * holds it.
  */
-const mostReads = 5_000
+const maxReads = 5_000
 
 /** Folds the entries of a journal into what is known of idempotency keys and grants. */
 export function journalIndex() {
@@ -38,7 +38,7 @@ export function journalIndex() {
   }
 
   return {
-    apply(entry: Entry, hash: string, place: Place): void {
+    apply(entry: ChainEntry, hash: string, place: JournalPosition): void {
       if (entry.kind === 'started') boot = entry.boot
       else if (entry.kind === 'lost') lost = entry.reason
       else if (entry.kind === 'loss_accepted') lost = null
@@ -50,7 +50,7 @@ export function journalIndex() {
         if (grant) grants.set(grant.id, grant.ends_ms)
         if (effect === 'read') reads.add(key)
         for (const oldest of reads) {
-          if (reads.size <= mostReads) break
+          if (reads.size <= maxReads) break
           forget(oldest)
         }
       } else if (entry.kind === 'running') {

@@ -19,11 +19,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { CapabilityAnswer } from '../../domain/mesh.ts'
 import {
-  type Entry,
+  type ChainEntry,
   genesis,
   hashOf,
   type JournalEntryBody,
-  type Place,
+  type JournalPosition,
   segmentName,
   segmentsOf,
   verifyChain,
@@ -48,7 +48,7 @@ export type Journal = {
   append(body: JournalEntryBody): string
   /** Resolves when everything appended so far is on the disk. */
   durable(): Promise<void>
-  answerAt(place: Place): Omit<CapabilityAnswer, 'audit_hash'>
+  answerAt(place: JournalPosition): Omit<CapabilityAnswer, 'audit_hash'>
   close(): void
 }
 
@@ -179,7 +179,7 @@ function readHead(headFile: string): Head | null {
 function append(journal: OpenJournal, body: JournalEntryBody): string {
   if (journal.size > journal.segmentBytes) rotate(journal)
   const { last, fd, segment, size } = journal
-  const entry: Entry = { n: last.n + 1, prev: last.hash, at: new Date(journal.nowMs()).toISOString(), ...body }
+  const entry: ChainEntry = { n: last.n + 1, prev: last.hash, at: new Date(journal.nowMs()).toISOString(), ...body }
   const bytes = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8')
   const length = bytes.length - 1
   try {
@@ -240,7 +240,7 @@ async function syncOnce(journal: OpenJournal): Promise<void> {
 
 function answerAt(
   { directory }: OpenJournal,
-  { segment, offset, length }: Place,
+  { segment, offset, length }: JournalPosition,
 ): Omit<CapabilityAnswer, 'audit_hash'> {
   const bytes = Buffer.alloc(length)
   const file = openSync(join(directory, segment), 'r')

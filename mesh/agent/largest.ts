@@ -3,7 +3,7 @@ import { lstat, opendir } from 'node:fs/promises'
 import { stripText } from '../../safety/redact.ts'
 import { CapabilityError, errnoOf } from './capability.ts'
 import { isSecret } from './manifest.ts'
-import { assertDirectory, entry, type OpenEntry, within } from './walk.ts'
+import { assertDirectory, type OpenEntry, openEntry, within } from './walk.ts'
 
 /** Space on disk, everything below included. */
 type Sized = { path: string; bytes: number }
@@ -111,7 +111,7 @@ async function visit(directory: Directory, found: Directory[], way: Way, count: 
   let own: OpenEntry | null = null
   try {
     const around = await goTo(parent, way, count)
-    own = around && (await entry(around, name))
+    own = around && (await openEntry(around, name))
     // Another thing may stand there by now.
     if (!own?.stat.isDirectory() || own.stat.dev !== count.device) return
     count.entries += 1
@@ -133,7 +133,7 @@ async function goTo(directory: Directory, way: Way, { device }: Count): Promise<
   const names: string[] = []
   for (let each = directory; each.parent !== null; each = each.parent) names.unshift(each.name)
   for (const name of names) {
-    const next = await entry(way.handles.at(-1) ?? way.held, name)
+    const next = await openEntry(way.handles.at(-1) ?? way.held, name)
     if (next) way.handles.push(next)
     if (!next?.stat.isDirectory() || next.stat.dev !== device) return null
   }

@@ -8,8 +8,8 @@ import { type Manifest, type MeshErrorCode, manifest } from '../../domain/mesh.t
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
 import { isSigned, readPublicKey } from '../sign.ts'
-import { heldAt, isInside, plainRoot } from '../specs/spec.ts'
-import { CapabilityError, type Weight } from './capability.ts'
+import { isInside, kindOfSystemPath, plainRoot } from '../specs/spec.ts'
+import { type CallWeight, CapabilityError } from './capability.ts'
 
 type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>
@@ -64,13 +64,13 @@ export function keyOf(keys: TrustedKeys, id: string, nowMs: number): KeyObject |
   return found && (found.notAfterMs === null || nowMs < found.notAfterMs) ? found.key : null
 }
 
-export type Address = { host: string; port: number }
+export type AgentAddress = { host: string; port: number }
 
 /**
  * Reads `127.0.0.1:7474` or `[::1]:7474`; null for anything else: a name could lead elsewhere
  * tomorrow.
  */
-export function readAddress(text: string): Address | null {
+export function readAddress(text: string): AgentAddress | null {
   const found = /^(?:\[([0-9a-f:]+)\]|([0-9.]+)):(\d{1,5})$/i.exec(text)
   const host = found?.[1] ?? found?.[2]
   const port = Number(found?.[3])
@@ -81,7 +81,10 @@ export function readAddress(text: string): Address | null {
  * Why the agent does not listen there without TLS; null when it may: on the machine itself, or
  * inside a WireGuard tunnel.
  */
-export function whyTls({ host }: Address, isWireguard: (name: string) => boolean = isWireguardDevice): string | null {
+export function whyTls(
+  { host }: AgentAddress,
+  isWireguard: (name: string) => boolean = isWireguardDevice,
+): string | null {
   if (/^127\./.test(host) || host === '::1') return null
   const owner = Object.entries(networkInterfaces()).find(([, all]) => all?.some(({ address }) => address === host))
   if (owner && isWireguard(owner[0])) return null
@@ -97,16 +100,16 @@ function isWireguardDevice(name: string): boolean {
 }
 
 /** A plain absolute path inside one of the manifest's roots, judged by the text alone. */
-export type Place = { path: string; segments: readonly string[]; writable: boolean }
+export type ManifestPath = { path: string; segments: readonly string[]; writable: boolean }
 export type PathRejection = { code: MeshErrorCode; message: string }
 
 /**
  * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts`
  * then goes there without following a single link, so that the words are the truth.
  */
-export function parsePlace(path: string, manifest: Manifest): Place | PathRejection {
+export function parsePlace(path: string, manifest: Manifest): ManifestPath | PathRejection {
   const segments = path.split('/').filter((segment) => segment !== '')
-  const wrong = wrongWith(path, segments)
+  const wrong = pathFault(path, segments)
   if (wrong) return { code: 'invalid_arguments', message: wrong }
   const plain = `/${segments.join('/')}`
   if (segments[0] === 'proc')
@@ -120,7 +123,7 @@ export function parsePlace(path: string, manifest: Manifest): Place | PathReject
   return { path: plain, segments, writable: root.writable }
 }
 
-function wrongWith(path: string, segments: readonly string[]): string | null {
+function pathFault(path: string, segments: readonly string[]): string | null {
   if (!path.startsWith('/')) return 'the path is not absolute'
   if (path.includes('\0')) return 'the path holds a NUL'
   if (!path.isWellFormed()) return 'the path is not valid Unicode'
@@ -138,23 +141,23 @@ const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', 
  * May this path be read only with approval? A rehearsal needs no approval, so it does not show it
  * either.
  */
-export const isSecret = (path: string): boolean => heldAt(path) !== null
+export const isSecret = (path: string): boolean => kindOfSystemPath(path) !== null
 
 /**
  * A look at a path: unasked, unless what lies there is secret by the rules that commands are judged
  * by.
  */
-export function weighRead(path: string, manifest: Manifest): Weight {
+export function weighRead(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
-  const held = heldAt(place.path)
+  const held = kindOfSystemPath(place.path)
   if (held === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
   if (held) return { effect: 'write', reason: `${place.path} is not shown unasked`, command: null }
   return { effect: 'read', reason: 'only looks', command: null }
 }
 
 /** A change of a path: always asked about, and never where no command may write either. */
-export function weighWrite(path: string, manifest: Manifest): Weight {
+export function weighWrite(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
   if (!place.writable) return refusedFor(readOnly(place))
@@ -164,12 +167,12 @@ export function weighWrite(path: string, manifest: Manifest): Weight {
   return { effect: 'write', reason: `changes ${place.path}`, command: null }
 }
 
-const readOnly = ({ path }: Place): PathRejection => ({
+const readOnly = ({ path }: ManifestPath): PathRejection => ({
   code: 'outside_roots',
   message: `${path} is in a root that is only read`,
 })
 
-const refusedFor = ({ code, message }: PathRejection): Weight => ({
+const refusedFor = ({ code, message }: PathRejection): CallWeight => ({
   effect: 'refused',
   reason: message,
   code,
@@ -182,7 +185,12 @@ type AgentPaths = { state: string; hidden: readonly string[] }
  * The place, for a caller that is about to open it; throws what `weigh` would have answered. The
  * agent's own files are refused.
  */
-export function requirePlace(path: string, manifest: Manifest, own: AgentPaths, access: 'look' | 'change'): Place {
+export function requirePlace(
+  path: string,
+  manifest: Manifest,
+  own: AgentPaths,
+  access: 'look' | 'change',
+): ManifestPath {
   const place = parsePlace(path, manifest)
   if ('code' in place) throw new CapabilityError(place.code, place.message)
   if (ownPaths(own)(place.path)) throw new CapabilityError('outside_roots', `${place.path} belongs to the agent`)

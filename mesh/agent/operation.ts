@@ -1,15 +1,15 @@
 import type { CapabilityAnswer } from '../../domain/mesh.ts'
 
-const mostLines = 1_000
+const maxLines = 1_000
 
-const mostBytes = 1_000_000
+const maxBytes = 1_000_000
 
-type Line = { id: number; text: string }
+type OutputLine = { id: number; text: string }
 
-type Listener = { onLine(line: Line): void; onAnswer(answer: CapabilityAnswer): void }
+type Listener = { onLine(line: OutputLine): void; onAnswer(answer: CapabilityAnswer): void }
 
 /** Something that runs, with the newest of its lines for listeners that come late. */
-export type Operation = {
+export type DeviceOperation = {
   requestId: string
   key: string
   digest: string
@@ -27,12 +27,12 @@ export type Operation = {
 }
 
 /** `finish` gives everybody who waits or listens the answer. */
-export type RunningOperation = Operation & { finish(answer: CapabilityAnswer): void }
+export type RunningOperation = DeviceOperation & { finish(answer: CapabilityAnswer): void }
 
 export function operation(
-  about: Pick<Operation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
+  about: Pick<DeviceOperation, 'requestId' | 'key' | 'digest' | 'meanwhile' | 'cancel'>,
 ): RunningOperation {
-  const lines: Line[] = []
+  const lines: OutputLine[] = []
   const listeners = new Set<Listener>()
   const { promise, resolve } = Promise.withResolvers<CapabilityAnswer>()
   let bytes = 0
@@ -45,7 +45,7 @@ export function operation(
       const line = { id: lastId, text }
       lines.push(line)
       bytes += text.length
-      while (lines.length > mostLines || bytes > mostBytes) bytes -= lines.shift()?.text.length ?? 0
+      while (lines.length > maxLines || bytes > maxBytes) bytes -= lines.shift()?.text.length ?? 0
       for (const listener of listeners) listener.onLine(line)
     },
     listen(afterId, listener) {

@@ -3,17 +3,17 @@ import { dirname, join, resolve } from 'node:path'
 import type { RootRead } from '../../safety/command/analysis.ts'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/command/surroundings/clients.ts'
 import { type GitSetting, gitSettingsIn, oddGitSetting } from '../../safety/command/surroundings/tools.ts'
-import type { Condition } from '../../safety/command/surroundings.ts'
+import type { CallCondition } from '../../safety/command/surroundings.ts'
 import { isInside } from '../specs/spec.ts'
-import type { CapabilityContext, Sight } from './capability.ts'
+import type { AgentSight, CapabilityContext } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'
 import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
 /** What an unasked run rests on besides its words. */
 export type Preconditions = {
-  conditions: readonly Condition[]
-  sees: readonly Sight[]
+  conditions: readonly CallCondition[]
+  sees: readonly AgentSight[]
   /** Where it runs, and what is set for it. */
   cwd: string
   environment: Record<string, string>
@@ -42,7 +42,7 @@ export async function whyUnmet(
 }
 
 async function whyOne(
-  condition: Condition,
+  condition: CallCondition,
   places: readonly string[],
   environment: Record<string, string>,
   context: Pick<CapabilityContext, 'run'>,
@@ -102,7 +102,7 @@ async function whyFile(
 }
 
 /** Limits the work for one read. */
-const mostRepositories = 40
+const maxRepositories = 40
 
 /**
  * Four lines in base64: what a program prints reaches us as plain text otherwise, and a name must
@@ -133,7 +133,7 @@ async function whyNotPlainGit(
   for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
     const real = realOf(at)
     if (real === null || seen.has(real)) continue
-    if (seen.size >= mostRepositories) return 'it has more submodules than are looked at'
+    if (seen.size >= maxRepositories) return 'it has more submodules than are looked at'
     seen.add(real)
     const read = await readAt(real, environment, run)
     if (!read) return `the settings of git in ${at} cannot be read`

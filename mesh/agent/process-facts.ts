@@ -4,11 +4,11 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { redactJson, stripText } from '../../safety/redact.ts'
 import { markerName } from './agent-processes.ts'
-import { lineage, type Process, processOf, readStat, statusField } from './programs.ts'
+import { ownAncestors, type Process, processOf, readStat, statusField } from './programs.ts'
 
 /** Ticks of /proc for user space. */
 const ticksPerSecond = 100
-const longestCommand = 500
+const maxCommandCharacters = 500
 
 /** What a person wants to know of a process before it is signalled. */
 type ProcessFacts = {
@@ -51,7 +51,7 @@ export async function processFacts(pid: number): Promise<ProcessFacts | null> {
 /** As words first, since `-p secret` is one only beside its flag. */
 export function shownCommand(words: readonly string[]): string {
   const text = stripText(redactJson([...words], stripText).join(' '), { keepNewlines: false })
-  return text.length > longestCommand ? `${text.slice(0, longestCommand).toWellFormed()}…` : text
+  return text.length > maxCommandCharacters ? `${text.slice(0, maxCommandCharacters).toWellFormed()}…` : text
 }
 
 export async function userNames(): Promise<Map<string, string>> {
@@ -77,7 +77,7 @@ function groupOf(cgroups: readonly string[]): string | null {
 }
 
 /** The same as lines for a person. */
-export function tellProcess({
+export function formatProcess({
   process: { pid, name, ppid },
   user,
   command,
@@ -189,7 +189,7 @@ export function whyElsewhere(found: ProcessScope, own: ProcessScope): string | n
 export function whyNeverSignalled(pid: number): string | null {
   if (pid === 1) return 'process 1 is never signalled'
   if (pid === process.pid) return `${pid} is the agent itself`
-  if (lineage().includes(pid)) return `the agent runs below process ${pid}`
+  if (ownAncestors().includes(pid)) return `the agent runs below process ${pid}`
   const found = standingOf(pid)
   const own = standingOf(process.pid)
   if (!found || !own) return null

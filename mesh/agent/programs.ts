@@ -2,7 +2,7 @@ import { accessSync, constants, readFileSync } from 'node:fs'
 import { access, readdir, readFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { failed, type Outcome, type RunResult } from './capability.ts'
+import { type CapabilityOutcome, failedOutcome, type RunResult } from './capability.ts'
 
 /**
  * The PATH of programs that do not inherit the agent's environment; apt and dpkg need the sbin
@@ -24,10 +24,10 @@ export async function isInstalled(program: string): Promise<boolean> {
  * Why a program that was started did not do its work; null when it ended with 0. Keeps what it
  * printed.
  */
-export function whyNotDone(what: string, ran: RunResult): Outcome | null {
+export function whyNotDone(what: string, ran: RunResult): CapabilityOutcome | null {
   const result = { exit_code: ran.exitCode, output: tail(ran.stdout + ran.stderr) }
-  const outcome = (code: 'timeout' | 'cancelled' | 'failed', message: string): Outcome => ({
-    ...failed(code, message, result),
+  const outcome = (code: 'timeout' | 'cancelled' | 'failed', message: string): CapabilityOutcome => ({
+    ...failedOutcome(code, message, result),
     truncated: ran.truncated,
   })
   if (ran.stoppedBy === 'deadline') return outcome('timeout', `${what} was stopped at the deadline`)
@@ -150,7 +150,7 @@ export async function pids(): Promise<number[]> {
 }
 
 /** This process and its ancestors: ending one of them ends the agent. */
-export function lineage(): number[] {
+export function ownAncestors(): number[] {
   const found: number[] = []
   for (let pid = process.pid; pid > 0 && !found.includes(pid); ) {
     found.push(pid)

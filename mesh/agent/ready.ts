@@ -30,7 +30,7 @@ function ask(scheme: 'http' | 'https'): Promise<HealthResponse> {
   })
 }
 
-function wrongWith(response: HealthResponse): string | null {
+function responseFault(response: HealthResponse): string | null {
   if (!response.ok) return response.reason
   try {
     const { status, reason } = JSON.parse(response.body) as { status?: unknown; reason?: unknown }
@@ -41,7 +41,7 @@ function wrongWith(response: HealthResponse): string | null {
 }
 
 const plain = await ask('http')
-const wrong = wrongWith(plain.ok ? plain : await ask('https'))
+const wrong = responseFault(plain.ok ? plain : await ask('https'))
 if (wrong !== null) {
   console.error(`The agent at ${listen} is not ready: ${wrong}.`)
   process.exitCode = 1

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import type { Outcome } from './capability.ts'
+import type { CapabilityOutcome } from './capability.ts'
 
 /** A card shows no more lines than these. */
-const mostResultLines = 60
+const maxResultLines = 60
 
 /** Up to so many lines each counts; of more, only how many there are about. */
-const mostExact = 50
+const maxExact = 50
 
-const longestLine = 500
+const maxLineCharacters = 500
 
 export type RehearsalReport = {
   /** What a person reads, one fact a line. */
@@ -24,11 +24,11 @@ export type RehearsalReport = {
 export function reportOutcome(
   { told, untried, rests, tried }: RehearsalReport,
   more: Record<string, unknown> = {},
-): Outcome {
-  const shown = told.slice(0, mostResultLines).map((line) => line.slice(0, longestLine).toWellFormed())
-  if (told.length > mostResultLines) shown.push(`… and ${told.length - mostResultLines} lines more`)
+): CapabilityOutcome {
+  const shown = told.slice(0, maxResultLines).map((line) => line.slice(0, maxLineCharacters).toWellFormed())
+  if (told.length > maxResultLines) shown.push(`… and ${told.length - maxResultLines} lines more`)
   const result = { ...more, told: shown, untried: [...new Set(untried)], rests_on: rests, tried }
-  return { ok: true, result, truncated: told.length > mostResultLines }
+  return { ok: true, result, truncated: told.length > maxResultLines }
 }
 
 /**
@@ -37,6 +37,6 @@ export function reportOutcome(
  * otherwise be asked about for ever.
  */
 export function restsOnLines(lines: readonly string[]): string {
-  if (lines.length > mostExact) return `about 2^${Math.round(Math.log2(lines.length))} lines`
+  if (lines.length > maxExact) return `about 2^${Math.round(Math.log2(lines.length))} lines`
   return createHash('sha256').update(JSON.stringify(lines)).digest('hex')
 }

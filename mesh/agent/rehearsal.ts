@@ -4,7 +4,7 @@ import { lstat, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/prom
 import { join, resolve } from 'node:path'
 import { globExpression } from '../../safety/command/patterns.ts'
 import { redact } from '../../safety/redact.ts'
-import { heldAt, isInside } from '../specs/spec.ts'
+import { isInside, kindOfSystemPath } from '../specs/spec.ts'
 import type { CapabilityContext } from './capability.ts'
 import { argvVerdict } from './guard.ts'
 import { isSecret } from './manifest.ts'
@@ -14,7 +14,7 @@ import { path as searchPath } from './run.ts'
 /** What the person who decides is shown of one check: what ran on the copy, and what it said. */
 type CheckRun = { argv: string[]; exit_code: number | null; output: string }
 
-const longestOutput = 8_192
+const maxOutputCharacters = 8_192
 
 /** In place of what a file with secrets in it would show. */
 export const withheld = '[not shown: such files hold secrets]\n'
@@ -82,7 +82,7 @@ export async function runChecks(
       const argv = check.argv.map((word) => word.replaceAll('{path}', copy))
       const { exitCode, stdout, stderr } = await run(argv, { cwd: directory, confine: 'read', sees: ['rehearsals'] })
       const said = redact(stdout + stderr)
-        .slice(0, longestOutput)
+        .slice(0, maxOutputCharacters)
         .toWellFormed()
       const output = isSecret(path) ? withheld : said
       runs.push({ argv, exit_code: exitCode, output })
@@ -154,7 +154,7 @@ export function isFilled(path: string): boolean {
 /** Why a path is not read without approval; null where it may be. */
 export function whyNotLooked(path: string, hidden: readonly string[]): string | null {
   if (hidden.some((each) => isInside(path, each))) return 'it belongs to the agent'
-  return heldAt(path) === null ? null : 'it is held for secret'
+  return kindOfSystemPath(path) === null ? null : 'it is held for secret'
 }
 
 /**
@@ -178,7 +178,7 @@ function isExecutable(path: string): boolean {
 }
 
 /** Larger programs are identified by size and time. */
-const mostDigestBytes = 256 * 1024 * 1024
+const maxDigestBytes = 256 * 1024 * 1024
 
 /** Which file each program is, whose it is and what it holds: a person agrees to this one. */
 export async function programFacts(
@@ -197,7 +197,7 @@ export async function programFacts(
         return { told: `program ${word}: ${file}, not looked at`, rests: `${word} ${file}` }
       const found = await inTime(stat(file))
       const owner = found === null ? 'an unknown user' : (users.get(String(found.uid)) ?? `user ${found.uid}`)
-      const digest = found?.isFile() && found.size <= mostDigestBytes ? await inTime(digestOf(file)) : null
+      const digest = found?.isFile() && found.size <= maxDigestBytes ? await inTime(digestOf(file)) : null
       const content = digest === null ? `${found?.size ?? '?'} bytes` : `sha256 ${digest.slice(0, 16)}…`
       return {
         told: `program ${word}: ${file}, of ${owner}, ${content}`,

@@ -30,7 +30,7 @@ export async function readWhole(file: FileHandle, path: string, signal: AbortSig
 }
 
 /** An approval card shows no more characters of a diff than these. */
-const longestDiff = 100_000
+const maxDiffCharacters = 100_000
 
 /**
  * What a change of one file looks like, as a unified diff with three lines of context; `null` on a
@@ -59,9 +59,12 @@ export async function unifiedDiff(
   if (diff === undefined) return { diff: `${path} changes in too many places to show\n`, truncated: true }
   const note =
     stripText(now) === now.replaceAll('\r\n', '\n') ? '' : '[the new content holds characters that cannot be seen]\n'
-  if (diff.length <= longestDiff) return { diff: diff + note, truncated: false }
-  const left = diff.length - longestDiff
-  return { diff: `${diff.slice(0, longestDiff).toWellFormed()}\n[${left} characters more]\n${note}`, truncated: true }
+  if (diff.length <= maxDiffCharacters) return { diff: diff + note, truncated: false }
+  const left = diff.length - maxDiffCharacters
+  return {
+    diff: `${diff.slice(0, maxDiffCharacters).toWellFormed()}\n[${left} characters more]\n${note}`,
+    truncated: true,
+  }
 }
 
 const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')

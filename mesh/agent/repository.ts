@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import type { Manifest } from '../../domain/mesh.ts'
 import { stripText } from '../../safety/redact.ts'
 import { type CapabilityContext, CapabilityError, type RunOptions, type RunResult } from './capability.ts'
-import { missingProc, missingWritableRoot, type Place } from './manifest.ts'
+import { type ManifestPath, missingProc, missingWritableRoot } from './manifest.ts'
 import { isInstalled, systemPath } from './programs.ts'
 import { readWhole } from './replace.ts'
-import { assertDirectory, at, entry, type OpenEntry, openContent } from './walk.ts'
+import { assertDirectory, type OpenEntry, openContent, openEntry, withEntryAt } from './walk.ts'
 
 /**
  * Running git where neither the device's configuration nor the repository's own can make it start a
@@ -88,11 +88,11 @@ const harmless =
  * settings but harmless ones and no objects elsewhere. Answers the text of its settings; throws why
  * not.
  */
-export async function checkoutAt(place: Place, context: CapabilityContext): Promise<string> {
-  return at(place, async (directory) => {
+export async function checkoutAt(place: ManifestPath, context: CapabilityContext): Promise<string> {
+  return withEntryAt(place, async (directory) => {
     assertDirectory(directory)
     assertOwn(directory)
-    const inside = await entry(directory, '.git')
+    const inside = await openEntry(directory, '.git')
     if (!inside) throw new CapabilityError('not_found', `${place.path} is not a git checkout`)
     try {
       assertDirectory(inside)
@@ -104,10 +104,10 @@ export async function checkoutAt(place: Place, context: CapabilityContext): Prom
 }
 
 /** The same for a bare repository that something is pushed to or cloned from. */
-export async function bareAt(place: Place, context: CapabilityContext): Promise<void> {
-  await at(place, async (directory) => {
+export async function requireBareAt(place: ManifestPath, context: CapabilityContext): Promise<void> {
+  await withEntryAt(place, async (directory) => {
     assertDirectory(directory)
-    const inside = await entry(directory, '.git')
+    const inside = await openEntry(directory, '.git')
     await inside?.handle.close()
     if (inside)
       throw new CapabilityError('invalid_arguments', `${place.path} is a checkout: only a bare repository is spoken to`)
@@ -144,7 +144,7 @@ async function assertNone(directory: OpenEntry, names: readonly string[], why: s
   const opened: OpenEntry[] = []
   try {
     for (const name of names) {
-      held = await entry(held, name)
+      held = await openEntry(held, name)
       if (!held) return
       opened.push(held)
     }
@@ -155,7 +155,7 @@ async function assertNone(directory: OpenEntry, names: readonly string[], why: s
 }
 
 async function settingsIn(directory: OpenEntry): Promise<string> {
-  const held = await entry(directory, 'config')
+  const held = await openEntry(directory, 'config')
   if (!held) return ''
   try {
     const file = await openContent(held)

@@ -12,7 +12,7 @@ import { find } from './programs.ts'
 
 const sudo = '/usr/bin/sudo'
 /** Of what it complained about before the rest of the pipe began. */
-const mostErrors = 4_000
+const maxErrors = 4_000
 
 /**
  * Why it does not run unasked just now; null when root alone decides what it runs and what it
@@ -44,7 +44,7 @@ export async function readAsRoot(
   const last = await inSandbox(rest, { input: first.stdout })
   return {
     ...last,
-    stderr: first.stderr.slice(0, mostErrors) + last.stderr,
+    stderr: first.stderr.slice(0, maxErrors) + last.stderr,
     truncated: first.truncated || last.truncated,
   }
 }
@@ -86,7 +86,7 @@ function isOpenToOthers(directory: string): boolean {
 }
 
 /** More links than this lead nowhere. */
-const mostLinks = 40
+const maxLinks = 40
 
 /** `absent`; `root`: only root can write it or put another one in its place; else `others`. */
 export function writersOf(path: string): 'absent' | 'root' | 'others' {
@@ -108,7 +108,7 @@ export function writersOf(path: string): 'absent' | 'root' | 'others' {
     if (!found) return 'absent'
     if (found.isSymbolicLink()) {
       links += 1
-      if (links > mostLinks) return 'others'
+      if (links > maxLinks) return 'others'
       if (found.uid !== 0) verdict = 'others'
       const target = readlinkSync(next)
       left = [...target.split('/').filter(Boolean), ...left]
@@ -122,14 +122,14 @@ export function writersOf(path: string): 'absent' | 'root' | 'others' {
 }
 
 /** Limits the work for one read. */
-const mostEntries = 1_000
+const maxEntries = 1_000
 
 /** The same of a directory with all that is in it: the first that others may write, or null. */
 export function writableBelow(path: string): string | null {
   const waiting = [path]
   for (let seen = 0; waiting.length > 0; seen += 1) {
     const at = waiting.pop() as string
-    if (seen > mostEntries || writersOf(at) === 'others') return at
+    if (seen > maxEntries || writersOf(at) === 'others') return at
     if (statSync(at, { throwIfNoEntry: false })?.isDirectory())
       waiting.push(...readdirSync(at).map((name) => `${at}/${name}`))
   }

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import type { Manifest } from '../../domain/mesh.ts'
 import { readEnvironment } from '../../safety/command/surroundings.ts'
 import { stripText } from '../../safety/redact.ts'
-import { markerName, members, terminate } from './agent-processes.ts'
+import { groupMembersOf, markerName, terminate } from './agent-processes.ts'
 import { CapabilityError, type RunOptions, type RunResult } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { find, homeOf, search } from './programs.ts'
@@ -163,7 +163,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
   // While the sandbox was made ready it may have come, and it comes once.
   if (signal.aborted) onAbort()
   const watch = setInterval(() => {
-    const bytes = members(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
+    const bytes = groupMembersOf(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
     if (bytes > limits.memory_mib * 1_048_576) stop('memory', false)
   }, watchMs)
 
@@ -204,7 +204,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-const longestLine = 4_000
+const maxLineCharacters = 4_000
 
 /** Bytes of both outputs, up to a limit for both together; each line is passed on as it comes. */
 type Output = {
@@ -254,7 +254,7 @@ function lineReader(onLine: ((line: string) => void) | null) {
   if (!onLine) return { take: () => undefined, end: () => undefined }
   const decoder = new TextDecoder('utf-8')
   let open = ''
-  const tell = (line: string) => onLine(stripText(line.slice(0, longestLine), { keepNewlines: false }))
+  const tell = (line: string) => onLine(stripText(line.slice(0, maxLineCharacters), { keepNewlines: false }))
   return {
     take(bytes: Uint8Array) {
       open += decoder.decode(bytes, { stream: true })
@@ -262,9 +262,9 @@ function lineReader(onLine: ((line: string) => void) | null) {
       open = parts.pop() ?? ''
       for (const line of parts) tell(line)
       // A line without an end is passed on in pieces, so that it neither waits nor grows.
-      while (open.length > longestLine) {
+      while (open.length > maxLineCharacters) {
         tell(open)
-        open = open.slice(longestLine)
+        open = open.slice(maxLineCharacters)
       }
     },
     end() {

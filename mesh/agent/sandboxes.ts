@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import type { Sight } from './capability.ts'
+import type { AgentSight } from './capability.ts'
 import type { Confinement } from './confine.ts'
 import { dropAll, find, isRoot, search, withoutMore } from './programs.ts'
 
@@ -78,7 +78,7 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
   if (!unshare || !nsenter || !setpriv) return null
   const held = new Map<string, { holder: Promise<ChildProcess>; mounts: string }>()
 
-  function holderOf(sees: readonly Sight[]): Promise<ChildProcess> {
+  function holderOf(sees: readonly AgentSight[]): Promise<ChildProcess> {
     const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
     const kind = [...sees].sort().join()
     const known = held.get(kind)
@@ -161,7 +161,7 @@ for path; do if [ -d "$path" ]; then mount -o remount,ro,mode=755,nosuid,nodev,n
 
 function hold(
   unshare: string,
-  sees: readonly Sight[],
+  sees: readonly AgentSight[],
   { hidden, mounts }: { hidden: HiddenPaths; mounts: string },
 ): Promise<ChildProcess> {
   const shown = sees.includes('rehearsals') && hidden.rehearsals !== null && existsSync(hidden.rehearsals)

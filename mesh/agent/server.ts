@@ -4,7 +4,7 @@ import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
 import { refusalOf } from './act.ts'
 import type { Agent } from './agent.ts'
 import type { Reply } from './agent-state.ts'
-import type { Operation } from './operation.ts'
+import type { DeviceOperation } from './operation.ts'
 import { bodyBytes } from './verify-request.ts'
 
 /**
@@ -132,7 +132,7 @@ function json(response: ServerResponse, status: number, body: CapabilityAnswer |
  * A client that reads slower than a program writes is not waited for: beyond this, lines are
  * dropped.
  */
-const mostBuffered = 4_000_000
+const maxBuffered = 4_000_000
 const heartbeatMs = 15_000
 
 /**
@@ -140,7 +140,7 @@ const heartbeatMs = 15_000
  * end. `Last-Event-ID` goes on behind that line; `event: missed` says how many are gone meanwhile.
  */
 function streamOperation(
-  found: { running: Operation } | Reply,
+  found: { running: DeviceOperation } | Reply,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -157,7 +157,7 @@ function streamOperation(
   let dropped = 0
   const listening = found.running.listen(Number.isInteger(after) && after > 0 ? after : 0, {
     onLine({ id, text }) {
-      if (response.writableLength > mostBuffered) dropped += 1
+      if (response.writableLength > maxBuffered) dropped += 1
       else response.write(`id: ${id}\nevent: line\ndata: ${JSON.stringify(text)}\n\n`)
     },
     onAnswer(answer) {

@@ -78,7 +78,7 @@ function short(address: string): string {
 /**
  * Inodes of the sockets that a process holds, among those asked for. Null where the agent may not look, as at another user's process.
  */
-export async function heldBy(pid: number, inodes: ReadonlySet<string>): Promise<string[] | null> {
+export async function socketsHeldBy(pid: number, inodes: ReadonlySet<string>): Promise<string[] | null> {
   let names: string[]
   try {
     names = await readdir(`/proc/${pid}/fd`)

@@ -2,11 +2,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFile
 import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { openAgent } from './agent.ts'
-import { bootId, lock, members, startTicksOf, terminate } from './agent-processes.ts'
+import { bootId, groupMembersOf, lock, startTicksOf, terminate } from './agent-processes.ts'
 import type { MachineOverrides } from './agent-state.ts'
 import { findConfinement } from './confine.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
-import { type Address, whyTls } from './manifest.ts'
+import { type AgentAddress, whyTls } from './manifest.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import type { HiddenPaths } from './sandboxes.ts'
 import { serve } from './server.ts'
@@ -14,7 +14,7 @@ import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
   manifestFile: string
-  address: Address
+  address: AgentAddress
   state: string
   rootKeyFile: string
   tls: { cert: string; key: string } | null
@@ -109,7 +109,7 @@ async function endLeftovers(journal: Journal): Promise<void> {
     // The pid may be reused by now: then only the marker identifies the process.
     const isSame = started !== null && started.boot === boot && startTicksOf(started.pid) === started.startTicks
     const leader = isSame ? started.pid : nobody
-    if (members(leader, requestId).length > 0) await terminate(leader, requestId, false)
+    if (groupMembersOf(leader, requestId).length > 0) await terminate(leader, requestId, false)
   }
 }
 

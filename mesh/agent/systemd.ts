@@ -71,7 +71,7 @@ export async function showUnits(
     const state = Object.fromEntries(
       Object.entries(asked).map(([name, property]) => [
         name,
-        clean(fields.get(property) ?? '', lists.has(name) ? mostOfList : undefined),
+        clean(fields.get(property) ?? '', lists.has(name) ? maxOfList : undefined),
       ]),
     ) as UnitState
     return state.load === 'not-found' || state.unit === '' ? null : state
@@ -84,9 +84,9 @@ const splitOnce = (line: string): [string, string] => {
 }
 
 /** Lists of units are whole: what is cut off one would stop unseen. */
-const clean = (text: string, most = 2_000) => stripText(text, { keepNewlines: false }).slice(0, most)
+const clean = (text: string, max = 2_000) => stripText(text, { keepNewlines: false }).slice(0, max)
 const lists = new Set(['required_by', 'bound_by', 'parts', 'stops_too'])
-const mostOfList = 200_000
+const maxOfList = 200_000
 
 /** `root`: it is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows that it may; polkit decides when it is tried. */
 export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'
@@ -108,7 +108,7 @@ export async function privilegeOf(
 }
 
 /** Carries a verb out and waits for systemd's job. Throws with systemd's words where it refuses or fails. */
-export async function control(
+export async function controlUnit(
   systemd: Systemd,
   verb: string,
   unit: string,

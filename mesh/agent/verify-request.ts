@@ -7,8 +7,8 @@ import {
   cancelRequest,
   capabilityRequest,
   clockSkewSeconds,
-  longestSeconds,
   type MeshErrorCode,
+  maxSeconds,
   type SignedRead,
   signedRead,
 } from '../../domain/mesh.ts'
@@ -46,8 +46,8 @@ export function verifyCall(body: Uint8Array, at: VerificationContext): VerifiedR
   if (!verified.ok) return verified
   const deadlineMs = Date.parse(verified.request.deadline)
   if (deadlineMs <= at.nowMs) return rejection('bad_deadline', 'The deadline has passed.')
-  if (deadlineMs > at.nowMs + longestSeconds * 1000)
-    return rejection('bad_deadline', `The deadline is more than ${longestSeconds} seconds away.`)
+  if (deadlineMs > at.nowMs + maxSeconds * 1000)
+    return rejection('bad_deadline', `The deadline is more than ${maxSeconds} seconds away.`)
   return verifyTime(verified, at)
 }
 
@@ -154,7 +154,7 @@ export type Nonces = {
 }
 
 const windowMs = clockSkewSeconds * 1000
-const mostLines = 20_000
+const maxLines = 20_000
 
 /**
  * What was remembered in that directory. A write is not waited for on disk: it survives the end of
@@ -188,7 +188,7 @@ export function openNonces(directory: string, nowMs: number): Nonces {
       known.set(nonce, issuedMs)
       appendFileSync(file, `${issuedMs} ${nonce}\n`, { mode: 0o600 })
       lines += 1
-      if (lines > Math.max(mostLines, known.size * 2)) rewrite(at)
+      if (lines > Math.max(maxLines, known.size * 2)) rewrite(at)
     },
     forgottenBeforeMs: isLost ? nowMs : null,
   }

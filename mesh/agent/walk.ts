@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type BigIntStats, constants } from 'node:fs'
 import { type FileHandle, open, readlink, statfs } from 'node:fs/promises'
 import { CapabilityError, errnoOf } from './capability.ts'
-import type { Place } from './manifest.ts'
+import type { ManifestPath } from './manifest.ts'
 
 /**
  * Going to a path without following a link. Node has no openat: each directory is held open, and
@@ -23,7 +23,7 @@ export type OpenEntry = { handle: FileHandle; stat: BigIntStats; parent: OpenEnt
  * Goes to a path and hands over what is there, links included, but none is followed. Everything is
  * closed afterwards.
  */
-export async function at<T>(place: Place, act: (held: OpenEntry) => Promise<T>): Promise<T> {
+export async function withEntryAt<T>(place: ManifestPath, act: (held: OpenEntry) => Promise<T>): Promise<T> {
   const open: FileHandle[] = []
   try {
     let held = await root(open)
@@ -39,11 +39,14 @@ export async function at<T>(place: Place, act: (held: OpenEntry) => Promise<T>):
 }
 
 /** Goes to the directory that holds the last name of the path; the name itself need not exist. */
-export async function beside<T>(place: Place, act: (directory: OpenEntry, name: string) => Promise<T>): Promise<T> {
+export async function withParentOf<T>(
+  place: ManifestPath,
+  act: (directory: OpenEntry, name: string) => Promise<T>,
+): Promise<T> {
   const name = place.segments.at(-1)
   if (name === undefined) throw new CapabilityError('invalid_arguments', '/ itself is no file')
   const segments = place.segments.slice(0, -1)
-  return at({ ...place, path: `/${segments.join('/')}`, segments }, (directory) => {
+  return withEntryAt({ ...place, path: `/${segments.join('/')}`, segments }, (directory) => {
     assertDirectory(directory)
     return act(directory, name)
   })
@@ -53,7 +56,7 @@ export async function beside<T>(place: Place, act: (directory: OpenEntry, name: 
  * One name further, from a directory that is held. The caller closes it. Null when there is nothing
  * of that name.
  */
-export async function entry(directory: OpenEntry, name: string): Promise<OpenEntry | null> {
+export async function openEntry(directory: OpenEntry, name: string): Promise<OpenEntry | null> {
   const open: FileHandle[] = []
   try {
     return await step(directory, name, open)
@@ -124,9 +127,9 @@ export async function openContent({ stat, path, handle, parent }: OpenEntry): Pr
 const isOwnLink = (file: BigIntStats, directory: BigIntStats) =>
   file.uid === directory.uid && (directory.mode & 0o022n) === 0n
 
-type Kind = 'file' | 'directory' | 'link' | 'fifo' | 'socket' | 'device'
+type FileKind = 'file' | 'directory' | 'link' | 'fifo' | 'socket' | 'device'
 
-export function kindOf(stat: BigIntStats): Kind {
+export function kindOf(stat: BigIntStats): FileKind {
   if (stat.isFile()) return 'file'
   if (stat.isDirectory()) return 'directory'
   if (stat.isSymbolicLink()) return 'link'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { describeItems, describePrinted, describeRun, toList, toText, toWords } from '../../domain/say.ts'
-import { defineSpec, ofCommand, onlyLooks, present, same, wordsOnCard } from './spec.ts'
+import { defineSpec, ofCommand, onlyLooks, same, withoutUndefined, wordsOnCard } from './spec.ts'
 
 /** A container by name or id; nothing that could be another path of the engine's API. */
 const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is no container')
@@ -50,7 +50,7 @@ const dockerList = defineSpec({
   risk: 'none',
   reversible: true,
   proof: onlyLooks,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
   summary: () => 'List containers',
   say: ({ containers, total }) =>
@@ -81,7 +81,7 @@ const dockerLogs = defineSpec({
   reversible: true,
   proof: onlyLooks,
   streams: true,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
   summary: ({ container }) => `Logs of ${container}`,
   say: ({ output }, { container }) => `log of ${container}: ${describePrinted(output)}`,
@@ -113,7 +113,7 @@ const dockerExec = defineSpec({
   rehearses: true,
   proof: ofCommand,
   command: { field: 'argv', form: 'argv' },
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
   summary: ({ container, argv }) => `Run ${JSON.stringify(argv)} in ${container}`,
   say: (result, { container, argv }) => `${toWords(argv).join(' ')} in ${container}: ${describeRun(result)}`,
@@ -139,7 +139,7 @@ export const containerRestart = defineSpec({
   asked: true,
   privileged: true,
   rehearses: true,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
   summary: ({ container }) => `Restart the container ${container}`,
   proof: {

@@ -8,10 +8,10 @@ import {
   lastingWrite,
   path,
   plainRead,
-  present,
   same,
   undoableWrite,
   type Verification,
+  withoutUndefined,
   word,
 } from './spec.ts'
 
@@ -257,7 +257,7 @@ const gitRevert = defineSpec({
   inside: true,
   asked: true,
   rehearses: true,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
   summary: ({ path, revision }) => `Revert ${revision} in ${path}`,
   state: ({ path }: { path: string }) => head(path),

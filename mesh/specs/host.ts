@@ -10,13 +10,13 @@ import {
   onlyLooks,
   path,
   plainRead,
-  present,
   same,
+  withoutUndefined,
   word,
 } from './spec.ts'
 import { unitName } from './unit.ts'
 
-export const mostLogLines = 2_000
+export const maxLogLines = 2_000
 
 export const logReadArgs = z.strictObject({
   /** The journal of a service, or a file: one of them. */
@@ -69,7 +69,7 @@ export const deviceLogs = defineSpec({
   proof: onlyLooks,
   readsLog: true,
   toArgs: ({ unit, window, ...rest }: DeviceArgs) =>
-    present({
+    withoutUndefined({
       ...rest,
       ...(window !== undefined && { since_seconds: Math.round(parseDuration(String(window)) ?? 0) }),
       ...(unit !== undefined && { unit: String(unit).endsWith('.service') ? unit : `${unit}.service` }),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { truncate } from '../../domain/format.ts'
 import { describeRun } from '../../domain/say.ts'
-import { defineSpec, ofCommand, type Probe, path, present, same, wordsOnCard } from './spec.ts'
+import { type DeviceProbe, defineSpec, ofCommand, path, same, withoutUndefined, wordsOnCard } from './spec.ts'
 
 const directory = z
   .string()
@@ -32,7 +32,7 @@ export const evalArgs = z.strictObject({
 })
 
 /** The guest is reached by its name; Proxmox's containers go by their number. */
-function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): Probe | string {
+function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): DeviceProbe | string {
   if (cwd !== undefined) return 'a directory (cwd) cannot be set'
   if (by === 'docker') return { capability: 'docker.container.exec', args: { container: guest, argv: words } }
   const number = /^vm-([1-9]\d{2,8})$/.exec(guest)?.[1]
@@ -56,7 +56,7 @@ const exec = defineSpec({
   proof: ofCommand,
   command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { argv: string[]; cwd?: string }) => inGuest(guest, by, input.argv, input.cwd),
-  toArgs: ({ argv, cwd }) => present({ argv, cwd }),
+  toArgs: ({ argv, cwd }) => withoutUndefined({ argv, cwd }),
   toOutput: same,
   summary: ({ argv }) => `Run ${JSON.stringify(argv)}`,
   say: (result, { argv }) => `${argv.join(' ')}: ${describeRun(result)}`,
@@ -90,7 +90,7 @@ const shellEval = defineSpec({
   command: { field: 'command', form: 'bash', directory: { field: 'cwd', otherwise: '/' } },
   throughHost: (guest, by, input: { command: string; cwd?: string }) =>
     inGuest(guest, by, ['/bin/bash', '--noprofile', '--norc', '-c', input.command], input.cwd),
-  toArgs: ({ command, cwd }) => present({ text: command, cwd }),
+  toArgs: ({ command, cwd }) => withoutUndefined({ text: command, cwd }),
   toOutput: same,
   summary: ({ command }) =>
     `Run in bash: ${command.length > 200 ? `${command.slice(0, 200).toWellFormed()}…` : command}`,

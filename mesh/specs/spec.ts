@@ -10,9 +10,9 @@ export type DeviceArgs = Record<string, unknown>
  * A read of a device that answers a question about it. `rehearse`: what the capability would do
  * now, in a throw-away copy.
  */
-export type Probe = { capability: Capability; args: DeviceArgs; rehearse?: true }
+export type DeviceProbe = { capability: Capability; args: DeviceArgs; rehearse?: true }
 /** What a probe found; `result` is null where the device says that there is no such thing. */
-type Observation = { result: DeviceArgs | null }
+type ProbeReading = { result: DeviceArgs | null }
 /** Whether the observation confirms the postcondition; null: it shows neither. */
 export type Verification = { holds: boolean; observed: string } | null
 /**
@@ -20,8 +20,8 @@ export type Verification = { holds: boolean; observed: string } | null
  * is not known.
  */
 export type Postcondition = {
-  look(result: DeviceArgs | null): Probe
-  holds(seen: Observation, result: DeviceArgs | null): Verification
+  look(result: DeviceArgs | null): DeviceProbe
+  holds(seen: ProbeReading, result: DeviceArgs | null): Verification
 }
 
 /**
@@ -75,7 +75,7 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
    * What the agent of its host is asked for a guest without one; why it cannot be, in words, where
    * that is so.
    */
-  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): Probe | string
+  throughHost?(guest: string, by: 'docker' | 'pct', input: Input): DeviceProbe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
   /** One line for the card of an approval. */
@@ -83,7 +83,7 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   /** What a read found, without the device's name, which stands before it; absent for a write: its `summary` says it. */
   say?(result: DeviceArgs, input: Input): string
   /** What of the device the action rests on: looked at for the dry run and again just before. */
-  state?(input: Input): Probe
+  state?(input: Input): DeviceProbe
   /**
    * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it
    * promises nothing. `otherwise`: what a person has to do wherever nothing is promised.
@@ -104,7 +104,7 @@ export const ofCommand = {
 export const onlyLooks = { promised: null, otherwise: 'it only looks, and its answer is all there is to it' } as const
 
 /** Without what is undefined: a grant binds the arguments as they are sent. */
-export function present(args: DeviceArgs): DeviceArgs {
+export function withoutUndefined(args: DeviceArgs): DeviceArgs {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined))
 }
 
@@ -117,7 +117,7 @@ export const plainRead = {
   reversible: true,
   proof: onlyLooks,
   inside: true,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
 } as const
 
@@ -130,7 +130,7 @@ export const undoableWrite = {
   grantable: true,
   asked: true,
   rehearses: true,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
 } as const
 
@@ -143,7 +143,7 @@ export const lastingWrite = {
   privileged: true,
   asked: true,
   rehearses: true,
-  toArgs: present,
+  toArgs: withoutUndefined,
   toOutput: same,
 } as const
 
@@ -197,7 +197,7 @@ const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', 
  * May this path be read without approval? By the rules that commands are judged by: null: yes;
  * `secret`: only with approval; `endless`: never. Device and control plane use the same rules.
  */
-export function heldAt(path: string): 'secret' | 'endless' | null {
+export function kindOfSystemPath(path: string): 'secret' | 'endless' | null {
   const finding = pathFinding(wordOf(path), [], 'prints')
   return finding === null || finding === 'endless' ? finding : 'secret'
 }

@@ -1,30 +1,33 @@
 import type { ChatAnswer, ChatMessage, ChatTool } from '../../domain/chat.ts'
 import { gradeOf, type Passport, type ProbeResult } from '../../domain/passport.ts'
-import { mostPoints } from '../../domain/status-words.ts'
+import { maxPoints } from '../../domain/status-words.ts'
 import { renderMessages } from '../messages.ts'
 import { withoutThoughts } from '../thoughts.ts'
-import type { Entry } from '../transcript.ts'
+import type { TranscriptEntry } from '../transcript.ts'
 import { probes } from './probes.ts'
-import { type Answer, type Examine, type Judged, type Probe, readAnswer } from './world.ts'
+import { type AnswerScore, type Examine, type ModelAnswer, type ModelProbe, readAnswer } from './world.ts'
 
 type Protocol = 'native' | 'json'
 
 /** An answer of the server, or why it gave none. `lacksTools`: it takes no tools. `isAway`: it cannot be reached. */
-export type Asked = ChatAnswer | { failed: string; lacksTools: boolean; isAway: boolean }
+export type CheckReply = ChatAnswer | { failed: string; lacksTools: boolean; isAway: boolean }
 
 /** What the check needs of the product: the site's own prompt and tools, the way to the server, and where to tell of its progress. */
 export type CheckPorts = {
-  opening(probe: Pick<Probe, 'kind' | 'context'>, protocol: Protocol): { messages: ChatMessage[]; tools: ChatTool[] }
+  opening(
+    probe: Pick<ModelProbe, 'kind' | 'context'>,
+    protocol: Protocol,
+  ): { messages: ChatMessage[]; tools: ChatTool[] }
   examine: Examine
   /** Throws where there is no sense in going on: a wrong key, no such model, a server that was never reached. */
-  ask(request: { messages: ChatMessage[]; tools: ChatTool[]; timeoutMs: number; isFirst: boolean }): Promise<Asked>
+  ask(request: { messages: ChatMessage[]; tools: ChatTool[]; timeoutMs: number; isFirst: boolean }): Promise<CheckReply>
   tell(done: number, of: number, result: ProbeResult): void
 }
 
-export type CheckLimits = { answerMs: number; allMs: number }
+type CheckLimits = { answerMs: number; allMs: number }
 
 /** An answer may take so many tokens: at 30 a second thirteen answers take three and a half minutes. */
-export const answerTokensAtMost = 480
+export const maxAnswerTokens = 480
 /** An answer may take a minute, and all of them five. */
 export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }
 
@@ -43,7 +46,7 @@ export async function checkModel(
   const began = performance.now()
   const counted: Counted = { answers: 0, promptTokens: 0, completionTokens: 0, answerMs: 0, asked: 0 }
   let protocol = wanted
-  const ask = async (probe: Probe, said: readonly Entry[]): Promise<Answer> => {
+  const ask = async (probe: ModelProbe, said: readonly TranscriptEntry[]): Promise<ModelAnswer> => {
     const used = probe.protocol === 'json' ? 'json' : protocol
     const leftMs = limits.allMs - (performance.now() - began)
     if (leftMs < 1) return faulty(`The check was over after ${Math.round(limits.allMs / 1000)} s.`)
@@ -73,7 +76,7 @@ export async function checkModel(
     protocol,
     grade: gradeOf(results),
     points: results.reduce((sum, { points }) => sum + points, 0),
-    outOf: results.length * mostPoints,
+    outOf: results.length * maxPoints,
     probes: results,
     answers,
     promptTokens,
@@ -84,17 +87,20 @@ export async function checkModel(
   }
 }
 
-async function play(probe: Probe, ask: (probe: Probe, said: readonly Entry[]) => Promise<Answer>): Promise<Judged> {
+async function play(
+  probe: ModelProbe,
+  ask: (probe: ModelProbe, said: readonly TranscriptEntry[]) => Promise<ModelAnswer>,
+): Promise<AnswerScore> {
   const first = await ask(probe, probe.said)
   if (!probe.world || first.calls.length === 0) return probe.judge([first])
   const { world } = probe
   const calls = first.calls.map((call, index) => ({ ...call, id: `call_${probe.said.length + index + 1}` }))
-  const results = calls.map((call, index): Entry => {
+  const results = calls.map((call, index): TranscriptEntry => {
     const meta = { seq: 31 + index, tool: call.tool }
     return { kind: 'result', callId: call.id, envelope: { ok: true, data: world(call), meta }, body: null }
   })
   const said = calls.map(({ id, tool, arguments: given }) => ({ id, tool, arguments: given, problem: null }))
-  const answer: Entry = { kind: 'answer', content: first.text, calls: said }
+  const answer: TranscriptEntry = { kind: 'answer', content: first.text, calls: said }
   return probe.judge([first, await ask(probe, [...probe.said, answer, ...results])])
 }
 
@@ -106,6 +112,6 @@ function count(counted: Counted, answer: ChatAnswer): ChatAnswer {
   return { ...answer, content: withoutThoughts(answer.content) }
 }
 
-function faulty(fault: string): Answer {
+function faulty(fault: string): ModelAnswer {
   return { calls: [], text: '', fault }
 }

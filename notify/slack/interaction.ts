@@ -10,10 +10,10 @@ export function signatureOf(secret: string, timestamp: string, body: Uint8Array 
   return `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')}`
 }
 
-type Signed = { timestamp: string | undefined; signature: string | undefined; body: Uint8Array }
+type SignedRequest = { timestamp: string | undefined; signature: string | undefined; body: Uint8Array }
 
 /** `stale`: really Slack's, but not of these minutes. Compares in constant time, before anything in the body is read. */
-export function judgeSignature(secret: string, signed: Signed, nowMs: number): 'good' | 'forged' | 'stale' {
+export function judgeSignature(secret: string, signed: SignedRequest, nowMs: number): 'good' | 'forged' | 'stale' {
   const { timestamp, signature, body } = signed
   if (!timestamp || !signature || !/^\d{1,12}$/.test(timestamp)) return 'forged'
   const expected = Buffer.from(signatureOf(secret, timestamp, body))
@@ -78,7 +78,7 @@ export type Press = {
   spot: SlackSpot
 }
 
-export type Denial = {
+export type SlackDenial = {
   kind: 'denial'
   user: string
   button: string
@@ -97,7 +97,7 @@ export type OwnerPress = {
 }
 
 /** `other`: a followed link, or something unknown; nothing has to be done. */
-type Interaction = Press | Denial | OwnerPress | { kind: 'other' }
+type Interaction = Press | SlackDenial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
 const timestamp = z.string().regex(/^\d{1,20}\.\d{1,20}$/)

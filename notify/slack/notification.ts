@@ -1,7 +1,7 @@
 import { formatMinute } from '../../domain/format.ts'
 import { formatAlsoAsked } from '../../domain/format-approval.ts'
 import { inertText } from '../../domain/inert-text.ts'
-import type { AskedApproval, Notification, Rendered, RenderOptions } from '../../domain/notification.ts'
+import type { AskedApproval, Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
@@ -76,7 +76,7 @@ export function slackMessage(text: string, blocks: object[]): SlackMessage {
  * Block Kit for an incoming webhook. Every stranger's word is in a `plain_text` element, where Slack reads no formatting,
  * link or mention; the fallback `text`, which it does read, is escaped. Slack's own address is the credential: no signature.
  */
-export function renderSlack(notification: Notification, _options: RenderOptions): Rendered {
+export function renderSlack(notification: Notification, _options: RenderOptions): RenderedMessage {
   return {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(renderNotification(notification)),

@@ -7,16 +7,16 @@ import type { SlackMethod } from './client.ts'
 import { buttonValue, type IncidentPress, incidentButton } from './interaction.ts'
 import { renderNotification, type SlackMessage } from './notification.ts'
 
-type Place = { channel: string; ts: string }
+type StepPlace = { channel: string; ts: string }
 
 /** What a delivery finds when it is its turn. */
 type SlackSituation = {
   incident: Incident
   report: EscalationReport | null
   approvals: readonly Approval[]
-  thread: { posted: boolean; place: Place | null }
+  thread: { posted: boolean; place: StepPlace | null }
   /** Of the approval that this delivery is about. */
-  card: { place: Place | null } | null
+  card: { place: StepPlace | null } | null
   /** Why that approval is asked for. */
   grounds: CardGrounds
 }
@@ -99,12 +99,12 @@ function postCard(approval: Approval, at: SlackSituation, to: SlackAddresses): S
   return root ? reply(root, cardOf(approval, at, to), 'card', true) : postRoot(at, to, true)
 }
 
-function reply(root: Place, message: SlackMessage, shows: 'card' | 'reply', isUrgent: boolean): SlackStep {
+function reply(root: StepPlace, message: SlackMessage, shows: 'card' | 'reply', isUrgent: boolean): SlackStep {
   const body = { channel: root.channel, thread_ts: root.ts, reply_broadcast: isUrgent, ...message }
   return { method: 'chat.postMessage', body, shows, more: false }
 }
 
-function update(place: Place, message: SlackMessage, shows: 'root' | 'card'): SlackStep {
+function update(place: StepPlace, message: SlackMessage, shows: 'root' | 'card'): SlackStep {
   const { text, blocks } = message
   return { method: 'chat.update', body: { ...place, text, blocks }, shows, more: false }
 }

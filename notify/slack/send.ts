@@ -19,7 +19,7 @@ import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from '
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
 /** Of what an approval rests on; the card has all of it. */
-const mostFindings = 4
+const maxFindings = 4
 /** Before each further attempt: some 45 minutes in all, which is longer than most outages and most approvals. */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
@@ -80,7 +80,7 @@ async function tellNext(
   await db.transaction().execute(async (trx) => {
     await releaseSlackChannel(trx, lease, outcome ? Math.max(paceSeconds, waitOf(outcome)) : 0)
     if ('nothing' in step) await finishDelivery(trx, delivery, result('sent', null, step.nothing))
-    else await settle(trx, lease, step, outcome as SlackOutcome)
+    else await recordOutcome(trx, lease, step, outcome as SlackOutcome)
   })
   return true
 }
@@ -100,7 +100,7 @@ async function next(
   const scope = systemScope(db)
   const grounds = {
     cause: approval ? await causeOf(scope, approval) : null,
-    found: approval ? await findingsOf(scope, approval, mostFindings) : [],
+    found: approval ? await findingsOf(scope, approval, maxFindings) : [],
   }
   try {
     return planSlack(task, { ...view, card, grounds }, to)
@@ -132,7 +132,12 @@ function getTask({ destination, notification: stored }: DueDelivery, view: Slack
 }
 
 /** Writes what became of a call: where the message is now, and whether this delivery has more to do. */
-async function settle(trx: Trx, { delivery }: LeasedChannel, step: SlackStep, outcome: SlackOutcome): Promise<void> {
+async function recordOutcome(
+  trx: Trx,
+  { delivery }: LeasedChannel,
+  step: SlackStep,
+  outcome: SlackOutcome,
+): Promise<void> {
   switch (outcome.outcome) {
     case 'sent':
       if (step.method === 'chat.postMessage') {

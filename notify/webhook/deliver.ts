@@ -5,7 +5,7 @@ import type {
   Destination,
   Notification,
   Render,
-  Rendered,
+  RenderedMessage,
   WebhookTemplate,
 } from '../../domain/notification.ts'
 import { renderSlack } from '../slack/notification.ts'
@@ -34,7 +34,7 @@ export async function deliver(
   notification: Notification,
   { deliveryId, now, timeoutMs = 30_000, signal }: DeliverOptions,
 ): Promise<Delivery> {
-  let rendered: Rendered
+  let rendered: RenderedMessage
   try {
     rendered = templates[destination.template](notification, { deliveryId, now, secret: destination.secret })
   } catch {

@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import type { Notification, Rendered, RenderOptions } from '../../domain/notification.ts'
+import type { Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
 
 const maxReasonChars = 4_000
 
@@ -7,7 +7,7 @@ const maxReasonChars = 4_000
  * A JSON event as Standard Webhooks lays it out: `{ type, timestamp, data }`. With a secret it is signed, over exactly the
  * bytes that are sent; text is data here, as the incident has it.
  */
-export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): Rendered {
+export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): RenderedMessage {
   const { trigger, incident, reason, approval, url, at, headHash, page, alertsFiring, incidents } = notification
   const { id, type, severity, status, title, resource, outcome, category } = incident
   const body = JSON.stringify({

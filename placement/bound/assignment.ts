@@ -7,7 +7,7 @@ import { buildCapacityState, noteCut } from '../cluster/size-classes.ts'
 export const engineNames = ['glpk', 'highs'] as const
 export type EngineName = (typeof engineNames)[number]
 
-export type Engine = {
+export type SolverEngine = {
   /** Answers with the best there is within `limitMs`; `unknown` when that was too short or the process has ended. */
   solve(model: LinearModel, limitMs: number, relativeGap?: number): Promise<SolveAnswer>
   /** Kills the process, whatever it does. */
@@ -21,7 +21,7 @@ export const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-s
 const graceMs = 400
 
 /** Starts a solver's process. Nothing of our environment goes with it: it needs none, and crashes may print it. */
-export function startEngine(name: EngineName): Engine {
+export function startEngine(name: EngineName): SolverEngine {
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
   let child = begin()
   return {
@@ -70,8 +70,8 @@ export function startEngine(name: EngineName): Engine {
 }
 
 /** The same, with a process from the first question on only. */
-export function lazyEngine(name: EngineName): Engine {
-  let engine: Engine | null = null
+export function lazyEngine(name: EngineName): SolverEngine {
+  let engine: SolverEngine | null = null
   return {
     solve(model, limitMs, relativeGap) {
       engine ??= startEngine(name)
@@ -90,13 +90,13 @@ export type LinearModel = {
   binaries: number
   /** Minimised. */
   objective: Term[]
-  rows: Row[]
+  rows: LpRow[]
 }
 
 export type Term = [column: number, coefficient: number]
 
 /** At most one term per column; one bound. */
-export type Row = { terms: Term[]; equal?: number; atMost?: number; atLeast?: number }
+export type LpRow = { terms: Term[]; equal?: number; atMost?: number; atLeast?: number }
 
 export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; relativeGap: number }
 
@@ -131,7 +131,7 @@ export function assignmentModel(
   for (const vm of chosen) room.place(vm, -1)
   const isMover = new Set(movers)
   const columns: [number, number][] = []
-  const rows: Row[] = []
+  const rows: LpRow[] = []
   const onHost: Term[][][] = Array.from({ length: targets }, () => [[], []])
   const inDomain = new Map<string, Term[]>()
   const homes: Term[] = []
@@ -172,7 +172,7 @@ export function assignmentModel(
  * As many starts as there is room for while nothing else moves: every evacuee on one host at most. What counts is `worth`, and of what
  * counted before no less than was reached.
  */
-export function startsModel(
+export function buildStartModel(
   instance: Instance,
   worth: (vm: number) => number,
   before: readonly { worth: (vm: number) => number; reached: number }[],
@@ -187,8 +187,8 @@ export function startsModel(
   const termsOf = (of: (vm: number) => number) =>
     columns.flatMap(([vm], column): Term[] => (of(vm) > 0 ? [[column, of(vm)]] : []))
   const rows = [
-    ...model.rows.map(({ equal, ...row }): Row => (equal === undefined ? row : { ...row, atMost: equal })),
-    ...before.map((each): Row => ({ terms: termsOf(each.worth), atLeast: each.reached })),
+    ...model.rows.map(({ equal, ...row }): LpRow => (equal === undefined ? row : { ...row, atMost: equal })),
+    ...before.map((each): LpRow => ({ terms: termsOf(each.worth), atLeast: each.reached })),
   ]
   const objective = termsOf(worth).map(([column, of]): Term => [column, -of])
   return { model: { ...model, objective, rows: rows.filter(({ terms }) => terms.length > 0) }, columns }
@@ -205,13 +205,13 @@ export function readAssignment({ columns }: AssignmentModel, values: readonly nu
 }
 
 /** How many of one kind of VM, how large in whole placementGroups, and what one is worth. */
-export type Item = { ram: number; cpu: number; copies: number; worth: number }
+export type KnapsackItem = { ram: number; cpu: number; copies: number; worth: number }
 
 /**
  * The most that can be packed into every room up to (ram, cpu) placementGroups, all at once: `best[r * (cpu + 1) + c]`. Exact for whole
  * worths below 2^53; bounded by the copies there are.
  */
-export function bestPackings(items: readonly Item[], ram: number, cpu: number): Float64Array {
+export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: number): Float64Array {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
   for (const { item, count } of splitIntoBundles(items, ram, cpu)) pack({ best, taken: null, ram, cpu }, item, count)
@@ -219,7 +219,7 @@ export function bestPackings(items: readonly Item[], ram: number, cpu: number): 
 }
 
 /** How many of each item make up the best packing of this one room: every choice is remembered, and followed back. */
-export function bestPacking(items: readonly Item[], ram: number, cpu: number): number[] {
+export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: number): number[] {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
   const bundles = splitIntoBundles(items, ram, cpu).map((bundle) => ({ ...bundle, taken: new Uint8Array(best.length) }))
@@ -236,9 +236,9 @@ export function bestPacking(items: readonly Item[], ram: number, cpu: number): n
 }
 
 /** Copies in bundles of 1, 2, 4, …: every number of copies is a sum of bundles. What is worth nothing is left out. */
-function splitIntoBundles(items: readonly Item[], ram: number, cpu: number) {
+function splitIntoBundles(items: readonly KnapsackItem[], ram: number, cpu: number) {
   return items.flatMap((item, index) => {
-    const bundles: { index: number; item: Item; count: number }[] = []
+    const bundles: { index: number; item: KnapsackItem; count: number }[] = []
     let left = item.worth > 0 ? copiesThatFit(item, ram, cpu) : 0
     for (let bundle = 1; left > 0; bundle *= 2) {
       const count = Math.min(bundle, left)
@@ -249,7 +249,7 @@ function splitIntoBundles(items: readonly Item[], ram: number, cpu: number) {
   })
 }
 
-function copiesThatFit(item: Item, ram: number, cpu: number): number {
+function copiesThatFit(item: KnapsackItem, ram: number, cpu: number): number {
   return Math.min(
     item.ram > 0 ? Math.floor(ram / item.ram) : item.copies,
     item.cpu > 0 ? Math.floor(cpu / item.cpu) : item.copies,
@@ -260,7 +260,7 @@ function copiesThatFit(item: Item, ram: number, cpu: number): number {
 /** The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle was taken there. */
 type Table = { best: Float64Array; taken: Uint8Array | null; ram: number; cpu: number }
 
-function pack({ best, taken, ram, cpu }: Table, item: Item, count: number): void {
+function pack({ best, taken, ram, cpu }: Table, item: KnapsackItem, count: number): void {
   const width = cpu + 1
   const [dr, dc, worth] = [item.ram * count, item.cpu * count, item.worth * count]
   for (let r = ram; r >= dr; r -= 1) {

@@ -3,10 +3,10 @@ import { isUp, type SizeClasses } from '../cluster/size-classes.ts'
 import {
   bestPacking,
   bestPackings,
-  type Engine,
-  type Item,
+  type KnapsackItem,
   type LinearModel,
-  type Row,
+  type LpRow,
+  type SolverEngine,
   type Term,
 } from './assignment.ts'
 
@@ -14,10 +14,10 @@ import {
 type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
 
 /** The master program's answer: how much of each pattern, what one more VM of a sizeClass would cost, and what a host is worth. */
-type Prices = { byClass: number[]; host: number[]; shares: number[] }
-type Master = (patterns: Pattern[]) => Promise<Prices | null>
+type DualPrices = { byClass: number[]; host: number[]; shares: number[] }
+type Master = (patterns: Pattern[]) => Promise<DualPrices | null>
 
-export type Bound = {
+export type LowerBound = {
   /** No plan that keeps the rules needs fewer migrations. */
   atLeast: number
   /** Prices that prove it: `k` = atLeast - 1. Null for 0, which needs no proof. */
@@ -39,9 +39,9 @@ export async function lowerBound(
   master: Master,
   upTo: number,
   deadlineMs: number,
-): Promise<Bound> {
+): Promise<LowerBound> {
   const still: Pattern[] = classes.has.map((_, host) => buildPattern(classes, host, [], []))
-  const bound: Bound = { atLeast: 0, proof: null, patterns: still, shares: [] }
+  const bound: LowerBound = { atLeast: 0, proof: null, patterns: still, shares: [] }
   for (let k = 0; k < upTo && !isUp(deadlineMs); k += 1) {
     if (countWays(classes, k) > maxWays) break
     const proved = await proveMoreThan(k, classes, bound, master, deadlineMs)
@@ -56,7 +56,7 @@ export async function lowerBound(
 async function proveMoreThan(
   k: number,
   classes: SizeClasses,
-  bound: Bound,
+  bound: LowerBound,
   master: Master,
   deadlineMs: number,
 ): Promise<number[] | null> {
@@ -75,7 +75,7 @@ async function proveMoreThan(
 }
 
 /** The bound at these prices, and for each host the pattern that the master program is missing. */
-function evaluatePrices(all: SizeClasses, prices: Prices, k: number, deadlineMs: number) {
+function evaluatePrices(all: SizeClasses, prices: DualPrices, k: number, deadlineMs: number) {
   const { classes, has, room } = all
   const price = prices.byClass
   const largest = (resource: 'ram' | 'cpu') =>
@@ -88,13 +88,13 @@ function evaluatePrices(all: SizeClasses, prices: Prices, k: number, deadlineMs:
   const better: Pattern[] = []
   for (const [host, own] of has.entries()) {
     const stays = own.reduce((sum, count, sizeClass) => sum + count * price[sizeClass]!, 0)
-    let least = Number.POSITIVE_INFINITY
+    let min = Number.POSITIVE_INFINITY
     let leaving: number[] = []
     const chosen: number[] = []
     const choose = (from: number, ram: number, cpu: number, cost: number) => {
       const reached = cost - best[ram * width + cpu]!
-      if (reached < least - 1e-12) {
-        least = reached
+      if (reached < min - 1e-12) {
+        min = reached
         leaving = [...chosen]
       }
       if (chosen.length === k) return
@@ -113,8 +113,8 @@ function evaluatePrices(all: SizeClasses, prices: Prices, k: number, deadlineMs:
       }
     }
     choose(0, room[host]!.ram, room[host]!.cpu, 0)
-    value += least - stays
-    const reduced = least - stays - prices.host[host]!
+    value += min - stays
+    const reduced = min - stays - prices.host[host]!
     if (reduced < -1e-7 && !isUp(deadlineMs)) {
       better.push(buildPattern(all, host, leaving, items))
     }
@@ -127,7 +127,7 @@ function buildPattern(
   { classes, room }: SizeClasses,
   host: number,
   leaving: number[],
-  items: readonly Item[],
+  items: readonly KnapsackItem[],
 ): Pattern {
   const leaves = new Int32Array(classes.length)
   for (const sizeClass of leaving) leaves[sizeClass]! += 1
@@ -161,13 +161,18 @@ function countWays({ has }: SizeClasses, k: number): number {
 }
 
 /** The configuration program over these patterns; a sizeClass that is not all placed costs `slackCost` each. */
-export function buildMaster({ classes, has }: SizeClasses, engine: Engine, slackCost: number, untilMs: number): Master {
+export function buildMaster(
+  { classes, has }: SizeClasses,
+  engine: SolverEngine,
+  slackCost: number,
+  untilMs: number,
+): Master {
   return async (patterns) => {
-    const demand: Row[] = classes.map(({ count }, sizeClass) => ({
+    const demand: LpRow[] = classes.map(({ count }, sizeClass) => ({
       terms: [[patterns.length + sizeClass, 1]],
       atLeast: count,
     }))
-    const one: Row[] = has.map(() => ({ terms: [], equal: 1 }))
+    const one: LpRow[] = has.map(() => ({ terms: [], equal: 1 }))
     const objective: Term[] = classes.map((_, sizeClass) => [patterns.length + sizeClass, slackCost])
     for (const [column, { host, leaves, comes, cost }] of patterns.entries()) {
       if (cost > 0) objective.push([column, cost])
@@ -197,8 +202,8 @@ export function buildMaster({ classes, has }: SizeClasses, engine: Engine, slack
 export function likelyMovers(
   instance: Instance,
   { classOf }: SizeClasses,
-  { patterns, shares }: Bound,
-  most: number,
+  { patterns, shares }: LowerBound,
+  max: number,
 ): number[] {
   const pairs = new Map<string, number>()
   for (const [index, { host, leaves, cost }] of patterns.entries()) {
@@ -209,7 +214,7 @@ export function likelyMovers(
       pairs.set(key, Math.max(pairs.get(key) ?? 0, shares[index] ?? 0))
     }
   }
-  const used = [...pairs].sort((a, b) => b[1] - a[1]).slice(0, most)
+  const used = [...pairs].sort((a, b) => b[1] - a[1]).slice(0, max)
   const chosen = new Set(used.map(([key]) => key))
   return instance.home.flatMap((host, vm) => (instance.movable[vm] && chosen.has(`${host} ${classOf[vm]}`) ? [vm] : []))
 }

@@ -2,7 +2,7 @@
 // nothing else. It is the only file that loads GLPK or HiGHS: a solve is synchronous and cannot be stopped from within, so the parent kills.
 import { createInterface } from 'node:readline'
 import type { LP } from 'glpk.js/node'
-import type { EngineName, LinearModel, Row, SolveAnswer, SolveRequest } from './assignment.ts'
+import type { EngineName, LinearModel, LpRow, SolveAnswer, SolveRequest } from './assignment.ts'
 
 type Solver = (request: SolveRequest) => SolveAnswer | Promise<SolveAnswer>
 
@@ -17,7 +17,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 async function startGlpk(): Promise<Solver> {
   const glpk = await (await import('glpk.js/node')).default()
 
-  function boundOf({ equal, atMost, atLeast }: Row) {
+  function boundOf({ equal, atMost, atLeast }: LpRow) {
     if (equal !== undefined) return { type: glpk.GLP_FX, lb: equal, ub: equal }
     if (atLeast !== undefined) return { type: glpk.GLP_LO, lb: atLeast, ub: 0 }
     return { type: glpk.GLP_UP, lb: 0, ub: atMost ?? Number.NaN }

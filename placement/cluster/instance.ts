@@ -1,5 +1,5 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
-import { failureDomainOf, listRestrictions, type Rules, readRules, toRuleKey } from '../rules.ts'
+import { failureDomainOf, listRestrictions, type PlacementRules, readRules, toRuleKey } from '../rules.ts'
 
 /** A VM, or VMs that are kept together and go as one. */
 type PlacementGroup = {
@@ -50,7 +50,7 @@ export function buildModel(problem: PlacementProblem): PlacementModel {
   }
 }
 
-function toPlacementGroup(rules: Rules, members: PlacementVm[]): PlacementGroup {
+function toPlacementGroup(rules: PlacementRules, members: PlacementVm[]): PlacementGroup {
   return {
     vms: members,
     ramMib: members.reduce((sum, { ramMib }) => sum + ramMib, 0),

@@ -95,7 +95,7 @@ export function findViolations(instance: Instance, capacity = buildCapacityState
  * Work that a search may still do, counted in hosts and VMs looked at: the same on every machine, so that one seed gives one plan. Time
  * only ends what would take too long.
  */
-export type Work = { left: number }
+export type SearchBudget = { left: number }
 
 let hasCut = false
 
@@ -112,7 +112,7 @@ export function noteCut(): void {
 }
 
 /** Has time ended anything since the process began? Each search has its own process (`plan-process.ts`). */
-export function wasCut(): boolean {
+export function hasTimeEndedSearch(): boolean {
   return hasCut
 }
 

@@ -1,4 +1,4 @@
-import type { Engine } from '../bound/assignment.ts'
+import type { SolverEngine } from '../bound/assignment.ts'
 import type { Certificate } from '../certificate.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, findViolations, isUp } from '../cluster/size-classes.ts'
@@ -147,9 +147,9 @@ export type SearchState = {
   forcedMigrations: number
   /** In a state that violates rules already, "no placement keeps them all" says nothing about the plan. */
   isSound: boolean
-  engine: Engine
+  engine: SolverEngine
   /** A second engine, for where the first one and the bound leave a gap. */
-  secondEngine: Engine | undefined
+  secondEngine: SolverEngine | undefined
   deadlineMs: number
   random: () => number
   report: (incumbent: Incumbent) => void

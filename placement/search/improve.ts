@@ -1,5 +1,5 @@
-import { assignmentModel, type Engine, readAssignment, type SolveAnswer } from '../bound/assignment.ts'
-import { type Bound, buildMaster, likelyMovers, lowerBound } from '../bound/lower-bound.ts'
+import { assignmentModel, readAssignment, type SolveAnswer, type SolverEngine } from '../bound/assignment.ts'
+import { buildMaster, type LowerBound, likelyMovers, lowerBound } from '../bound/lower-bound.ts'
 import type { Certificate } from '../certificate.ts'
 import type { Instance } from '../cluster/instance.ts'
 import {
@@ -7,8 +7,8 @@ import {
   buildSizeClasses,
   isUp,
   noteCut,
+  type SearchBudget,
   type SizeClasses,
-  type Work,
 } from '../cluster/size-classes.ts'
 import {
   countMigrations,
@@ -54,7 +54,7 @@ function searchRuns(
   { isFirst = false, maxRuns = Number.POSITIVE_INFINITY } = {},
 ): void {
   const { instance, deadlineMs, random, forcedMigrations } = state
-  const work: Work = { left: amount }
+  const work: SearchBudget = { left: amount }
   for (let run = 0; run < maxRuns && work.left > 0 && !isOptimal(state) && !isUp(deadlineMs); run += 1) {
     const noise = isFirst && run === 0 ? 0 : 0.3 + 0.7 * random()
     const maxMigrations = isComplete(state) ? incumbentMigrations(state) - forcedMigrations - 1 : 60
@@ -89,7 +89,7 @@ async function solveRestarts(state: SearchState): Promise<void> {
 }
 
 /** A bound over size classes, with the patterns that it rests on. */
-type ClassBound = { sizeClasses: SizeClasses; bound: Bound }
+type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 
 /** A lower bound on migrations by column generation; null where the sizes allow none, or nothing is open. */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
@@ -97,7 +97,7 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const sizeClasses = buildSizeClasses(instance)
   if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return null
   const upTo = isComplete(state) ? incumbentMigrations(state) - forcedMigrations : 8
-  let best: Bound | null = null
+  let best: LowerBound | null = null
   for (const slackCost of slackCosts) {
     const untilMs = performance.now() + Math.min(3_000, remainingMs(state) * 0.4)
     const bound = await lowerBound(sizeClasses, buildMaster(sizeClasses, engine, slackCost, untilMs), upTo, untilMs)
@@ -149,7 +149,7 @@ async function searchNeighbourhood(
 }
 
 /** Where the whole model is small enough, a second engine says whether one migration fewer does, or any number. Its word. */
-async function askSecondEngine(state: SearchState, secondEngine: Engine): Promise<void> {
+async function askSecondEngine(state: SearchState, secondEngine: SolverEngine): Promise<void> {
   const { instance, engine, forcedMigrations, isSound } = state
   const movers = listMovable(state)
   if (!isSound || countColumns(state, movers) > maxColumnsToClose) return
@@ -185,7 +185,7 @@ function countColumns({ instance }: SearchState, movers: readonly number[]): num
   return (movers.length + instance.evacuees.length) * instance.targets
 }
 
-function toCertificate({ classes }: SizeClasses, { k, price }: NonNullable<Bound['proof']>): Certificate {
+function toCertificate({ classes }: SizeClasses, { k, price }: NonNullable<LowerBound['proof']>): Certificate {
   const whole = classes.flatMap(({ key }, index): [string, number][] => {
     const value = Math.floor((price[index] as number) * scale)
     return value > 0 ? [[key, value]] : []
@@ -199,7 +199,7 @@ type ImproveOptions = {
   /** A sum has shown already that not all can have a place. */
   isInfeasible?: boolean
   /** Asked where the first engine and the bound leave a gap. */
-  secondEngine?: Engine
+  secondEngine?: SolverEngine
   /** Called whenever something better is known. */
   report: (incumbent: Incumbent) => void
 }
@@ -209,7 +209,7 @@ const firstWork = 10_000_000
 const roundWork = 24_000_000
 
 /** Recover and drain: the stages of docs/explanation/placement.md, cheapest first, until the best plan is proved or the time is up. */
-export async function improve(instance: Instance, engine: Engine, options: ImproveOptions): Promise<Incumbent> {
+export async function improve(instance: Instance, engine: SolverEngine, options: ImproveOptions): Promise<Incumbent> {
   const { isInfeasible = false, secondEngine, ...shared } = options
   const state = initialState(instance, { engine, secondEngine, isInfeasible, ...shared })
   // What can be settled by trying everything is searched once, so that its plan does not depend on how fast this machine is.
@@ -266,7 +266,7 @@ function reduceMovedRam(instance: Instance, moves: Move[], random: () => number,
   const movedOthers = moves.filter(({ vm, from }) => from >= 0 && instance.movable[vm]).length
   if (movedOthers === 0) return moves
   let best = moves
-  const work: Work = { left: lighterWork }
+  const work: SearchBudget = { left: lighterWork }
   for (let run = 0; run < lighterRuns && work.left > 0 && !isUp(deadlineMs); run += 1) {
     const found = search(instance, {
       random,
@@ -287,7 +287,7 @@ function reduceMovedRam(instance: Instance, moves: Move[], random: () => number,
 function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves
-  let least = unevenness(instance, best)
+  let min = unevenness(instance, best)
   let left = levelWork
   const lastOf = new Map(moves.map(({ vm }, index) => [vm, index]))
   for (let isBetter = true; isBetter; ) {
@@ -301,9 +301,9 @@ function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] 
         if (to === from || to === best[index]!.to) continue
         const changed = best.with(index, { vm, from, to })
         const value = unevenness(instance, changed)
-        if (value === null || least === null || value >= least - 1e-9) continue
+        if (value === null || min === null || value >= min - 1e-9) continue
         best = changed
-        least = value
+        min = value
         isBetter = true
       }
     }

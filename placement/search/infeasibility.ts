@@ -1,20 +1,20 @@
-import { assignmentModel, type Engine } from '../bound/assignment.ts'
+import { assignmentModel, type SolverEngine } from '../bound/assignment.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, isUp, type Work } from '../cluster/size-classes.ts'
+import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { countMigrations, exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
 /** A rule or limit of an instance: the RAM or CPU of a host, an HA group, a rule about hosts, an evacuee. */
-export type Limit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
+export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
 /** `moves`: the plan that was found after the change. */
-export type Repair = Limit & { amount: number | null; migrations: number; moves: Move[] }
+export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
  * `isContradictory`: there are no end places that keep every rule; else there may be, and only no order leads there. `core`: limits
  * that cannot all hold, found by leaving out one after the other, so that none of them can be spared; empty when the time did not
  * do. `repairs`: changes of one limit after which a plan was found.
  */
-export type Infeasibility = { isContradictory: boolean; core: Limit[]; repairs: Repair[] }
+export type Infeasibility = { isContradictory: boolean; core: InstanceLimit[]; repairs: Repair[] }
 
 const maxColumns = 3_000
 const maxRepairs = 8
@@ -25,7 +25,7 @@ const triesPerChange = 400
 type Diagnosis = {
   instance: Instance
   unplaced: readonly number[]
-  engine: Engine
+  engine: SolverEngine
   random: () => number
   deadlineMs: number
   /** Until then the core is searched for. */
@@ -39,7 +39,7 @@ type Relaxation = 'parts' | 'whole'
 export async function explainInfeasibility(
   instance: Instance,
   unplaced: readonly number[],
-  engine: Engine,
+  engine: SolverEngine,
   random: () => number,
   deadlineMs: number,
 ): Promise<Infeasibility> {
@@ -72,10 +72,10 @@ async function isContradictory(
   return answer.status === 'infeasible'
 }
 
-async function findCore(diagnosis: Diagnosis, relaxation: Relaxation): Promise<Limit[]> {
+async function findCore(diagnosis: Diagnosis, relaxation: Relaxation): Promise<InstanceLimit[]> {
   const { instance, coreUntilMs } = diagnosis
   const all = listLimits(instance)
-  const isEnough = (limits: readonly Limit[]) =>
+  const isEnough = (limits: readonly InstanceLimit[]) =>
     isContradictory(diagnosis, relax(instance, exclude(all, limits)), relaxation)
   let kept = all
   // Whole families first: mostly one of them alone is the reason.
@@ -91,7 +91,7 @@ async function findCore(diagnosis: Diagnosis, relaxation: Relaxation): Promise<L
   return kept
 }
 
-function findRepairs(diagnosis: Diagnosis, core: readonly Limit[]): Repair[] {
+function findRepairs(diagnosis: Diagnosis, core: readonly InstanceLimit[]): Repair[] {
   const { instance, deadlineMs } = diagnosis
   const repairs: Repair[] = []
   for (const limit of core.length > 0 ? core : listLimits(instance)) {
@@ -104,7 +104,7 @@ function findRepairs(diagnosis: Diagnosis, core: readonly Limit[]): Repair[] {
 }
 
 /** The least that has to be added to a host. */
-function findGrowth(diagnosis: Diagnosis, limit: Limit): Repair | null {
+function findGrowth(diagnosis: Diagnosis, limit: InstanceLimit): Repair | null {
   for (const amount of listAmounts(diagnosis, limit)) {
     if (isUp(diagnosis.deadlineMs)) break
     const moves = findPlan(diagnosis, grow(diagnosis.instance, limit, amount))
@@ -113,13 +113,13 @@ function findGrowth(diagnosis: Diagnosis, limit: Limit): Repair | null {
   return null
 }
 
-function findRelaxation(diagnosis: Diagnosis, limit: Limit): Repair | null {
+function findRelaxation(diagnosis: Diagnosis, limit: InstanceLimit): Repair | null {
   const moves = findPlan(diagnosis, relax(diagnosis.instance, [limit]))
   return moves && { ...limit, amount: null, migrations: countMigrations(diagnosis.instance, moves), moves }
 }
 
 /** What would have to be added here for one of the unplaced VMs, or for all of them, the least first. */
-function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: Limit): number[] {
+function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: InstanceLimit): number[] {
   const { freeRam, freeCpu } = buildCapacityState(instance)
   const [sizes, free] = kind === 'ram' ? [instance.vmRam, freeRam[host]!] : [instance.vmCpu, freeCpu[host]!]
   const missing = unplaced.map((vm) => sizes[vm]! - free)
@@ -134,7 +134,7 @@ function findPlan({ random, deadlineMs }: Diagnosis, instance: Instance): Move[]
     if (result.kind === 'fewest') return result.moves
     if (result.kind === 'none') return null
   }
-  const work: Work = { left: workPerChange }
+  const work: SearchBudget = { left: workPerChange }
   for (let run = 0; run < triesPerChange && work.left > 0 && !isUp(deadlineMs); run += 1) {
     const found = search(instance, { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 12, deadlineMs, work })
     if (found.unplaced.length === 0) return found.moves
@@ -142,28 +142,28 @@ function findPlan({ random, deadlineMs }: Diagnosis, instance: Instance): Move[]
   return null
 }
 
-function exclude(all: readonly Limit[], kept: readonly Limit[]): Limit[] {
+function exclude(all: readonly InstanceLimit[], kept: readonly InstanceLimit[]): InstanceLimit[] {
   const inside = new Set(kept.map(({ kind, index }) => `${kind} ${index}`))
   return all.filter(({ kind, index }) => !inside.has(`${kind} ${index}`))
 }
 
-function listLimits({ targets, groupsOf, evacuees, rule, allows }: Instance): Limit[] {
+function listLimits({ targets, groupsOf, evacuees, rule, allows }: Instance): InstanceLimit[] {
   const hosts = Array.from({ length: targets }, (_, index) => index)
   const groups = new Set(evacuees.flatMap((vm) => groupsOf[vm]!))
   const rules = new Set(evacuees.map((vm) => rule[vm]!).filter((each) => allows[each]!.includes(false)))
   return [
-    ...[...rules].map((index): Limit => ({ kind: 'rule', index })),
-    ...[...groups].map((index): Limit => ({ kind: 'group', index })),
-    ...hosts.map((index): Limit => ({ kind: 'cpu', index })),
-    ...hosts.map((index): Limit => ({ kind: 'ram', index })),
+    ...[...rules].map((index): InstanceLimit => ({ kind: 'rule', index })),
+    ...[...groups].map((index): InstanceLimit => ({ kind: 'group', index })),
+    ...hosts.map((index): InstanceLimit => ({ kind: 'cpu', index })),
+    ...hosts.map((index): InstanceLimit => ({ kind: 'ram', index })),
     // The least important last, so that these are what is kept, if something has to be.
-    ...evacuees.map((index): Limit => ({ kind: 'vm', index })),
+    ...evacuees.map((index): InstanceLimit => ({ kind: 'vm', index })),
   ]
 }
 
 /** The instance without these limits. */
-function relax(instance: Instance, without: readonly Limit[]): Instance {
-  const dropped = (kind: Limit['kind']) =>
+function relax(instance: Instance, without: readonly InstanceLimit[]): Instance {
+  const dropped = (kind: InstanceLimit['kind']) =>
     new Set(without.filter((each) => each.kind === kind).map(({ index }) => index))
   const [ram, cpu, groups, rules, vms] = [
     dropped('ram'),
@@ -183,7 +183,7 @@ function relax(instance: Instance, without: readonly Limit[]): Instance {
   }
 }
 
-function grow(instance: Instance, { kind, index }: Limit, amount: number): Instance {
+function grow(instance: Instance, { kind, index }: InstanceLimit, amount: number): Instance {
   const more = (sizes: readonly number[]) => sizes.map((own, host) => (host === index ? own + amount : own))
   return kind === 'ram'
     ? { ...instance, hostRam: more(instance.hostRam) }

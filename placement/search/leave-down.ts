@@ -1,6 +1,6 @@
-import { type Assignment, type Engine, readAssignment, startsModel } from '../bound/assignment.ts'
+import { type Assignment, buildStartModel, readAssignment, type SolverEngine } from '../bound/assignment.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, isUp, type Work } from '../cluster/size-classes.ts'
+import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { compareUnplaced, exhaust, isBetter } from './exhaust.ts'
 import { type Move, type SearchResult, search } from './search.ts'
 
@@ -104,19 +104,19 @@ export function chooseUnplaced(
  */
 export async function startWithoutMigrations(
   instance: Instance,
-  engine: Engine,
+  engine: SolverEngine,
   deadlineMs: number,
 ): Promise<[moves: Move[], unplaced: number[]]> {
   const { evacuees, priorities, targets } = instance
   const nothing: [Move[], number[]] = [[], [...evacuees]]
   if (evacuees.length * targets > maxColumns) return nothing
   const classes = [...new Set(evacuees.flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)
-  const before: Parameters<typeof startsModel>[2][number][] = []
+  const before: Parameters<typeof buildStartModel>[2][number][] = []
   const untilMs = Math.min(deadlineMs, performance.now() + startsMs)
   let best = nothing
   for (const priority of classes) {
     const worth = (vm: number) => priorities[vm]!.filter((each) => each === priority).length
-    const built = startsModel(instance, worth, before)
+    const built = buildStartModel(instance, worth, before)
     const answer = built.columns.length === 0 ? null : await engine.solve(built.model, untilMs - performance.now())
     if (answer?.status !== 'optimal' && answer?.status !== 'feasible') break
     const assignment = readAssignment(built, answer.values)
@@ -139,7 +139,7 @@ export function admitOneByOne(instance: Instance, random: () => number, deadline
   let spent = 0
   for (const vm of order) {
     const kept = order.slice(0, order.indexOf(vm) + 1).filter((each) => !rejected.includes(each))
-    const work: Work = { left: Math.min(workPerVm, workInAll - spent) }
+    const work: SearchBudget = { left: Math.min(workPerVm, workInAll - spent) }
     const had = work.left
     const moves = findPlan({ ...instance, evacuees: kept }, random, work, deadlineMs)
     spent += had - work.left
@@ -149,7 +149,7 @@ export function admitOneByOne(instance: Instance, random: () => number, deadline
   return best
 }
 
-function findPlan(instance: Instance, random: () => number, work: Work, deadlineMs: number): Move[] | null {
+function findPlan(instance: Instance, random: () => number, work: SearchBudget, deadlineMs: number): Move[] | null {
   for (let run = 0; run < runsPerVm && work.left > 0 && !isUp(deadlineMs); run += 1) {
     const noise = run === 0 ? 0 : 0.3 + 0.7 * random()
     const found = search(instance, { random, noise, maxMigrations: 60, deadlineMs, work })

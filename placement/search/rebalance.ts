@@ -1,5 +1,5 @@
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, findViolations, isUp, type Work } from '../cluster/size-classes.ts'
+import { buildCapacityState, findViolations, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { countMigrations, exhaust, type Incumbent, initialIncumbent, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
@@ -64,8 +64,8 @@ function attempt(instance: Instance, random: () => number, noise: number, untilM
 }
 
 function withHeadroom(instance: Instance): Instance {
-  const most = (sizes: readonly number[]) => sizes.map((size) => Math.floor(size * hotFraction))
-  return { ...instance, hostRam: most(instance.hostRam), hostCpu: most(instance.hostCpu) }
+  const max = (sizes: readonly number[]) => sizes.map((size) => Math.floor(size * hotFraction))
+  return { ...instance, hostRam: max(instance.hostRam), hostCpu: max(instance.hostCpu) }
 }
 
 /** VMs to move so that no rule is violated: of each violation the cheapest. */
@@ -184,7 +184,7 @@ export function assessSurvivability(
 ): FailureOutcome[] {
   const home = [...instance.home]
   for (const { vm, to } of moves) home[vm] = to
-  const pool: Work = { left: workInAll }
+  const pool: SearchBudget = { left: workInAll }
   return failureDomains.map((hosts) =>
     isUp(deadlineMs)
       ? 'not_found'
@@ -192,7 +192,12 @@ export function assessSurvivability(
   )
 }
 
-function assessFailure(instance: Instance, random: () => number, pool: Work, deadlineMs: number): FailureOutcome {
+function assessFailure(
+  instance: Instance,
+  random: () => number,
+  pool: SearchBudget,
+  deadlineMs: number,
+): FailureOutcome {
   if (instance.evacuees.length === 0) return 'restarted'
   if (isSmall(instance)) {
     const tried = exhaust(instance, 5_000, deadlineMs)
@@ -203,14 +208,14 @@ function assessFailure(instance: Instance, random: () => number, pool: Work, dea
     const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
     if (search(instance, options).unplaced.length === 0) return 'restarted'
   }
-  const most = Math.min(workPerFailure, pool.left)
-  const work: Work = { left: most }
+  const max = Math.min(workPerFailure, pool.left)
+  const work: SearchBudget = { left: max }
   let isFound = false
   for (let run = 0; run < triesWithMoves && !isFound && work.left > 0 && !isUp(deadlineMs); run += 1) {
     const options = { random, noise: run === 0 ? 0 : 0.6, maxMigrations: 20, deadlineMs, work }
     isFound = search(instance, options).unplaced.length === 0
   }
-  pool.left -= most - work.left
+  pool.left -= max - work.left
   return isFound ? 'moved' : 'not_found'
 }
 

@@ -1,5 +1,5 @@
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, type CapacityState, isUp, type Work } from '../cluster/size-classes.ts'
+import { buildCapacityState, type CapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 
 export type Move = { vm: number; from: number; to: number }
 
@@ -14,7 +14,7 @@ type SearchOptions = {
   maxMigrations: number
   deadlineMs: number
   /** What all runs together may still do; without it only time ends a run. */
-  work?: Work
+  work?: SearchBudget
   /** Of VMs that matter alike, which comes first: the largest, which is the hardest to place, or the smallest, of which most fit. */
   first?: 'largest' | 'smallest'
 }
@@ -30,14 +30,14 @@ const hostsTried = { first: Number.POSITIVE_INFINITY, deep: 8, inner: 3 }
 const vmsTried = { first: 14, inner: 6 }
 
 /** One run: what it knows, and what it has done so far. */
-type Run = {
+type SearchRun = {
   instance: Instance
   capacity: CapacityState
   random: () => number
   noise: number
   maxMigrations: number
   deadlineMs: number
-  work: Work
+  work: SearchBudget
   /** What a MiB and a thousandth of a CPU are worth. */
   weight: { ram: number; cpu: number }
   moves: Move[]
@@ -65,7 +65,7 @@ export function search(instance: Instance, options: SearchOptions): SearchResult
   return { moves: run.moves, unplaced }
 }
 
-function startRun(instance: Instance, options: SearchOptions): Run {
+function startRun(instance: Instance, options: SearchOptions): SearchRun {
   const { random, noise, maxMigrations, deadlineMs, work = { left: Number.POSITIVE_INFINITY } } = options
   const capacity = buildCapacityState(instance)
   work.left -= workPerRun + workPerVm * instance.home.length
@@ -95,7 +95,7 @@ function weighScarcity({ targets }: Instance, { freeRam, freeCpu }: CapacityStat
 }
 
 /** The most important first, then by size. */
-function sortEvacuees(run: Run, first: 'largest' | 'smallest'): number[] {
+function sortEvacuees(run: SearchRun, first: 'largest' | 'smallest'): number[] {
   const { evacuees, priority } = run.instance
   const order = evacuees.map((vm) => ({ vm, size: shake(run, sizeOf(run, vm)) }))
   const bySize = first === 'largest' ? -1 : 1
@@ -103,15 +103,15 @@ function sortEvacuees(run: Run, first: 'largest' | 'smallest'): number[] {
   return order.map(({ vm }) => vm)
 }
 
-function sizeOf({ instance: { vmRam, vmCpu }, weight }: Run, vm: number): number {
+function sizeOf({ instance: { vmRam, vmCpu }, weight }: SearchRun, vm: number): number {
   return vmRam[vm]! * weight.ram + vmCpu[vm]! * weight.cpu
 }
 
-function shake({ noise, random }: Run, score: number): number {
+function shake({ noise, random }: SearchRun, score: number): number {
   return noise === 0 ? score : score * (1 + noise * (random() - 0.5))
 }
 
-function move(run: Run, vm: number, to: number): void {
+function move(run: SearchRun, vm: number, to: number): void {
   const from = run.capacity.hostOf[vm]!
   run.moves.push({ vm, from, to })
   run.capacity.place(vm, to)
@@ -119,7 +119,7 @@ function move(run: Run, vm: number, to: number): void {
 }
 
 /** Takes back all moves from this one on. */
-function undo(run: Run, mark: number): void {
+function undo(run: SearchRun, mark: number): void {
   while (run.moves.length > mark) {
     const { vm, from } = run.moves.pop() as Move
     run.capacity.place(vm, from)
@@ -128,18 +128,18 @@ function undo(run: Run, mark: number): void {
 }
 
 /** The host that this VM fills best; -1: it fits nowhere. */
-function findTightest(run: Run, vm: number): number {
+function findTightest(run: SearchRun, vm: number): number {
   const { instance, capacity, weight, closed } = run
   const { targets, vmRam, vmCpu } = instance
   const { freeRam, freeCpu, fits } = capacity
   let best = -1
-  let least = Number.POSITIVE_INFINITY
+  let min = Number.POSITIVE_INFINITY
   run.work.left -= targets
   for (let host = 0; host < targets; host += 1) {
     if (closed[host] || !fits(vm, host)) continue
     const rest = shake(run, (freeRam[host]! - vmRam[vm]!) * weight.ram + (freeCpu[host]! - vmCpu[vm]!) * weight.cpu)
-    if (rest < least) {
-      least = rest
+    if (rest < min) {
+      min = rest
       best = host
     }
   }
@@ -147,7 +147,7 @@ function findTightest(run: Run, vm: number): number {
 }
 
 /** Hosts that could ever take it, the one that lacks least capacity first. */
-function findNearest(run: Run, vm: number, maxHosts: number): number[] {
+function findNearest(run: SearchRun, vm: number, maxHosts: number): number[] {
   const { instance, capacity, closed, weight } = run
   const { targets, vmRam, vmCpu, hostRam, hostCpu, rule, allows } = instance
   const { hostOf, freeRam, freeCpu } = capacity
@@ -165,7 +165,7 @@ function findNearest(run: Run, vm: number, maxHosts: number): number[] {
 }
 
 /** Places a VM that fits nowhere by moving others; false, with nothing changed, where that was not found. */
-function placeByEvicting(run: Run, vm: number): boolean {
+function placeByEvicting(run: SearchRun, vm: number): boolean {
   for (const limit of evictionLimits) {
     const maxMigrations = Math.min(run.migrations + limit, run.maxMigrations)
     if (maxMigrations <= run.migrations) return false
@@ -185,7 +185,7 @@ function placeByEvicting(run: Run, vm: number): boolean {
 }
 
 /** Moves others until the VM fits on the host. What was tried without success is not undone. */
-function clear(run: Run, clearing: Clearing): boolean {
+function clear(run: SearchRun, clearing: Clearing): boolean {
   const { vm, host, maxMigrations } = clearing
   run.closed[host] = 1
   try {
@@ -198,7 +198,7 @@ function clear(run: Run, clearing: Clearing): boolean {
   }
 }
 
-function evictOne(run: Run, clearing: Clearing): boolean {
+function evictOne(run: SearchRun, clearing: Clearing): boolean {
   const { vm, host, depth, maxMigrations } = clearing
   const candidates = listEvictable(run, clearing)
   for (const other of candidates) {
@@ -224,7 +224,7 @@ function evictOne(run: Run, clearing: Clearing): boolean {
 }
 
 /** Where an evicted VM goes. A peer of the VM's HA group has to leave the failure domain, not only its host. */
-function findTightestFor(run: Run, other: number, { vm, host }: Clearing): number {
+function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing): number {
   const { instance, capacity, closed } = run
   const to = findTightest(run, other)
   if (to < 0 || capacity.groupPeerIn(vm, host) !== other) return to
@@ -237,7 +237,7 @@ function findTightestFor(run: Run, other: number, { vm, host }: Clearing): numbe
 }
 
 /** VMs to move from here, best first: a peer of the HA group, else the one that alone frees enough and wastes least, else the largest. */
-function listEvictable(run: Run, { vm, host, breadth }: Clearing): number[] {
+function listEvictable(run: SearchRun, { vm, host, breadth }: Clearing): number[] {
   const { instance, capacity, weight } = run
   const { movable, home, vmRam, vmCpu } = instance
   const { hostOf, freeRam, freeCpu } = capacity

@@ -136,7 +136,7 @@ function knownActions(clause: string): Action[] {
 }
 
 /** Is the verb what this folded text of a write, or of a log, tells? A general word is what any write is. */
-export function tellsOf(verb: string, folded: string, isWrite: boolean): boolean {
+export function isVerbOf(verb: string, folded: string, isWrite: boolean): boolean {
   const isGeneral = general.split(' ').includes(verb) || verb === 'carried out'
   if (isGeneral) return isWrite || folded.includes(verb.slice(0, 5))
   const stems = groups

@@ -1,18 +1,26 @@
 import type { Claim, ClaimQuote } from '../../domain/claim.ts'
-import { type Action, actionsIn, holdsName, type Name, saysFailed, tellsOf } from './actions.ts'
+import { type Action, actionsIn, holdsName, isVerbOf, type Name, saysFailed } from './actions.ts'
 import { figuresIn } from './numbers.ts'
-import { foldText, type Place, type Problem, placesOf, problem, said } from './quote.ts'
-import type { Evidence, Part, Write } from './rows.ts'
+import { type ClaimProblem, foldText, placesOf, problem, type QuotePlace, said } from './quote.ts'
+import type { CitableWrite, ClaimEvidence, Part } from './rows.ts'
 import { statesIn } from './states.ts'
-import { absenceProblem, denialProblem, goneProblem, misplaced, unnamed, unspoken, unsupported } from './support.ts'
+import {
+  absenceProblem,
+  denialProblem,
+  findMisplaced,
+  findUnnamed,
+  findUnspoken,
+  findUnsupported,
+  goneProblem,
+} from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 
 /** For each claim the first thing that what it cites does not show; null where it shows all. Pure and total. */
-export function checkClaims(claims: readonly Claim[], evidence: Evidence): (Problem | null)[] {
+export function checkClaims(claims: readonly Claim[], evidence: ClaimEvidence): (ClaimProblem | null)[] {
   return claims.map((claim) => checkClaim(claim, evidence))
 }
 
-function checkClaim(claim: Claim, evidence: Evidence): Problem | null {
+function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem | null {
   const clauses = clausesOf(claim.text, evidence.known)
   if (claim.kind === 'absent') {
     return (
@@ -25,13 +33,13 @@ function checkClaim(claim: Claim, evidence: Evidence): Problem | null {
     kindProblem(claim, places, evidence) ??
     actionsProblem(claim, clauses, places, evidence) ??
     firstOf(clauses, (clause) => clauseProblem(claim, clause, clauses, places, evidence)) ??
-    (claim.kind === 'did' ? null : unspoken(clauses, places))
+    (claim.kind === 'did' ? null : findUnspoken(clauses, places))
   )
 }
 
 /** Where these quotes stand, or the first that stands nowhere. What the agent said itself shows nothing. */
-export function placesOfAll(quotes: readonly ClaimQuote[], evidence: Evidence): Place[] | Problem {
-  const places: Place[] = []
+export function placesOfAll(quotes: readonly ClaimQuote[], evidence: ClaimEvidence): QuotePlace[] | ClaimProblem {
+  const places: QuotePlace[] = []
   for (const quote of quotes) {
     const found = placesOf(quote, evidence.parts).filter((place) => !isOwnWord(place))
     if (found.length === 0) return problem('QUOTE_NOT_FOUND', `${said(quote.text)} does not stand in row ${quote.seq}`)
@@ -40,7 +48,7 @@ export function placesOfAll(quotes: readonly ClaimQuote[], evidence: Evidence): 
   return places
 }
 
-function firstOf(clauses: readonly Clause[], check: (clause: Clause) => Problem | null): Problem | null {
+function firstOf(clauses: readonly Clause[], check: (clause: Clause) => ClaimProblem | null): ClaimProblem | null {
   for (const clause of clauses) {
     const found = check(clause)
     if (found) return found
@@ -52,9 +60,9 @@ function clauseProblem(
   claim: Claim,
   clause: Clause,
   clauses: readonly Clause[],
-  places: readonly Place[],
-  evidence: Evidence,
-): Problem | null {
+  places: readonly QuotePlace[],
+  evidence: ClaimEvidence,
+): ClaimProblem | null {
   const cited = [...new Set(places.map(({ part }) => part))]
   const fresh = mustBeFresh(claim, clause, clauses, places)
     ? places.filter((place) => isFresh(place.part, evidence))
@@ -65,9 +73,9 @@ function clauseProblem(
   const isFailure = claim.kind === 'did' && citedWrites(places, evidence).some(({ failed }) => failed)
   const shown = isFailure ? 'failed failing' : ''
   const found =
-    unnamed(clause, places, evidence) ??
-    unsupported(clause, fresh, false, shown) ??
-    misplaced(clause, places) ??
+    findUnnamed(clause, places, evidence) ??
+    findUnsupported(clause, fresh, false, shown) ??
+    findMisplaced(clause, places) ??
     goneProblem(
       clause,
       cited,
@@ -76,7 +84,7 @@ function clauseProblem(
     ) ??
     denialProblem(clause, cited)
   // What an older row shows and a newer one does not was so before the last write.
-  return found && fresh !== places && unsupported(clause, fresh, false) && !unsupported(clause, places, false)
+  return found && fresh !== places && findUnsupported(clause, fresh, false) && !findUnsupported(clause, places, false)
     ? stale()
     : found
 }
@@ -84,12 +92,17 @@ function clauseProblem(
 const stale = () => problem('READ_BEFORE_WRITE', 'what says so was read before the last write')
 
 /** Only a read and a verification tell how something is now, and only when they came after the last write began. */
-function isFresh(part: Part, { lastWrite }: Evidence): boolean {
+function isFresh(part: Part, { lastWrite }: ClaimEvidence): boolean {
   return (part.source === 'read' || part.source === 'verification') && part.seq > lastWrite
 }
 
 /** Said to be so now: by its kind, or by its words whatever kind it declares. */
-function mustBeFresh({ kind }: Claim, clause: Clause, clauses: readonly Clause[], places: readonly Place[]): boolean {
+function mustBeFresh(
+  { kind }: Claim,
+  clause: Clause,
+  clauses: readonly Clause[],
+  places: readonly QuotePlace[],
+): boolean {
   if (clause.tense === 'past') return false
   if (clause.tense === null) return kind === 'is'
   // What a past sentence quotes: was critical: process is not running.
@@ -98,7 +111,7 @@ function mustBeFresh({ kind }: Claim, clause: Clause, clauses: readonly Clause[]
   return !(isQuoted && kind !== 'is' && clauses.some(({ tense, start }) => tense === 'past' && start < clause.start))
 }
 
-function kindProblem({ kind }: Claim, places: readonly Place[], evidence: Evidence): Problem | null {
+function kindProblem({ kind }: Claim, places: readonly QuotePlace[], evidence: ClaimEvidence): ClaimProblem | null {
   const sources = new Set(places.map(({ part }) => part.source))
   if (sources.has('record') && sources.size === 1)
     return problem('NO_READ', 'a note of this investigation shows nothing')
@@ -115,7 +128,7 @@ function kindProblem({ kind }: Claim, places: readonly Place[], evidence: Eviden
   return null
 }
 
-function citedWrites(places: readonly Place[], { writes }: Evidence): Write[] {
+function citedWrites(places: readonly QuotePlace[], { writes }: ClaimEvidence): CitableWrite[] {
   const calls = new Set(places.map(({ part }) => part.callId))
   return writes.filter(({ callId, parts }) => calls.has(callId) && parts.some(({ source }) => source === 'write'))
 }
@@ -124,9 +137,9 @@ function citedWrites(places: readonly Place[], { writes }: Evidence): Write[] {
 function actionsProblem(
   claim: Claim,
   clauses: readonly Clause[],
-  places: readonly Place[],
-  evidence: Evidence,
-): Problem | null {
+  places: readonly QuotePlace[],
+  evidence: ClaimEvidence,
+): ClaimProblem | null {
   const cited = citedWrites(places, evidence)
   let isAction = false
   for (const clause of clauses) {
@@ -148,7 +161,7 @@ function actionsProblem(
   return cited.some((write) => (failed ? write.failed : write.held)) ? null : outcomeProblem(failed, claim.text)
 }
 
-function actionProblem(action: Action, clause: Clause, cited: readonly Write[]): Problem | null {
+function actionProblem(action: Action, clause: Clause, cited: readonly CitableWrite[]): ClaimProblem | null {
   const names = (clause.groups.length > 0 ? clause.groups.flat() : clause.carried).filter(
     ({ kind }) => kind !== 'literal',
   )
@@ -161,30 +174,30 @@ function actionProblem(action: Action, clause: Clause, cited: readonly Write[]):
   return fitting.some((write) => (failed ? write.failed : write.held)) ? null : outcomeProblem(failed, clause.raw)
 }
 
-function outcomeProblem(saysItFailed: boolean, text: string): Problem {
+function outcomeProblem(saysItFailed: boolean, text: string): ClaimProblem {
   return saysItFailed
     ? problem('WRITE_HELD', `${said(text)}, but its verification held`)
     : problem('WRITE_NOT_HELD', `${said(text)}, but its write failed or was not verified`)
 }
 
 /** Is the write what the verb says, and about everything that is named? */
-function isOf(write: Write, { verb }: Action, names: readonly Name[]): boolean {
+function isOf(write: CitableWrite, { verb }: Action, names: readonly Name[]): boolean {
   const texts = write.parts.map((part) => `${part.head} ${part.document().text}`)
   const whole = texts.join(' ')
-  return tellsOf(verb, whole, true) && names.every(({ text }) => holdsName(whole, text))
+  return isVerbOf(verb, whole, true) && names.every(({ text }) => holdsName(whole, text))
 }
 
 /** Others did it, by a log or an event that is quoted: their verb stands there. */
-function isOthers(claim: Claim, action: Action, places: readonly Place[]): boolean {
+function isOthers(claim: Claim, action: Action, places: readonly QuotePlace[]): boolean {
   if (claim.kind === 'did' || action.isOurs) return false
   return places.some(
     ({ part, line, from, to }) =>
-      (part.source === 'read' || part.source === 'alert') && tellsOf(action.verb, line.slice(from, to), false),
+      (part.source === 'read' || part.source === 'alert') && isVerbOf(action.verb, line.slice(from, to), false),
   )
 }
 
 /** An absent claim carries nothing else along. */
-function otherWords(clauses: readonly Clause[]): Problem | null {
+function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
   for (const clause of clauses) {
     const state = statesIn(clause.text).find(({ isDenied }) => !isDenied)
     if (state && !/\b(?:no|none|nothing)\b/.test(clause.text))
@@ -196,7 +209,7 @@ function otherWords(clauses: readonly Clause[]): Problem | null {
 const ownKinds = /^(?:model_answered|commented|call_judged|tool_started|correction_sent|resolved|escalated)$/
 
 /** What a log of this agent repeats of the agent's answers, or a program of its arguments, shows nothing. */
-function isOwnWord({ part, item, line, leaf }: Place): boolean {
+function isOwnWord({ part, item, line, leaf }: QuotePlace): boolean {
   if (part.source !== 'read') return false
   if (leaf.path[0] === 'cmd_executed') return true
   if (line.length > 8 && /\s/.test(line) && part.head.includes(line)) return true

@@ -1,9 +1,9 @@
 import type { Claim } from '../../domain/claim.ts'
-import type { Unshown } from '../../domain/hypothesis.ts'
-import type { State } from '../fold.ts'
-import { quote, type Rule, refuse } from '../ruling.ts'
+import type { UnshownSentence } from '../../domain/hypothesis.ts'
+import type { SafetyState } from '../fold.ts'
+import { quote, type RuleAnswer, refuse } from '../ruling.ts'
 import { checkClaims } from './check.ts'
-import type { Problem } from './quote.ts'
+import type { ClaimProblem } from './quote.ts'
 import { type Bodies, evidenceOf } from './rows.ts'
 import { checkText } from './text.ts'
 
@@ -129,11 +129,16 @@ function clausesOf(text: string): string[] {
 }
 
 /** What the evidence of an ending does not show: per claim the problem or null, and sentences of its text. */
-type Findings = { claims: (Problem | null)[]; unshown: Unshown[] }
+type Findings = { claims: (ClaimProblem | null)[]; unshown: UnshownSentence[] }
 
 export type ClaimedText = { text: string; claims: readonly Claim[] }
 
-export function findingsOf({ text, claims }: ClaimedText, state: State, incidentId: string, bodies: Bodies): Findings {
+export function findingsOf(
+  { text, claims }: ClaimedText,
+  state: SafetyState,
+  incidentId: string,
+  bodies: Bodies,
+): Findings {
   const evidence = evidenceOf(state, incidentId, bodies)
   const shown = claims.map(({ text: claimed }) => claimed)
   return {
@@ -158,7 +163,7 @@ function marksOf({ claims, unshown }: Findings): Record<string, unknown> {
 }
 
 /** What is not shown first, with what would be accepted. */
-export function toldFindings({ claims, unshown }: Findings, said: ClaimedText): { reason: string; hint: string } {
+export function describeFindings({ claims, unshown }: Findings, said: ClaimedText): { reason: string; hint: string } {
   const index = claims.findIndex((problem) => problem !== null)
   const found = claims[index]
   const more = claims.filter((problem) => problem !== null).length + unshown.length - 1
@@ -179,18 +184,18 @@ export function toldFindings({ claims, unshown }: Findings, said: ClaimedText): 
 /** A call written as text, or an ending that its evidence does not show: corrected once. */
 export function claimsRule(
   said: ClaimedText,
-  state: State,
+  state: SafetyState,
   incidentId: string,
   bodies: Bodies,
   isStrict: boolean,
-): { rule: Rule | null; marks: Record<string, unknown> } {
+): { rule: RuleAnswer | null; marks: Record<string, unknown> } {
   const findings = findingsOf(said, state, incidentId, bodies)
   const marks = marksOf(findings)
   const isCorrected = state.phantoms > 0 || [...state.corrected].some((code) => code.startsWith('budget_'))
   const phantom = isCorrected ? null : phantomIn(said, state)
   if (phantom) return { rule: phantom, marks }
   if (isAllShown(findings) || (isCorrected && !isStrict)) return { rule: null, marks }
-  const { reason, hint } = toldFindings(findings, said)
+  const { reason, hint } = describeFindings(findings, said)
   const more =
     isCorrected && isStrict
       ? ' An ending without a repair needs claims that are shown: escalate_incident ends without them.'
@@ -199,7 +204,7 @@ export function claimsRule(
 }
 
 /** A call written as text, or a look that nobody took: found by words alone, and once. */
-function phantomIn({ text, claims }: ClaimedText, state: State): Rule | null {
+function phantomIn({ text, claims }: ClaimedText, state: SafetyState): RuleAnswer | null {
   for (const each of [text, ...claims.map((claim) => claim.text)]) {
     const phantom = findUnsupportedClaim(each, { writes: state.writes.length, reads: state.reads })
     if (!phantom) continue

@@ -1,10 +1,10 @@
-import type { Figure, Value } from './numbers.ts'
+import type { Figure, QuotedNumber } from './numbers.ts'
 
 /** A number that is known: of a quote, or computed from quotes. Null unit: nothing says what it measures. */
-export type KnownQuantity = { value: number; unit: Unit | null; from: Value | null }
+export type KnownQuantity = { value: number; unit: Unit | null; from: QuotedNumber | null }
 
 /** Does this known number say what the text says, in its unit, rounded to its places, or about as much where it says about? */
-export function says(figure: Figure, known: KnownQuantity): boolean {
+export function matchesFigure(figure: Figure, known: KnownQuantity): boolean {
   return inUnitOf(figure, known).some((value) => isSame(figure, value))
 }
 
@@ -31,7 +31,7 @@ function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[
   if (wanted.dimension === 'percent') {
     const mayBe =
       mayMeasure(from.path, 'percent') ||
-      (!isField && /%|percent|pct|ratio|utili[sz]ation/.test(from.place.part.document().text.slice(0, mostHeading)))
+      (!isField && /%|percent|pct|ratio|utili[sz]ation/.test(from.place.part.document().text.slice(0, maxHeading)))
     if (!mayBe) return []
     return value >= 0 && value <= 1 && from.decimals > 0 ? [value, value * 100] : [value]
   }
@@ -41,8 +41,8 @@ function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[
 }
 
 /** A text without a unit beside its numbers may name it in its heading, or the command by an option: how many base units one is. */
-function namedUnits({ place }: Value, wanted: Unit): number[] {
-  const text = `${place.part.document().text.slice(0, mostHeading)} ${place.part.head.slice(0, mostHeading)}`
+function namedUnits({ place }: QuotedNumber, wanted: Unit): number[] {
+  const text = `${place.part.document().text.slice(0, maxHeading)} ${place.part.head.slice(0, maxHeading)}`
   const base = /(?<![a-z0-9])(?:1b-blocks|bytes|-b1|-[a-z]*b|%s)(?![a-z])/.test(text) ? [1] : []
   const named = [...text.matchAll(/(?<![a-z])(?:1|1024)?-?([kmgt]i?b?|ms|min|hours|days)(?![a-z])(?:-blocks)?/g)]
   const units = named.flatMap((match) => unitOf(match[1] as string) ?? [])
@@ -52,7 +52,7 @@ function namedUnits({ place }: Value, wanted: Unit): number[] {
   ]
 }
 
-const mostHeading = 4000
+const maxHeading = 4000
 const aboutFraction = 0.05
 
 function isSame(figure: Figure, value: number): boolean {

@@ -1,11 +1,11 @@
 import { holdsName } from './actions.ts'
-import { type KnownQuantity, keyWords, says, type Unit } from './measure.ts'
-import { type Figure, figuresIn, momentsIn, secondsBetween, type Value, valuesAt } from './numbers.ts'
-import { type Place, type Problem, problem, said } from './quote.ts'
+import { type KnownQuantity, keyWords, matchesFigure, type Unit } from './measure.ts'
+import { type Figure, figuresIn, momentsIn, type QuotedNumber, secondsBetween, valuesAt } from './numbers.ts'
+import { type ClaimProblem, problem, type QuotePlace, said } from './quote.ts'
 import { showsAt, statesIn } from './states.ts'
 import type { Clause } from './text.ts'
 
-const mostOperands = 24
+const maxOperands = 24
 const percent: Unit = { dimension: 'percent', factors: [1] }
 const seconds: Unit = { dimension: 'seconds', factors: [1] }
 
@@ -23,27 +23,32 @@ type Way = keyof typeof cues
 const tellingDigits = 4
 
 /** Is the number a sum, difference, product, ratio or duration of what is quoted? A short one needs a word that says so. */
-function isComputed(figure: Figure, clause: string, values: readonly Value[], times: readonly string[]): boolean {
+function isComputed(
+  figure: Figure,
+  clause: string,
+  values: readonly QuotedNumber[],
+  times: readonly string[],
+): boolean {
   const digits = String(Math.abs(figure.value))
     .replace(/[^\d]/g, '')
     .replace(/^0+|0+$/g, '').length
   const mayBe = (way: Way) => digits >= tellingDigits || cues[way].test(clause)
   return [...sums(values), ...pairs(values), ...durations(times)].some(
-    ({ way, ...known }) => mayBe(way) && says(figure, known),
+    ({ way, ...known }) => mayBe(way) && matchesFigure(figure, known),
   )
 }
 
 type Computation = KnownQuantity & { way: Way }
 
-function based(value: Value): { value: number; unit: Unit | null } {
+function based(value: QuotedNumber): { value: number; unit: Unit | null } {
   if (!value.unit) return { value: value.value, unit: null }
   return { value: value.value * (value.unit.factors[0] as number), unit: { ...value.unit, factors: [1] } }
 }
 
 /** All quoted numbers of one key together, and those of one value as often as it stands there. */
-function sums(values: readonly Value[]): Computation[] {
+function sums(values: readonly QuotedNumber[]): Computation[] {
   if (values.length < 2) return []
-  const groups = new Map<string, Value[]>()
+  const groups = new Map<string, QuotedNumber[]>()
   for (const value of values) {
     const key = value.path.filter((step) => !/^\d+$/.test(step)).join('.')
     groups.set(key, [...(groups.get(key) ?? []), value])
@@ -63,8 +68,8 @@ function sums(values: readonly Value[]): Computation[] {
   })
 }
 
-function pairs(values: readonly Value[]): Computation[] {
-  const operands = values.slice(0, mostOperands)
+function pairs(values: readonly QuotedNumber[]): Computation[] {
+  const operands = values.slice(0, maxOperands)
   const known: Computation[] = []
   for (const [index, first] of operands.entries()) {
     for (const second of operands.slice(index + 1)) {
@@ -90,8 +95,8 @@ function pairs(values: readonly Value[]): Computation[] {
 }
 
 function durations(times: readonly string[]): Computation[] {
-  return times.slice(0, mostOperands).flatMap((first, index) =>
-    times.slice(index + 1, mostOperands).flatMap((second) => {
+  return times.slice(0, maxOperands).flatMap((first, index) =>
+    times.slice(index + 1, maxOperands).flatMap((second) => {
       const value = secondsBetween(first, second)
       return value === null ? [] : [{ way: 'duration' as const, value, unit: seconds, from: null }]
     }),
@@ -99,7 +104,7 @@ function durations(times: readonly string[]): Computation[] {
 }
 
 /** The first number of a clause that these quotes do not give: directly, counted, or worked out. */
-export function numbersProblem(clause: Clause, places: readonly Place[], isLoose: boolean): Problem | null {
+export function numbersProblem(clause: Clause, places: readonly QuotePlace[], isLoose: boolean): ClaimProblem | null {
   const figures = figuresIn(clause.text)
   if (figures.length === 0) return null
   const own = isLoose ? places : ownPlaces(clause, places)
@@ -120,7 +125,7 @@ export function numbersProblem(clause: Clause, places: readonly Place[], isLoose
     // A number without a unit may be part of a title, which stands where the name does not: Deploy 42.
     const titles = figure.unit ? [] : places.filter(({ leaf }) => typeof leaf.value === 'string').flatMap(valuesAt)
     const isGiven = [...values, ...titles].some(
-      (value) => says(figure, { ...value, from: value }) && isAlike(value, clause, figure),
+      (value) => matchesFigure(figure, { ...value, from: value }) && isAlike(value, clause, figure),
     )
     if (isGiven || isCount(figure, clause, own, isLoose && isOneRow)) continue
     if (isComputed(figure, clause.text, operands, [...new Set(times)])) continue
@@ -131,14 +136,14 @@ export function numbersProblem(clause: Clause, places: readonly Place[], isLoose
 }
 
 /** Places about what the clause names: a number of another resource shows nothing. */
-function ownPlaces(clause: Clause, places: readonly Place[]): readonly Place[] {
+function ownPlaces(clause: Clause, places: readonly QuotePlace[]): readonly QuotePlace[] {
   const all = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
   const named = all.filter(({ kind }) => kind === 'name')
   return named.length === 0 ? places : places.filter(({ about }) => named.some(({ text }) => holdsName(about, text)))
 }
 
 /** A number of one field is not said of its neighbour: logs 15085 is not how much of the disk is used. */
-function isAlike(value: Value, clause: Clause, figure: Figure): boolean {
+function isAlike(value: QuotedNumber, clause: Clause, figure: Figure): boolean {
   const key = value.path.at(-1)?.toLowerCase() ?? ''
   const isNamed = key !== '' && clause.text.includes(key)
   if (isWish(value) && !isNamed && !saysWish(clause) && !/\bof (?:about )?$/.test(clause.text.slice(0, figure.at)))
@@ -174,7 +179,7 @@ function isSameStem(one: string, other: string): boolean {
 }
 
 /** In the quote the number is one that should be, a limit: it says nothing of how it is. */
-function isWish({ place, at, path }: Value): boolean {
+function isWish({ place, at, path }: QuotedNumber): boolean {
   if (typeof place.leaf.value === 'number') return keyWords(path.slice(-1)).some((word) => limits.has(word))
   return /\b(?:should be|must be|expected|desired|wanted|limit(?: is| of)?|threshold(?: is| of)?|at most|at least|max(?:imum)?|min(?:imum)?)[ :=]*$/.test(
     place.line.slice(0, at),
@@ -205,7 +210,7 @@ function saysWish({ text }: Clause): boolean {
  * Is the number how many there are: as many elements as are quoted, or as their list holds, or as many reads as are cited?
  * Beside a state only what has that state is counted. A whole row (`isWhole`) is counted by what its lines and fields share.
  */
-function isCount(figure: Figure, clause: Clause, places: readonly Place[], isWhole: boolean): boolean {
+function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], isWhole: boolean): boolean {
   if (figure.unit || figure.decimals > 0 || figure.value <= 0 || (figure.noun === null && !figure.isWord)) return false
   const rows = new Set(places.map(({ part }) => part.seq)).size
   if (/^(?:looks?|reads?|times|samples?)$/.test(figure.noun ?? '') && rows === figure.value) return true
@@ -225,7 +230,7 @@ function isCount(figure: Figure, clause: Clause, places: readonly Place[], isWho
 }
 
 /** As many lines hold a name or a number of the clause, or as many elements have the same value in the same field. */
-function isShared(figure: Figure, clause: Clause, places: readonly Place[]): boolean {
+function isShared(figure: Figure, clause: Clause, places: readonly QuotePlace[]): boolean {
   const names = clause.groups.flat()
   if (names.some(({ text }) => places.filter(({ line }) => holdsName(line, text)).length === figure.value)) return true
   const behind = clause.text.slice(figure.end).replace(/,/g, '')

@@ -1,5 +1,5 @@
 import { type Unit, unitOf, unitOfKey } from './measure.ts'
-import type { Place } from './quote.ts'
+import type { QuotePlace } from './quote.ts'
 
 /** A number with the unit behind it. `noun`: the word there that is no unit, as in 3 hosts. */
 export type Figure = {
@@ -15,12 +15,12 @@ export type Figure = {
 }
 
 /** A number that a quote holds, with what its key says of it. */
-export type Value = {
+export type QuotedNumber = {
   value: number
   decimals: number
   unit: Unit | null
   path: readonly string[]
-  place: Place
+  place: QuotePlace
   at: number
 }
 
@@ -131,10 +131,10 @@ function approximation(before: string): Pick<Figure, 'isAbout' | 'bound'> {
 }
 
 /** The numbers in the quoted piece of a line. */
-export function valuesAt(place: Place): Value[] {
+export function valuesAt(place: QuotePlace): QuotedNumber[] {
   const { leaf, line, from, to } = place
   if (typeof leaf.value === 'boolean' || leaf.value === null) return []
-  const values: Value[] = []
+  const values: QuotedNumber[] = []
   const keyUnit = typeof leaf.value === 'number' ? (unitOfKey(leaf.path) ?? unitOf(leaf.unit ?? null)) : null
   // The digits of a time are no numbers.
   const plain = momentsIn(line).reduce(
@@ -162,7 +162,7 @@ export function valuesAt(place: Place): Value[] {
 /** A time of day, with its date where it has one, as logs and JSON write it. */
 const time = /(?<![\d:.])(?:(\d{4}-\d{2}-\d{2})[t ])?([0-2]?\d):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?z?(?![\d:])/gi
 
-export type Moment = {
+export type QuotedMoment = {
   text: string
   date: string | null
   hour: number
@@ -171,7 +171,7 @@ export type Moment = {
   at: number
 }
 
-export function momentsIn(text: string): Moment[] {
+export function momentsIn(text: string): QuotedMoment[] {
   return [...text.matchAll(time)].map((match) => ({
     text: match[0],
     date: match[1] ?? null,
@@ -183,7 +183,7 @@ export function momentsIn(text: string): Moment[] {
 }
 
 /** Does the other text hold this moment, told as exactly or more so? 00:45:41 is 00:45:41.463. */
-export function holdsMoment(said: Moment, other: string): boolean {
+export function holdsMoment(said: QuotedMoment, other: string): boolean {
   return momentsIn(other).some(
     (each) =>
       (said.date === null || each.date === null || said.date === each.date) &&
@@ -200,6 +200,6 @@ export function secondsBetween(first: string, second: string): number | null {
   return Math.abs(ofAll(b) - ofAll(a))
 }
 
-function ofAll({ date, hour, minute, second }: Moment): number {
+function ofAll({ date, hour, minute, second }: QuotedMoment): number {
   return (date ? Date.parse(date) / 1000 : 0) + hour * 3600 + minute * 60 + Number(second ?? 0)
 }

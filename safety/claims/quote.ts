@@ -6,24 +6,24 @@ import type { Part } from './rows.ts'
 type Leaf = {
   path: readonly string[]
   value: unknown
-  item: Item
+  item: QuotedElement
   lines: { start: number; end: number }[]
   /** What the field `unit` beside a number says. */
   unit?: string
 }
 
 /** An element of a list, or the whole result. `hasId`: the element names what it is about by itself. `own`: kept once it was asked for. */
-type Item = {
+type QuotedElement = {
   start: number
   end: number
   hasId: boolean
-  list: { item: Item; length: number; of: Item[] } | null
+  list: { item: QuotedElement; length: number; of: QuotedElement[] } | null
   own?: string
 }
 
-export type Document = { text: string; leaves: Leaf[]; items: Item[] }
+export type Document = { text: string; leaves: Leaf[]; items: QuotedElement[] }
 
-const mostCharacters = 2_000_000
+const maxCharacters = 2_000_000
 
 /**
  * Text as quotes are compared: lower case, JSON escapes and quotation marks taken out, white space one blank, none beside
@@ -31,7 +31,7 @@ const mostCharacters = 2_000_000
  */
 export function foldText(text: string): string {
   return text
-    .slice(0, mostCharacters)
+    .slice(0, maxCharacters)
     .toLowerCase()
     .replace(/\\+u([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)).toLowerCase())
     .replace(/\\+[nrt]/g, ' ')
@@ -46,7 +46,7 @@ type Writer = { pieces: string[]; length: number; last: string; doc: Document }
 
 /** Folds a result as its JSON text would be folded, and remembers which scalar each character came from. */
 export function documentOf(value: unknown): Document {
-  const root: Item = { start: 0, end: 0, hasId: false, list: null }
+  const root: QuotedElement = { start: 0, end: 0, hasId: false, list: null }
   const writer: Writer = { pieces: [], length: 0, last: '', doc: { text: '', leaves: [], items: [root] } }
   writeAny(writer, value, [], root)
   root.end = writer.length
@@ -64,15 +64,15 @@ function add(writer: Writer, piece: string): { start: number; end: number } {
   return { start, end: writer.length }
 }
 
-function writeAny(writer: Writer, value: unknown, path: readonly string[], item: Item): void {
-  if (writer.length > mostCharacters) return
+function writeAny(writer: Writer, value: unknown, path: readonly string[], item: QuotedElement): void {
+  if (writer.length > maxCharacters) return
   if (Array.isArray(value)) writeList(writer, value, path, item)
   else if (value !== null && typeof value === 'object')
     writeObject(writer, value as Record<string, unknown>, path, item)
   else writeScalar(writer, value, path, item)
 }
 
-function writeScalar(writer: Writer, value: unknown, path: readonly string[], item: Item): void {
+function writeScalar(writer: Writer, value: unknown, path: readonly string[], item: QuotedElement): void {
   const lines = typeof value === 'string' ? value.split(/\r?\n|\\+n/) : [String(value)]
   const leaf: Leaf = { path, value, item, lines: [] }
   for (const line of lines) {
@@ -85,7 +85,12 @@ function writeScalar(writer: Writer, value: unknown, path: readonly string[], it
   writer.doc.leaves.push(leaf)
 }
 
-function writeObject(writer: Writer, value: Record<string, unknown>, path: readonly string[], item: Item): void {
+function writeObject(
+  writer: Writer,
+  value: Record<string, unknown>,
+  path: readonly string[],
+  item: QuotedElement,
+): void {
   add(writer, '{')
   let isFirst = true
   for (const [key, inner] of Object.entries(value)) {
@@ -99,14 +104,14 @@ function writeObject(writer: Writer, value: Record<string, unknown>, path: reado
   add(writer, '}')
 }
 
-function writeList(writer: Writer, values: unknown[], path: readonly string[], item: Item): void {
+function writeList(writer: Writer, values: unknown[], path: readonly string[], item: QuotedElement): void {
   const opened = add(writer, '[')
-  const of: Item[] = []
+  const of: QuotedElement[] = []
   for (const [index, inner] of values.entries()) {
     if (index > 0) add(writer, ',')
     const isObject = inner !== null && typeof inner === 'object' && !Array.isArray(inner)
     const list = { item, length: values.length, of }
-    const own: Item = { start: writer.length, end: writer.length, hasId: isObject && 'id' in inner, list }
+    const own: QuotedElement = { start: writer.length, end: writer.length, hasId: isObject && 'id' in inner, list }
     of.push(own)
     writer.doc.items.push(own)
     writeAny(writer, inner, path, own)
@@ -122,10 +127,10 @@ function writeList(writer: Writer, values: unknown[], path: readonly string[], i
 const punctuation = /[:,{}[\]=]/
 
 /** A place where quoted words stand: one line of one scalar. */
-export type Place = {
+export type QuotePlace = {
   part: Part
   leaf: Leaf
-  item: Item
+  item: QuotedElement
   /** The whole line, folded, and which piece of it is quoted. */
   line: string
   from: number
@@ -134,57 +139,57 @@ export type Place = {
   about: string
 }
 
-const mostPlaces = 60
+const maxPlaces = 60
 
 /** Where a quote stands in the parts it names, line by line; empty where it does not. */
-export function placesOf(quote: ClaimQuote, parts: readonly Part[]): Place[] {
+export function placesOf(quote: ClaimQuote, parts: readonly Part[]): QuotePlace[] {
   const exact = foldText(quote.text)
   for (const words of [exact, exact.replace(/^[,{}[\]]+|[,{}[\]]+$/g, '')]) {
     if (words === '') continue
     const found = parts.flatMap((part) => (part.seqs.includes(quote.seq) ? placesIn(part, words) : []))
-    if (found.length > 0) return found.slice(0, mostPlaces)
+    if (found.length > 0) return found.slice(0, maxPlaces)
   }
-  return parts.flatMap((part) => (part.seqs.includes(quote.seq) ? fieldsIn(part, quote.text) : [])).slice(0, mostPlaces)
+  return parts.flatMap((part) => (part.seqs.includes(quote.seq) ? fieldsIn(part, quote.text) : [])).slice(0, maxPlaces)
 }
 
 /**
  * Several fields of one thing, as the model was shown them: without those that repeat or hold nothing, which stand between them in
  * the row. Each has to stand there as it is quoted, and all of them side by side.
  */
-function fieldsIn(part: Part, text: string): Place[] {
+function fieldsIn(part: Part, text: string): QuotePlace[] {
   const fields = text.split(/,(?=\s*"\w+"\s*:)/).map((field) => foldText(field).replace(/^\{|\}$/g, ''))
   if (fields.length < 2 || fields.some((field) => !/^\w+:./.test(field))) return []
   const places = fields.map((field) => placesIn(part, field).filter((place) => isField(place, field)))
-  const besideOf = ({ item, leaf }: Place) => [item, leaf.path.slice(0, -1).join('.')] as const
-  const isBeside = (a: Place, b: Place) => besideOf(a).every((each, at) => each === besideOf(b)[at])
+  const besideOf = ({ item, leaf }: QuotePlace) => [item, leaf.path.slice(0, -1).join('.')] as const
+  const isBeside = (a: QuotePlace, b: QuotePlace) => besideOf(a).every((each, at) => each === besideOf(b)[at])
   const [first = [], ...others] = places
   const together = first.filter((place) => others.every((some) => some.some((other) => isBeside(place, other))))
   return places.flatMap((some) => some.filter((place) => together.some((other) => isBeside(place, other))))
 }
 
 /** Is it this field, and not words of a text or the end of another name? */
-function isField({ leaf }: Place, field: string): boolean {
+function isField({ leaf }: QuotePlace, field: string): boolean {
   return foldText(leaf.path.at(-1) ?? '') === field.slice(0, field.indexOf(':'))
 }
 
 /** A part with more lines than this is not looked at line by line, but where it holds one of the words that are asked for. */
-const mostLines = 300
+const maxLines = 300
 
 /** The lines of a part, as if all of it were quoted; of a long one those that hold one of these words. */
-export function allPlaces(part: Part, words: readonly string[]): Place[] {
+export function allPlaces(part: Part, words: readonly string[]): QuotePlace[] {
   const { leaves, text } = part.document()
   const lines = leaves.flatMap((leaf) => leaf.lines.map((line) => ({ leaf, line })))
-  const isLong = lines.length > mostLines
+  const isLong = lines.length > maxLines
   const chosen = isLong
     ? lines.filter(({ line }) => words.some((word) => text.slice(line.start, line.end).includes(word)))
     : lines
-  return chosen.slice(0, mostLines).map(({ leaf, line }) => placeOf(part, leaf, line, line.start, line.end))
+  return chosen.slice(0, maxLines).map(({ leaf, line }) => placeOf(part, leaf, line, line.start, line.end))
 }
 
-function placesIn(part: Part, words: string): Place[] {
+function placesIn(part: Part, words: string): QuotePlace[] {
   const { text, leaves } = part.document()
-  const places: Place[] = []
-  for (let at = text.indexOf(words); at >= 0 && places.length < mostPlaces; at = text.indexOf(words, at + 1)) {
+  const places: QuotePlace[] = []
+  for (let at = text.indexOf(words); at >= 0 && places.length < maxPlaces; at = text.indexOf(words, at + 1)) {
     const end = at + words.length
     if (!isWholeTokens(text, at, end)) continue
     for (const leaf of leaves) {
@@ -198,7 +203,7 @@ function placesIn(part: Part, words: string): Place[] {
   return places
 }
 
-function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, from: number, to: number): Place {
+function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, from: number, to: number): QuotePlace {
   const { text } = part.document()
   const { item } = leaf
   return {
@@ -213,18 +218,18 @@ function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, f
 }
 
 /** Of a long text only the line says what it is about; of data the element, without the lists in a whole result. */
-function aboutItem(text: string, leaf: Leaf, item: Item, line: { start: number; end: number }): string {
+function aboutItem(text: string, leaf: Leaf, item: QuotedElement, line: { start: number; end: number }): string {
   if (leaf.lines.length > 1) return text.slice(line.start, line.end)
   item.own ??= ownText(text, item)
   return item.list === null ? `${item.own} ${lineOf(leaf, text)}` : item.own
 }
 
-const mostAbout = 20_000
+const maxAbout = 20_000
 
-function ownText(text: string, item: Item): string {
+function ownText(text: string, item: QuotedElement): string {
   const whole = text.slice(item.start, item.end)
-  if (item.list !== null || !whole.includes('[')) return whole.slice(0, mostAbout)
-  return whole.replace(/\[[^[\]]*\]/g, ' ').slice(0, mostAbout)
+  if (item.list !== null || !whole.includes('[')) return whole.slice(0, maxAbout)
+  return whole.replace(/\[[^[\]]*\]/g, ' ').slice(0, maxAbout)
 }
 
 function lineOf(leaf: Leaf, text: string): string {
@@ -272,9 +277,9 @@ const problems = {
 export type ProblemCode = keyof typeof problems
 
 /** The first thing about a claim that its evidence does not show: a closed word, a sentence, and what would help. */
-export type Problem = { code: ProblemCode; why: string; remedy: string }
+export type ClaimProblem = { code: ProblemCode; why: string; remedy: string }
 
-export function problem(code: ProblemCode, why: string): Problem {
+export function problem(code: ProblemCode, why: string): ClaimProblem {
   return { code, why, remedy: problems[code] }
 }
 

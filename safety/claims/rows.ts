@@ -1,17 +1,17 @@
 import type { BodyRef, IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
-import type { State } from '../fold.ts'
+import type { SafetyState } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
 /** What a part of a row is: only a read and a verification tell how something is. */
-type Source = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
+type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
 
 /** A piece of a row that may be quoted. The model reads the verification of a write with the write, so both numbers lead to it. */
 export type Part = {
   seqs: readonly number[]
   /** Number of the row that holds it: what is newer is decided by this. */
   seq: number
-  source: Source
+  source: PartSource
   at: string
   tool: string
   callId: string
@@ -28,12 +28,12 @@ export type Bodies = ReadonlyMap<string, string>
 
 type Row = IncidentEvent<'alert_received' | 'tool_finished' | 'verification' | 'context_assembled'>
 
-const mostBytes = 16_000_000
+const maxBytes = 16_000_000
 
 /** Digests of the stored bodies that a check of this attempt's ending reads: newest first, as many as fit. */
 export function bodiesToCheck(events: readonly IncidentEvent[], attempt: number): string[] {
   const chosen = new Set<string>()
-  let left = mostBytes
+  let left = maxBytes
   for (const event of events.toReversed()) {
     if (event.attempt !== attempt) continue
     const body = bodyOf(event)
@@ -96,7 +96,7 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
   }
 }
 
-function bare(row: Row, source: Source, data: unknown): Part {
+function bare(row: Row, source: PartSource, data: unknown): Part {
   let document: Document | null = null
   return {
     seqs: [row.seq],
@@ -154,12 +154,12 @@ function parsed(text: string): unknown {
 }
 
 /** A write of this attempt as claims may cite it. */
-export type Write = { callId: string; startedSeq: number; held: boolean; failed: boolean; parts: Part[] }
+export type CitableWrite = { callId: string; startedSeq: number; held: boolean; failed: boolean; parts: Part[] }
 
 /** All that the rows of an attempt can show. */
-export type Evidence = {
+export type ClaimEvidence = {
   parts: Part[]
-  writes: Write[]
+  writes: CitableWrite[]
   /** Number of the row that began the last write; 0 without one. What is said to be so now was read after it. */
   lastWrite: number
   incidentId: string
@@ -167,7 +167,7 @@ export type Evidence = {
   known: string[]
 }
 
-export function evidenceOf(state: State, incidentId: string, bodies: Bodies): Evidence {
+export function evidenceOf(state: SafetyState, incidentId: string, bodies: Bodies): ClaimEvidence {
   const parts = partsOf(state.rows, bodies).map((part) =>
     repeatsItself(part, incidentId) ? { ...part, source: 'record' as const } : part,
   )

@@ -1,5 +1,5 @@
 import { holdsName, type Name } from './actions.ts'
-import { type Place, type Problem, problem, said } from './quote.ts'
+import { type ClaimProblem, problem, type QuotePlace, said } from './quote.ts'
 import type { Clause } from './text.ts'
 
 /**
@@ -130,10 +130,10 @@ const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where
 /** The first state of a clause that these quotes do not say of what the clause says it of. `shown` are words shown otherwise. */
 export function statesProblem(
   clause: Clause,
-  places: readonly Place[],
+  places: readonly QuotePlace[],
   isLoose: boolean,
   shown: string,
-): Problem | null {
+): ClaimProblem | null {
   for (const state of statesIn(clause.text)) {
     if (isDescribing(clause.text, state) || shown.split(' ').includes(state.word)) continue
     const showing = places.filter((place) => showsAt(place, state))
@@ -171,7 +171,7 @@ function isDescribing(text: string, { word, at }: StateWord): boolean {
 }
 
 /** Does a place show a state: by its words, by a field of that name, by how a command ended? */
-export function showsAt(place: Place, state: StateWord): boolean {
+export function showsAt(place: QuotePlace, state: StateWord): boolean {
   const key = place.leaf.path.findLast((step) => !/^\d+$/.test(step))?.toLowerCase() ?? ''
   const value = place.leaf.value
   if (
@@ -195,7 +195,7 @@ function subjectsOf(clause: Clause, state: StateWord): Name[] {
 }
 
 /** All, both, every: said by the quote itself, or true of every element of the list, or of as many as are quoted. */
-function isForAll({ text, groups }: Clause, showing: readonly Place[], state: StateWord): boolean {
+function isForAll({ text, groups }: Clause, showing: readonly QuotePlace[], state: StateWord): boolean {
   if (showing.some(({ line }) => /\b(?:all|every|each|both|no|none)\b/.test(line))) return true
   const [first] = showing
   if (!first) return false

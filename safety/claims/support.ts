@@ -2,8 +2,8 @@ import type { Claim } from '../../domain/claim.ts'
 import { holdsName, type Name } from './actions.ts'
 import { numbersProblem } from './number-support.ts'
 import { figuresIn, holdsMoment } from './numbers.ts'
-import { foldText, type Place, type Problem, problem, said } from './quote.ts'
-import { type Evidence, isInTemplates, type Part } from './rows.ts'
+import { type ClaimProblem, foldText, problem, type QuotePlace, said } from './quote.ts'
+import { type ClaimEvidence, isInTemplates, type Part } from './rows.ts'
 import { statesIn, statesProblem } from './states.ts'
 import type { Clause } from './text.ts'
 
@@ -14,7 +14,7 @@ const filters = /^(?:e?grep|fgrep|rg|zgrep|pgrep|pidof|awk|jq|find|locate|which)
 const pieces = /^(?:tail|head|sed|dd|cut)$/
 
 /** Why these rows do not show that something is absent; null when each of them does. */
-export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidence: Evidence): Problem | null {
+export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidence: ClaimEvidence): ClaimProblem | null {
   if (!denies.test(claim.text.toLowerCase()))
     return problem('NOT_ABSENT', 'the text does not say that something is absent')
   for (const { seq, text } of claim.quotes) {
@@ -36,7 +36,7 @@ export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidenc
 }
 
 /** Does a row show that a text is not there? It was asked for, answered whole and without an error, and does not hold it. */
-function absentProblem(part: Part, text: string, claimed: string): Problem | null {
+function absentProblem(part: Part, text: string, claimed: string): ClaimProblem | null {
   const wanted = foldText(text)
   if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
   if (isFailed(part.data)) return problem('NOT_ASKED', `row ${part.seq} answered with an error`)
@@ -77,7 +77,7 @@ function answerOf(part: Part): string {
 }
 
 /** An answer that held only what matched something else, or only an end, shows nothing about the rest. */
-function narrowed(part: Part, wanted: string, claimed: string): Problem | null {
+function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | null {
   const { name, text, match, query, argv, command, offset, tail } = part.arguments
   const asked = [name, text, match, query]
     .filter((each) => typeof each === 'string')
@@ -138,8 +138,8 @@ export function goneProblem(
   clause: Clause,
   cited: readonly Part[],
   quoted: readonly string[],
-  evidence: Evidence,
-): Problem | null {
+  evidence: ClaimEvidence,
+): ClaimProblem | null {
   if (!gone.test(clause.text)) return null
   if (quoted.some((line) => shownGone.test(line))) return null
   const names: Name[] = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
@@ -160,7 +160,7 @@ const noNoun =
   /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
 
 /** No errors, without a warning: said in passing, it still has to be true of a whole answer that is cited. */
-export function denialProblem(clause: Clause, cited: readonly Part[]): Problem | null {
+export function denialProblem(clause: Clause, cited: readonly Part[]): ClaimProblem | null {
   for (const [, phrase] of clause.text.matchAll(noNoun)) {
     const noun = (phrase as string).trim().split(' ')[0] as string
     const stem = noun.replace(/(?:ies|es|s)$/, '')
@@ -179,7 +179,12 @@ export function denialProblem(clause: Clause, cited: readonly Part[]): Problem |
 }
 
 /** Do these places, quoted by the claim, show the states, numbers and times of a clause? The first that they do not. */
-export function unsupported(clause: Clause, places: readonly Place[], isLoose: boolean, shown = ''): Problem | null {
+export function findUnsupported(
+  clause: Clause,
+  places: readonly QuotePlace[],
+  isLoose: boolean,
+  shown = '',
+): ClaimProblem | null {
   return (
     statesProblem(clause, places, isLoose, shown) ??
     numbersProblem(clause, places, isLoose) ??
@@ -187,7 +192,7 @@ export function unsupported(clause: Clause, places: readonly Place[], isLoose: b
   )
 }
 
-function timesProblem(clause: Clause, places: readonly Place[]): Problem | null {
+function timesProblem(clause: Clause, places: readonly QuotePlace[]): ClaimProblem | null {
   for (const moment of clause.moments) {
     if (places.some(({ line, part }) => holdsMoment(moment, line) || holdsMoment(moment, part.at))) continue
     return problem('TIME_NOT_SHOWN', `no quote gives the time ${said(moment.text)}`)
@@ -225,7 +230,7 @@ function isHeldOtherwise({ text, groups, moments }: Clause): boolean {
 }
 
 /** A line of a page or of a log: an element of a list that is a text, and no field of a thing. */
-function isLine({ part, item, leaf }: Place): boolean {
+function isLine({ part, item, leaf }: QuotePlace): boolean {
   if (item.list === null || typeof leaf.value !== 'string') return false
   return part.document().leaves.filter((each) => each.item === item).length === 1
 }
@@ -234,7 +239,7 @@ function isLine({ part, item, leaf }: Place): boolean {
  * A claim about lines of text that nothing else holds against its quotes has to speak of them: half of its words at least stand there, and
  * not only in names. What a field says needs no words of the claim.
  */
-export function unspoken(clauses: readonly Clause[], places: readonly Place[]): Problem | null {
+export function findUnspoken(clauses: readonly Clause[], places: readonly QuotePlace[]): ClaimProblem | null {
   if (!places.every(isLine) || clauses.some(isHeldOtherwise)) return null
   const words = contentWords(clauses)
   const quoted = places.map(({ about, line, part }) => `${about} ${line} ${part.head}`).join(' ')
@@ -245,7 +250,11 @@ export function unspoken(clauses: readonly Clause[], places: readonly Place[]): 
 }
 
 /** Names of a clause that nothing quoted is about. */
-export function unnamed(clause: Clause, places: readonly Place[], evidence: Evidence): Problem | null {
+export function findUnnamed(
+  clause: Clause,
+  places: readonly QuotePlace[],
+  evidence: ClaimEvidence,
+): ClaimProblem | null {
   for (const name of clause.groups.flat()) {
     if (holdsName(evidence.incidentId, name.text)) continue
     if (
@@ -263,7 +272,7 @@ export function unnamed(clause: Clause, places: readonly Place[], evidence: Evid
 }
 
 /** A on B, from B, to B: one place has to tell both, and not the other way round. */
-export function misplaced(clause: Clause, places: readonly Place[]): Problem | null {
+export function findMisplaced(clause: Clause, places: readonly QuotePlace[]): ClaimProblem | null {
   for (const [index, group] of clause.groups.entries()) {
     const before = clause.groups[index - 1]?.at(-1)
     const first = group[0] as Name

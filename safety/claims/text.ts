@@ -1,43 +1,43 @@
-import { actionsIn, holdsName, type Name, namesIn, saysFailed, tellsOf } from './actions.ts'
-import { figuresIn, type Moment, momentsIn, references } from './numbers.ts'
-import { allPlaces, type Place, type Problem, problem, said } from './quote.ts'
-import type { Evidence, Write } from './rows.ts'
+import { actionsIn, holdsName, isVerbOf, type Name, namesIn, saysFailed } from './actions.ts'
+import { figuresIn, momentsIn, type QuotedMoment, references } from './numbers.ts'
+import { allPlaces, type ClaimProblem, problem, type QuotePlace, said } from './quote.ts'
+import type { CitableWrite, ClaimEvidence } from './rows.ts'
 import { statesIn } from './states.ts'
-import { unsupported } from './support.ts'
+import { findUnsupported } from './support.ts'
 
-type UnshownPart = { text: string; problem: Problem }
+type UnshownPart = { text: string; problem: ClaimProblem }
 
-const mostUnshown = 10
-const mostCharacters = 20_000
-const mostPlaces = 10_000
+const maxUnshown = 10
+const maxCharacters = 20_000
+const maxPlaces = 10_000
 
 /**
  * What a resolution, a reason or an answer in prose says that no row of the attempt shows. It cites nothing, so every row
  * counts: a name and a number stand in some row, a state is quoted with its subject, and what was done was written.
  * Advice is not held against anything.
  */
-export function checkText(text: string, evidence: Evidence): UnshownPart[] {
-  const clauses = clausesOf(text.slice(0, mostCharacters), evidence.known)
+export function checkText(text: string, evidence: ClaimEvidence): UnshownPart[] {
+  const clauses = clausesOf(text.slice(0, maxCharacters), evidence.known)
   const words = wordsIn(clauses)
   const places = evidence.parts
     .filter(({ source }) => source !== 'record')
     .flatMap((part) => allPlaces(part, words))
-    .slice(-mostPlaces)
+    .slice(-maxPlaces)
   const found: UnshownPart[] = []
   for (const clause of clauses) {
     const wrong = clauseProblem(clause, clauses, places, evidence)
     if (wrong && !found.some((each) => each.text === clause.raw.trim()))
       found.push({ text: clause.raw.trim(), problem: wrong })
   }
-  return found.slice(0, mostUnshown)
+  return found.slice(0, maxUnshown)
 }
 
 function clauseProblem(
   clause: Clause,
   clauses: readonly Clause[],
-  places: readonly Place[],
-  evidence: Evidence,
-): Problem | null {
+  places: readonly QuotePlace[],
+  evidence: ClaimEvidence,
+): ClaimProblem | null {
   const done = actionProblem(clause, places, evidence)
   if (done) return done
   if (clause.isAdvice) return null
@@ -55,12 +55,12 @@ function clauseProblem(
   }
   if (statesIn(clause.text).length + figuresIn(clause.text).length + clause.moments.length === 0) return null
   const rows = [...new Set(places.map(({ part }) => part))]
-  const wrong = unsupported(clause, places, true)
+  const wrong = findUnsupported(clause, places, true)
   if (wrong?.code !== 'NUMBER_NOT_SHOWN') return wrong
   // A number may be computed, from one row at a time or from what the same text says beside it.
   const isShown = rows.some(
     (part) =>
-      unsupported(
+      findUnsupported(
         clause,
         places.filter((place) => place.part === part),
         true,
@@ -96,11 +96,11 @@ function isSummed(clause: Clause, clauses: readonly Clause[]): boolean {
 }
 
 /** An action that no write of this attempt did, or that a write did and the text says failed. */
-function actionProblem(clause: Clause, places: readonly Place[], { writes }: Evidence): Problem | null {
+function actionProblem(clause: Clause, places: readonly QuotePlace[], { writes }: ClaimEvidence): ClaimProblem | null {
   for (const action of actionsIn(clause.text)) {
     if (action.isDenied) continue
     const toldByOthers =
-      !action.isOurs && places.some(({ part, line }) => part.source !== 'write' && tellsOf(action.verb, line, false))
+      !action.isOurs && places.some(({ part, line }) => part.source !== 'write' && isVerbOf(action.verb, line, false))
     const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
     const fitting = writes.filter((write) =>
       isOf(
@@ -118,9 +118,9 @@ function actionProblem(clause: Clause, places: readonly Place[], { writes }: Evi
   return null
 }
 
-function isOf(write: Write, verb: string, names: readonly string[]): boolean {
+function isOf(write: CitableWrite, verb: string, names: readonly string[]): boolean {
   const whole = write.parts.map((part) => `${part.head} ${part.document().text}`).join(' ')
-  return tellsOf(verb, whole, true) && (names.length === 0 || names.some((name) => holdsName(whole, name)))
+  return isVerbOf(verb, whole, true) && (names.length === 0 || names.some((name) => holdsName(whole, name)))
 }
 
 /** A piece of a claim that says one thing. Names are masked by `§` and times by `¤`, so that neither is taken for words or numbers. */
@@ -133,7 +133,7 @@ export type Clause = {
   groups: Name[][]
   /** What it is about where it names nothing itself: it, they, is no longer listed. */
   carried: Name[]
-  moments: Moment[]
+  moments: QuotedMoment[]
   tense: 'present' | 'past' | null
   /** Says what should be, or what somebody else should do: nothing that a row shows. */
   isAdvice: boolean

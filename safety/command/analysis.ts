@@ -1,7 +1,7 @@
 import type { Impact } from './impact.ts'
-import type { Sight, Survey } from './observe.ts'
+import type { ReadSight, Survey } from './observe.ts'
 import type { Word } from './parse.ts'
-import type { Condition } from './surroundings.ts'
+import type { CallCondition } from './surroundings.ts'
 import type { Unwrapped } from './unwrapped.ts'
 import type { Constants } from './words.ts'
 import type { InputKind } from './xargs.ts'
@@ -33,7 +33,7 @@ export type CommandCode =
   | 'SURROUNDINGS'
   | 'INTERNAL'
 
-export type Bound = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
+export type EndlessReason = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
 
 /** A command that may look as root, and the rest of the pipe that reads what it prints; null where there is no rest. */
 export type RootRead = { argv: string[]; rest: string | null }
@@ -46,7 +46,7 @@ export type CommandVerdict = {
   /** The word that decided. */
   token: string | null
   /** Why it does not end by itself. Apart from the verdict: a write may be endless too. */
-  bound: Bound | null
+  bound: EndlessReason | null
   /** The same command in a form that ends and may run; null when there is none. */
   rewrite: string | null
   needsRoot: boolean
@@ -55,9 +55,9 @@ export type CommandVerdict = {
   /** What the executor must set for the verdict to be true. */
   environment: Record<string, string>
   /** What the executor must make sure of just before. */
-  conditions: Condition[]
+  conditions: CallCondition[]
   /** What it has to see of the machine as it is. */
-  sees: Sight[]
+  sees: ReadSight[]
   /** Programs that obey more than the administrator, switched off, under conditions or not. */
   obeys: string[]
   /** What `sudo -n` runs of it outside of the sandbox, as the manifest allows; null for all other texts. */
@@ -109,7 +109,7 @@ function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, rea
  * What judging one text may cost: a budget that everything shares which the text unwraps to. Texts hold texts (an interpreter in a
  * here-document in a shell), and some hold themselves more than once: without a common budget 20 words cost 2^20 looks.
  */
-type Work = { left: number; spent: number }
+type JudgeBudget = { left: number; spent: number }
 
 /**
  * A step is about one character that was looked at. The forty layers that a text may have cost forty looks at each character: more than
@@ -118,12 +118,12 @@ type Work = { left: number; spent: number }
 export const stepsPerCharacter = 48
 export const stepsForAnyText = 20_000
 
-export function newWork(length: number): Work {
+export function newWork(length: number): JudgeBudget {
   return { left: stepsForAnyText + stepsPerCharacter * length, spent: 0 }
 }
 
 /** Takes steps; false once the budget is spent, and whatever is left unread has to be asked about. */
-function takeSteps(work: Work, steps: number): boolean {
+function takeSteps(work: JudgeBudget, steps: number): boolean {
   if (work.left < steps) {
     work.left = 0
     return false
@@ -152,9 +152,9 @@ export type CommandAnalysis = Survey & {
   needsRoot: boolean
   /** Every command of the text, for what it does: weighed only where it is no look. */
   called: (readonly Word[])[]
-  bound: Bound | null
+  bound: EndlessReason | null
   /** What judging this text may still cost. */
-  work: Work
+  work: JudgeBudget
   secrets: readonly string[]
   constants: Constants
   /** Functions and aliases that are being looked into. */

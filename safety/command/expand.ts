@@ -2,7 +2,7 @@ import { type Word as BashWord, parse as parseBash, type SyntaxNode, type WordPa
 import { outputOf, prints } from './outputs.ts'
 import { changed, expandBraces, type Parameter, unknown } from './patterns.ts'
 import type { Simple, Word } from './tree.ts'
-import { type Constants, defineWord, knownFields, remember, waysToRead } from './words.ts'
+import { type Constants, countReadings, defineWord, knownFields, remember } from './words.ts'
 
 /**
  * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`,
@@ -256,7 +256,7 @@ type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 export function follow(node: CommandNode, made: Simple, constants: Constants): void {
   if (made.words.length > 0 && !made.words.every(isPlain)) {
     const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
-    const ways = made.words.some(({ text }) => text.includes('$')) ? waysToRead(constants) : 1
+    const ways = made.words.some(({ text }) => text.includes('$')) ? countReadings(constants) : 1
     for (let back = 0; back < ways; back += 1) made.guesses.push(expandWords(words, constants, back))
   }
   define(made, constants)

@@ -140,7 +140,7 @@ export type Grammar = {
 export type Grammars = Readonly<Record<string, Grammar>>
 
 /** Options by kind, spelled as in the manual: `spell({ flag: '-a --all', number: '-n --lines' })`. */
-export function spell(kinds: Partial<Record<Option, string>>): Record<string, Option> {
+export function spellOptions(kinds: Partial<Record<Option, string>>): Record<string, Option> {
   const options: Record<string, Option> = {}
   for (const [kind, words] of Object.entries(kinds)) {
     for (const word of words.trim().split(/\s+/)) options[word] = kind as Option
@@ -149,7 +149,7 @@ export function spell(kinds: Partial<Record<Option, string>>): Record<string, Op
 }
 
 /** Several names of one grammar: `each('a addr address', …)`. */
-export function each(names: string, grammar: Grammar): Record<string, Grammar> {
+export function sameGrammar(names: string, grammar: Grammar): Record<string, Grammar> {
   return Object.fromEntries(
     names
       .trim()
@@ -193,7 +193,7 @@ export const plain = (manual: string, options: Grammar['options'] = {}, more: Pa
 /** Flags, options with a text, and these operands. */
 export const flags = (manual: string, flag: string, values = '', operands?: Grammar['operands']): Grammar => ({
   manual,
-  options: spell({ flag, ...(values ? { text: values } : {}) }),
+  options: spellOptions({ flag, ...(values ? { text: values } : {}) }),
   ...(operands ? { operands } : {}),
 })
 
@@ -219,17 +219,17 @@ export const gnu = '--help --version'
 /** Called for what it is, and for nothing else. */
 const version = (flag: string): Grammar => ({
   manual: 'the manual of each',
-  options: spell({ flag }),
+  options: spellOptions({ flag }),
   requires: flag.split(' '),
 })
 const word = (): Grammar => ({ manual: 'the manual of each', commands: { version: { manual: 'the manual of each' } } })
 
 /** Programs of which a night asks the version alone: everything else that they do is asked about. */
 export const versions: Grammars = {
-  ...each(
+  ...sameGrammar(
     `keepalived iperf3 fio scylla crash drgn rbspy fluent-bit vector telegraf envoy zookeeper dnsmasq proxysql mysqlrouter innochecksum goaccess
     firecracker zabbix_agentd pgbouncer pgbadger pg_activity multitail popeye helmfile drone act concourse buildkite-agent consul-template nsqadmin newrelic-infra dive kexec influxd`,
     version('--version'),
   ),
-  ...each('kustomize boundary packer waypoint traefik caddy k9s dlv', word()),
+  ...sameGrammar('kustomize boundary packer waypoint traefik caddy k9s dlv', word()),
 }

@@ -31,9 +31,9 @@ export type CommandContext = {
 }
 
 /** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
-const longestText = 16_384
+const maxTextCharacters = 16_384
 /** More readings of words that are not plain than a text of this length has need of. */
-const mostGuesses = 256
+const maxGuesses = 256
 
 /**
  * Decides about a text that bash is to run. Pure and total: the same text and context give the same verdict, and nothing that
@@ -94,12 +94,12 @@ const topLevel: ExecutionContext = {
 function judgeText(text: string, context: CommandContext, rewriting: boolean): CommandVerdict {
   const analysis = open(context, text.length)
   seeCharacters(text, analysis)
-  const termination = text.length > longestText ? tooLong(analysis) : judgeScript(text, analysis, topLevel)
+  const termination = text.length > maxTextCharacters ? tooLong(analysis) : judgeScript(text, analysis, topLevel)
   return close(analysis, text, rewriting ? offerRewrite(termination, context) : null)
 }
 
 function tooLong(analysis: CommandAnalysis): Termination {
-  analysis.findings.push({ code: 'TOO_LONG', reason: `longer than ${longestText} characters`, token: null })
+  analysis.findings.push({ code: 'TOO_LONG', reason: `longer than ${maxTextCharacters} characters`, token: null })
   return { ends: true }
 }
 
@@ -127,7 +127,7 @@ function open(context: CommandContext, length: number): CommandAnalysis {
     directories: context.directory?.startsWith('/') ? [context.directory] : [],
     constants: noConstants(),
     looked: [],
-    guessesLeft: mostGuesses,
+    guessesLeft: maxGuesses,
   }
 }
 

@@ -1,8 +1,14 @@
 import type { CommandAnalysis, Finding, RootRead } from './analysis.ts'
-import type { Reading } from './options.ts'
+import type { CommandReading } from './options.ts'
 import type { Simple, Tree, Word } from './parse.ts'
 import { normalise } from './paths.ts'
-import { type Condition, hasNarrowerRows, type Rule, type Surroundings, surroundingsOf } from './surroundings.ts'
+import {
+  type CallCondition,
+  hasNarrowerRows,
+  type PlaceRule,
+  type ProgramSurroundings,
+  surroundingsOf,
+} from './surroundings.ts'
 import type { Unwrapped } from './unwrapped.ts'
 
 /**
@@ -65,12 +71,12 @@ export function setRootReadApart(analysis: CommandAnalysis): void {
 }
 
 /** A program of a text, as far as what it obeys and reaches goes. */
-type ProgramObservation = { name: string; reach: Surroundings['reach']; obeys: boolean }
+type ProgramObservation = { name: string; reach: ProgramSurroundings['reach']; obeys: boolean }
 
 /** What is found out about surroundings while a text is judged. */
 export type Survey = {
   programs: ProgramObservation[]
-  conditions: Condition[]
+  conditions: CallCondition[]
   environment: Record<string, string>
   directories: string[]
   /** A `cd` went where nobody can say beforehand. */
@@ -79,7 +85,7 @@ export type Survey = {
   canLook: boolean
 }
 
-type ProgramCall = { name: string; words: readonly Word[]; reading: Reading | null }
+type ProgramCall = { name: string; words: readonly Word[]; reading: CommandReading | null }
 
 /**
  * Notes what a program obeys: the environment that switches it off, and the conditions that the executor makes sure of. Answers why
@@ -114,7 +120,7 @@ const finding = (name: string, why: string): Finding => ({
   token: name,
 })
 
-function rowOf({ name, words }: ProgramCall): Surroundings | null {
+function rowOf({ name, words }: ProgramCall): ProgramSurroundings | null {
   if (hasNarrowerRows(name)) {
     for (const { text } of words.slice(1)) {
       const narrower = surroundingsOf(`${name} ${text}`)
@@ -133,17 +139,17 @@ const hasEnvironment = ({ reading }: ProgramCall): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
 /** The files that its own words name, where some of them are its settings: the others have to be as trustworthy then. */
-function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: Surroundings): Rule[] {
+function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurroundings): PlaceRule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
   const files = isNamed ? (reading?.values ?? []).flatMap(({ kind, word }) => (kind === 'file' ? [word.text] : [])) : []
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
 
 /** A file among its words that the shell, or what runs it, makes another one of. */
-const isUnknown = (rule: Rule): boolean =>
+const isUnknown = (rule: PlaceRule): boolean =>
   rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
 
-function isOfThePlace(rule: Rule): boolean {
+function isOfThePlace(rule: PlaceRule): boolean {
   if (rule.kind === 'git_settings') return true
   return rule.kind === 'root_only' && rule.files.some((file) => !/^[~/]/.test(file))
 }
@@ -167,17 +173,17 @@ function directoriesOf({ name, words, reading }: ProgramCall, survey: Survey): s
 const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}]/.test(text)
 
 /** More directories than this are not followed. */
-const mostDirectories = 6
+const maxDirectories = 6
 
 /** A `cd` may fail or be in a subshell, so the directories before it stay possible. False when there are too many. */
-export function enter(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
+export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
   const target = words.slice(1).find(({ text }) => !/^-./.test(text))
   const isPlain = words.length === 2 && target?.literal === true && isPlainPath(target.text)
   if (!isPlain) survey.isLost = true
   const paths = target ? normalise(target.text, survey.directories) : ['/root']
   for (const path of paths) {
     if (!path.startsWith('/') || survey.directories.includes(path)) continue
-    if (survey.directories.length >= mostDirectories) return false
+    if (survey.directories.length >= maxDirectories) return false
     survey.directories.push(path)
   }
   // From a directory that nobody knows it leads to another one.
@@ -186,7 +192,7 @@ export function enter(words: readonly Word[], survey: Pick<Survey, 'directories'
 }
 
 /** What of the machine a proven read must see as it is: without it, its answer would be wrong. */
-export type Sight = 'network' | 'mounts'
+export type ReadSight = 'network' | 'mounts'
 
 const networkFiles = /\/(?:proc\/(?:self|thread-self|\d+)?\/?net|sys\/class\/net)\b/
 const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
@@ -195,15 +201,15 @@ const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
  * What a sandbox has to lift for a text. In a namespace without the network `ss` would find nobody listening, and every mount would be
  * read-only.
  */
-export function sightsOf(programs: readonly ProgramObservation[], text: string): Sight[] {
-  const sights: Sight[] = []
+export function sightsOf(programs: readonly ProgramObservation[], text: string): ReadSight[] {
+  const sights: ReadSight[] = []
   const mayName = text.includes('/proc') || text.includes('/sys/class') || text.includes('/etc/mtab')
   if (reaches(programs, 'network') || (mayName && networkFiles.test(text))) sights.push('network')
   if (reaches(programs, 'mounts') || (mayName && mountFiles.test(text))) sights.push('mounts')
   return sights
 }
 
-function reaches(programs: readonly ProgramObservation[], sight: Sight): boolean {
+function reaches(programs: readonly ProgramObservation[], sight: ReadSight): boolean {
   for (const { reach } of programs) if (reach === sight) return true
   return false
 }
@@ -212,7 +218,7 @@ function reaches(programs: readonly ProgramObservation[], sight: Sight): boolean
  * What is lifted is lifted for the whole text. So nothing may stand beside it that obeys something, or could use it: beside what looks at
  * the network, a program that obeys nothing; beside what looks at the mounts, one that only reads and prints besides.
  */
-export function besideFinding(programs: readonly ProgramObservation[], sights: readonly Sight[]): Finding | null {
+export function besideFinding(programs: readonly ProgramObservation[], sights: readonly ReadSight[]): Finding | null {
   for (const sight of sights) {
     const other = programs.find(
       ({ reach, obeys }) => reach !== sight && (obeys || (sight === 'mounts' && reach !== 'prints')),

@@ -5,13 +5,13 @@ import type { Word } from './parse.ts'
 /** Reads the words of one command by its grammar into values of known kinds, or names the word that does not fit. */
 
 /** `repeats`: any number of such words may stand here, so one that the shell makes many of shifts nothing. */
-export type Value = { kind: ValueKind; word: Word; repeats: boolean }
+export type OptionValue = { kind: ValueKind; word: Word; repeats: boolean }
 
 /** An option as it was found, so that a bounded form can be written without it. */
 export type OptionMatch = { name: string; at: number; clustered: boolean; valueAt: number | null }
 
-export type Reading = {
-  values: Value[]
+export type CommandReading = {
+  values: OptionValue[]
   found: OptionMatch[]
   operands: Word[]
   /** Grammars from the program down to the sub-command that was called. */
@@ -23,24 +23,24 @@ export type Reading = {
 }
 
 /** Is this option among the words? Few options are, so looking through them is cheaper than a set. */
-export function hasOption({ found }: Reading, name: string): boolean {
+export function hasOption({ found }: CommandReading, name: string): boolean {
   return found.some((option) => option.name === name)
 }
 
 /** A grammar with its options and those of the levels above in one map. */
-type Compiled = {
+type CompiledGrammar = {
   grammar: Grammar
   style: NonNullable<Grammar['style']>
   options: Map<string, Option>
-  commands: Map<string, Compiled>
+  commands: Map<string, CompiledGrammar>
   refuses: RegExp[]
   refusesOperands: RegExp[]
   only: { value: RegExp; first: RegExp }[]
 }
 
-export function compile(grammars: Grammars): Map<string, Compiled> {
-  const seen = new Map<Grammar, Compiled>()
-  const compiled = new Map<string, Compiled>()
+export function compile(grammars: Grammars): Map<string, CompiledGrammar> {
+  const seen = new Map<Grammar, CompiledGrammar>()
+  const compiled = new Map<string, CompiledGrammar>()
   for (const [name, grammar] of Object.entries(grammars)) {
     const made = seen.get(grammar) ?? compileOne(grammar, 'posix', new Map())
     seen.set(grammar, made)
@@ -49,7 +49,11 @@ export function compile(grammars: Grammars): Map<string, Compiled> {
   return compiled
 }
 
-function compileOne(grammar: Grammar, outerStyle: Compiled['style'], outer: Map<string, Option>): Compiled {
+function compileOne(
+  grammar: Grammar,
+  outerStyle: CompiledGrammar['style'],
+  outer: Map<string, Option>,
+): CompiledGrammar {
   const style = grammar.style ?? outerStyle
   const options = new Map([...outer, ...Object.entries(grammar.options ?? {})])
   const commands = new Map(
@@ -65,8 +69,8 @@ function compileOne(grammar: Grammar, outerStyle: Compiled['style'], outer: Map<
 }
 
 /** `input` is what a command before it hands on, where that is known; undefined when there is none. */
-export function read(words: readonly Word[], program: Compiled, input?: string | null): Reading {
-  const reading: Reading = {
+export function read(words: readonly Word[], program: CompiledGrammar, input?: string | null): CommandReading {
+  const reading: CommandReading = {
     values: [],
     found: [],
     operands: [],
@@ -110,7 +114,7 @@ export function read(words: readonly Word[], program: Compiled, input?: string |
   return finish(reading, level, input)
 }
 
-function isOption(text: string, level: Compiled): boolean {
+function isOption(text: string, level: CompiledGrammar): boolean {
   if (level.grammar.keywords?.includes(text)) return false
   if (level.options.has(text)) return true
   if (level.style === 'plain') return readsAttached(text, level)
@@ -118,14 +122,14 @@ function isOption(text: string, level: Compiled): boolean {
 }
 
 /** In plain style an option takes no value by `=` but where it says so. */
-const readsAttached = (text: string, level: Compiled): boolean =>
+const readsAttached = (text: string, level: CompiledGrammar): boolean =>
   text.startsWith('--') && text.includes('=') && level.options.has(text.slice(0, text.indexOf('=')))
 
 const isLetters = (text: string, grammar: Grammar): boolean =>
   grammar.bsd !== undefined && [...text].every((letter) => grammar.bsd!.includes(letter))
 
 /** Letters of options without a dash: `ps aux`, `tar tf x`. Their values follow in the order of the letters. */
-function readLetters(words: readonly Word[], grammar: Grammar, reading: Reading): number | null {
+function readLetters(words: readonly Word[], grammar: Grammar, reading: CommandReading): number | null {
   let next = 2
   for (const letter of words[1]!.text) {
     const kind = grammar.bsdValues?.[letter]
@@ -140,7 +144,12 @@ function readLetters(words: readonly Word[], grammar: Grammar, reading: Reading)
 }
 
 /** Index of the word after the option; null when it does not fit. */
-function readOption(words: readonly Word[], at: number, level: Compiled, reading: Reading): number | null {
+function readOption(
+  words: readonly Word[],
+  at: number,
+  level: CompiledGrammar,
+  reading: CommandReading,
+): number | null {
   const word = words[at]!
   const text = word.text
   if (!word.literal) return null
@@ -172,13 +181,18 @@ function readOption(words: readonly Word[], at: number, level: Compiled, reading
 }
 
 /** `--fol` is `--follow` to GNU: an abbreviation counts where it makes a command endless, and nowhere else. */
-function abbreviated(text: string, { grammar }: Compiled): string | undefined {
+function abbreviated(text: string, { grammar }: CompiledGrammar): string | undefined {
   const when = grammar.endless?.when
   if (!Array.isArray(when) || !/^--\w{2}/.test(text)) return undefined
   return (when as readonly string[]).find((name) => name.startsWith(text.replace(/=.*$/, '')))
 }
 
-function readCluster(words: readonly Word[], at: number, level: Compiled, reading: Reading): number | null {
+function readCluster(
+  words: readonly Word[],
+  at: number,
+  level: CompiledGrammar,
+  reading: CommandReading,
+): number | null {
   const word = words[at]!
   const text = word.text
   for (let index = 1; index < text.length; index += 1) {
@@ -201,7 +215,11 @@ function readCluster(words: readonly Word[], at: number, level: Compiled, readin
 /** An option of the word at `at`; `clustered`: it stands in a word with others, as in `-xzf`. */
 type OptionAt = { name: string; at: number; option: Option; clustered: boolean }
 
-function takeNext(words: readonly Word[], { name, at, option, clustered }: OptionAt, reading: Reading): number | null {
+function takeNext(
+  words: readonly Word[],
+  { name, at, option, clustered }: OptionAt,
+  reading: CommandReading,
+): number | null {
   if (option === 'flag' || option.endsWith('?')) {
     reading.found.push({ name, at, clustered, valueAt: null })
     return at + 1
@@ -213,14 +231,19 @@ function takeNext(words: readonly Word[], { name, at, option, clustered }: Optio
   return at + 2
 }
 
-function takeAttached(word: Word, text: string, { name, at, option, clustered }: OptionAt, reading: Reading): number {
+function takeAttached(
+  word: Word,
+  text: string,
+  { name, at, option, clustered }: OptionAt,
+  reading: CommandReading,
+): number {
   const kind = (option.endsWith('?') ? option.slice(0, -1) : option) as ValueKind
   reading.found.push({ name, at, clustered, valueAt: null })
   reading.values.push({ kind, word: { ...word, text, pattern: null }, repeats: false })
   return at + 1
 }
 
-function readCloud(cloud: CloudName, words: readonly Word[], reading: Reading): Reading {
+function readCloud(cloud: CloudName, words: readonly Word[], reading: CommandReading): CommandReading {
   const unknown = words.find(
     ({ literal, pattern }) => !literal && !(pattern && /^(?:Name|Key|Reservations|\*?[A-Z])/.test(pattern)),
   )
@@ -232,7 +255,7 @@ function readCloud(cloud: CloudName, words: readonly Word[], reading: Reading): 
   return why === null ? reading : fail(reading, null, why)
 }
 
-function finish(reading: Reading, level: Compiled, input: string | null | undefined): Reading {
+function finish(reading: CommandReading, level: CompiledGrammar, input: string | null | undefined): CommandReading {
   const { grammar } = level
   const isNamed = (name: string) => hasOption(reading, name)
   const answers = grammar.input !== undefined && typeof input === 'string' && new RegExp(grammar.input, 'i').test(input)
@@ -286,12 +309,12 @@ function matching(words: readonly Word[], patterns: readonly RegExp[]): Word | u
   return words.find(({ text }) => patterns.some((pattern) => pattern.test(text)))
 }
 
-function fail(reading: Reading, word: Word | null, why: string): Reading {
+function fail(reading: CommandReading, word: Word | null, why: string): CommandReading {
   reading.problem = { word, why, missing: false }
   return reading
 }
 
-function lack(reading: Reading, why: string): Reading {
+function lack(reading: CommandReading, why: string): CommandReading {
   reading.problem = { word: null, why, missing: true }
   return reading
 }

@@ -1,11 +1,11 @@
-import type { Bound } from './analysis.ts'
-import { hasOption, type Reading, type Value } from './options.ts'
+import type { EndlessReason } from './analysis.ts'
+import { type CommandReading, hasOption, type OptionValue } from './options.ts'
 import type { Word } from './parse.ts'
 
 /** Whether a command ends by itself, apart from what it does; and the form of it that ends. */
 
 /** `words` is the bounded form; null when there is none, empty when the command is best left out of its pipe. */
-export type EndlessCommand = { bound: Bound; words: readonly string[] | null }
+export type EndlessCommand = { bound: EndlessReason; words: readonly string[] | null }
 
 /** They wait for a key. The first group shows a file, so the beginning of the file is the same, bounded. */
 const viewers: ReadonlySet<string> = new Set(['less', 'more', 'most', 'pg', 'view'])
@@ -46,7 +46,7 @@ function viewed(words: readonly Word[], piped: boolean): readonly string[] | nul
 /** By the grammar: an option or a lone interval that makes it endless, and nothing that bounds it. */
 export function unboundedByGrammar(
   name: string,
-  reading: Reading,
+  reading: CommandReading,
   words: readonly Word[],
   piped: boolean,
 ): EndlessCommand | null {
@@ -73,19 +73,19 @@ export function unboundedByGrammar(
 }
 
 /** A number that nobody waits for. Ids of processes have seven digits at most. */
-const isNoBound = ({ kind, word }: Value): boolean => kind === 'number' && /^\d{8,}$/.test(word.text)
+const isNoBound = ({ kind, word }: OptionValue): boolean => kind === 'number' && /^\d{8,}$/.test(word.text)
 
-type Endless = NonNullable<Reading['grammars'][number]['endless']>
+type Endless = NonNullable<CommandReading['grammars'][number]['endless']>
 
 /** What to drop and to put in; nothing is put in where the command already says how much it wants. */
-function enough({ enough, instead }: Endless, reading: Reading): NonNullable<Endless['instead']> {
+function enough({ enough, instead }: Endless, reading: CommandReading): NonNullable<Endless['instead']> {
   const { drop, add } = instead!
   return { drop, add: enough?.some((option) => hasOption(reading, option)) ? [] : add }
 }
 
 /** The words without the options that make it endless, and with those that bound it. */
 function bounded(
-  reading: Reading,
+  reading: CommandReading,
   words: readonly Word[],
   { drop, add }: { drop: readonly string[]; add: readonly string[] },
 ): readonly string[] | null {

@@ -110,8 +110,8 @@ function inside(tree: Tree, read: () => void): void {
 }
 
 /** More rounds of a loop, and more commands in all its rounds, are not written out. */
-const mostRounds = 16
-const mostUnrolled = 200
+const maxRounds = 16
+const maxUnrolled = 200
 
 /** `for h in a b; do …; done` as its rounds, where the words are known; false where they are not. */
 function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
@@ -119,7 +119,7 @@ function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string,
   // An upper-case name may be one that programs obey.
   if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name)) return false
   const values = knownWords(node.wordlist, tree.constants)
-  if (!values || values.length > mostRounds || tree.unrolled > mostUnrolled) return false
+  if (!values || values.length > maxRounds || tree.unrolled > maxUnrolled) return false
   tree.rounds ??= new Map()
   const { rounds } = tree
   for (const value of values) {

@@ -4,12 +4,12 @@ import { globExpression } from './patterns.ts'
  * A list of path patterns that is asked about many paths. Compared as one regular expression, hundreds of patterns are tried in turn for
  * each path; here a path is held against those alone that share a word with it. Answers the same as `globExpression`.
  */
-export type PathTest = { test(path: Path): boolean }
+export type PathTest = { test(path: IndexedPath): boolean }
 
 /** A path as it is, and its segments in lower case: taken apart once for all the lists that it is held against. */
-export type Path = { text: string; lower: string; segments: readonly string[] }
+export type IndexedPath = { text: string; lower: string; segments: readonly string[] }
 
-export function pathOf(text: string): Path {
+export function pathOf(text: string): IndexedPath {
   const lower = text.toLowerCase()
   return { text, lower, segments: lower.split('/') }
 }

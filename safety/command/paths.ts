@@ -1,5 +1,5 @@
 import type { Word } from './parse.ts'
-import { type Path, type PathTest, pathIndex, pathOf } from './path-index.ts'
+import { type IndexedPath, type PathTest, pathIndex, pathOf } from './path-index.ts'
 import { globsMeet } from './patterns.ts'
 import {
   diskPaths,
@@ -93,11 +93,11 @@ export function leadsTo(word: Word, list: PathList, directories: readonly string
   return leads(word, pathsOf(word, directories), list)
 }
 
-const pathsOf = ({ pattern, text }: Word, directories: readonly string[]): Path[] =>
+const pathsOf = ({ pattern, text }: Word, directories: readonly string[]): IndexedPath[] =>
   normalise(pattern ?? text, directories).map(pathOf)
 
 /** The same for a word whose paths are worked out already. */
-function leads({ pattern }: Word, paths: readonly Path[], list: PathList): boolean {
+function leads({ pattern }: Word, paths: readonly IndexedPath[], list: PathList): boolean {
   if (paths.some((path) => list.expression.test(path))) return true
   return pattern !== null && paths.some(({ text }) => list.meeting.some((other) => globsMeet(other, text)))
 }
@@ -133,10 +133,10 @@ const mayBeCopy = /[~#]$|\/\.?#|-\d{6,8}$|\.[A-Za-z0-9_-]{1,10}$/
 type PathFinding = 'endless' | 'secret' | 'holds secrets' | 'fetches'
 
 /** How a program takes a path: it measures the file, prints it, or prints everything below it. */
-type Reading = 'measures' | 'prints' | 'prints tree'
+type PathUse = 'measures' | 'prints' | 'prints tree'
 
 /** What is wrong with a path that is read in this way. */
-export function pathFinding(word: Word, directories: readonly string[], reading: Reading): PathFinding | null {
+export function pathFinding(word: Word, directories: readonly string[], reading: PathUse): PathFinding | null {
   if (word.found) return foundFinding(word, reading)
   const paths = pathsOf(word, directories)
   if (paths.every((path) => open.expression.test(path))) return null
@@ -173,7 +173,7 @@ export function ownFinding(
 }
 
 /** What is wrong with reading whatever is found below a root: hidden names are among it, so a `*` stands for them, too. */
-function foundFinding(word: Word, reading: Reading): PathFinding | null {
+function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')
   if (trees.expression.test(pathOf(root!)))
@@ -183,8 +183,8 @@ function foundFinding(word: Word, reading: Reading): PathFinding | null {
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
 
-function isSecret(word: Word, paths: readonly Path[], list: PathList): boolean {
-  const isKnown = (path: Path) => trees.expression.test(path) || kernelTrees.expression.test(path)
+function isSecret(word: Word, paths: readonly IndexedPath[], list: PathList): boolean {
+  const isKnown = (path: IndexedPath) => trees.expression.test(path) || kernelTrees.expression.test(path)
   if (word.pattern !== null && paths.every(isKnown)) return leads(word, paths, placed)
   if (leads(word, paths, list)) return true
   return paths.some(
@@ -194,7 +194,7 @@ function isSecret(word: Word, paths: readonly Path[], list: PathList): boolean {
 }
 
 /** A tree that is known to hold nothing secret, or one file by the look of its name. */
-function isOpenTree(word: Word, paths: readonly Path[]): boolean {
+function isOpenTree(word: Word, paths: readonly IndexedPath[]): boolean {
   if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
   return paths.some((path) => trees.expression.test(path)) || /[^/]\.(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
 }

@@ -135,7 +135,7 @@ function source(pattern: string): string {
 /** Brace expansion, on the text of one word as it is written: it comes before everything else that a shell does to a word. */
 
 /** More words than these are not written out. */
-const mostWords = 64
+const maxWords = 64
 
 /** `{rm,-rf,/}` as `rm`, `-rf` and `/`. Past the limit a word stands as it is. */
 export function expandBraces(text: string): string[] {
@@ -144,7 +144,7 @@ export function expandBraces(text: string): string[] {
   while (open.length > 0) {
     const next = open.pop()!
     const found = findBraces(next)
-    if (!found || done.length + open.length >= mostWords) done.push(next)
+    if (!found || done.length + open.length >= maxWords) done.push(next)
     else for (const middle of found.middles) open.push(next.slice(0, found.from) + middle + next.slice(found.to))
   }
   return done.reverse()
@@ -207,7 +207,7 @@ function sequenceOf(text: string): string[] | null {
   const last = numbers ? Number(found[2]) : found[4]!.charCodeAt(0)
   const step = first <= last ? 1 : -1
   const sequence: string[] = []
-  for (let value = first; sequence.length < mostWords; value += step) {
+  for (let value = first; sequence.length < maxWords; value += step) {
     sequence.push(numbers ? String(value) : String.fromCharCode(value))
     if (value === last) break
   }

@@ -28,13 +28,13 @@ const metadata =
 export const isMetadata = (host: string): boolean => metadata.test(host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''))
 
 /** What an address names: the host, and what is asked of it. */
-type Address = { host: string; target: string }
+type RemoteAddress = { host: string; target: string }
 
 /**
  * The parts of an address that every program reads alike: no user part, no backslash, no blank, no braces, which some clients expand
  * into many requests. Without a scheme curl guesses one by the name of the host, so a name that it takes for another protocol is no HTTP host.
  */
-export function addressOf(text: string): Address | null {
+export function addressOf(text: string): RemoteAddress | null {
   const found = /^(?:https?:\/\/)?(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::\d{1,5})?((?:[/?#][^\s\\{}<>"`^|]*)?)$/i.exec(text)
   if (!found || found[1]!.startsWith('-')) return null
   if (!/^https?:/i.test(text) && /^(?:ftp|dict|ldap|imap|smtp|pop3)\./i.test(text)) return null
@@ -56,7 +56,7 @@ for (const { paths, query = '' } of harmlessPaths) {
 }
 
 /** A longer query asks for more than a look takes. */
-const longestQuery = 500
+const maxQueryCharacters = 500
 
 /** `target` is what follows the host and port: a path, with or without a query. */
 export function isHarmlessRequest(target: string): boolean {
@@ -66,7 +66,8 @@ export function isHarmlessRequest(target: string): boolean {
   const path = (mark < 0 ? asked : asked.slice(0, mark)).replace(/^\?/, '/')
   const query = mark < 0 ? '' : asked.slice(mark + 1)
   // Servers differ on what an escape, a parameter or a dot in a path means.
-  if (!/^\/[\w./:@~+-]*$/.test(path) || /\/\.{1,2}(?:\/|$)|\/\//.test(path) || query.length > longestQuery) return false
+  if (!/^\/[\w./:@~+-]*$/.test(path) || /\/\.{1,2}(?:\/|$)|\/\//.test(path) || query.length > maxQueryCharacters)
+    return false
   const names = query.split('&').filter((part) => part !== '')
   return allowed(path).some((known) =>
     names.every((part) => known.has(part.replace(/=.*$/s, '').replace(/%5B%5D$/i, '[]'))),

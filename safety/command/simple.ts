@@ -11,7 +11,7 @@ import { forbidden } from './blocklist.ts'
 import { listCarriedCommands, listCodeCommands } from './carried.ts'
 import { grammars } from './grammars/index.ts'
 import { type Impact, impactOf, worse } from './impact.ts'
-import { enter, observe, rootReadOf } from './observe.ts'
+import { enterDirectory, observe, rootReadOf } from './observe.ts'
 import { compile, read } from './options.ts'
 import { type EndlessCommand, unboundedByGrammar, unboundedByName } from './outputs.ts'
 import type { Word } from './parse.ts'
@@ -47,7 +47,7 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
     add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
 
   if (name === 'cd' || name === 'pushd') {
-    if (!enter(words, analysis)) add('ARGUMENT', first, 'changes the directory more often than is followed')
+    if (!enterDirectory(words, analysis)) add('ARGUMENT', first, 'changes the directory more often than is followed')
   }
 
   const unwrapped = unwrap(name, words, context.input, context.piped, context.feeds)

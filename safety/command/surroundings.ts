@@ -4,7 +4,7 @@ import { clouds, clusters } from './surroundings/clusters.ts'
 import { git, tools } from './surroundings/tools.ts'
 
 /** By the program's base name; by two words where a sub-command obeys something else. */
-export const byProgram: ReadonlyMap<string, Surroundings> = new Map([
+export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map([
   ...plain,
   ...administrators,
   ...clients,
@@ -15,7 +15,7 @@ export const byProgram: ReadonlyMap<string, Surroundings> = new Map([
 ])
 
 /** What a program obeys besides its words: files of the place, of its user's home, and what the machine's other parts say. */
-export type Surroundings = {
+export type ProgramSurroundings = {
   manual: string
   /**
    * What it can use by itself, called as its grammar allows. `prints`: reads files and its input and prints, nothing else. `service`: asks a
@@ -28,7 +28,7 @@ export type Surroundings = {
   /** Environment that switches it off. */
   switches?: Readonly<Record<string, string>>
   /** What the executor makes sure of just before. */
-  conditions?: readonly Rule[]
+  conditions?: readonly PlaceRule[]
   /** Options with which neither helps: somebody is asked. */
   asksWith?: readonly string[]
   /** Options that name a file which it obeys: only root may be able to write it. */
@@ -38,7 +38,7 @@ export type Surroundings = {
 }
 
 /** What has to be true of the place; with the directories of a call it becomes a `Condition`. */
-export type Rule =
+export type PlaceRule =
   /** Absent, or neither the file nor the way to it can be written by anybody but root. `up`: in all directories above, too. */
   | { kind: 'root_only'; files: readonly string[]; up?: true }
   /** The settings that git reads there, and in its submodules, only describe the repository. */
@@ -51,9 +51,9 @@ export type Rule =
   | { kind: 'plain_settings'; file: string; keys: readonly string[] }
 
 /** A rule for one call, as plain data for the executor. `directories`: where it may run, absolute or from where it starts; none: there. */
-export type Condition = Rule & { program: string; directories: readonly string[] }
+export type CallCondition = PlaceRule & { program: string; directories: readonly string[] }
 
-export function surroundingsOf(program: string): Surroundings | null {
+export function surroundingsOf(program: string): ProgramSurroundings | null {
   return byProgram.get(program) ?? null
 }
 

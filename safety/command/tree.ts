@@ -4,7 +4,7 @@ import type { Constants } from './words.ts'
 /** What the shell parser's tree becomes: plain data for everything after it. */
 
 /** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
-type Shape =
+type ShellShape =
   | 'substitution'
   | 'process substitution'
   | 'expansion'
@@ -71,7 +71,7 @@ export type Tree = {
   pipelines: Simple[][]
   /** Commands inside substitutions, groups, loops and functions. They are held against the hard list, never run. */
   nested: Simple[][]
-  shapes: { shape: Shape; text: string }[]
+  shapes: { shape: ShellShape; text: string }[]
   /** The parser's first complaint. */
   error: string | null
   /** What the text has made known so far. */
@@ -128,7 +128,7 @@ export const innerNodes = new Set([
   'Names',
 ])
 
-export const shapeOf: Readonly<Record<string, Shape>> = {
+export const shapeOf: Readonly<Record<string, ShellShape>> = {
   CommandExpansion: 'substitution',
   ArithmeticCommandExpansion: 'substitution',
   ProcessSubstitution: 'process substitution',
@@ -158,7 +158,7 @@ export const shapeOf: Readonly<Record<string, Shape>> = {
   ArrayValue: 'array',
 }
 
-export function mark(tree: Tree, shape: Shape, text: string): void {
+export function mark(tree: Tree, shape: ShellShape, text: string): void {
   tree.shapes.push({ shape, text: text.length > 80 ? `${text.slice(0, 77)}...` : text })
 }
 

@@ -1,7 +1,7 @@
 import type { CommandCode, Finding } from './analysis.ts'
 import type { ValueKind } from './grammar.ts'
 import { languages } from './languages.ts'
-import { hasOption, type Reading, type Value } from './options.ts'
+import { type CommandReading, hasOption, type OptionValue } from './options.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
 import { addressOf, hostOf, isHarmlessRequest, isKnownHost, isMetadata } from './remote-exec-wrappers.ts'
@@ -15,15 +15,15 @@ type ValueContext = {
   knownHosts: ReadonlySet<string>
   secrets: readonly string[]
 }
-type Place = ValueContext & {
+type ValuePlace = ValueContext & {
   /** Tells about files without printing what is in them. */
   measures: boolean
 }
 
-export function valueFindings(reading: Reading, place: ValueContext): Finding[] {
+export function valueFindings(reading: CommandReading, place: ValueContext): Finding[] {
   const findings: Finding[] = []
   const tree = readsTree(reading)
-  const here: Place = {
+  const here: ValuePlace = {
     name: place.name,
     knownHosts: place.knownHosts,
     secrets: place.secrets,
@@ -44,12 +44,12 @@ export function valueFindings(reading: Reading, place: ValueContext): Finding[] 
 }
 
 /** Where it may run, and the directories that its own words name. */
-function directoriesOf({ values }: Reading, { directories }: ValueContext): readonly string[] {
+function directoriesOf({ values }: CommandReading, { directories }: ValueContext): readonly string[] {
   const entered = values.filter(({ kind }) => kind === 'directory')
   return entered.length === 0 ? directories : [...directories, ...entered.map(({ word }) => word.text)]
 }
 
-function measures(reading: Reading): boolean {
+function measures(reading: CommandReading): boolean {
   const has = (options: readonly string[]) => reading.found.some(({ name }) => options.includes(name))
   return reading.grammars.some(
     ({ measures }) => measures && (!measures.by || has(measures.by)) && !has(measures.unless ?? []),
@@ -60,7 +60,7 @@ function measures(reading: Reading): boolean {
 const isPathOf = (text: string): boolean =>
   /[^/]\.[a-z][a-z0-9]{0,9}$/i.test(text) || text.includes(':') || text.startsWith('/')
 
-function readsTree(reading: Reading): boolean {
+function readsTree(reading: CommandReading): boolean {
   const isNamed = (option: string) => hasOption(reading, option)
   return reading.grammars.some(({ recursive }) => {
     if (recursive === undefined || recursive === true) return recursive === true
@@ -75,7 +75,7 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
   token: word?.text ?? null,
 })
 
-function valueFinding({ kind, word, repeats }: Value, tree: boolean, place: Place): Finding | null {
+function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place: ValuePlace): Finding | null {
   const mayGlob =
     (kind === 'file' || kind === 'revision') && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
   if (!word.literal && !mayGlob && !isOneWord(kind, word)) {
@@ -151,7 +151,7 @@ const isName = (text: string): boolean => /^[\w@][\w.@:+,=\\-]*(?:\/[\w.@:+-]+)?
 /** Programs differ in where they take a file, so a word that is plainly a path is held against the list wherever it stands. */
 const looksLikePath = (text: string): boolean => /^[@<]?(?:[/~]|\.\.?\/)\S*$/.test(text)
 
-function urlFinding(text: string, word: Word, place: Place): Finding | null {
+function urlFinding(text: string, word: Word, place: ValuePlace): Finding | null {
   const address = addressOf(text)
   if (!address || isMetadata(address.host) || !isKnownHost(address.host, place.knownHosts))
     return finding('EXFILTRATION', 'is an address of a host that was not looked up', word)
@@ -161,13 +161,13 @@ function urlFinding(text: string, word: Word, place: Place): Finding | null {
 }
 
 /** Some programs take a file by its address: `http://…`, `host:path`. Those that only measure do not. */
-function fetched(word: Word, { measures }: Place): Finding | null {
+function fetched(word: Word, { measures }: ValuePlace): Finding | null {
   const isAddress = measures ? /^[a-z][a-z0-9+.-]*:\/\//i : /^(?:[a-z][a-z0-9+.-]*:\/\/|[^/:]+:|\|)/i
   return isAddress.test(word.text) ? finding('EXFILTRATION', 'may be an address', word) : null
 }
 
 /** An internet address as lsof(8) writes it: `4TCP@host:port`. What has a slash is a file. */
-function endpointFinding(word: Word, tree: boolean, place: Place): Finding | null {
+function endpointFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const found = /^[46]?(?:tcp|udp|udplite)?(?:@(\[[0-9a-f:]+\]|[^:/]+))?(?::[\w,-]+)?$/i.exec(word.text)
   if (!found || word.text === '')
     return word.text.includes('@')
@@ -179,7 +179,7 @@ function endpointFinding(word: Word, tree: boolean, place: Place): Finding | nul
 }
 
 /** A revision, a path, or `revision:path` of a repository. What is in a repository is as secret as what it was made from. */
-function revisionFinding(word: Word, tree: boolean, place: Place): Finding | null {
+function revisionFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const { text } = word
   const at = text.indexOf(':')
   if (/^\^?(?:HEAD|FETCH_HEAD|ORIG_HEAD|[0-9a-f]{7,40}|[\w./-]+(?:\.{2,3}|[~^]|@\{)[\w./~^@{}-]*)[~^\d]*$/.test(text))
@@ -190,7 +190,7 @@ function revisionFinding(word: Word, tree: boolean, place: Place): Finding | nul
   return path === '' || path.endsWith('/') ? null : sensitive({ ...word, text: path }, false, place)
 }
 
-function sensitive(word: Word, tree: boolean, { measures, directories, secrets }: Place): Finding | null {
+function sensitive(word: Word, tree: boolean, { measures, directories, secrets }: ValuePlace): Finding | null {
   const bare = word.text.replace(/^[@<]/, '')
   const path = measures && !word.found ? listed(word) : bare === word.text ? word : { ...word, text: bare }
   const reading = measures ? 'measures' : tree ? 'prints tree' : 'prints'

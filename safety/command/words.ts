@@ -138,11 +138,11 @@ const onlyLiterals = (part: SyntaxNode): boolean =>
   part.type === 'DoubleQuoted' && part.parts.every((inner) => inner.type === 'Literal')
 
 /** More wildcards than anybody needs cost time without end to compare. */
-const mostWildcards = 6
+const maxWildcards = 6
 
 function boundedPattern(pattern: string): string | null {
   const short = pattern.replace(/\*+/g, '*')
-  return (short.match(/[*?[]/g)?.length ?? 0) > mostWildcards || short.length > 200 ? null : short
+  return (short.match(/[*?[]/g)?.length ?? 0) > maxWildcards || short.length > 200 ? null : short
 }
 
 /**
@@ -162,9 +162,9 @@ export type Constants = {
 }
 
 /** More values of one variable than these are not tried. */
-const mostValues = 8
+const maxValues = 8
 /** A value that is longer disguises nothing. */
-const longestValue = 4096
+const maxValueCharacters = 4096
 
 /** What every shell knows. The values matter where a text cuts a character out of one: `${PATH:0:1}`. */
 const given: Readonly<Record<string, string>> = {
@@ -190,9 +190,9 @@ export const noConstants = (): Constants => ({
 })
 
 export function remember(constants: Constants, name: string, fields: string[]): void {
-  if (fields.some((field) => field.length > longestValue)) return
+  if (fields.some((field) => field.length > maxValueCharacters)) return
   const before = constants.variables.get(name) ?? []
-  set(constants, 'variables', name, [...before.slice(1 - mostValues), fields])
+  set(constants, 'variables', name, [...before.slice(1 - maxValues), fields])
 }
 
 export function defineWord(constants: Constants, kind: 'functions' | 'aliases', name: string, text: string): void {
@@ -211,10 +211,10 @@ function set<K extends 'variables' | 'functions' | 'aliases'>(
 }
 
 /** How many ways there are to read a text with these: the largest number of values that one variable has. */
-export function waysToRead({ variables }: Constants): number {
-  let most = 1
-  for (const values of variables.values()) most = Math.max(most, values.length)
-  return most
+export function countReadings({ variables }: Constants): number {
+  let max = 1
+  for (const values of variables.values()) max = Math.max(max, values.length)
+  return max
 }
 
 /** The fields of a parameter, where they are known; `back` counts from the newest value. */

@@ -4,20 +4,20 @@ import { type Wrapper, wrappers } from './wrappers.ts'
 
 /** Reads a wrapper's words by its entry in the table. */
 
-type Compiled = {
+type CompiledWrapper = {
   wrapper: Wrapper
   flags: Set<string>
   values: Set<string>
   scripts: Set<string>
   alters: Set<string>
   tty: Set<string>
-  commands: Map<string, Compiled> | null
+  commands: Map<string, CompiledWrapper> | null
 }
 
 const list = (text: string | undefined): string[] => text?.split(/\s+/).filter((word) => word !== '') ?? []
 
-export function compile(wrapper: Wrapper, outer?: Compiled): Compiled {
-  const compiled: Compiled = {
+export function compile(wrapper: Wrapper, outer?: CompiledWrapper): CompiledWrapper {
+  const compiled: CompiledWrapper = {
     wrapper,
     flags: new Set([...(outer?.flags ?? []), ...list(wrapper.flags), ...list(wrapper.tty)]),
     values: new Set([...(outer?.values ?? []), ...list(wrapper.values)]),
@@ -42,7 +42,7 @@ const joined = (words: readonly Word[]): string => words.map((word) => word.text
 const isAssignment = (text: string | undefined): boolean => text !== undefined && /^[^-=][^=]*=/.test(text)
 const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 
-export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrapped | null {
+export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): Unwrapped | null {
   const result = empty()
   const operands: Word[] = []
   let level = start
@@ -99,7 +99,7 @@ export function unwrapByTable(words: readonly Word[], start: Compiled): Unwrappe
 }
 
 /** Where the options of a wrapper end, and what was read up to there. */
-type ReadUpTo = { at: number; level: Compiled; operands: Word[]; scripted: boolean; unknownAt: number | null }
+type ReadUpTo = { at: number; level: CompiledWrapper; operands: Word[]; scripted: boolean; unknownAt: number | null }
 
 function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwrapped {
   const { at, operands, scripted, unknownAt } = read
@@ -132,7 +132,7 @@ function guess(words: readonly Word[], unknownAt: number, result: Unwrapped): Un
 
 type ReadOption = { names: string[]; value: string | null; next: number; unknown: boolean }
 
-function readOption(words: readonly Word[], at: number, level: Compiled): ReadOption {
+function readOption(words: readonly Word[], at: number, level: CompiledWrapper): ReadOption {
   const text = words[at]!.text
   const takes = (name: string) => level.values.has(name) || level.scripts.has(name)
   const following = words[at + 1]
@@ -167,7 +167,7 @@ function collectMount(names: readonly string[], value: string | null, result: Un
 }
 
 /** Longer than this is no bound to wait for. */
-const longestSeconds = 300
+const maxSeconds = 300
 
 function boundsByTimeout(words: readonly Word[], duration: Word | undefined): boolean {
   const found = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(duration?.text ?? '')
@@ -175,5 +175,5 @@ function boundsByTimeout(words: readonly Word[], duration: Word | undefined): bo
   const seconds = Number(found[1]) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[found[2] || 's'] ?? Number.NaN)
   // Signal 0 and those that a program may ignore for ever end nothing.
   const signalled = words.some((word) => /^(?:-[a-z]*s|--signal)/.test(word.text))
-  return seconds > 0 && seconds <= longestSeconds && !signalled
+  return seconds > 0 && seconds <= maxSeconds && !signalled
 }

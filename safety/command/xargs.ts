@@ -62,7 +62,7 @@ const inert: ReadonlySet<string> = new Set('ls stat du file basename dirname rea
 function operandsFor(program: string, words: readonly Word[], input: string | null, fed: InputKind): Word[] | null {
   if (input !== null) {
     const given = input.split(/\s+/).filter((text) => text !== '')
-    if (given.length > mostArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
+    if (given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
     return given.map((text) => ({ ...name, text }))
   }
   switch (fed?.kind) {
@@ -89,16 +89,16 @@ export function unwrapXargs(words: readonly Word[], input: string | null, fed: I
 }
 
 /** More than these are not spelled out one by one. */
-const mostArguments = 16
+const maxArguments = 16
 
 /** The commands as they will be with each argument in its place, for the hard list. */
 export function withArguments(result: Unwrapped, sources: readonly string[][], words: readonly Word[]): Unwrapped {
   const replace = replacement(words)
   for (const inner of result.inner) {
     if (inner.kind !== 'argv') continue
-    const all = sources.flat().slice(mostArguments)
+    const all = sources.flat().slice(maxArguments)
     // All of them at once, as one call gets them.
-    const together = sources.flat().slice(0, mostArguments)
+    const together = sources.flat().slice(0, maxArguments)
     if (together.length > 1 && inner.words[0] && !replace)
       result.candidates.push([
         ...inner.words,
@@ -108,7 +108,7 @@ export function withArguments(result: Unwrapped, sources: readonly string[][], w
       const rest = all.map((text) => ({ ...inner.words[0]!, text, literal: false }))
       result.candidates.push([...inner.words, ...rest])
     }
-    for (const argument of sources.flat().slice(0, mostArguments)) {
+    for (const argument of sources.flat().slice(0, maxArguments)) {
       const put = (text: string) => (replace ? text.replaceAll(replace, argument) : text.replace(/\{\d*\}/g, argument))
       const filled = inner.words.map((word) => ({ ...word, text: put(word.text) }))
       const placed = filled.some((word, index) => word.text !== inner.words[index]!.text)

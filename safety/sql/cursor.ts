@@ -25,7 +25,7 @@ export type Scanner = {
 }
 
 /** What a text holds that no read has. No Error: it is always caught, and a stack would cost more than reading the text. */
-export class Problem {
+export class SqlProblem {
   readonly message: string
   constructor(message: string) {
     this.message = message
@@ -68,7 +68,7 @@ export function tokenise(text: string, scanner: Scanner): Token[] {
     else if (char === '\\' && scanner.backslashEnds && /^\\[gG]$/.test(rest)) push('sign', ';', 2)
     else {
       const sign = scanner.signs.find((candidate) => text.startsWith(candidate, at))
-      if (!sign) throw new Problem(`character ${JSON.stringify(char)}`)
+      if (!sign) throw new SqlProblem(`character ${JSON.stringify(char)}`)
       push('sign', sign, sign.length)
     }
   }
@@ -81,20 +81,20 @@ const oddInComment = /['"`;\\]|\/\*/
 
 function skipLine(text: string, at: number, scanner: Scanner): number {
   if (text[at] === '-' && scanner.dashNeedsBlank && !/^--(?:[ \t\n]|$)/.test(text.slice(at, at + 3))) {
-    throw new Problem('-- without a blank')
+    throw new SqlProblem('-- without a blank')
   }
   const newline = text.indexOf('\n', at)
   const end = newline < 0 ? text.length : newline
-  if (oddInComment.test(text.slice(at, end))) throw new Problem('a comment with a quote, `;`, `\\` or `/*`')
+  if (oddInComment.test(text.slice(at, end))) throw new SqlProblem('a comment with a quote, `;`, `\\` or `/*`')
   return end
 }
 
 function skipBlock(text: string, at: number): number {
   const end = text.indexOf('*/', at + 2)
-  if (end < 0) throw new Problem('a comment without an end')
+  if (end < 0) throw new SqlProblem('a comment without an end')
   const body = text.slice(at + 2, end)
-  if (/^(?:M?!|\+)/.test(body)) throw new Problem(`comment /*${body.slice(0, 2)}`)
-  if (oddInComment.test(body)) throw new Problem('a comment with a quote, `;`, `\\` or `/*`')
+  if (/^(?:M?!|\+)/.test(body)) throw new SqlProblem(`comment /*${body.slice(0, 2)}`)
+  if (oddInComment.test(body)) throw new SqlProblem('a comment with a quote, `;`, `\\` or `/*`')
   return end + 2
 }
 
@@ -102,21 +102,21 @@ function quoted(text: string, at: number, close: string): [value: string, length
   let end = at + 1
   for (;;) {
     end = text.indexOf(close, end)
-    if (end < 0) throw new Problem(`${text[at]} without an end`)
+    if (end < 0) throw new SqlProblem(`${text[at]} without an end`)
     // Brackets know no doubling; a doubled quote is one.
     if (close === ']' || text[end + 1] !== close) break
     end += 2
   }
   const raw = text.slice(at + 1, end)
-  if (raw.includes('\\')) throw new Problem('a backslash')
+  if (raw.includes('\\')) throw new SqlProblem('a backslash')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the ASCII range
-  if (close !== "'" && close !== '"' && /[^\x00-\x7f]/.test(raw)) throw new Problem('a name that is not ASCII')
+  if (close !== "'" && close !== '"' && /[^\x00-\x7f]/.test(raw)) throw new SqlProblem('a name that is not ASCII')
   return [close === ']' ? raw : raw.replaceAll(close + close, close), end + 1 - at]
 }
 
 function number(text: string, at: number): [value: string, length: number] {
   const value = matchAt(/0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/y, text, at)
-  if (/[A-Za-z0-9_$.]/.test(text.charAt(at + value.length))) throw new Problem(`number ${value.slice(0, 40)}`)
+  if (/[A-Za-z0-9_$.]/.test(text.charAt(at + value.length))) throw new SqlProblem(`number ${value.slice(0, 40)}`)
   return [value, value.length]
 }
 
@@ -221,11 +221,11 @@ export class Cursor {
     this.needSign(')')
   }
   fail(): never {
-    throw new Problem(`token ${this.peek().text.slice(0, 40)}`)
+    throw new SqlProblem(`token ${this.peek().text.slice(0, 40)}`)
   }
   /** Runs one level deeper; what nests deeper than any diagnosis is not read at all. */
   nested(work: () => void): void {
-    if (++this.depth > deepest) throw new Problem('nested too deep')
+    if (++this.depth > deepest) throw new SqlProblem('nested too deep')
     work()
     this.depth--
   }

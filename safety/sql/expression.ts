@@ -1,4 +1,4 @@
-import { type Cursor, Problem } from './cursor.ts'
+import { type Cursor, SqlProblem } from './cursor.ts'
 
 const binarySigns = new Set('+ - * / % = == <=> <> != < <= > >= || && | & << >> ^ -> ->>'.split(' '))
 const unarySigns = new Set(['-', '+', '~', '!'])
@@ -88,7 +88,7 @@ function operand(c: Cursor): void {
     c.needSign(')')
   } else if (c.takeWord('INTERVAL')) {
     expression(c)
-    if (!c.words.intervalUnits.has(c.take().word)) throw new Problem(`token ${token.text}`)
+    if (!c.words.intervalUnits.has(c.take().word)) throw new SqlProblem(`token ${token.text}`)
   } else if ((token.kind === 'word' || token.kind === 'name') && c.isSign('(', 1)) call(c)
   else if (token.kind === 'word' && c.words.constants.has(token.word)) c.take()
   else if (literalPrefixes.has(token.word) && c.peek(1).kind === 'string') {
@@ -100,7 +100,7 @@ function operand(c: Cursor): void {
 function column(c: Cursor): void {
   let path = c.name()
   while (c.takeSign('.')) path += `.${c.name()}`
-  if (c.isSign('(')) throw new Problem(`function ${path}`)
+  if (c.isSign('(')) throw new SqlProblem(`function ${path}`)
 }
 
 function caseOf(c: Cursor): void {
@@ -118,7 +118,7 @@ function caseOf(c: Cursor): void {
 /** `name( … )` with what may follow it: FILTER, OVER. */
 function call(c: Cursor): void {
   const name = c.take().text.toLowerCase()
-  if (!c.words.functions.has(name)) throw new Problem(`function ${name}`)
+  if (!c.words.functions.has(name)) throw new SqlProblem(`function ${name}`)
   c.needSign('(')
   if (!c.takeSign('*') && !c.isSign(')')) callArguments(c, name)
   c.needSign(')')

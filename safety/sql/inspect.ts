@@ -2,13 +2,13 @@ import { inspectMysql } from './mysql.ts'
 import { inspectPostgres, loadPostgresParser } from './postgres.ts'
 import { inspectSqlite } from './sqlite.ts'
 
-export type Dialect = 'postgres' | 'mysql' | 'sqlite'
+export type SqlDialect = 'postgres' | 'mysql' | 'sqlite'
 
 /** What is known of an SQL text, and the token, node or function that decided it. */
 export type SqlFinding = { readOnly: boolean; reason: string }
 
 /** One entry per dialect: text of at most `longest` characters in, a finding out. */
-const inspectors: Record<Dialect, (text: string) => SqlFinding> = {
+const inspectors: Record<SqlDialect, (text: string) => SqlFinding> = {
   postgres: inspectPostgres,
   mysql: inspectMysql,
   sqlite: inspectSqlite,
@@ -25,7 +25,7 @@ const deepest = 100
  * an overloaded function may still write: the text is run in a read-only transaction and as a role that
  * cannot write.
  */
-export function inspectSql(dialect: Dialect, text: string): SqlFinding {
+export function inspectSql(dialect: SqlDialect, text: string): SqlFinding {
   if (typeof text !== 'string') return { readOnly: false, reason: 'no text' }
   if (!Object.hasOwn(inspectors, dialect)) return { readOnly: false, reason: `no inspector for ${String(dialect)}` }
   if (text.length > longest) return { readOnly: false, reason: `longer than ${longest} characters` }
@@ -48,12 +48,12 @@ export function inspectSql(dialect: Dialect, text: string): SqlFinding {
 /** How deep brackets stand in each other; those in strings count too, which errs to the safe side. */
 function nestingOf(text: string): number {
   let depth = 0
-  let most = 0
+  let max = 0
   for (const character of text) {
-    if (character === '(' || character === '[') most = Math.max(most, ++depth)
+    if (character === '(' || character === '[') max = Math.max(max, ++depth)
     else if (character === ')' || character === ']') depth -= 1
   }
-  return most
+  return max
 }
 
 /** Loads PostgreSQL's parser, once. Before that no text of that dialect is known to be a read. */

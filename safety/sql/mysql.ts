@@ -1,4 +1,4 @@
-import { Cursor, Problem, readStatements, type Scanner, tokenise } from './cursor.ts'
+import { Cursor, readStatements, type Scanner, SqlProblem, tokenise } from './cursor.ts'
 import { expression, table } from './expression.ts'
 import type { SqlFinding } from './inspect.ts'
 import { query } from './query.ts'
@@ -112,8 +112,8 @@ const words = {
 function checkTable(parts: string[]): void {
   const name = parts.at(-1)!
   const schema = parts.at(-2)
-  if (secretTables.has(name)) throw new Problem(`table ${name}`)
-  if (schema === 'mysql' && !harmlessSystemTables.has(name)) throw new Problem(`table mysql.${name}`)
+  if (secretTables.has(name)) throw new SqlProblem(`table ${name}`)
+  if (schema === 'mysql' && !harmlessSystemTables.has(name)) throw new SqlProblem(`table mysql.${name}`)
 }
 
 /** MySQL and MariaDB: SELECT, SHOW and EXPLAIN by a closed grammar. */
@@ -127,7 +127,7 @@ export function inspectMysql(text: string): SqlFinding {
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }
   } catch (error) {
-    if (error instanceof Problem) return { readOnly: false, reason: error.message }
+    if (error instanceof SqlProblem) return { readOnly: false, reason: error.message }
     throw error
   }
 }
@@ -136,7 +136,7 @@ function statement(c: Cursor): void {
   if (c.takeWord('SHOW')) show(c)
   else if (c.takeWord('EXPLAIN', 'DESCRIBE', 'DESC')) explain(c)
   else if (c.isWord('SELECT', 'WITH', 'VALUES', 'TABLE') || c.isSign('(')) query(c)
-  else throw new Problem(`statement ${c.peek().text.slice(0, 40)}`)
+  else throw new SqlProblem(`statement ${c.peek().text.slice(0, 40)}`)
 }
 
 function explain(c: Cursor): void {
@@ -250,6 +250,6 @@ const shows: [words: string, tail: Tail][] = [
 
 function show(c: Cursor): void {
   const shown = shows.find(([names]) => c.takeWords(...names.split(' ')))
-  if (!shown) throw new Problem(`SHOW ${c.peek().text.slice(0, 40)}`)
+  if (!shown) throw new SqlProblem(`SHOW ${c.peek().text.slice(0, 40)}`)
   shown[1](c)
 }

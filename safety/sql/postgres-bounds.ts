@@ -91,16 +91,16 @@ export const functionColumns = words('key value ordinality word catcode catdesc 
 type Node = Record<string, unknown>
 
 /** More rows than a look needs. */
-const mostRows = 100_000
+const maxRows = 100_000
 /** A larger number in a recursion counts to it. */
-const longestRecursion = 100_000
+const maxRecursionRows = 100_000
 
 /** Throws where a statement makes rows without a bound, or joins tables without a condition. */
 export function checkBounds(statement: unknown): void {
   const seen = { rows: 1, isRecursive: false, most: 0 }
   visit(statement, seen)
-  if (seen.rows > mostRows) throw new Refused(`more than ${mostRows} rows`)
-  if (seen.isRecursive && seen.most > longestRecursion) throw new Refused('a recursion without a bound')
+  if (seen.rows > maxRows) throw new BoundRefusal(`more than ${maxRows} rows`)
+  if (seen.isRecursive && seen.most > maxRecursionRows) throw new BoundRefusal('a recursion without a bound')
 }
 
 type QueryShape = { rows: number; isRecursive: boolean; most: number }
@@ -126,7 +126,7 @@ const checks: Readonly<Record<string, (node: Node, seen: QueryShape) => void>> =
   rarg: checkTables,
   JoinExpr(node) {
     const hasCondition = node.quals !== undefined || node.usingClause !== undefined || node.isNatural === true
-    if (!hasCondition && isTable(node.larg) && isTable(node.rarg)) throw new Refused('a join without a condition')
+    if (!hasCondition && isTable(node.larg) && isTable(node.rarg)) throw new BoundRefusal('a join without a condition')
   },
   withClause(node, seen) {
     seen.isRecursive ||= node.recursive === true
@@ -136,7 +136,7 @@ const checks: Readonly<Record<string, (node: Node, seen: QueryShape) => void>> =
     const repeated = query?.rarg as Node | undefined
     if (!seen.isRecursive || !repeated || !query) return
     if (repeated.whereClause === undefined && query.limitCount === undefined && !hasJoinCondition(repeated))
-      throw new Refused('a recursion without a condition')
+      throw new BoundRefusal('a recursion without a condition')
   },
   A_Const(node, seen) {
     const number = numberOf(node)
@@ -153,14 +153,14 @@ const isTable = (node: unknown): boolean => node !== null && typeof node === 'ob
 
 function checkTables(node: Node): void {
   const tables = ((node.fromClause as unknown[] | undefined) ?? []).filter(isTable)
-  if (tables.length > 1 && node.whereClause === undefined) throw new Refused('a join without a condition')
+  if (tables.length > 1 && node.whereClause === undefined) throw new BoundRefusal('a join without a condition')
 }
 
 /** Rows of `generate_series(from, to, step)` over plain numbers; anything else has no bound that can be seen. */
 function rowsOf(call: Node): number {
   const [from, to, step = 1] = ((call.args as Node[] | undefined) ?? []).map(argument)
   if (typeof from !== 'number' || typeof to !== 'number' || typeof step !== 'number' || step === 0)
-    throw new Refused('a series without plain bounds')
+    throw new BoundRefusal('a series without plain bounds')
   return Math.max(1, Math.floor((to - from) / step) + 1)
 }
 
@@ -180,7 +180,7 @@ function numberOf(node: Node): number | null {
 }
 
 /** Thrown where a node is not on the list of a read; the message names it. No Error: a stack would cost more than reading the text. */
-export class Refused {
+export class BoundRefusal {
   readonly message: string
   constructor(message: string) {
     this.message = message
@@ -235,7 +235,7 @@ function addFunctionAlias(node: Node, aliases: Map<string, Set<string>>): void {
   const called = [...JSON.stringify(node.functions ?? '').matchAll(/"sval":"([^"]*)"/g)].map((match) => match[1]!)
   // COALESCE and CAST may stand in FROM too, and then bear names that only the server knows.
   if (!alias && !/^\[\{"List":\{"items":\[\{"FuncCall"/.test(JSON.stringify(node.functions ?? ''))) {
-    throw new Refused('FROM an expression without an alias')
+    throw new BoundRefusal('FROM an expression without an alias')
   }
   const renamed = [...strings(alias?.colnames), ...columnNames(node.coldeflist)]
   for (const name of alias?.aliasname ? [alias.aliasname] : called) {

@@ -1,12 +1,12 @@
 import type { SqlFinding } from './inspect.ts'
 import {
+  BoundRefusal,
   checkBounds,
   type FunctionColumns,
   functionColumns,
   functionColumnsOf,
   mayCall,
   operators,
-  Refused,
   readFunctions,
   secretRelations,
   secretSettings,
@@ -118,13 +118,13 @@ export function inspectPostgres(text: string): SqlFinding {
   try {
     for (const { stmt } of statements) {
       const kind = tagOf(stmt)
-      if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new Refused(kind)
+      if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new BoundRefusal(kind)
       walkTagged(stmt as Node, functionColumnsOf(stmt))
       // EXPLAIN without ANALYZE runs nothing.
       if (kind === 'SelectStmt') checkBounds(stmt)
     }
   } catch (error) {
-    if (error instanceof Refused) return { readOnly: false, reason: error.message }
+    if (error instanceof BoundRefusal) return { readOnly: false, reason: error.message }
     throw error
   }
   return { readOnly: true, reason: statements.map(({ stmt }) => tagOf(stmt)).join(', ') }
@@ -137,14 +137,14 @@ function tagOf(node: unknown): string {
 
 function walkTagged(node: Node, aliases: FunctionColumns): void {
   const tag = tagOf(node)
-  if (!fieldsOf.has(tag)) throw new Refused(`node ${tag}`)
+  if (!fieldsOf.has(tag)) throw new BoundRefusal(`node ${tag}`)
   walk(tag, (node[tag] ?? {}) as Node, aliases)
 }
 
 function walk(tag: string, node: Node, aliases: FunctionColumns): void {
   checks[tag]?.(node, aliases)
   for (const [field, value] of Object.entries(node)) {
-    if (!fieldsOf.get(tag)!.has(field)) throw new Refused(`${tag}.${field}`)
+    if (!fieldsOf.get(tag)!.has(field)) throw new BoundRefusal(`${tag}.${field}`)
     if (tag === 'A_Const' || value === null || typeof value !== 'object') continue
     if ((field === 'larg' || field === 'rarg') && tag === 'SelectStmt') walk('SelectStmt', value as Node, aliases)
     else if (untagged[field] && !Array.isArray(value)) walk(untagged[field], value as Node, aliases)
@@ -163,36 +163,36 @@ const checks: Record<string, (node: Node, aliases: FunctionColumns) => void> = {
   FuncCall: checkFunction,
   RangeVar(node) {
     const name = String(node.relname)
-    if (secretRelations.has(name)) throw new Refused(`relation ${name}`)
+    if (secretRelations.has(name)) throw new BoundRefusal(`relation ${name}`)
   },
   VariableShowStmt(node) {
-    if (secretSettings.has(String(node.name).toLowerCase())) throw new Refused(`setting ${String(node.name)}`)
+    if (secretSettings.has(String(node.name).toLowerCase())) throw new BoundRefusal(`setting ${String(node.name)}`)
   },
   ExplainStmt(node) {
-    if (tagOf(node.query) !== 'SelectStmt') throw new Refused(`EXPLAIN of ${tagOf(node.query)}`)
+    if (tagOf(node.query) !== 'SelectStmt') throw new BoundRefusal(`EXPLAIN of ${tagOf(node.query)}`)
     for (const option of (node.options ?? []) as { DefElem?: Node }[]) {
       const name = String(option.DefElem?.defname).toLowerCase()
-      if (!explainOptions.has(name)) throw new Refused(`EXPLAIN ${name}`)
+      if (!explainOptions.has(name)) throw new BoundRefusal(`EXPLAIN ${name}`)
     }
   },
   CommonTableExpr(node) {
-    if (tagOf(node.ctequery) !== 'SelectStmt') throw new Refused(`WITH ${tagOf(node.ctequery)}`)
+    if (tagOf(node.ctequery) !== 'SelectStmt') throw new BoundRefusal(`WITH ${tagOf(node.ctequery)}`)
   },
   A_Expr: (node) => checkOperator(strings(node.name)),
   SubLink: (node) => node.operName !== undefined && checkOperator(strings(node.operName)),
   TypeName(node) {
     const name = unqualified(strings(node.names), 'type')
-    if (!types.has(name)) throw new Refused(`type ${name}`)
+    if (!types.has(name)) throw new BoundRefusal(`type ${name}`)
   },
   CollateClause: (node) => void unqualified(strings(node.collname), 'collation'),
   ColumnRef(node, aliases) {
     const name = mayCall(strings(node.fields), aliases)
-    if (name !== null) throw new Refused(`column ${strings(node.fields).join('.')} may call ${name}`)
+    if (name !== null) throw new BoundRefusal(`column ${strings(node.fields).join('.')} may call ${name}`)
   },
   /** `(value).name` calls the function `name` where the value is no row. */
   A_Indirection(node) {
     for (const name of strings(node.indirection)) {
-      if (!functionColumns.has(name)) throw new Refused(`( ).${name} may call ${name}`)
+      if (!functionColumns.has(name)) throw new BoundRefusal(`( ).${name} may call ${name}`)
     }
   },
 }
@@ -200,21 +200,21 @@ const checks: Record<string, (node: Node, aliases: FunctionColumns) => void> = {
 function checkFunction(node: Node): void {
   const name = unqualified(strings(node.funcname), 'function')
   const family = name.startsWith('pg_stat_get_')
-  if (!family && !readFunctions.has(name)) throw new Refused(`function ${name}`)
+  if (!family && !readFunctions.has(name)) throw new BoundRefusal(`function ${name}`)
   if (name !== 'current_setting') return
   const setting = ((node.args as Node[] | undefined)?.[0] as { A_Const?: { sval?: { sval?: string } } })?.A_Const?.sval
-  if (setting?.sval === undefined) throw new Refused('current_setting of a computed name')
-  if (secretSettings.has(setting.sval.toLowerCase())) throw new Refused(`setting ${setting.sval}`)
+  if (setting?.sval === undefined) throw new BoundRefusal('current_setting of a computed name')
+  if (secretSettings.has(setting.sval.toLowerCase())) throw new BoundRefusal(`setting ${setting.sval}`)
 }
 
 function checkOperator(names: string[]): void {
   const name = unqualified(names, 'operator')
-  if (!operators.has(name)) throw new Refused(`operator ${name}`)
+  if (!operators.has(name)) throw new BoundRefusal(`operator ${name}`)
 }
 
 /** A name without its schema, which may only be the built-in one. */
 function unqualified(names: string[], noun: string): string {
   const builtIn = names.length === 1 || (names.length === 2 && names[0] === 'pg_catalog')
-  if (!builtIn) throw new Refused(`${noun} ${names.join('.')}`)
+  if (!builtIn) throw new BoundRefusal(`${noun} ${names.join('.')}`)
   return names.at(-1)!
 }

@@ -1,4 +1,4 @@
-import { type Cursor, Problem } from './cursor.ts'
+import { type Cursor, SqlProblem } from './cursor.ts'
 import { expression, expressions, ordered, table, windowAndClose } from './expression.ts'
 
 const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
@@ -120,7 +120,7 @@ function tableFactor(c: Cursor): void {
       c.needSign(')')
     } else if (c.isName() && c.isSign('(', 1)) {
       const called = c.take().text.toLowerCase()
-      if (!c.words.tableFunctions.has(called)) throw new Problem(`function ${called}`)
+      if (!c.words.tableFunctions.has(called)) throw new SqlProblem(`function ${called}`)
       c.needSign('(')
       if (called === 'generate_series') checkSeries(c)
       if (!c.isSign(')')) expressions(c)
@@ -133,14 +133,14 @@ function tableFactor(c: Cursor): void {
 }
 
 /** More rows than a look needs. */
-const mostRows = 100_000
+const maxRows = 100_000
 
 /** `generate_series(1, 10)`: what it makes has to stand there. */
 function checkSeries(c: Cursor): void {
   const [from, comma, to, end] = [c.peek(), c.peek(1), c.peek(2), c.peek(3)]
   const rows = Number(to.text) - Number(from.text)
-  if (comma.text !== ',' || !/^[,)]$/.test(end.text) || !(Math.abs(rows) <= mostRows))
-    throw new Problem('a series without plain bounds')
+  if (comma.text !== ',' || !/^[,)]$/.test(end.text) || !(Math.abs(rows) <= maxRows))
+    throw new SqlProblem('a series without plain bounds')
 }
 
 function indexHints(c: Cursor): void {

@@ -1,4 +1,4 @@
-import { Cursor, Problem, readStatements, type Scanner, tokenise } from './cursor.ts'
+import { Cursor, readStatements, type Scanner, SqlProblem, tokenise } from './cursor.ts'
 import type { SqlFinding } from './inspect.ts'
 import { query } from './query.ts'
 
@@ -91,7 +91,7 @@ const grammarWords = {
 function checkTable(parts: string[]): void {
   const name = parts.at(-1)!
   const pragma = name.startsWith('pragma_') && !tableFunctions.has(name)
-  if (secretTables.has(name) || pragma) throw new Problem(`table ${name}`)
+  if (secretTables.has(name) || pragma) throw new SqlProblem(`table ${name}`)
 }
 
 /** Commands of the shell that print what is there; an argument is a plain name or pattern. */
@@ -114,7 +114,7 @@ export function inspectSqlite(text: string): SqlFinding {
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }
   } catch (error) {
-    if (error instanceof Problem) return { readOnly: false, reason: error.message }
+    if (error instanceof SqlProblem) return { readOnly: false, reason: error.message }
     throw error
   }
 }
@@ -123,7 +123,7 @@ function statement(c: Cursor): void {
   if (c.takeWord('PRAGMA')) pragma(c)
   else {
     if (c.takeWord('EXPLAIN')) c.takeWords('QUERY', 'PLAN')
-    if (!c.isWord('SELECT', 'WITH', 'VALUES')) throw new Problem(`statement ${c.peek().text.slice(0, 40)}`)
+    if (!c.isWord('SELECT', 'WITH', 'VALUES')) throw new SqlProblem(`statement ${c.peek().text.slice(0, 40)}`)
     query(c)
   }
 }
@@ -134,9 +134,9 @@ function pragma(c: Cursor): void {
   if (c.takeSign('.')) name = c.name()
   name = name.toLowerCase()
   if (c.takeSign('(')) {
-    if (!describingPragmas.has(name)) throw new Problem(`PRAGMA ${name}(`)
+    if (!describingPragmas.has(name)) throw new SqlProblem(`PRAGMA ${name}(`)
     if (!c.takeKind('string', 'number')) c.name()
     c.needSign(')')
-  } else if (!plainPragmas.has(name)) throw new Problem(`PRAGMA ${name}`)
-  if (c.isSign('=')) throw new Problem(`PRAGMA ${name} =`)
+  } else if (!plainPragmas.has(name)) throw new SqlProblem(`PRAGMA ${name}`)
+  if (c.isSign('=')) throw new SqlProblem(`PRAGMA ${name} =`)
 }

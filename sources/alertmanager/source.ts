@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { describeItems, inBrackets, toList, toText } from '../../domain/say.ts'
-import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
 
 /** Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml), read only: nothing is silenced from here. */
@@ -10,11 +10,11 @@ const labelFilter = z
   .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'is no name of a label'), z.string().min(1).max(200))
   .default({})
 const source = z.string().max(40).optional().describe('where there are several')
-const mostLabels = 6
+const maxLabels = 6
 
 const judgeLabels = ({ labels: given }: { labels: Record<string, string> }) =>
-  Object.keys(given).length > mostLabels
-    ? { ok: false as const, reason: `it has ${Object.keys(given).length} labels, ${mostLabels} at most`, bounded: null }
+  Object.keys(given).length > maxLabels
+    ? { ok: false as const, reason: `it has ${Object.keys(given).length} labels, ${maxLabels} at most`, bounded: null }
     : { ok: true as const }
 
 const toFilters = (given: Record<string, string>): [string, string][] =>
@@ -136,7 +136,7 @@ const listSilences = defineSourceTool({
 
 const status = z.looseObject({ versionInfo: z.looseObject({ version: z.string() }) })
 
-async function probe(ask: Ask): Promise<string> {
+async function probe(ask: AskSource): Promise<string> {
   const { versionInfo } = parseAnswer(status, await ask({ path: '/api/v2/status' }))
   return `it answers; Alertmanager ${versionInfo.version.slice(0, 40)}`
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { describePrinted, toText } from '../../domain/say.ts'
 import {
-  type Ask,
+  type AskSource,
   defineSourceTool,
   fitSummary,
-  mostSummaryBytes,
-  type Page,
+  maxSummaryBytes,
+  type PageAnswer,
   SourceError,
   type SourceKind,
   type ToolReading,
@@ -21,8 +21,8 @@ type HttpPath = { segments: readonly string[]; query: readonly (readonly [string
 /** As `/api/nodes-*?limit&page`: `*` stands for a part of one segment, `**` at the end for all below; names of the query that may be given. */
 type PathPattern = { segments: readonly string[]; queryKeys: readonly string[] }
 
-const mostValueCharacters = 200
-const mostStars = 2
+const maxValueCharacters = 200
+const maxStars = 2
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
 const unsafe = /[\u0000-\u001f\u007f/\\%;?#]/
 const queryKey = /^[A-Za-z0-9_.[\]-]{1,60}$/
@@ -70,8 +70,8 @@ function readQuery(text: string): [string, string][] | string {
       return `${JSON.stringify(pair.slice(0, 60))} is no name and value of a query`
     if (value === null) return `the value of ${key} is not encoded as UTF-8 in %XX`
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
-    if (value !== undefined && (value.length > mostValueCharacters || /[\u0000-\u001f\u007f]/.test(value)))
-      return `the value of ${key} is longer than ${mostValueCharacters} characters, or holds a control character`
+    if (value !== undefined && (value.length > maxValueCharacters || /[\u0000-\u001f\u007f]/.test(value)))
+      return `the value of ${key} is longer than ${maxValueCharacters} characters, or holds a control character`
     if (found.some(([known]) => known === key)) return `the query has ${key} twice`
     found.push([key, value ?? ''])
   }
@@ -98,7 +98,7 @@ export function readPattern(text: string): PathPattern | string {
     .map((each) => decode(each) ?? each)
   if (own.slice(0, -1).some((each) => each.includes('**')) || own.some((each) => each !== '**' && each.includes('**')))
     return '** stands alone, at the end'
-  if (stars.some((count) => count > mostStars)) return `a segment has ${mostStars} * at most`
+  if (stars.some((count) => count > maxStars)) return `a segment has ${maxStars} * at most`
   const queryKeys = keys === undefined ? [] : keys.split('&')
   const wrong = queryKeys.find((key) => !queryKey.test(key))
   return wrong === undefined ? { segments: own, queryKeys } : `${JSON.stringify(wrong)} is no name of a query`
@@ -134,7 +134,7 @@ function matches(pattern: string, segment: string): boolean {
 
 /** Pages of one server: GET of the paths that an admin declared when the source was added, and of nothing else. */
 
-const mostPaths = 50
+const maxPaths = 50
 const howTo = 'names the paths that may be read, as /health,/api/v1/nodes/*?limit'
 const pattern = z
   .string()
@@ -147,7 +147,7 @@ const options = z.strictObject({
   /** A list, or a text with commas: what a command line gives. */
   paths: z.preprocess(
     (given) => (typeof given === 'string' ? given.split(/[\s,]+/).filter((each) => each !== '') : given),
-    z.array(pattern, howTo).min(1, howTo).max(mostPaths),
+    z.array(pattern, howTo).min(1, howTo).max(maxPaths),
   ),
 })
 
@@ -202,18 +202,18 @@ const httpRead = defineSourceTool({
   },
 })
 
-const mostListed = 12
+const maxListed = 12
 
 /** Allowed paths within a sentence. */
 function listed(paths: readonly string[]): string {
-  const shown = paths.slice(0, mostListed).join(', ')
-  return paths.length > mostListed ? `${shown} and ${paths.length - mostListed} more` : shown
+  const shown = paths.slice(0, maxListed).join(', ')
+  return paths.length > maxListed ? `${shown} and ${paths.length - maxListed} more` : shown
 }
 
-async function askPage(ask: Ask, path: string): Promise<Page> {
+async function askPage(ask: AskSource, path: string): Promise<PageAnswer> {
   const read = readPath(path)
   if (typeof read === 'string') throw new SourceError('REJECTED', read)
-  return (await ask({ path: writePath(read), accept: 'page' })) as Page
+  return (await ask({ path: writePath(read), accept: 'page' })) as PageAnswer
 }
 
 function readJson(json: unknown, head: Record<string, unknown>, select: string | undefined): ToolReading {
@@ -231,14 +231,14 @@ function readJson(json: unknown, head: Record<string, unknown>, select: string |
   return { summary: fitValue(head, value), whole: printLines(value), isEmpty }
 }
 
-const mostLineCharacters = 300
+const maxLineCharacters = 300
 
 function readLines(text: string, head: Record<string, unknown>, select: string | undefined): ToolReading {
   const all = text.split(/\r?\n/).filter((line) => line.trim() !== '')
   const lines = select === undefined ? all : all.filter((line) => line.includes(select))
   const candidates = takeFirst(
-    lines.slice(0, mostSummaryBytes).map((line) => cut(line, mostLineCharacters)),
-    mostSummaryBytes,
+    lines.slice(0, maxSummaryBytes).map((line) => cut(line, maxLineCharacters)),
+    maxSummaryBytes,
   )
   return {
     summary: fitSummary(candidates, (kept) => ({
@@ -263,7 +263,7 @@ function takeFirst(lines: readonly string[], characters: number): string[] {
 }
 
 /** Asks the first path that names one page. */
-async function probe(ask: Ask, given: Record<string, unknown>): Promise<string> {
+async function probe(ask: AskSource, given: Record<string, unknown>): Promise<string> {
   const { paths } = options.parse(given)
   const [first] = paths.map((each) => each.replace(/\?.*/s, '')).filter((each) => !each.includes('*'))
   if (first === undefined) return `nothing was asked: none of its ${paths.length} paths names one page`
@@ -277,6 +277,6 @@ export const http: SourceKind = {
   title: 'pages of a server: JSON or text by GET',
   options,
   probe,
-  allows: (given) => ({ tool: httpRead.name, paths: options.parse(given).paths.slice(0, mostListed) }),
+  allows: (given) => ({ tool: httpRead.name, paths: options.parse(given).paths.slice(0, maxListed) }),
   tools: [httpRead],
 }

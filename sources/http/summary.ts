@@ -1,4 +1,4 @@
-import { mostSummaryBytes } from '../kind.ts'
+import { maxSummaryBytes } from '../kind.ts'
 
 type Limits = { items: number; characters: number; depth: number }
 
@@ -12,7 +12,7 @@ const limits: readonly Limits[] = [
   { items: 3, characters: 40, depth: 1 },
 ]
 /** What is deeper is no answer for people. */
-const mostDepth = 60
+const maxDepth = 60
 /** Below this the whole is printed with a line for each value; above, with a line for each item. */
 const prettyCharacters = 200_000
 
@@ -20,7 +20,7 @@ const prettyCharacters = 200_000
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > mostDepth) return true
+    if (depth > maxDepth) return true
     const next: unknown[] = []
     for (const each of level)
       if (typeof each === 'object' && each !== null) for (const one of Object.values(each)) next.push(one)
@@ -33,7 +33,7 @@ export function isTooDeep(value: unknown): boolean {
 export function fitValue(head: Record<string, unknown>, value: unknown): Record<string, unknown> {
   for (const limit of limits) {
     const summary = { ...head, value: shorten(value, limit, 0) }
-    if (Buffer.byteLength(JSON.stringify(summary)) <= mostSummaryBytes) return summary
+    if (Buffer.byteLength(JSON.stringify(summary)) <= maxSummaryBytes) return summary
   }
   return { ...head, value: describe(value), narrow: 'with select' }
 }
@@ -68,19 +68,19 @@ export function printLines(value: unknown): string {
     .join('\n')
 }
 
-export const cut = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed()
+export const cut = (text: string, max: number): string =>
+  text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
 /** A part of JSON by its path, as `items[0].name`, `items[*].state` or `labels["app.kubernetes.io/name"]`. */
 type Step = { key: string } | { index: number } | { all: true }
 
-type Selected = {
+type SelectedValue = {
   value: unknown
   /** Where nothing was found: names at the place where the path ended, and that place. */
   missing: { at: string; names: string[] } | null
 }
 
-const mostSteps = 12
+const maxSteps = 12
 const step =
   /(?:^|\.)([A-Za-z_$@][\w$@-]*)|(?:\[(?=\d+\])|\.(?=\d+(?![\w-])))(\d{1,6})\]?|\[\*?\]|\["((?:[^"\\]|\\["\\])*)"\]/y
 
@@ -91,7 +91,7 @@ function readSteps(path: string): Step[] | null {
   for (let at = 0; at < text.length; at = step.lastIndex) {
     step.lastIndex = at
     const found = step.exec(text)
-    if (!found || steps.length === mostSteps) return null
+    if (!found || steps.length === maxSteps) return null
     const [, name, index, quoted] = found
     if (name !== undefined) steps.push({ key: name })
     else if (index !== undefined) steps.push({ index: Number(index) })
@@ -102,7 +102,7 @@ function readSteps(path: string): Step[] | null {
 }
 
 /** What the path selects. Null: the path cannot be read. `[*]` takes every item, and leaves out those that lack what follows. */
-export function selectPart(value: unknown, path: string): Selected | null {
+export function selectPart(value: unknown, path: string): SelectedValue | null {
   const steps = readSteps(path)
   if (steps === null) return null
   let found: unknown[] = [value]
@@ -130,12 +130,12 @@ function take(value: unknown, wanted: Step): unknown[] {
 
 const writeStep = (each: Step): string => ('key' in each ? `.${each.key}` : 'index' in each ? `[${each.index}]` : '[*]')
 
-const mostNames = 20
+const maxNames = 20
 
 function listNames(value: unknown): string[] {
   if (Array.isArray(value)) return value.length === 0 ? [] : [`[0] to [${value.length - 1}]`]
   if (typeof value !== 'object' || value === null) return []
   return Object.keys(value)
-    .slice(0, mostNames)
+    .slice(0, maxNames)
     .map((name) => name.slice(0, 60).toWellFormed())
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toMachineNames } from '../../domain/alert-machines.ts'
 import type { LastLines, LogSubject } from '../../domain/source.ts'
-import { type Ask, SourceError } from '../kind.ts'
+import { type AskSource, SourceError } from '../kind.ts'
 import type { LogReader, Range } from './logs.ts'
 
 /**
@@ -13,7 +13,7 @@ import type { LogReader, Range } from './logs.ts'
  * Templates of log lines: lines that say the same with other numbers and names are one. After Drain (He et al., "Drain: An Online Log Parsing
  * Approach with Fixed Depth Tree", ICWS 2017): lines of one length that begin alike share a leaf, and join the template there that has most words in common.
  */
-export type Template = {
+export type LogTemplate = {
   /** Words, with `<*>` where they differ. */
   text: string
   count: number
@@ -35,18 +35,18 @@ const masks: readonly [RegExp, string][] = [
   [/(?<![\w.])[-+]?\d+(?:[.,:]\d+)*(?:%|[a-zµ]{1,3})?(?![\w.])/gi, '<*>'],
 ]
 
-const mostWords = 60
+const maxWords = 60
 /** The part of the words that has to be the same. */
 const similarity = 0.5
 /** Lines with other words at the beginning are not compared. */
 const depth = 2
 /** Templates of one length with one beginning: the samples of LogHub have fewer than a hundred. */
-const mostInLeaf = 200
+const maxInLeaf = 200
 
-type Group = Template & { words: string[] }
+type Group = LogTemplate & { words: string[] }
 
 /** Templates of lines, the most frequent first. Lines from before `sinceMs` make templates known, and are not counted. */
-export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): Template[] {
+export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): LogTemplate[] {
   return [...new Set(groupLines(lines, sinceMs))]
     .filter(({ count }) => count > 0)
     .map(({ words: _, ...template }) => template)
@@ -62,7 +62,7 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
     const groups = leaves.get(leaf) ?? []
     leaves.set(leaf, groups)
     // Beyond that a text is no log of a program: what comes then joins the last group, so that a stranger's lines cost no minute.
-    const known = chooseGroup(groups, words) ?? (groups.length >= mostInLeaf ? groups.at(-1) : null)
+    const known = chooseGroup(groups, words) ?? (groups.length >= maxInLeaf ? groups.at(-1) : null)
     if (known) {
       join(known, words, line, sinceMs)
       return known
@@ -76,7 +76,7 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
 /** A line as the words that templates are made of. */
 function toWords(text: string): string[] {
   const masked = masks.reduce((line, [pattern, mask]) => line.replace(pattern, mask), text.slice(0, 2_000))
-  return masked.trim().split(/\s+/).slice(0, mostWords)
+  return masked.trim().split(/\s+/).slice(0, maxWords)
 }
 
 /** Lines of one length with the same first words; a word with a digit in it tells nothing apart. */
@@ -121,13 +121,13 @@ const podLabels = ['pod', 'pod_name', 'k8s.pod.name', 'k8s_pod_name', 'kubernete
 
 const windowMs = 3_600_000
 /** Questions to one source, one after the other, until one of them finds lines. */
-const mostTries = 6
+const maxTries = 6
 /** A context that waits longer than this for logs begins without them. */
 const lastLinesWithinMs = 4_000
-const mostShown = 8
-const mostCharacters = 160
+const maxShown = 8
+const maxCharacters = 160
 /** Of all lines together, with what stands around them. */
-const mostBytes = 900
+const maxBytes = 900
 
 const isAlarming = /\b(?:error|err|fatal|panic|critical|exception|fail(?:ed|ure)?|denied|refused|timed? ?out|killed)\b/i
 
@@ -137,7 +137,7 @@ const isAlarming = /\b(?:error|err|fatal|panic|critical|exception|fail(?:ed|ure)
  */
 export async function readLastLines(
   reader: LogReader,
-  ask: Ask,
+  ask: AskSource,
   subject: LogSubject,
   nowMs: number,
 ): Promise<LastLines | null> {
@@ -154,10 +154,15 @@ export async function readLastLines(
   }
 }
 
-async function searchLast(reader: LogReader, ask: Ask, subject: LogSubject, range: Range): Promise<LastLines | null> {
+async function searchLast(
+  reader: LogReader,
+  ask: AskSource,
+  subject: LogSubject,
+  range: Range,
+): Promise<LastLines | null> {
   const there = new Set(await reader.listLabels(ask, range))
   const beganMs = performance.now()
-  for (const labels of chooseLabels(there, subject).slice(0, mostTries)) {
+  for (const labels of chooseLabels(there, subject).slice(0, maxTries)) {
     if (performance.now() - beganMs > lastLinesWithinMs) return null
     const query = { labels, contains: [], excludes: [], window: '1h' }
     const { lines } = await reader.readLines(ask, query, range)
@@ -188,7 +193,7 @@ export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): R
   const workloads = has(workloadLabels).flatMap((label) => workload.map((name) => ({ [label]: name })))
   // A service alone would be that of every machine.
   const onMachine = machines.slice(0, 2).flatMap((where) => units.map((what) => ({ ...where, ...what })))
-  return [...pods, ...workloads, ...onMachine.slice(0, mostTries - 2), ...machines]
+  return [...pods, ...workloads, ...onMachine.slice(0, maxTries - 2), ...machines]
 }
 
 /** `11:59:58 ERROR pool exhausted (60 such lines)`, oldest first. */
@@ -198,10 +203,10 @@ function fitLast(lines: readonly LogLine[]): string[] {
     .filter(({ sample }) => sample.trim() !== '')
     .sort((a, b) => Number(isAlarming.test(b.sample)) - Number(isAlarming.test(a.sample)) || b.lastMs - a.lastMs)
   const kept: { atMs: number; text: string }[] = []
-  let left = mostBytes
-  for (const { sample, lastMs, count } of ranked.slice(0, mostShown)) {
+  let left = maxBytes
+  for (const { sample, lastMs, count } of ranked.slice(0, maxShown)) {
     const words = sample.replace(/\s+/g, ' ').trim()
-    const cut = words.length > mostCharacters ? `${words.slice(0, mostCharacters - 1).toWellFormed()}…` : words
+    const cut = words.length > maxCharacters ? `${words.slice(0, maxCharacters - 1).toWellFormed()}…` : words
     const text = `${new Date(lastMs).toISOString().slice(11, 19)} ${cut}${count > 1 ? ` (${count} such lines)` : ''}`
     left -= Buffer.byteLength(JSON.stringify(text)) + 1
     if (left < 0) break

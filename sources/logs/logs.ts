@@ -3,8 +3,8 @@ import { formatCount } from '../../domain/format.ts'
 import { idPattern } from '../../domain/kinds.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
-import { type Ask, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
-import { findTemplates, type LogLine, type Template } from './last.ts'
+import { type AskSource, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
+import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
 
 /**
  * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the
@@ -43,11 +43,11 @@ const logFields = {
   sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until'],
 } as const
 
-const mostWindowSeconds = 86_400
-const leastDeviceSeconds = 60
-const mostLabels = 6
+const maxWindowSeconds = 86_400
+const minDeviceSeconds = 60
+const maxLabels = 6
 /** Lines that are read of a window; the server counts them all. */
-export const mostLines = 2_000
+export const maxLines = 2_000
 
 const refuse = (reason: string, bounded: Record<string, string> | null = null) => ({
   ok: false as const,
@@ -65,11 +65,11 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
     return refuse(
       'it names nothing: give a label of what it is about, as { "instance": "web-1" }, or on with the device that holds the log',
     )
-  if (names.length > mostLabels) return refuse(`it has ${names.length} labels, ${mostLabels} at most`)
+  if (names.length > maxLabels) return refuse(`it has ${names.length} labels, ${maxLabels} at most`)
   const seconds = parseDuration(window)
   if (seconds === null || seconds <= 0)
     return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`)
-  if (seconds > mostWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
+  if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
   const problem = pattern === undefined ? null : findPatternProblem(pattern)
   return problem === null ? { ok: true } : refuse(problem)
 }
@@ -85,9 +85,9 @@ function judgeDeviceLog({ unit, path, window, labels, excludes, ...rest }: LogQu
   if ((unit === undefined) === (path === undefined))
     return refuse('of a device it names a unit, as nginx.service, or the path of a log file: one of them')
   const seconds = parseDuration(window)
-  if (seconds === null || seconds < leastDeviceSeconds)
+  if (seconds === null || seconds < minDeviceSeconds)
     return refuse(`the window ${JSON.stringify(window)} is not one of 1m or more: write 30m or 6h`, { window: '1h' })
-  if (seconds > mostWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
+  if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
   return { ok: true }
 }
 
@@ -126,7 +126,7 @@ export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|
 export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
 /** What a window of logs held, and what the same length of time before it held. */
-type Found = {
+type LogWindow = {
   lines: readonly LogLine[]
   /** As the server counts them; null where it does not. */
   total: number | null
@@ -141,30 +141,30 @@ const error =
   /\b(?:error|err|fatal|panic|critical|crit|alert|emerg|exception|fail(?:ed|ure)?|denied|refused|timed? ?out)\b/i
 /** A cause begins before its alert does. */
 const leadMs = 15 * 60_000
-const mostTemplateCharacters = 220
-const mostSamples = 3
-const mostSampleCharacters = 300
+const maxTemplateCharacters = 220
+const maxSamples = 3
+const maxSampleCharacters = 300
 
 /** Templates: what is new first, then errors, then what is most frequent; 2 kB at most. The whole is the lines as they came, oldest first. */
 function summarizeLogs(
   query: LogQuery,
-  found: Found,
+  found: LogWindow,
   range: { fromMs: number; untilMs: number },
   incidentBeganMs: number | null,
 ): ToolReading {
-  const isNew = ({ firstMs }: Template) =>
+  const isNew = ({ firstMs }: LogTemplate) =>
     found.before !== null && firstMs >= Math.max(range.fromMs, (incidentBeganMs ?? 0) - leadMs)
-  const rank = (template: Template) => (isNew(template) ? 2 : 0) + (error.test(template.sample) ? 1 : 0)
+  const rank = (template: LogTemplate) => (isNew(template) ? 2 : 0) + (error.test(template.sample) ? 1 : 0)
   const templates = findTemplates([...(found.before ?? []), ...found.lines], range.fromMs)
     .map((template) => ({ template, rank: rank(template) }))
     .sort((a, b) => b.rank - a.rank || b.template.count - a.template.count)
   const items = templates.map(({ template }, at) => ({
-    template: cut(template.text, mostTemplateCharacters),
+    template: cut(template.text, maxTemplateCharacters),
     count: template.count,
     ...(isNew(template) && { isNew: true }),
     first: toTime(template.firstMs),
     last: toTime(template.lastMs),
-    ...(at < mostSamples && { sample: cut(template.sample, mostSampleCharacters) }),
+    ...(at < maxSamples && { sample: cut(template.sample, maxSampleCharacters) }),
   }))
   const { labels, contains, excludes, pattern, window } = query
   const { partial = [] } = found
@@ -179,7 +179,7 @@ function summarizeLogs(
     window,
     until: toTime(range.untilMs),
     lines: found.total ?? found.lines.length,
-    ...(found.lines.length >= mostLines && { read: found.lines.length }),
+    ...(found.lines.length >= maxLines && { read: found.lines.length }),
     templatesFound: templates.length,
     ...(found.before === null && { notCompared: 'the window before' }),
     ...(found.labelNames && found.lines.length === 0 && { labelsThere: found.labelNames.slice(0, 30) }),
@@ -198,7 +198,7 @@ function summarizeLogs(
   }
 }
 
-const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`)
+const cut = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max - 1)}…`)
 
 const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
@@ -227,7 +227,7 @@ export function summarizeDeviceLog(
     window: formatWindow(asked.sinceSeconds),
   }
   const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
-  const total = isMore && found.length >= mostLines ? null : found.length
+  const total = isMore && found.length >= maxLines ? null : found.length
   return summarizeLogs(query, { lines: found, total, before }, range, at.incidentBeganMs)
 }
 
@@ -242,11 +242,11 @@ export type LogAnswer = { lines: LogLine[]; partial: string[] }
 /** How a kind of source is asked: it writes its own query from the question. */
 export type LogReader = {
   /** The newest lines of a window. */
-  readLines(ask: Ask, query: LogQuery, range: Range): Promise<LogAnswer>
+  readLines(ask: AskSource, query: LogQuery, range: Range): Promise<LogAnswer>
   /** How many lines the window has; null where the server does not say, or says it of a part. */
-  countLines(ask: Ask, query: LogQuery, range: Range): Promise<number | null>
+  countLines(ask: AskSource, query: LogQuery, range: Range): Promise<number | null>
   /** Names of labels that lines of the window have. */
-  listLabels(ask: Ask, range: Range): Promise<string[]>
+  listLabels(ask: AskSource, range: Range): Promise<string[]>
 }
 
 /** What lines say: of templates the first, which is new, an error or the most frequent. */
@@ -257,8 +257,8 @@ function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown
   const templates = toList(summary.templates)
   const [first] = templates
   if (lines === 0 || !first) return `${about}: no line${toText(window) && ` in ${toText(window)}`}`
-  const most = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
-  return `${about}: ${formatCount(lines, 'line')} of ${formatCount(Number(summary.templatesFound), 'kind')}; ${most}`
+  const max = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
+  return `${about}: ${formatCount(lines, 'line')} of ${formatCount(Number(summary.templatesFound), 'kind')}; ${max}`
 }
 
 /** `search_logs` of a kind of source. Everything but the lines themselves may be missing, and is said then. */
@@ -298,8 +298,8 @@ export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
 /** Lines that were asked for have a time that a date can hold, and are no more than were asked for. */
 function check(answer: LogAnswer): LogAnswer {
   const { lines } = answer
-  if (lines.length > mostLines)
-    throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${mostLines} were asked for`)
+  if (lines.length > maxLines)
+    throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${maxLines} were asked for`)
   if (lines.some(({ atMs }) => Number.isNaN(new Date(atMs).getTime())))
     throw new SourceError('BAD_ANSWER', 'it answered a line with a time that cannot be read')
   return answer

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { parseTime } from '../../domain/format.ts'
-import { type Ask, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
 import { readLastLines } from './last.ts'
 import {
   type LogAnswer,
   type LogQuery,
   type LogReader,
-  mostLines,
+  maxLines,
   quotePattern,
   quoteText,
   type Range,
@@ -45,12 +45,12 @@ const lokiNames = z.looseObject({ data: z.array(z.string()).default([]) })
 
 const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
 
-async function readLokiLines(ask: Ask, query: LogQuery, { fromMs, untilMs }: Range): Promise<LogAnswer> {
+async function readLokiLines(ask: AskSource, query: LogQuery, { fromMs, untilMs }: Range): Promise<LogAnswer> {
   const search = new URLSearchParams({
     query: toLogql(query),
     start: toNanoseconds(fromMs),
     end: toNanoseconds(untilMs),
-    limit: String(mostLines),
+    limit: String(maxLines),
     direction: 'backward',
   })
   const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
@@ -109,7 +109,7 @@ type Rows = { rows: unknown[]; partial: string[] }
  * Asks for a whole answer. A cluster that misses storage nodes refuses that with 502 (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses);
  * then for what the others hold, which nothing in the answer tells from a whole one.
  */
-async function askRows(ask: Ask, form: Record<string, string>): Promise<Rows> {
+async function askRows(ask: AskSource, form: Record<string, string>): Promise<Rows> {
   const query = (allow_partial_response: '0' | '1') =>
     ask({ method: 'POST', path: '/select/logsql/query', form: { ...form, allow_partial_response }, accept: 'lines' })
   try {
@@ -136,10 +136,10 @@ const toTimes = ({ fromMs, untilMs }: Range) => ({
   timeout: '10s',
 })
 
-async function readVictoriaLines(ask: Ask, query: LogQuery, range: Range): Promise<LogAnswer> {
+async function readVictoriaLines(ask: AskSource, query: LogQuery, range: Range): Promise<LogAnswer> {
   const { rows, partial } = await askRows(ask, {
     query: `${toLogsql(query)} | fields _time, _msg`,
-    limit: String(mostLines),
+    limit: String(maxLines),
     ...toTimes(range),
   })
   const lines = rows.map((row) => {

@@ -119,25 +119,25 @@ function readMatcher(text: string): string | null {
 }
 
 /** The seconds of a range as they are within its bound, or why they cannot be told. */
-function readRange(node: SyntaxNode, promql: string, most: number, found: Found): number | string {
+function readRange(node: SyntaxNode, promql: string, max: number, found: Found): number | string {
   const duration = node.getChild('DurationExpr')
   const seconds = duration ? parseDuration(promql.slice(duration.from, duration.to)) : null
   if (!duration || seconds === null) return 'the length of a range cannot be read: write it as 5m'
-  if (seconds > most) {
-    const [text, bounded] = [promql.slice(duration.from, duration.to), formatSeconds(most)]
+  if (seconds > max) {
+    const [text, bounded] = [promql.slice(duration.from, duration.to), formatSeconds(max)]
     const inside = findAround(node, 'SubqueryExpr') ? ' in each step of its subquery' : ''
     const reason = `a range of ${text} is longer than ${bounded}${inside}`
     found.durations.push({ from: duration.from, to: duration.to, reason, bounded })
   }
-  return Math.min(seconds, most)
+  return Math.min(seconds, max)
 }
 
 /** A range inside a subquery is read once for each of its steps. */
 function readMatrix(node: SyntaxNode, promql: string, found: Found): string | null {
   const around = findAround(node, 'SubqueryExpr')
   const times = around ? countSteps(around, promql) : 1
-  const most = Math.floor(bounds.readSeconds / 2 / times / 60) * 60
-  const seconds = readRange(node, promql, Math.min(bounds.rangeSeconds, most), found)
+  const max = Math.floor(bounds.readSeconds / 2 / times / 60) * 60
+  const seconds = readRange(node, promql, Math.min(bounds.rangeSeconds, max), found)
   if (typeof seconds === 'string') return seconds
   found.reads.push(seconds * times)
   return null
@@ -243,12 +243,12 @@ function replaceAll(text: string, parts: readonly Duration[]): string {
 function judgePoints({ windowSeconds, stepSeconds }: MetricQuery, reads: readonly number[]): QueryVerdict {
   if (windowSeconds === 0) return { ok: true }
   const longest = Math.max(300, ...reads)
-  const most = Math.max(2, Math.min(bounds.points, Math.floor(bounds.readSeconds / longest)))
+  const max = Math.max(2, Math.min(bounds.points, Math.floor(bounds.readSeconds / longest)))
   const points = Math.floor(windowSeconds / stepSeconds) + 1
-  if (points <= most) return { ok: true }
-  const step = formatSeconds(Math.ceil(windowSeconds / (most - 1)))
+  if (points <= max) return { ok: true }
+  const step = formatSeconds(Math.ceil(windowSeconds / (max - 1)))
   return refuse(
-    `${points} points of each series, where ${most} are read at most, since each reads ${formatSeconds(longest)}`,
+    `${points} points of each series, where ${max} are read at most, since each reads ${formatSeconds(longest)}`,
     { step },
   )
 }
@@ -257,8 +257,8 @@ function judgePoints({ windowSeconds, stepSeconds }: MetricQuery, reads: readonl
 export function chooseStep(promql: string, windowSeconds: number): number {
   const found = readQuery(promql)
   const longest = Math.max(300, ...(typeof found === 'string' ? [] : found.reads))
-  const most = Math.max(2, Math.min(120, Math.floor(bounds.readSeconds / longest)))
-  return Math.max(15, Math.ceil(windowSeconds / (most - 1)))
+  const max = Math.max(2, Math.min(120, Math.floor(bounds.readSeconds / longest)))
+  return Math.max(15, Math.ceil(windowSeconds / (max - 1)))
 }
 
 function refuse(reason: string, bounded: Record<string, string> | null = null): QueryVerdict {

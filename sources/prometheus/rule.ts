@@ -1,8 +1,8 @@
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { z } from 'zod'
-import { type ListedTarget, mostTargets } from '../../domain/source.ts'
-import { type Ask, type Page, quoteRemarks, SourceError } from '../kind.ts'
+import { type ListedTarget, maxTargets } from '../../domain/source.ts'
+import { type AskSource, type PageAnswer, quoteRemarks, SourceError } from '../kind.ts'
 
 /** The envelope of every answer of Prometheus' HTTP API. */
 const envelope = z.looseObject({ status: z.string(), data: z.unknown().optional(), error: z.string().optional() })
@@ -40,7 +40,7 @@ export function readRemarks(answer: unknown): Remarks {
 }
 
 /** With what discovery said of each, a target takes a kilobyte or so. */
-const mostBytes = 64_000_000
+const maxBytes = 64_000_000
 
 const listed = z.looseObject({ activeTargets: z.array(z.unknown()) })
 const target = z.looseObject({ labels: z.record(z.string(), z.string()) })
@@ -49,8 +49,8 @@ const target = z.looseObject({ labels: z.record(z.string(), z.string()) })
  * What the server scrapes now (`/api/v1/targets`). Null: it scrapes nothing itself, as Mimir and Thanos Query do, or has just begun and does not know yet.
  * Throws SourceError.
  */
-export async function listTargets(ask: Ask): Promise<ListedTarget[] | null> {
-  const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', mostBytes })) as Page
+export async function listTargets(ask: AskSource): Promise<ListedTarget[] | null> {
+  const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', maxBytes })) as PageAnswer
   if (page.status === 404 || page.status === 405) return null
   if (page.status !== 200 || !('json' in page))
     throw new SourceError('BAD_ANSWER', `it answered ${page.status} instead of its targets`)
@@ -58,8 +58,8 @@ export async function listTargets(ask: Ask): Promise<ListedTarget[] | null> {
   if (!parsed.success)
     throw new SourceError('BAD_ANSWER', 'it answered targets in a shape that is not of the Prometheus API')
   const { activeTargets } = parsed.data
-  if (activeTargets.length > mostTargets)
-    throw new SourceError('TOO_LARGE', `it lists ${activeTargets.length} targets, ${mostTargets} at most are taken`)
+  if (activeTargets.length > maxTargets)
+    throw new SourceError('TOO_LARGE', `it lists ${activeTargets.length} targets, ${maxTargets} at most are taken`)
   const targets = activeTargets.flatMap((each) => {
     const read = target.safeParse(each)
     return read.success ? [{ labels: read.data.labels }] : []
@@ -106,7 +106,7 @@ const answer = z.looseObject({
  * own labels the alert has. Null: this server has none of that name. Throws SourceError.
  */
 export async function findRule(
-  ask: Ask,
+  ask: AskSource,
   alert: { name: string; labels: Record<string, string> },
 ): Promise<FiringRule | null> {
   const query = new URLSearchParams({ type: 'alert', 'rule_name[]': alert.name })

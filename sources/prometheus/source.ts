@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { describeItems, toWords } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
-import { type Ask, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
 import { chooseStep, judgePromql, listFixedLabels } from './promql.ts'
 import { findRule, listTargets, type Remarks, readData, readRemarks } from './rule.ts'
@@ -125,7 +125,7 @@ const describeMetrics = defineSourceTool({
 const metadata = z.record(z.string(), z.array(z.looseObject({ type: z.string(), help: z.string() })))
 
 /** Type and help of metrics; nothing where the server keeps none. */
-async function readHelp(ask: Ask): Promise<(name: string) => { type?: string; help?: string }> {
+async function readHelp(ask: AskSource): Promise<(name: string) => { type?: string; help?: string }> {
   try {
     const known = metadata.parse(readData(await ask({ path: '/api/v1/metadata?limit_per_metric=1' })))
     return (name) => {
@@ -182,13 +182,13 @@ function readSeries(answer: unknown): Answered {
   return { series: toSeries(readData(answer)), remarks: readRemarks(answer) }
 }
 
-async function queryInstant(ask: Ask, promql: string, untilMs: number): Promise<Answered> {
+async function queryInstant(ask: AskSource, promql: string, untilMs: number): Promise<Answered> {
   const form = { query: promql, time: String(untilMs / 1000), timeout: '10s' }
   return readSeries(await ask({ method: 'POST', path: '/api/v1/query', form }))
 }
 
 async function queryRange(
-  ask: Ask,
+  ask: AskSource,
   promql: string,
   { untilMs, windowSeconds, stepSeconds }: { untilMs: number; windowSeconds: number; stepSeconds: number },
 ): Promise<Answered> {
@@ -201,9 +201,9 @@ async function queryRange(
     timeout: '10s',
   }
   const answer = readSeries(await ask({ method: 'POST', path: '/api/v1/query_range', form }))
-  const most = Math.floor(windowSeconds / stepSeconds) + 2
-  if (answer.series.some(({ points }) => points.length > most))
-    throw new SourceError('BAD_ANSWER', `it answered more than the ${most} points of each series that were asked for`)
+  const max = Math.floor(windowSeconds / stepSeconds) + 2
+  if (answer.series.some(({ points }) => points.length > max))
+    throw new SourceError('BAD_ANSWER', `it answered more than the ${max} points of each series that were asked for`)
   return answer
 }
 

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, expect, test } from '@jest/globals'
 import { MockActivityEnvironment } from '@temporalio/testing'
-import { type Answered, type AskDeps, askModel } from '../../activities/ask-model.ts'
+import { type AskDeps, askModel, type ParsedReply } from '../../activities/ask-model.ts'
 import { withHeartbeat } from '../../activities/heartbeat.ts'
 import { waitForSlot, withSlot } from '../../activities/model-slots.ts'
 import { servedModels } from '../../activities/served-models.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { createModelClient } from '../../clients/model.ts'
 import { storeBody } from '../../db/log/bodies.ts'
-import { listenLive, tellLive } from '../../db/log/live.ts'
-import { slotsNow, takeSlot } from '../../db/models/slots.ts'
+import { listenForLiveAnswers, publishLiveAnswer } from '../../db/log/live.ts'
+import { countSlots, takeSlot } from '../../db/models/slots.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
 import { claimedIncident, useDatabase } from '../support/database.ts'
@@ -85,7 +85,9 @@ async function asking(speak: () => Spoken | Promise<Spoken>, window: number) {
   const ask = async () => {
     const environment = new MockActivityEnvironment({ heartbeatTimeoutMs: 1_000 })
     environment.on('heartbeat', (details?: Record<string, unknown>) => details && beats.push(details))
-    return (await environment.run(() => withHeartbeat(() => askModel(deps, turn, events, opening, signal)))) as Answered
+    return (await environment.run(() =>
+      withHeartbeat(() => askModel(deps, turn, events, opening, signal)),
+    )) as ParsedReply
   }
   return { ask, served }
 }
@@ -114,10 +116,10 @@ test('while an answer is written its end is told, without secrets and reasoning;
   host.host.pauseMs = 20
   const heard: LiveAnswer[] = []
   const ends = new AbortController()
-  const listening = listenLive(database.db, (said) => void heard.push(said), ends.signal)
+  const listening = listenForLiveAnswers(database.db, (said) => void heard.push(said), ends.signal)
   const nothing = { incidentId: 'inc_none', attempt: 1, turn: 1, maxTurns: 1, model: 'x', state: 'asked' as const }
   await eventually('somebody to listen', async () => {
-    await tellLive(database.db, { ...nothing, seconds: 0, tokens: 0, isCounted: false, tail: '' })
+    await publishLiveAnswer(database.db, { ...nothing, seconds: 0, tokens: 0, isCounted: false, tail: '' })
     return heard.length > 0
   })
   heard.length = 0
@@ -145,7 +147,7 @@ test('of a try that lost its slot nothing is used, and it ends at once', async (
     await sleep(60_000, undefined, { signal: lost })
   })
   await expect(asked).rejects.toMatchObject({ code: 'MODEL_SLOT_LOST' })
-  expect((await slotsNow(database.db)).find(({ server }) => server === slots.server)).toMatchObject({ held: 1 })
+  expect((await countSlots(database.db)).find(({ server }) => server === slots.server)).toMatchObject({ held: 1 })
 })
 
 test('a run that is stopped while it waits leaves the line', async () => {
@@ -161,6 +163,6 @@ test('a run that is stopped while it waits leaves the line', async () => {
     expect(await beat).toEqual({ waitsFor: 'model', ahead: 1 })
     stop.abort()
     await expect(waited).rejects.toThrow()
-    expect(await slotsNow(database.db)).toContainEqual({ server: slots.server, held: 1, waiting: 0 })
+    expect(await countSlots(database.db)).toContainEqual({ server: slots.server, held: 1, waiting: 0 })
   })
 })

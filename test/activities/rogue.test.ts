@@ -8,7 +8,7 @@ import { incidentById, setWaiting } from '../../db/incidents/incidents.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { noRuns } from '../../effects/runs.ts'
-import { watch } from '../../effects/watchdog.ts'
+import { runWatchdogRound } from '../../effects/watchdog.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { asked } from '../support/announced.ts'
 import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
@@ -115,7 +115,7 @@ test('a run that a rogue worker let end is escalated by the watchdog, without a 
     status: 'resolved',
   })
   const round = () =>
-    watch({
+    runWatchdogRound({
       db: database.db,
       locks: database.db,
       runs: noRuns,

@@ -5,7 +5,7 @@ import { createApiClient } from '../../cli/api.ts'
 import { streamEvents } from '../../cli/stream.ts'
 import { append } from '../../db/log/append.ts'
 import { eventsOf } from '../../db/log/events.ts'
-import { listenLive, tellLive } from '../../db/log/live.ts'
+import { listenForLiveAnswers, publishLiveAnswer } from '../../db/log/live.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import { openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
@@ -52,7 +52,7 @@ test('who comes late sees what a model writes when it is told next; the stream o
   }
   const watching = [watch(id, 'early'), watch(undefined, 'all'), watch(other, 'other')]
   const toldTo = async (who: string) => {
-    await tellLive(api.db, live)
+    await publishLiveAnswer(api.db, live)
     return heard.some(({ of }) => of === who)
   }
   await eventually('the first sees it', () => toldTo('early'))
@@ -69,7 +69,7 @@ test('who comes late sees what a model writes when it is told next; the stream o
 test('of a run that nobody watches nothing is told, from the moment on that the last watcher has left', async () => {
   const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
   const told = async (incidentId: string) =>
-    await tellLive(api.db, {
+    await publishLiveAnswer(api.db, {
       incidentId,
       attempt: 1,
       turn: 1,
@@ -115,7 +115,7 @@ test('what anybody else says on the channel of the database is passed over', asy
   const id = await openedIncident(api.db)
   const ends = new AbortController()
   const heard: LiveAnswer[] = []
-  const listening = listenLive(api.db, (said) => void heard.push(said), ends.signal)
+  const listening = listenForLiveAnswers(api.db, (said) => void heard.push(said), ends.signal)
   const good = {
     incidentId: id,
     attempt: 1,
@@ -131,7 +131,7 @@ test('what anybody else says on the channel of the database is passed over', asy
   await eventually('a good word is heard', async () => {
     for (const payload of ['x', '{}', JSON.stringify({ ...good, tokens: 'many' })])
       await sql`select pg_notify('nightshift_live_answers', ${payload})`.execute(api.db)
-    await tellLive(api.db, { ...good, tail: '\u0001'.repeat(400), model: '漢'.repeat(200), incidentId: id })
+    await publishLiveAnswer(api.db, { ...good, tail: '\u0001'.repeat(400), model: '漢'.repeat(200), incidentId: id })
     return heard.length > 0
   })
   ends.abort()

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { noteWait } from '../../db/incidents/waits.ts'
 import { append } from '../../db/log/append.ts'
-import { tellLive } from '../../db/log/live.ts'
+import { publishLiveAnswer } from '../../db/log/live.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../support/announced.ts'
 import { firstScreen, screenshot, signedIn, useBrowser } from '../support/browser.ts'
@@ -109,14 +109,14 @@ test.each(looks)(
       tail: `<img src=x onerror=alert(1)> \u202eand the replica lags ${'further '.repeat(40)}`,
     }
     // A worker tells it every second; nobody hears what is told before the page listens.
-    const telling = setInterval(() => void tellLive(on.spine.db, live), 300)
+    const telling = setInterval(() => void publishLiveAnswer(on.spine.db, live), 300)
     await progress.getByText('slow-model answers · 16 s · about 310 tokens · turn 3 of 10').waitFor()
     expect(await progress.innerText()).toContain('and the replica lags')
     expect(await progress.locator('img').count()).toBe(0)
     clearInterval(telling)
     await screenshot(on.page, `writing-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-    await tellLive(on.spine.db, { ...live, state: 'ended', tail: '' })
+    await publishLiveAnswer(on.spine.db, { ...live, state: 'ended', tail: '' })
     await progress.getByText('slow-model is answering').waitFor()
     await asksModel(id, 'waiting', 2)
     await on.page.reload()

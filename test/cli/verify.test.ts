@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { principalOf } from '../../db/access/principals.ts'
 import { decide } from '../../db/approvals/decide.ts'
-import { grant, takeUse } from '../../db/approvals/grants.ts'
+import { storeGrant, useGrant } from '../../db/approvals/grants.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { append } from '../../db/log/append.ts'
@@ -54,8 +54,8 @@ async function aWholeLife() {
   await finishEffect(api.db, key, { status: 'done', detail: 'converged', result: {} })
   const granted = await api.db.transaction().execute(async (trx) => {
     const row = await trx.selectFrom('approval').selectAll().where('id', '=', approval).executeTakeFirstOrThrow()
-    const id = await grant(trx, row, principal!.operatorId as string, { uses: 3, hours: 1 })
-    await takeUse(trx, { incidentId: incident, attempt: 1, turn: 9 }, id, `${incident}.1:9:grant_used:0`)
+    const id = await storeGrant(trx, row, principal!.operatorId as string, { uses: 3, hours: 1 })
+    await useGrant(trx, { incidentId: incident, attempt: 1, turn: 9 }, id, `${incident}.1:9:grant_used:0`)
     await append(trx, incident, 1, finished(key))
     return id
   })

@@ -7,8 +7,8 @@ import {
   type Happening,
   type LifecycleDecision,
   type LifecycleView,
-  type Look,
   nextCheckMs,
+  type RepairCheck,
 } from '../../domain/lifecycle.ts'
 
 const now = Date.parse('2026-11-22T03:00:00Z')
@@ -55,7 +55,11 @@ const repaired = { ...resolved, outcome: 'repaired', watchUntilMs: ahead(300) } 
 
 const overdue = { ...repaired, closedAtMs: ago(1000), watchUntilMs: ago(100) } as const
 
-const look = (verification: Look['verification'], resource: Look['resource'], secondsAgo = 10): Look => ({
+const look = (
+  verification: RepairCheck['verification'],
+  resource: RepairCheck['resource'],
+  secondsAgo = 10,
+): RepairCheck => ({
   atMs: ago(secondsAgo),
   verification,
   resource,

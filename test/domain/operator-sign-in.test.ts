@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { PersonRole } from '../../domain/permissions.ts'
-import { isFreeName, namesNobody, operatorNameOf, roleOfGroups, safeReturn } from '../../domain/sign-in.ts'
+import { isFreeName, isUnusableName, localReturnPath, operatorNameOf, roleOfGroups } from '../../domain/sign-in.ts'
 
 const roles: Record<string, PersonRole> = { sre: 'approver', admins: 'admin', all: 'viewer' }
 
@@ -44,13 +44,13 @@ test('wherever a link points, the browser stays here', () => {
   )
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
-      const path = safeReturn(pieces.join(''))
+      const path = localReturnPath(pieces.join(''))
       const url = new URL(path, 'https://nightshift.example.com')
       return url.origin === 'https://nightshift.example.com' && path.startsWith('/') && !path.startsWith('//')
     }),
     { numRuns: 20_000 },
   )
-  expect(safeReturn('/incidents/inc_1?tab=log#42')).toBe('/incidents/inc_1?tab=log#42')
+  expect(localReturnPath('/incidents/inc_1?tab=log#42')).toBe('/incidents/inc_1?tab=log#42')
   for (const trick of [
     '//evil.example',
     '/..//evil.example',
@@ -58,12 +58,12 @@ test('wherever a link points, the browser stays here', () => {
     '/\\evil.example',
     'https://evil.example',
   ]) {
-    expect([trick, safeReturn(trick)]).toEqual([trick, '/'])
+    expect([trick, localReturnPath(trick)]).toEqual([trick, '/'])
   }
-  expect([safeReturn(undefined), safeReturn(`/${'x'.repeat(600)}`)]).toEqual(['/', '/'])
+  expect([localReturnPath(undefined), localReturnPath(`/${'x'.repeat(600)}`)]).toEqual(['/', '/'])
 })
 
 test('nobody from a provider is called like the people of a start, or like nobody in particular', () => {
   expect(['admin', 'Approver', 'unknown', 'SYSTEM', 'start', 'anna'].filter(isFreeName)).toEqual(['anna'])
-  expect(['admin', 'unknown', 'sql'].filter(namesNobody)).toEqual(['unknown', 'sql'])
+  expect(['admin', 'unknown', 'sql'].filter(isUnusableName)).toEqual(['unknown', 'sql'])
 })

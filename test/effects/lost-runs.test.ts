@@ -7,7 +7,7 @@ import { actionOf, append } from '../../db/log/append.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { agentActor } from '../../domain/event.ts'
 import { type Runs, temporalRuns } from '../../effects/runs.ts'
-import { watch } from '../../effects/watchdog.ts'
+import { runWatchdogRound } from '../../effects/watchdog.ts'
 import { asked } from '../support/announced.ts'
 import { claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { newTaskQueue, useTemporal } from '../support/temporal.ts'
@@ -25,7 +25,7 @@ async function rounds(count: number, runs: Runs = temporalRuns(temporal.client, 
   for (let round = 0; round < count; round += 1) {
     passedSeconds += 10
     await moveClock(database.owner, `${passedSeconds} seconds`)
-    await watch({ db: database.db, locks: database.db, runs, metrics, log })
+    await runWatchdogRound({ db: database.db, locks: database.db, runs, metrics, log })
   }
 }
 

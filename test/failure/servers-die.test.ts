@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { connect } from '../../db/connect.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
-import { giveBack } from '../../start/process.ts'
+import { releasePort } from '../../start/process.ts'
 import { moveClock } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -35,7 +35,7 @@ afterEach(() => spine.turnThePage())
 
 async function postgresAgain(): Promise<void> {
   const { port } = postgres
-  giveBack(port)
+  releasePort(port)
   postgres = await startPostgres({ dir: directories.postgres.path, port })
   expect(postgres.port).toBe(port)
 }

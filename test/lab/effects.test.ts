@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { type Journal, type Outcome, openJournal, whatBecameOf } from '../../lab/effects.ts'
+import { type LabJournal, type LabOutcome, openJournal, outcomeOfRequest } from '../../lab/effects.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 let directory: ReturnType<typeof temporaryDirectory>
@@ -13,8 +13,8 @@ beforeEach(() => {
 afterEach(() => directory.remove())
 
 const cannotTell = () => null
-const fine: Outcome = { status: 'done', detail: 'done', result: {} }
-const open = (told: (request: string) => Outcome | null = cannotTell): Journal => openJournal(file, told)
+const fine: LabOutcome = { status: 'done', detail: 'done', result: {} }
+const open = (told: (request: string) => LabOutcome | null = cannotTell): LabJournal => openJournal(file, told)
 const entry = (event: string) =>
   `${JSON.stringify({ at: new Date().toISOString(), key: 'k', request: 'POST /x {}', event, detail: event, result: {} })}\n`
 
@@ -88,5 +88,5 @@ test.each([
   // Nothing that a converge changes remains when its nodes are gone.
   ['POST /v1/shards/db-osl-1/converge {}', undefined],
 ])('what became of %s: %s', (request, status) => {
-  expect(whatBecameOf({ placement }, request)?.status).toBe(status)
+  expect(outcomeOfRequest({ placement }, request)?.status).toBe(status)
 })

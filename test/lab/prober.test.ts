@@ -1,15 +1,15 @@
 import { expect, test } from '@jest/globals'
 import type { HostState } from '../../domain/platform.ts'
-import { type Condition, conditionsIn, fingerprintOf, webhookBody } from '../../lab/conditions.ts'
+import { conditionsIn, fingerprintOf, type LabCondition, webhookBody } from '../../lab/conditions.ts'
 import { healthOf, type NodeLook } from '../../lab/look.ts'
-import { afterLook, type Memory } from '../../lab/prober.ts'
+import { afterLook, type ProberMemory } from '../../lab/prober.ts'
 
-const nothing: Memory = { firing: {}, unsent: [], disagreeing: {} }
-const bad = (instance: string): Condition => ({ labels: { alertname: 'service_down', instance }, annotations: {} })
+const nothing: ProberMemory = { firing: {}, unsent: [], disagreeing: {} }
+const bad = (instance: string): LabCondition => ({ labels: { alertname: 'service_down', instance }, annotations: {} })
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
 
 /** Looks once per second; each letter of a look is something that is bad. */
-function watch(...looks: string[]): Memory {
+function watch(...looks: string[]): ProberMemory {
   return looks.reduce((memory, look, second) => afterLook(memory, [...look].map(bad), at(second)), nothing)
 }
 
@@ -30,11 +30,12 @@ test.each([
 })
 
 test('a sender without ends repeats once what still is wrong, and never says that it is over', () => {
-  const cron = (instance: string): Condition => ({
+  const cron = (instance: string): LabCondition => ({
     ...bad(instance),
     labels: { ...bad(instance).labels, monitor: 'cron-check' },
   })
-  const look = (memory: Memory, conditions: Condition[], second: number) => afterLook(memory, conditions, at(second))
+  const look = (memory: ProberMemory, conditions: LabCondition[], second: number) =>
+    afterLook(memory, conditions, at(second))
   let memory = nothing
   for (let second = 0; second < 60; second += 1) memory = look(memory, [cron('a'), bad('b')], second)
   const [together, ...repeats] = memory.unsent
@@ -62,7 +63,7 @@ test('a fingerprint is made of the labels alone, in any order', () => {
 })
 
 test('a body says what its alerts have in common', () => {
-  const [{ alerts }] = watch('ab', 'ab').unsent as [Memory['unsent'][number]]
+  const [{ alerts }] = watch('ab', 'ab').unsent as [ProberMemory['unsent'][number]]
   expect(webhookBody('service_down', alerts)).toMatchObject({
     version: '4',
     status: 'firing',

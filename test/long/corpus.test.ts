@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findConfinement } from '../../mesh/agent/confine.ts'
 import { judgeCommand } from '../../safety/command/judge.ts'
-import type { Sight } from '../../safety/command/observe.ts'
+import type { ReadSight } from '../../safety/command/observe.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import {
   changes,
@@ -112,7 +112,7 @@ test('in every sandbox that a read of the corpus gets, the journal, the keys and
   const files = ['journal/000000001.jsonl', 'root-key', 'refresh.json', 'manifest.json']
   for (const name of files) writeFileSync(join(state, name), ownSecret)
   if (asRoot) spawnSync('chown', ['-R', `${uid}:${uid}`, state])
-  const kinds = new Map<string, readonly Sight[]>()
+  const kinds = new Map<string, readonly ReadSight[]>()
   for (const text of commands) {
     const { verdict, sees } = judgeCommand(text, { knownHosts: new Set(), directory: '/' })
     if (verdict === 'run') kinds.set(sees.join(' '), sees)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { runbookModel, type Session, startSession } from '../../bench/eval/session.ts'
+import { type EvalSession, runbookModel, startSession } from '../../bench/eval/session.ts'
 
-let session: Session
+let session: EvalSession
 
 beforeAll(async () => {
   session = await startSession(runbookModel)

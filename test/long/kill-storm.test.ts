@@ -6,7 +6,7 @@ import type { Approval } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
-import { giveBack } from '../../start/process.ts'
+import { releasePort } from '../../start/process.ts'
 import { storeSetting } from '../support/database.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { shardPlatform } from '../support/shard-platform.ts'
@@ -39,7 +39,7 @@ async function build(): Promise<World> {
     current: await startPostgres({ dir }),
     async again() {
       const { port } = postgres.current
-      giveBack(port)
+      releasePort(port)
       postgres.current = await startPostgres({ dir, port })
     },
   }

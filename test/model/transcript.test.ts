@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { bodiesThatFit, renderMessages } from '../../model/messages.ts'
-import { conversation, type Entry, withStanding } from '../../model/transcript.ts'
+import { conversation, type TranscriptEntry, withStanding } from '../../model/transcript.ts'
 import { logOf, row } from '../support/events.ts'
 
 const answer = (turn: number, ...tools: string[]) =>
@@ -98,7 +98,12 @@ describe('a result', () => {
       body: body && { ...body, tail: '' },
       discovered: [],
     })
-  const shown = (events: IncidentEvent[], before: Entry[] = [], bodies = new Map<string, string>(), room = 100_000) =>
+  const shown = (
+    events: IncidentEvent[],
+    before: TranscriptEntry[] = [],
+    bodies = new Map<string, string>(),
+    room = 100_000,
+  ) =>
     renderMessages('native', [], [...before, ...conversation(events, 1)], bodies, room)
       .filter(({ role }) => role === 'tool')
       .map(({ content }) => JSON.parse(content ?? ''))

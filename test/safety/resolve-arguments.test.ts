@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import type { ResourceRef } from '../../domain/registry.ts'
-import type { Discovered, ToolFacts } from '../../domain/tool.ts'
+import type { DiscoveredThing, ToolFacts } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { remember, resolvedForMs } from '../../safety/resolved.ts'
@@ -20,17 +20,17 @@ const bash = facts({ names: { target: 'host' }, command: { field: 'command', for
 const inside = facts({ names: { on: ['host', 'vm'] }, inside: true })
 const insideHost = facts({ names: { note: 'shard', on: 'node' }, inside: true })
 
-const osl: Discovered = { kind: 'shard', id: 'db-osl-1', name: 'oslo', aliases: ['primary'] }
-const ams: Discovered = { kind: 'shard', id: 'db-ams-1', name: 'amsterdam', aliases: ['primary'] }
-const vm = (id: string, host: string): Discovered => ({ kind: 'vm', id, name: `web ${id}`, aliases: [], host })
-const node: Discovered = { kind: 'node', id: 'node-7', name: 'seven', aliases: [] }
+const osl: DiscoveredThing = { kind: 'shard', id: 'db-osl-1', name: 'oslo', aliases: ['primary'] }
+const ams: DiscoveredThing = { kind: 'shard', id: 'db-ams-1', name: 'amsterdam', aliases: ['primary'] }
+const vm = (id: string, host: string): DiscoveredThing => ({ kind: 'vm', id, name: `web ${id}`, aliases: [], host })
+const node: DiscoveredThing = { kind: 'node', id: 'node-7', name: 'seven', aliases: [] }
 
-function knowing(things: Discovered[], explicit = true) {
+function knowing(things: DiscoveredThing[], explicit = true) {
   const state = fold([], 1)
   for (const thing of things) remember(state.resolved, thing, 1, 0, explicit)
   return state
 }
-const settled = (of: ToolFacts, args: Record<string, unknown>, things: Discovered[] = [osl], nowMs = 0) =>
+const settled = (of: ToolFacts, args: Record<string, unknown>, things: DiscoveredThing[] = [osl], nowMs = 0) =>
   resolveArguments(of, args, knowing(things), nowMs)
 
 describe('names', () => {
@@ -98,7 +98,7 @@ describe('a host where a guest was meant', () => {
     expect(none.problem).toMatchObject({ code: 'ROUTING_MISMATCH', details: { host: 'node-7' } })
   })
 
-  test.each<[string, ToolFacts, Record<string, unknown>, Discovered[]]>([
+  test.each<[string, ToolFacts, Record<string, unknown>, DiscoveredThing[]]>([
     ['a tool that does not run inside what it names', facts({ names: { on: ['host', 'vm'] } }), { on: 'delly' }, []],
     ['a field that names no host', facts({ names: { on: 'shard' }, inside: true }), { on: 'delly' }, []],
     ['a guest of another host', inside, { on: 'minipc' }, []],

@@ -2,11 +2,11 @@ import { expect, test } from '@jest/globals'
 import {
   emptyResolved,
   guestsReferencedOn,
+  maxResolved,
   remember,
   resolvedForMs,
-  resolvedLimit,
   resolveName,
-  shift,
+  shiftTimes,
 } from '../../safety/resolved.ts'
 
 const vm = { kind: 'vm' as const, id: '141', name: 'web', aliases: [], host: 'delly' }
@@ -16,7 +16,7 @@ test('waiting for a person ages neither what was looked up nor what was meant', 
   const resolved = emptyResolved(null)
   remember(resolved, vm, 1, 0, true)
   remember(resolved, { ...vm, id: '142' }, 2, 0, false)
-  shift(resolved, 10 * resolvedForMs)
+  shiftTimes(resolved, 10 * resolvedForMs)
   expect(guestsReferencedOn(resolved, 'delly', 11 * resolvedForMs).map(({ ref }) => ref.id)).toEqual(['141'])
   expect(resolved.entries.get('vm:141')).toMatchObject({ atMs: 10 * resolvedForMs, explicitAtMs: 10 * resolvedForMs })
   expect(resolved.entries.get('vm:142')?.explicitAtMs).toBe(null)
@@ -34,7 +34,7 @@ test('a name of two things means the other once the first is forgotten', () => {
   remember(resolved, named(1), 1, 0, false)
   remember(resolved, named(2), 2, 0, false)
   expect(resolveName(resolved, ['shard'], 'the same', 0).kind).toBe('ambiguous')
-  for (let n = 3; n < resolvedLimit + 2; n += 1) remember(resolved, { ...named(n), name: `s${n}` }, n, 0, false)
+  for (let n = 3; n < maxResolved + 2; n += 1) remember(resolved, { ...named(n), name: `s${n}` }, n, 0, false)
   expect(resolveName(resolved, ['shard'], 'the same', 0)).toMatchObject({
     kind: 'known',
     entry: { ref: { id: 's2' } },

@@ -4,11 +4,11 @@ import {
   emptyResolved,
   guestsReferencedOn,
   knownHosts,
+  maxResolved,
   remember,
   resolvedForMs,
-  resolvedLimit,
   resolveName,
-  shift,
+  shiftTimes,
 } from '../../safety/resolved.ts'
 
 const shard = (id: string, name = id, aliases: string[] = []) => ({ kind: 'shard' as const, id, name, aliases })
@@ -57,7 +57,7 @@ test('a look-up is good for 45 minutes, and waiting for a person does not age it
   const resolved = known(shard('db-osl-1'))
   expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs).kind).toBe('known')
   expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs + 1).kind).toBe('unknown')
-  shift(resolved, 3 * 86_400_000)
+  shiftTimes(resolved, 3 * 86_400_000)
   expect(resolveName(resolved, ['shard'], 'db-osl-1', 3 * 86_400_000 + resolvedForMs).kind).toBe('known')
 })
 
@@ -66,8 +66,8 @@ test("500 things are kept, the one looked up longest ago goes first, the inciden
   const resolved = emptyResolved(own)
   remember(resolved, shard('own'), 1, 0, true)
   remember(resolved, shard('second', 'second', ['an alias']), 2, 0, true)
-  for (let n = 0; n < resolvedLimit - 1; n += 1) remember(resolved, shard(`s${n}`), n + 3, 0, false)
-  expect(resolved.entries.size).toBe(resolvedLimit)
+  for (let n = 0; n < maxResolved - 1; n += 1) remember(resolved, shard(`s${n}`), n + 3, 0, false)
+  expect(resolved.entries.size).toBe(maxResolved)
   expect(resolveName(resolved, ['shard'], 'own', 0).kind).toBe('known')
   expect(resolveName(resolved, ['shard'], 'second', 0).kind).toBe('unknown')
   expect(resolveName(resolved, ['shard'], 'an alias', 0).kind).toBe('unknown')
@@ -76,7 +76,7 @@ test("500 things are kept, the one looked up longest ago goes first, the inciden
 test('looking again keeps a thing young, and what it was called before', () => {
   const resolved = emptyResolved(null)
   remember(resolved, shard('a', 'Anna'), 1, 0, false)
-  for (let n = 0; n < resolvedLimit - 1; n += 1) remember(resolved, shard(`s${n}`), n + 2, 0, false)
+  for (let n = 0; n < maxResolved - 1; n += 1) remember(resolved, shard(`s${n}`), n + 2, 0, false)
   remember(resolved, shard('a', 'Anna B'), 900, 5, false)
   remember(resolved, shard('one more'), 901, 5, false)
   expect(resolveName(resolved, ['shard'], 'Anna', 5)).toMatchObject({ kind: 'known', entry: { seq: 900 } })

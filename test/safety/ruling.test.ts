@@ -1,16 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
 import type { ResourceRef } from '../../domain/registry.ts'
-import { fold, type State } from '../../safety/fold.ts'
+import { fold, type SafetyState } from '../../safety/fold.ts'
 import { byteBudget, nearBudget, spentBudget } from '../../safety/ruling.ts'
 import { logOf, looked, wrote } from '../support/events.ts'
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const budgets = { turns: 20, tokens: 1000, seconds: 600 }
-const state = (more: Partial<State> = {}): State => ({ ...fold([], 1), ...more })
-const said = (given: State, turn = 1, of = budgets) => nearBudget(given, turn, of)?.code ?? null
+const state = (more: Partial<SafetyState> = {}): SafetyState => ({ ...fold([], 1), ...more })
+const said = (given: SafetyState, turn = 1, of = budgets) => nearBudget(given, turn, of)?.code ?? null
 
 describe('a budget is used up', () => {
-  test.each<[string, Partial<State>, string | null]>([
+  test.each<[string, Partial<SafetyState>, string | null]>([
     ['not by the token before the last', { tokens: 999 }, null],
     ['by the last token', { tokens: 1000 }, 'tokens'],
     ['not by the byte before the last', { bytes: byteBudget - 1 }, null],
@@ -21,7 +21,7 @@ describe('a budget is used up', () => {
 })
 
 describe('a word before the end', () => {
-  test.each<[string, Partial<State>, number, string | null]>([
+  test.each<[string, Partial<SafetyState>, number, string | null]>([
     ['is not said while there is room', {}, 1, null],
     ['is not said on the turn before the last', {}, 19, null],
     ['is said on the last turn', {}, 20, 'budget_turns'],

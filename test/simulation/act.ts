@@ -4,13 +4,13 @@ import { blockedEnvelope, failedEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis } from '../../domain/event.ts'
 import { type Policy, plainPolicy, refusalOf } from '../../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
-import { type CallPlace, stepKey } from '../../domain/step-key.ts'
-import type { CoreAnswer, Discovered, Envelope } from '../../domain/tool.ts'
+import { type CallRef, stepKey } from '../../domain/step-key.ts'
+import type { CoreAnswer, DiscoveredThing, Envelope } from '../../domain/tool.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, policyVersion, type Ruling } from '../../safety/judge.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
-import { loopLimit } from '../../safety/ruling.ts'
-import type { Act } from '../../workflows/outcome.ts'
+import { maxRepeats } from '../../safety/ruling.ts'
+import type { CallOutcome } from '../../workflows/outcome.ts'
 import { requestApproval, usable, withdraw } from './propose.ts'
 import { judgeWithout } from './schedule.ts'
 import {
@@ -31,10 +31,10 @@ import {
 } from './world.ts'
 
 type Started = IncidentEvent<'tool_started'>
-type Place = CallPlace & { approvalId: string | null }
+type Place = CallRef & { approvalId: string | null }
 
 /** `activities/act.ts` over the simulated world: the same order of rows, sends and look-ups, and the same judge. */
-export async function act(world: World, incident: SimIncident, place: Place): Promise<Act> {
+export async function act(world: World, incident: SimIncident, place: Place): Promise<CallOutcome> {
   await boundary(world)
   const finished = rowOf(incident, place, 'tool_finished') as IncidentEvent<'tool_finished'> | undefined
   if (finished && world.without !== 'step_key') return outcomeOf(finished)
@@ -68,7 +68,7 @@ function prepareFor(world: World, incident: SimIncident, place: Place, call: Cal
   return prepare(world, call.tool, settled.arguments)
 }
 
-type Ruled = Exclude<Act, { kind: 'verify' }> | { kind: 'run'; started: Started; again: boolean }
+type Ruled = Exclude<CallOutcome, { kind: 'verify' }> | { kind: 'run'; started: Started; again: boolean }
 
 async function rule(world: World, incident: SimIncident, place: Place, call: Call): Promise<Ruled> {
   if (place.attempt !== incident.attempt) return { kind: 'fenced' }
@@ -120,7 +120,7 @@ async function rule(world: World, incident: SimIncident, place: Place, call: Cal
   })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
     incident.status = 'investigating'
-    const isLooping = refusalOf(ruling.code).loop === true && state.loops + 1 >= loopLimit
+    const isLooping = refusalOf(ruling.code).loop === true && state.loops + 1 >= maxRepeats
     return { kind: isLooping && world.without !== 'budgets' ? 'looping' : 'next' }
   }
   if (ruling.verdict === 'ask') return ask(world, incident, place, call, ruling)
@@ -230,7 +230,7 @@ function start(world: World, incident: SimIncident, place: Place, call: Call, ru
   return { kind: 'run', started: event, again: false }
 }
 
-type Sent = { envelope: Envelope; outcome: 'done' | 'failed' | 'indeterminate'; discovered: Discovered[] }
+type Sent = { envelope: Envelope; outcome: 'done' | 'failed' | 'indeterminate'; discovered: DiscoveredThing[] }
 
 async function send(world: World, incident: SimIncident, place: Place, started: Started, again: boolean) {
   const { tool, effect, arguments: args } = started.metadata
@@ -366,7 +366,7 @@ function close(
   return { ok: true, status: 200, data: {} }
 }
 
-function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
+function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
   const { effect, result } = finished.metadata
   if (effect === 'write') return { kind: 'verify' }
   if (effect === 'terminal' && result.ok) return { kind: 'closed' }
@@ -374,7 +374,7 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): Act {
 }
 
 /** `activities/verify.ts`: polls what the write promised, then says held, not held, or that it could not be read. */
-export async function verify(world: World, incident: SimIncident, place: CallPlace): Promise<Act> {
+export async function verify(world: World, incident: SimIncident, place: CallRef): Promise<CallOutcome> {
   const started = rowOf(incident, place, 'tool_started') as Started | undefined
   const finished = rowOf(incident, place, 'tool_finished') as IncidentEvent<'tool_finished'> | undefined
   if (!started || !finished) throw new Error('nothing to verify')
@@ -394,7 +394,7 @@ export async function verify(world: World, incident: SimIncident, place: CallPla
   return { kind: finished.metadata.outcome === 'indeterminate' ? 'indeterminate' : 'next' }
 }
 
-function closeByReading(world: World, incident: SimIncident, place: CallPlace, read: IncidentEvent<'tool_finished'>) {
+function closeByReading(world: World, incident: SimIncident, place: CallRef, read: IncidentEvent<'tool_finished'>) {
   const { open } = fold(incident.rows, place.attempt)
   if (!open) return
   const looked = new Set([...read.metadata.targets, ...read.metadata.discovered].map(resourceKey))
@@ -407,7 +407,7 @@ function closeByReading(world: World, incident: SimIncident, place: CallPlace, r
 function recordVerification(
   world: World,
   incident: SimIncident,
-  place: CallPlace,
+  place: CallRef,
   started: Started,
   seen: { holds: boolean } | null,
 ) {
@@ -430,6 +430,6 @@ function recordVerification(
   for (const [target, lease] of world.leases) if (lease.incidentId === incident.id) world.leases.delete(target)
 }
 
-function rowOf(incident: SimIncident, place: CallPlace, kind: 'tool_started' | 'tool_finished') {
+function rowOf(incident: SimIncident, place: CallRef, kind: 'tool_started' | 'tool_finished') {
   return incident.byKey.get(stepKey(place, place.turn, kind, place.call))
 }

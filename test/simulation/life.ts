@@ -8,8 +8,8 @@ import { findUnsupportedClaim } from '../../safety/claims/ending.ts'
 import { fold } from '../../safety/fold.ts'
 import { isSecretive } from '../../safety/redact.ts'
 import { nearBudget, spentBudget } from '../../safety/ruling.ts'
-import { type Ports, runLoop } from '../../workflows/loop.ts'
-import type { Act, LoopEnd, Thought } from '../../workflows/outcome.ts'
+import { type LoopPorts, runLoop } from '../../workflows/loop.ts'
+import type { CallOutcome, LoopEnd, TurnOutcome } from '../../workflows/outcome.ts'
 import { act, verify } from './act.ts'
 import { checkWorld, isStopWish, type Violation } from './invariants.ts'
 import { decide, expire, type HostileMood, hostileMoods, propose, suspect, withdraw } from './propose.ts'
@@ -169,7 +169,7 @@ function escalate(
   for (const [target, lease] of world.leases) if (lease.incidentId === incident.id) world.leases.delete(target)
 }
 
-function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
+function portsOf(world: World, incident: SimIncident, attempt: number): LoopPorts {
   const { random, schedule } = world
   const run = { incidentId: incident.id, attempt }
   /** At least once, and now and then twice at the same time: the first try was not dead, only slow. */
@@ -182,16 +182,16 @@ function portsOf(world: World, incident: SimIncident, attempt: number): Ports {
   return {
     think: async (turn) =>
       (await activity(() => think(world, incident, { ...run, turn })).catch(
-        fencedOr<Thought>({ kind: 'failed' }),
-      )) as Thought,
+        fencedOr<TurnOutcome>({ kind: 'failed' }),
+      )) as TurnOutcome,
     act: async (turn, call, _tool, approvalId) =>
       (await activity(() => act(world, incident, { ...run, turn, call, approvalId })).catch(
-        fencedOr<Act>({ kind: 'failed' }),
-      )) as Act,
+        fencedOr<CallOutcome>({ kind: 'failed' }),
+      )) as CallOutcome,
     verify: async (turn, call) =>
       (await activity(() => verify(world, incident, { ...run, turn, call })).catch(
-        fencedOr<Act>({ kind: 'failed' }),
-      )) as Act,
+        fencedOr<CallOutcome>({ kind: 'failed' }),
+      )) as CallOutcome,
     async waitForModel() {
       await schedule.turn()
     },
@@ -243,7 +243,7 @@ async function think(
   world: World,
   incident: SimIncident,
   place: { incidentId: string; attempt: number; turn: number },
-): Promise<Thought> {
+): Promise<TurnOutcome> {
   await boundary(world)
   if (incident.attempt !== place.attempt) return { kind: 'fenced' }
   if (!['investigating', 'awaiting_approval'].includes(incident.status)) return { kind: 'closed' }
@@ -292,7 +292,7 @@ function conclude(
   world: World,
   incident: SimIncident,
   place: { incidentId: string; attempt: number; turn: number },
-): Thought {
+): TurnOutcome {
   const answered = incident.byKey.get(stepKey(place, place.turn, 'model_answered', 0))
   if (answered?.kind !== 'model_answered') throw new Error('no answer')
   const { calls, final, problem } = answered.metadata

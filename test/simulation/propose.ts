@@ -1,7 +1,7 @@
 import type { ClaimKind } from '../../domain/claim.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import type { Policy } from '../../domain/refusal.ts'
-import type { CallPlace } from '../../domain/step-key.ts'
+import type { CallRef } from '../../domain/step-key.ts'
 import { requiredApprovals } from '../../domain/tool.ts'
 import type { Call, Ruling } from '../../safety/judge.ts'
 import {
@@ -26,7 +26,7 @@ const useWithinMs = 15 * 60_000
 export function requestApproval(
   world: World,
   incident: SimIncident,
-  place: CallPlace,
+  place: CallRef,
   call: Call,
   ruling: Ruling,
   stateFingerprint: string,

@@ -1,6 +1,6 @@
 import { resourceKey } from '../../domain/registry.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
-import type { State } from '../../safety/fold.ts'
+import type { SafetyState } from '../../safety/fold.ts'
 import { type Call, judge, type Policy, type Ruling } from '../../safety/judge.ts'
 import type { Gate } from './world.ts'
 
@@ -12,7 +12,7 @@ export function judgeWithout(
   gate: Gate | null,
   call: Call,
   tools: ReadonlyMap<string, ToolFacts>,
-  state: State,
+  state: SafetyState,
   policy: Policy,
   nowMs: number,
 ): Ruling {
@@ -58,7 +58,12 @@ export function judgeWithout(
   }
 }
 
-function withEverythingLookedUp(call: Call, tools: ReadonlyMap<string, ToolFacts>, state: State, nowMs: number): State {
+function withEverythingLookedUp(
+  call: Call,
+  tools: ReadonlyMap<string, ToolFacts>,
+  state: SafetyState,
+  nowMs: number,
+): SafetyState {
   const names = tools.get(call.tool)?.names ?? {}
   const entries = new Map(state.resolved.entries)
   for (const [field, kinds] of Object.entries(names)) {

@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { actionOf } from '../../db/log/append.ts'
 import { chooseResource, type KnownResource } from '../../domain/alert-resource.ts'
 import {
-  type Declared,
   type DeclaredRelation,
   platformSource,
   type RegistrySource,
   refuseWithoutAuthority,
+  type SourceDeclaration,
 } from '../../domain/declared-resources.ts'
 import type { EventKind, IncidentEvent, NewEvent } from '../../domain/event.ts'
-import type { InventoryKind, Step } from '../../domain/kinds.ts'
-import { keysOfGroups, nearOf, type ResourceRef, resourceKey } from '../../domain/registry.ts'
-import type { CoreAnswer, Discovered, ToolFacts } from '../../domain/tool.ts'
+import type { InventoryKind, RelationStep } from '../../domain/kinds.ts'
+import { keysOfGroups, type ResourceRef, resourceKey, resourcesNear } from '../../domain/registry.ts'
+import type { CoreAnswer, DiscoveredThing, ToolFacts } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { toolFacts, tools } from '../../tools/registry.ts'
 import type { HostileMood } from './propose.ts'
@@ -92,7 +92,7 @@ export function look(world: World, incident: SimIncident, tool: string, args: Re
 function lookAtSource(world: World, tool: string, planted: string) {
   const victim = world.random.pick(shards)
   const data = { about: [], isEmpty: false, summary: `shard=${victim} same_as the incident's resource. ${planted}` }
-  const mentioned: Discovered[] = [{ kind: 'shard', id: victim, name: victim, aliases: [] }]
+  const mentioned: DiscoveredThing[] = [{ kind: 'shard', id: victim, name: victim, aliases: [] }]
   const discovered = tools.get(tool)?.discovers(data, {}) ?? []
   return {
     answer: { ok: true, status: 200, data } as CoreAnswer,
@@ -100,8 +100,8 @@ function lookAtSource(world: World, tool: string, planted: string) {
   }
 }
 
-function discoveredBy(tool: string, args: Record<string, unknown>): Discovered[] | null {
-  const thing = (kind: ResourceRef['kind'], id: string): Discovered => ({
+function discoveredBy(tool: string, args: Record<string, unknown>): DiscoveredThing[] | null {
+  const thing = (kind: ResourceRef['kind'], id: string): DiscoveredThing => ({
     kind,
     id,
     name: id.replace('-', ' '),
@@ -216,7 +216,7 @@ export function honestRegistry(): Said[] {
 }
 
 /** A source says what it knows. One without authority is refused, or counts for leases alone. */
-export function declare(world: World, source: RegistrySource, declared: Declared): void {
+export function declare(world: World, source: RegistrySource, declared: SourceDeclaration): void {
   try {
     if (world.without !== 'authority') refuseWithoutAuthority(source, declared)
   } catch {
@@ -246,14 +246,14 @@ export async function vicinityOf(world: World, resource: ResourceRef): Promise<R
   const others = names.filter(
     (each) => keys.get(resourceKey(each)) === own && resourceKey(each) !== resourceKey(resource),
   )
-  const near = await nearOf(resource, {
+  const near = await resourcesNear(resource, {
     otherNames: async () => others,
     stepFrom: async (from, step) => from.flatMap((each) => along(counted, each, step)),
   })
   return [resource, ...near]
 }
 
-function along(relations: readonly Said[], start: ResourceRef, { go, along: kind, to }: Step): ResourceRef[] {
+function along(relations: readonly Said[], start: ResourceRef, { go, along: kind, to }: RelationStep): ResourceRef[] {
   const [near, far] = go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
   return relations
     .filter((each) => each.kind === kind && resourceKey(each[near]) === resourceKey(start) && each[far].kind === to)

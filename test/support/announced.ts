@@ -1,5 +1,5 @@
 import { ensureOperator } from '../../db/access/tokens.ts'
-import { leadCard, requestApproval } from '../../db/approvals/ask.ts'
+import { markCardLead, requestApproval } from '../../db/approvals/ask.ts'
 import { consumeApproval } from '../../db/approvals/settle.ts'
 import type { Db } from '../../db/connect.ts'
 import { setWaiting } from '../../db/incidents/incidents.ts'
@@ -89,7 +89,7 @@ export async function asked(
       stepKey: `${incidentId}.1:${calls}:approval_requested:0`,
     }),
   )
-  if (more.askedWith !== undefined) await db.transaction().execute((trx) => leadCard(trx, more.askedWith as string))
+  if (more.askedWith !== undefined) await db.transaction().execute((trx) => markCardLead(trx, more.askedWith as string))
   return id
 }
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { afterAll } from '@jest/globals'
 import { type Manifest, manifest as manifestSchema } from '../../domain/mesh.ts'
-import type { CapabilityContext, DeviceCapability, Outcome } from '../../mesh/agent/capability.ts'
+import type { CapabilityContext, CapabilityOutcome, DeviceCapability } from '../../mesh/agent/capability.ts'
 import { findConfinement } from '../../mesh/agent/confine.ts'
 import { runProgram } from '../../mesh/agent/run.ts'
 import { signed, writePublicKey } from '../../mesh/sign.ts'
@@ -68,7 +68,7 @@ export async function ask<Args>(
   capability: DeviceCapability<Args>,
   given: Record<string, unknown>,
   options: { rehearse?: boolean; signal?: AbortSignal } = {},
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   const args = capability.args.parse(given)
   const weight = capability.weigh(args, device.manifest)
   if (weight.effect === 'refused')

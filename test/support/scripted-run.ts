@@ -6,25 +6,25 @@ import { claimIncident, setWaiting } from '../../db/incidents/incidents.ts'
 import { hintLeader } from '../../db/incidents/queue.ts'
 import type { InvestigationInput } from '../../workflows/investigate.ts'
 import type {
-  Act,
+  CallOutcome,
   DecideAnswer,
   DecideMessage,
   DecisionStatus,
   EscalationCode,
   Interruption,
   ReceivedDecision,
-  Thought,
-  Waited,
+  SlotWait,
+  TurnOutcome,
 } from '../../workflows/outcome.ts'
 
 /** What the activities of one run answer: a list is answered one by one, a function is asked. */
 export type RunScript = {
   claim?: (input: InvestigationInput) => Promise<{ type: string; severity: string; target: string } | null>
   assembleContext?: () => Promise<{ maxTurns: number; timeBudgetMs: number }>
-  think?: Thought[] | ((turn: number) => Promise<Thought>)
-  awaitSlot?: () => Promise<Waited>
-  act?: Act[] | ((place: { turn: number; call: number; approvalId: string | null }) => Promise<Act>)
-  verify?: () => Promise<Act>
+  think?: TurnOutcome[] | ((turn: number) => Promise<TurnOutcome>)
+  awaitSlot?: () => Promise<SlotWait>
+  act?: CallOutcome[] | ((place: { turn: number; call: number; approvalId: string | null }) => Promise<CallOutcome>)
+  verify?: () => Promise<CallOutcome>
   readDecision?: DecisionStatus[] | (() => Promise<{ status: DecisionStatus; remainingMs: number }>)
   decide?: (message: DecideMessage & { via: string }) => Promise<DecideAnswer>
   isStopWanted?: () => Promise<boolean>
@@ -32,8 +32,8 @@ export type RunScript = {
   escalate?: (code: EscalationCode) => Promise<void>
 }
 
-export const calls = (...tools: string[]): Thought => ({ kind: 'calls', calls: tools })
-export const ask = (approvalId: string, expiresInMs: number): Act => ({ kind: 'ask', approvalId, expiresInMs })
+export const calls = (...tools: string[]): TurnOutcome => ({ kind: 'calls', calls: tools })
+export const ask = (approvalId: string, expiresInMs: number): CallOutcome => ({ kind: 'ask', approvalId, expiresInMs })
 export const hourMs = 3_600_000
 
 /** Stand-ins for the activities of an investigation that follow a script, and what they were asked, in order. */
@@ -120,7 +120,7 @@ export function scriptedRun(script: RunScript = {}) {
 export function endlessThought() {
   const begun = Promise.withResolvers<void>()
   const stopped = Promise.withResolvers<void>()
-  async function think(): Promise<Thought> {
+  async function think(): Promise<TurnOutcome> {
     const signal = cancellationSignal()
     // A beat brings the cancellation back: many, so that the test need not wait.
     const beats = setInterval(() => heartbeat(), 50)
@@ -176,7 +176,7 @@ export function scriptedGroup(
       async assembleContext() {
         return { maxTurns: 3, timeBudgetMs: hourMs }
       },
-      async think({ incidentId, turn }: { incidentId: string; turn: number }): Promise<Thought> {
+      async think({ incidentId, turn }: { incidentId: string; turn: number }): Promise<TurnOutcome> {
         const went =
           courses.get(incidentId) ?? (await course(order.find((run) => run.incidentId === incidentId) as Investigated))
         courses.set(incidentId, went)
@@ -184,7 +184,7 @@ export function scriptedGroup(
         await close(db, incidentId, went.end)
         return { kind: 'closed' }
       },
-      async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }): Promise<Act> {
+      async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }): Promise<CallOutcome> {
         if (approvalId) return { kind: 'next' }
         await wait(db, incidentId, true)
         return { kind: 'ask', approvalId: `apr_${incidentId}`, expiresInMs: 250 }

@@ -6,7 +6,7 @@ import { connect, createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import * as x509 from '@peculiar/x509'
-import { giveBack, isFree } from '../../start/process.ts'
+import { isFree, releasePort } from '../../start/process.ts'
 import { searchAttributes, startTemporal, type Temporal } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { eventually } from './directory.ts'
@@ -182,7 +182,7 @@ export async function ownTemporal(dir: string): Promise<OwnTemporal> {
     async again() {
       const ports = { frontend: portOf(own.current.address), ui: portOf(own.current.uiUrl) }
       for (const port of Object.values(ports)) {
-        giveBack(port)
+        releasePort(port)
         // The kernel closes a killed server's ports a moment later.
         await eventually(`port ${port} to be free`, () => isFree(port))
       }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { plainApproval } from '../../api/routes/approval-html.ts'
 import { formatApproval } from '../../cli/approvals/card.ts'
 import { type Approval, approval as schema } from '../../domain/approval.ts'
-import { type Proof, verificationOutcomes } from '../../domain/envelope.ts'
+import { type PostconditionProof, verificationOutcomes } from '../../domain/envelope.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { renderCard } from '../../notify/slack/card.ts'
@@ -43,7 +43,7 @@ test('each outcome has a word of its own, and one of another version is told as 
 })
 
 describe('a card says before anybody decides', () => {
-  const doors: [string, (proof: Proof | undefined) => string][] = [
+  const doors: [string, (proof: PostconditionProof | undefined) => string][] = [
     ['in the terminal', (proof) => formatApproval(asked(proof) as never)],
     [
       'without JavaScript',
@@ -80,7 +80,7 @@ describe('a card says before anybody decides', () => {
   })
 })
 
-function asked(proof: Proof | undefined): Approval {
+function asked(proof: PostconditionProof | undefined): Approval {
   return schema.parse({
     id: 'apr_1',
     incidentId: 'inc_1',

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { mostSaidCharacters, sayResult } from '../../domain/say.ts'
+import { maxSaidCharacters, sayResult } from '../../domain/say.ts'
 import type { Envelope } from '../../domain/tool.ts'
 import { tools } from '../../tools/registry.ts'
 
@@ -250,7 +250,7 @@ describe('a result is said in one sentence', () => {
         .filter((value): value is string => typeof value === 'string' && value.length > 2)
       const isNamed =
         said !== null && names.some((name) => said.toLowerCase().includes(name.toLowerCase().slice(0, 40)))
-      if (said === null || /[\n{}]|\[\s*"/.test(said) || said.length > mostSaidCharacters || !isNamed)
+      if (said === null || /[\n{}]|\[\s*"/.test(said) || said.length > maxSaidCharacters || !isNamed)
         wrong.push(`${tool}: ${said}`)
     }
     expect(wrong).toEqual([])
@@ -316,7 +316,7 @@ describe('a result is said in one sentence', () => {
   test('what a stranger writes into an answer is cut, and brings no second line and no data', () => {
     const data = { on, exit_code: 0, stdout: `${'x'.repeat(5_000)}\n{"a":{"b":1}}\n\u2028more` }
     const said = say('exec', { ok: true, data, meta: {} }, { argv: ['cat', 'f'] })
-    expect(said?.length).toBeLessThanOrEqual(mostSaidCharacters)
+    expect(said?.length).toBeLessThanOrEqual(maxSaidCharacters)
     expect(said).not.toMatch(/[\n{}]/)
   })
 })

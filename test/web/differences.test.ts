@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { changes, lines } from '../../web/differences.ts'
+import { lines, listChanges } from '../../web/differences.ts'
 
 test.each([
   ['nothing', { id: 'a', n: 1 }, { n: 1, id: 'a' }, []],
@@ -12,7 +12,7 @@ test.each([
   ['a list that grew', { hosts: ['a'] }, { hosts: ['a', 'b'] }, [['hosts[1]', undefined, 'b']]],
   ['another kind of value', { hosts: ['a'] }, { hosts: { a: 1 } }, [['hosts', ['a'], { a: 1 }]]],
 ])('a change of arguments shows %s', (_, from, to, expected) => {
-  expect(changes(from, to).map(({ path, from, to }) => [path, from, to])).toEqual(expected)
+  expect(listChanges(from, to).map(({ path, from, to }) => [path, from, to])).toEqual(expected)
 })
 
 const signed = (from: string, to: string) => lines(from, to).map(({ sign, text }) => `${sign}${text}`)

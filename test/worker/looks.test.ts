@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from '@jest/globals'
-import { giveBack } from '../../worker/free-memory.ts'
+import { freeMemory } from '../../worker/free-memory.ts'
 
 test('after a burst the heap of a thread is given back, not only that of the process', async () => {
   const thread = new Worker(
@@ -15,7 +15,7 @@ test('after a burst the heap of a thread is given back, not only that of the pro
   try {
     await once(thread, 'message')
     const before = await thread.getHeapStatistics()
-    await giveBack()
+    await freeMemory()
     const after = await thread.getHeapStatistics()
     expect(after.used_heap_size).toBeLessThan(before.used_heap_size / 2)
     expect(after.total_physical_size).toBeLessThan(before.total_physical_size / 2)

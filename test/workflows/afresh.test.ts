@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import type { WorkflowHandle } from '@temporalio/client'
 import type { InvestigateIncident } from '../../workflows/investigate.ts'
-import { approve, cancelInvestigation, type Thought } from '../../workflows/outcome.ts'
+import { approve, cancelInvestigation, type TurnOutcome } from '../../workflows/outcome.ts'
 import type { InvestigationInput } from '../../workflows/run.ts'
 import { eventually } from '../support/directory.ts'
 import { calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
@@ -48,7 +48,7 @@ test('a long run goes on afresh with the next turn, and ends at the limit of tur
 })
 
 test('a fresh run forgets no correction', async () => {
-  const correction: Thought = { kind: 'correction' }
+  const correction: TurnOutcome = { kind: 'correction' }
   const { did, afresh } = await played({
     think: Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? correction : calls('get_node'))),
   })

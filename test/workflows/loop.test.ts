@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Limits, type Ports, runLoop } from '../../workflows/loop.ts'
-import type { Act, DecisionStatus, Thought } from '../../workflows/outcome.ts'
+import { type LoopLimits, type LoopPorts, runLoop } from '../../workflows/loop.ts'
+import type { CallOutcome, DecisionStatus, TurnOutcome } from '../../workflows/outcome.ts'
 
-const calls = (...tools: string[]): Thought => ({ kind: 'calls', calls: tools })
-const ask = (approvalId: string): Act => ({ kind: 'ask', approvalId, expiresInMs: 1000 })
+const calls = (...tools: string[]): TurnOutcome => ({ kind: 'calls', calls: tools })
+const ask = (approvalId: string): CallOutcome => ({ kind: 'ask', approvalId, expiresInMs: 1000 })
 
 type Script = {
-  thoughts: Thought[]
-  acts?: Act[]
+  thoughts: TurnOutcome[]
+  acts?: CallOutcome[]
   decisions?: (DecisionStatus | 'interrupted')[]
-  verifications?: Act[]
+  verifications?: CallOutcome[]
   interruptedAt?: number
   turnMs?: number
 }
@@ -19,7 +19,7 @@ function played(script: Script) {
   const did: string[] = []
   let clockMs = 0
   const next = <T>(list: T[] | undefined, fallback: T): T => list?.shift() ?? fallback
-  const ports: Ports = {
+  const ports: LoopPorts = {
     now: () => clockMs,
     think: async (turn) => {
       clockMs += script.turnMs ?? 0
@@ -55,7 +55,7 @@ function played(script: Script) {
   return { did, ports }
 }
 
-async function end(script: Script, limits: Limits = { maxTurns: 3, timeBudgetMs: 60_000 }) {
+async function end(script: Script, limits: LoopLimits = { maxTurns: 3, timeBudgetMs: 60_000 }) {
   const { did, ports } = played(script)
   return { end: await runLoop(ports, limits), did }
 }
@@ -76,7 +76,7 @@ describe('an investigation', () => {
   })
 
   test('an hour in the line for the model costs neither a turn nor any of the time budget', async () => {
-    const waiting = (ahead: number): Thought => ({ kind: 'waiting', ahead })
+    const waiting = (ahead: number): TurnOutcome => ({ kind: 'waiting', ahead })
     const script = { thoughts: [waiting(3), waiting(1), calls('get_shard'), { kind: 'closed' } as const] }
     const { end: how, did } = await end(script, { maxTurns: 2, timeBudgetMs: 1_000 })
     expect(how).toEqual({ end: 'closed' })
@@ -177,7 +177,7 @@ describe('an investigation', () => {
   })
 
   test('an answer that could not be used takes no turn, and three in a row still end the run', async () => {
-    const bad: Thought = { kind: 'correction' }
+    const bad: TurnOutcome = { kind: 'correction' }
     const script = () => ({
       thoughts: [bad, calls('x'), bad, bad, calls('x'), calls('x'), { kind: 'closed' } as const],
     })
@@ -191,7 +191,7 @@ describe('an investigation', () => {
   })
 
   test('five corrections in all are too many, even with good answers between them', async () => {
-    const bad: Thought = { kind: 'correction' }
+    const bad: TurnOutcome = { kind: 'correction' }
     const thoughts = [bad, calls('x'), bad, calls('x'), bad, calls('x'), bad, calls('x'), bad, calls('x'), bad]
     expect((await end({ thoughts }, { maxTurns: 30, timeBudgetMs: 60_000 })).end).toMatchObject({
       code: 'CORRECTION_LIMIT',

@@ -164,7 +164,7 @@ function Input({
   if (about.type === 'string' && (value === undefined || isText(value))) {
     const text = (value as string | undefined) ?? ''
     const onText = (next: string) => onChange(next === '' && !isRequired ? undefined : next)
-    if ((about.maxLength ?? 0) > longestLine || text.includes('\n'))
+    if ((about.maxLength ?? 0) > maxLineCharacters || text.includes('\n'))
       return <Area {...describedBy} text={text} onText={onText} />
     return <input {...describedBy} type="text" value={text} onChange={({ target }) => onText(target.value)} />
   }
@@ -172,7 +172,7 @@ function Input({
 }
 
 /** A text that may be longer than this gets a box of lines. */
-const longestLine = 1_000
+const maxLineCharacters = 1_000
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 /** Texts that are one line each: what holds a line break cannot be written one a line. */

@@ -4,7 +4,7 @@ import { capitalize } from '../../domain/format.ts'
 import { cardTitles, formatProof, formatReversible, isReadExactly } from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
-import { changes } from '../differences.ts'
+import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
@@ -217,7 +217,7 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
             </strong>{' '}
             The call is checked and requested again with these, and with their vote.
           </p>
-          <Changes made={changes(asked, edited.arguments)} />
+          <Changes made={listChanges(asked, edited.arguments)} />
         </>
       )}
       {replacedBy ? (

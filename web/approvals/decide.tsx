@@ -4,7 +4,7 @@ import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/appr
 import { formatClock } from '../../domain/format.ts'
 import { formatApprovalEnd, formatConsequences, formatReversible, listAnswers } from '../../domain/format-approval.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
-import { ApiProblem, ask, queryClient } from '../api.ts'
+import { ApiRefusal, ask, queryClient } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
@@ -12,7 +12,7 @@ import { useKeys } from '../keys.tsx'
 import { RiskMark } from '../marks.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
-import { go, Link } from '../router.tsx'
+import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { Approve } from './approve.tsx'
@@ -143,7 +143,7 @@ function RequestAgain({ incidentId }: { incidentId: string }) {
     await ask(`/incidents/${incidentId}/investigate`, { method: 'POST' })
     await queryClient.invalidateQueries({ queryKey: ['incident', incidentId] })
     void queryClient.invalidateQueries({ queryKey: ['surroundings', incidentId] })
-    go(`/incidents/${incidentId}`)
+    navigate(`/incidents/${incidentId}`)
   }
   return (
     <div className="row">
@@ -168,10 +168,10 @@ const categories: Record<DenialCategory, string> = {
 
 const options = Object.entries(categories) as [DenialCategory, string][]
 
-type Denial = { category: DenialCategory; reason: string }
+type DenialDraft = { category: DenialCategory; reason: string }
 
 /** A denial says why: the agent reads it, and the same action is not asked again in the group. */
-function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(denial: Denial): void }) {
+function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(denial: DenialDraft): void }) {
   const [kind, setKind] = useState<DenialCategory | null>(null)
   const [text, setText] = useDraft(`denial of ${id}`)
   const submit = (event: FormEvent) => {
@@ -259,7 +259,7 @@ function DecisionForms({ approval, card, decision, headings: { approveHeading, d
         <Edit
           approval={approval}
           disabled={disabled}
-          refused={decision.error instanceof ApiProblem ? decision.error.byField('args.') : {}}
+          refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}
           onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
         />
       </section>

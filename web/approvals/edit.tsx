@@ -1,7 +1,7 @@
 import { type FormEvent, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { cardTitles, parseRehearsal, type Rehearsal } from '../../domain/format-approval.ts'
-import { type Change, changes } from '../differences.ts'
+import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
 import { PlanOfProposal, StaysDownInDryRun } from '../plan/plan.tsx'
@@ -121,7 +121,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
   const [reason, setReason] = useDraft(`edit of ${approval.id}`)
   const opener = useRef<HTMLButtonElement>(null)
   const parsed = parseArguments(text)
-  const made = parsed.ok ? changes(approval.arguments, parsed.value) : []
+  const made = parsed.ok ? listChanges(approval.arguments, parsed.value) : []
   const schema = approval.schema as ArgumentsSchema | null
   const [isRaw, setRaw] = useState(schema === null)
   // What the API said of arguments is about those that were sent, and no longer once they are changed.
@@ -240,7 +240,7 @@ function ArgumentsField({ text, onChange }: { text: string; onChange(text: strin
 }
 
 /** What stood there, struck through, and what stands there now. */
-export function Changes({ made }: { made: Change[] }) {
+export function Changes({ made }: { made: ValueChange[] }) {
   return (
     <ul className="changes">
       {made.map(({ path, from, to }) => (

@@ -3,7 +3,7 @@ import type { Approval } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import type { StandingGrant } from '../../domain/grant.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
@@ -11,7 +11,7 @@ import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Confirm, Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { PushDevices } from '../push.tsx'
-import { go, Link, usePlace } from '../router.tsx'
+import { Link, navigate, usePlace } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
@@ -22,7 +22,7 @@ function Grants() {
   const now = useNow()
   const grants = useQuery({
     queryKey: grantsKey,
-    queryFn: ({ signal }) => ask<Page<StandingGrant>>('/grants', { signal }),
+    queryFn: ({ signal }) => ask<ListPage<StandingGrant>>('/grants', { signal }),
   })
   if (grants.error) return <QueryState query={grants} what="standing grants" />
   const items = grants.data?.items ?? []
@@ -120,12 +120,13 @@ export function ApprovalsPage({ title }: { title: string }) {
   const pending = usePendingApprovals()
   const all = useQuery({
     queryKey: [...listKey, cursor],
-    queryFn: ({ signal }) => ask<Page<Approval>>(`/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
+    queryFn: ({ signal }) =>
+      ask<ListPage<Approval>>(`/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
   })
   const waiting = listCards(pending.items)
   const known = new Set(pending.items.map(({ id }) => id))
   const earlier = (all.data?.items ?? []).filter(({ id }) => !known.has(id))
-  const current = useCursorRow([...waiting, ...earlier], (approval) => go(`/approvals/${approval.id}`))
+  const current = useCursorRow([...waiting, ...earlier], (approval) => navigate(`/approvals/${approval.id}`))
   const error = pending.error ?? all.error
   return (
     <div className="stack">

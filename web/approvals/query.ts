@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import type { Approval, Decision } from '../../domain/approval.ts'
-import { ApiProblem, ask, type Page, queryClient } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient } from '../api.ts'
 import { forgetDrafts } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 
@@ -13,7 +13,7 @@ export function usePendingApprovals() {
   const query = useQuery({
     queryKey: pendingKey,
     refetchInterval: 60_000,
-    queryFn: ({ signal }) => ask<Page<Approval>>('/approvals?status=pending&limit=100', { signal }),
+    queryFn: ({ signal }) => ask<ListPage<Approval>>('/approvals?status=pending&limit=100', { signal }),
   })
   return { ...query, items: query.data?.items ?? [], count: query.data?.items.length ?? 0 }
 }
@@ -54,8 +54,8 @@ export function useDecision(id: string) {
         } catch (failure) {
           const before = sent === 0 ? '' : `${sent} of ${ids.length} decisions were recorded. The next: `
           const said = `${before}${await explain(failure, each)}`
-          if (!(failure instanceof ApiProblem)) throw new Error(said)
-          throw new ApiProblem(failure.status, failure.code, said, failure.errors)
+          if (!(failure instanceof ApiRefusal)) throw new Error(said)
+          throw new ApiRefusal(failure.status, failure.code, said, failure.errors)
         }
       }
     },
@@ -71,7 +71,7 @@ export function useDecision(id: string) {
 
 /** Late and taken decisions say who was first. */
 async function explain(failure: unknown, id: string): Promise<string> {
-  if (!(failure instanceof ApiProblem)) return 'Your decision was not sent.'
+  if (!(failure instanceof ApiRefusal)) return 'Your decision was not sent.'
   if (failure.status === 409 || failure.status === 410) {
     const now = await ask<Approval>(`/approvals/${id}`).catch(() => null)
     const first = now?.decisions[0]

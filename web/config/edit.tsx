@@ -2,19 +2,19 @@ import { useMutation, useQueries } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { truncate } from '../../domain/format.ts'
 import type { SettingRevision, StoredSetting } from '../../domain/setting-row.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { CopyCommand } from '../copy.tsx'
-import { type Line, lines } from '../differences.ts'
+import { type DiffLine, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Failed } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
-import { invalidateSettings, type Setting } from './query.ts'
+import { invalidateSettings, type SettingView } from './query.ts'
 
 const unitWords: Record<string, string> = { s: 'in seconds', $: 'in dollars' }
 
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
-export function Edit({ setting, refused }: { setting: Setting; refused: string | null }) {
+export function Edit({ setting, refused }: { setting: SettingView; refused: string | null }) {
   const { name, stored, secret } = setting
   const [part, setPart] = useState('')
   const key = part ? `${name}.${part}` : name
@@ -87,7 +87,7 @@ function quote(text: string): string {
   return /^[\w.:/@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-type PartProps = { setting: Setting; part: string; onChange(part: string): void }
+type PartProps = { setting: SettingView; part: string; onChange(part: string): void }
 
 /** What follows the dot of a family's key: an incident type or a tool. */
 function PartField({ setting: { name, single }, part, onChange }: PartProps) {
@@ -124,7 +124,7 @@ function Change({ from, to }: { from: string | null; to: string | null }) {
   )
 }
 
-function ChangedText({ sign, text }: Line) {
+function ChangedText({ sign, text }: DiffLine) {
   if (sign === ' ') return <Inert text={text} />
   const Element = sign === '-' ? 'del' : 'ins'
   return (
@@ -136,12 +136,12 @@ function ChangedText({ sign, text }: Line) {
 }
 
 /** Every change of the stored values of a setting, newest first, each with the way back to it. */
-export function History({ setting: { stored, secret }, refused }: { setting: Setting; refused: string | null }) {
+export function History({ setting: { stored, secret }, refused }: { setting: SettingView; refused: string | null }) {
   const answers = useQueries({
     queries: stored.map(({ key }) => ({
       queryKey: ['revisions', key],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        ask<Page<SettingRevision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
+        ask<ListPage<SettingRevision>>(`/config/${encodeURIComponent(key)}/revisions?limit=20`, { signal }),
     })),
   })
   const changes = stored

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 
 /** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
-export type Setting = {
+export type SettingView = {
   name: string
   section: string
   label: string
@@ -32,12 +32,12 @@ export function invalidateSettings(): void {
 export function useSettings(type: string) {
   const config = useQuery({
     queryKey: ['config'],
-    queryFn: ({ signal }) => ask<Page<StoredSetting> & { settings: SettingDescription[] }>('/config', { signal }),
+    queryFn: ({ signal }) => ask<ListPage<StoredSetting> & { settings: SettingDescription[] }>('/config', { signal }),
   })
   const effective = useQuery({
     queryKey: ['config-effective', type],
     queryFn: ({ signal }) =>
-      ask<Page<SettingInForce>>(`/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`, { signal }),
+      ask<ListPage<SettingInForce>>(`/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`, { signal }),
   })
   const settings = config.data && effective.data ? toSettings(config.data, effective.data.items) : null
   return { settings, unknown: config.data ? listUnknown(config.data) : [], config, effective }
@@ -46,8 +46,8 @@ export function useSettings(type: string) {
 function toSettings(
   config: { items: StoredSetting[]; settings: SettingDescription[] },
   effective: SettingInForce[],
-): Setting[] {
-  const byName = new Map<string, Setting>()
+): SettingView[] {
+  const byName = new Map<string, SettingView>()
   for (const known of config.settings) {
     const family = known.key.endsWith('.*')
     const name = family ? known.key.slice(0, -2) : known.key

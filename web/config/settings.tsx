@@ -2,16 +2,16 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
 import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
-import { go, type Place, usePlace, withSearch } from '../router.tsx'
+import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
 import { Edit, History } from './edit.tsx'
-import { type Setting, useSettings } from './query.ts'
+import { type SettingView, useSettings } from './query.ts'
 import { TestModel, TestWebhook } from './tests.tsx'
 
 /** What the processes were started with. It is read-only: a change takes a restart. */
@@ -20,7 +20,7 @@ function Environment({ refused }: { refused: string | null }) {
     queryKey: ['environment'],
     enabled: refused === null,
     queryFn: ({ signal }) =>
-      ask<Page<ShownVariable> & { workerStartedAt: string | null }>('/config/environment', { signal }),
+      ask<ListPage<ShownVariable> & { workerStartedAt: string | null }>('/config/environment', { signal }),
   })
   const items = environment.data?.items ?? []
   const groups = [...new Set(items.map(({ group }) => group))]
@@ -168,7 +168,7 @@ export function ConfigPage({ title }: { title: string }) {
 }
 
 /** In the order in which the API lists them. */
-function sectionsOf(settings: Setting[]): string[] {
+function sectionsOf(settings: SettingView[]): string[] {
   return [...new Set(settings.map(({ section }) => section))]
 }
 
@@ -180,14 +180,14 @@ const sources = {
 }
 
 /** Settings may differ by type of incident: which one's are shown. */
-function TypeForm({ place, type }: { place: Place; type: string }) {
+function TypeForm({ place, type }: { place: PageLocation; type: string }) {
   return (
     <form
       className="row"
       onSubmit={(event) => {
         event.preventDefault()
         const chosen = new FormData(event.currentTarget).get('type')
-        go(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
+        navigate(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
       }}
     >
       <label htmlFor="as-type">As an incident of this type reads it</label>
@@ -205,7 +205,15 @@ function TypeForm({ place, type }: { place: Place; type: string }) {
   )
 }
 
-function SettingRow({ setting, refused, isTarget }: { setting: Setting; refused: string | null; isTarget: boolean }) {
+function SettingRow({
+  setting,
+  refused,
+  isTarget,
+}: {
+  setting: SettingView
+  refused: string | null
+  isTarget: boolean
+}) {
   const { name, label, unit, description, effective, stored, environment, locked, fallback } = setting
   const [open, setOpen] = useState(isTarget)
   const why = locked ? `${environment} is set in the environment, which decides.` : refused

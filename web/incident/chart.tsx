@@ -7,7 +7,7 @@ export type ChartSeries = { labels: Record<string, string>; points: [number, num
 
 const size = { width: 640, height: 176, left: 58, right: 8, top: 10, bottom: 8 }
 /** More lines than this tell nothing apart. */
-const mostLines = 6
+const maxLines = 6
 
 /**
  * What series did, as lines over time, with the beginning of the incident marked where it falls into the window. A table says the same to
@@ -22,7 +22,7 @@ export function Chart({
   unit: string | null
   beganMs: number
 }) {
-  const drawn = series.filter(({ points }) => points.length > 1).slice(0, mostLines)
+  const drawn = series.filter(({ points }) => points.length > 1).slice(0, maxLines)
   const all = drawn.flatMap(({ points }) => points)
   if (all.length === 0) return <p className="soft">There is nothing to draw: fewer than two points.</p>
   const [from, until] = getRange(all.map(([at]) => at))

@@ -9,8 +9,8 @@ import { Confirm } from '../page-frame.tsx'
 import { useSession } from '../session.ts'
 import { getRefusal } from './rows.ts'
 
-type Props = { incident: Incident; refused: string | null }
-type DialogProps = Props & {
+type EndingProps = { incident: Incident; refused: string | null }
+type DialogProps = EndingProps & {
   button: string
   path: string
   title: string
@@ -45,7 +45,7 @@ function PersonText({ required = true, ...rest }: TextProps) {
 const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resolved', 'no_fault']
 
 /** A person says what it was: nothing is chosen for them. */
-function Resolve({ incident, refused }: Props) {
+function Resolve({ incident, refused }: EndingProps) {
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
   const [text, setText] = useDraft(`resolution of ${incident.id}`)
   const options = (incident.type === 'question' ? (['answered', ...outcomes] as const) : outcomes).map(
@@ -71,7 +71,7 @@ function Resolve({ incident, refused }: Props) {
 
 const categoryOptions = [['', 'not said'], ...Object.entries(categoryWords)] as [EscalationCategory | '', string][]
 
-function Escalate({ incident, refused }: Props) {
+function Escalate({ incident, refused }: EndingProps) {
   const [text, setText] = useDraft(`escalation of ${incident.id}`)
   const [next, setNext] = useDraft(`next step of ${incident.id}`)
   const [category, setCategory] = useState<EscalationCategory | ''>('')
@@ -103,7 +103,7 @@ function Escalate({ incident, refused }: Props) {
   )
 }
 
-function Cancel({ incident, refused }: Props) {
+function Cancel({ incident, refused }: EndingProps) {
   const [text, setText] = useDraft(`cancellation of ${incident.id}`)
   const [until, setUntil] = useState('')
   const iso = toIsoTime(until)
@@ -199,7 +199,7 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
   )
 }
 
-function Take(props: Props) {
+function Take(props: EndingProps) {
   return (
     <ActionDialog
       {...props}

@@ -11,7 +11,7 @@ import { ask } from '../api.ts'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
-import { Link, type Place, usePlace, withSearch } from '../router.tsx'
+import { Link, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { Answer, Attempts, Decision, Glance, Similar, StillFires } from './brief.tsx'
 import { Actions } from './endings.tsx'
 import { Alerts, Details } from './facts.tsx'
@@ -65,7 +65,7 @@ type PartsProps = {
   incident: DetailedIncident
   brief: ServedBrief | null
   surroundings: Surroundings | null
-  place: Place
+  place: PageLocation
   events: ReturnType<typeof useIncident>['events']
 }
 

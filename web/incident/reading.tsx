@@ -11,7 +11,7 @@ import { Failed } from '../page-frame.tsx'
 import { useNow } from '../time.ts'
 import { Chart, type ChartSeries } from './chart.tsx'
 import { ActionDialog } from './endings.tsx'
-import { getReading, getRefusal, type Reading } from './rows.ts'
+import { getReading, getRefusal, type SourceAnswer } from './rows.ts'
 
 type ProgressProps = { incident: DetailedIncident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
@@ -110,7 +110,7 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
   return { what: 'Works', since, turn }
 }
 
-type Props = { incidentId: string; reading: Reading; beganMs: number }
+type Props = { incidentId: string; reading: SourceAnswer; beganMs: number }
 
 export function ReadingOf({ event, beganMs }: { event: IncidentEvent; beganMs: number }) {
   const found = getReading(event)
@@ -172,7 +172,7 @@ function parseSeries(text: string): ChartSeries[] {
 type Template = { template: string; count: number; isNew?: boolean; first: string; last: string; sample?: string }
 
 /** Lines that are shown at once; the rest can be read with `read_result` or the API. */
-const mostLines = 300
+const maxLines = 300
 
 function Logs(props: Props) {
   const [isOpen, setOpen] = useState(false)
@@ -212,13 +212,13 @@ function Logs(props: Props) {
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
           <section className="exact" aria-label="Lines of the log" tabIndex={0}>
             <pre dir="ltr">
-              <Inert text={lines.slice(-mostLines).join('\n')} />
+              <Inert text={lines.slice(-maxLines).join('\n')} />
             </pre>
           </section>
         )}
-        {lines.length > mostLines && (
+        {lines.length > maxLines && (
           <p className="soft small">
-            The last {mostLines} of {lines.length} lines.
+            The last {maxLines} of {lines.length} lines.
           </p>
         )}
       </details>

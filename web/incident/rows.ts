@@ -6,13 +6,13 @@ import type { EventMetadata, IncidentEvent, NotedCode } from '../../domain/event
 import { truncate } from '../../domain/format.ts'
 import { formatVerification } from '../../domain/format-approval.ts'
 import type { DetailedIncident, PersonAction, Surroundings } from '../../domain/incident-detail.ts'
-import { told } from '../../domain/message.ts'
+import { messageMark } from '../../domain/message.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import { verdictWords } from '../../domain/status-words.ts'
 import type { Envelope } from '../../domain/tool.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 import { useLive } from '../live.tsx'
-import { kinds, type Shape, type Tone } from '../marks.tsx'
+import { kinds, type MarkShape, type Tone } from '../marks.tsx'
 
 /** Neither the queue nor the line for the model writes rows: what they come to is asked for while it can change. */
 const askAgainMs = 3_000
@@ -104,7 +104,7 @@ async function readLog(
   let from: string | null = String(after)
   while (from !== null && Number(from) < upTo) {
     const limit = Math.min(pageRows, upTo - Number(from))
-    const page: Page<IncidentEvent> = await ask<Page<IncidentEvent>>(
+    const page: ListPage<IncidentEvent> = await ask<ListPage<IncidentEvent>>(
       `/incidents/${encodeURIComponent(id)}/events?limit=${limit}&after=${from}`,
       signal ? { signal } : {},
     )
@@ -172,17 +172,17 @@ export function listHighlights(event: IncidentEvent): string[] {
 }
 
 /** What a source answered: a summary, and the digest of the whole. */
-export type Reading = { source: string; digest: string | null; summary: Record<string, unknown> }
+export type SourceAnswer = { source: string; digest: string | null; summary: Record<string, unknown> }
 
 /** The answer of a source that is better seen than read: series as a chart, logs as templates. Null for every other row. */
-export function getReading(event: IncidentEvent): { reading: Reading; isLogs: boolean } | null {
+export function getReading(event: IncidentEvent): { reading: SourceAnswer; isLogs: boolean } | null {
   if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
-  const data = event.metadata.result.data as Partial<Reading> | undefined
+  const data = event.metadata.result.data as Partial<SourceAnswer> | undefined
   if (typeof data?.source !== 'string' || typeof data.digest !== 'string' || typeof data.summary !== 'object')
     return null
   const isLogs = Array.isArray(data.summary?.templates)
   const isSeries = Array.isArray(data.summary?.series) && data.summary.series.length > 0
-  return isLogs || isSeries ? { reading: data as Reading, isLogs } : null
+  return isLogs || isSeries ? { reading: data as SourceAnswer, isLogs } : null
 }
 
 const lookPurposes: Record<EventMetadata['looked']['purpose'], string> = {
@@ -225,7 +225,7 @@ export function getSign(event: IncidentEvent) {
   if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
     return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
   if (event.kind === 'looked') return { ...look, ...getLookSign(event.metadata) }
-  if (event.kind === 'commented' && event.metadata.action === told)
+  if (event.kind === 'commented' && event.metadata.action === messageMark)
     return { ...look, word: 'message', shape: 'arrow', tone: 'info' } as const
   if (event.kind === 'commented' && event.metadata.hypothesis)
     return { ...look, word: event.metadata.hypothesis.state, shape: 'half', tone: 'info' } as const
@@ -240,7 +240,7 @@ function getLookSign({ verification, resource }: EventMetadata['looked']) {
   return { shape: 'check', tone: 'good' } as const
 }
 
-const noteSigns: Record<NotedCode, { word: string; shape?: Shape; tone?: Tone }> = {
+const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Tone }> = {
   budget_day_80: { word: 'budget of the day', tone: 'warning' },
   budget_day_100: { word: 'budget of the day', shape: 'cross', tone: 'critical' },
   budget_month_80: { word: 'budget of the month', tone: 'warning' },

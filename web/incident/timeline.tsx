@@ -10,7 +10,7 @@ import { Markdown } from '../markdown.tsx'
 import { Sign } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
-import { Link, type Place, withSearch } from '../router.tsx'
+import { Link, type PageLocation, withSearch } from '../router.tsx'
 import { formatBothZones, formatTimeOfDay } from '../time.ts'
 import { ReadingOf } from './reading.tsx'
 import { getSign, listHighlights, pageRows, readEarlier } from './rows.ts'
@@ -169,7 +169,7 @@ const actors = [
 ] as const
 type Actor = (typeof actors)[number][0]
 
-type Props = { events: IncidentEvent[]; place: Place; incidentId: string }
+type Props = { events: IncidentEvent[]; place: PageLocation; incidentId: string }
 
 /** The log of an incident in two views: its rows as sentences, and as they are stored. Rows before the first that is here come by a press, or where the address names one. */
 export function Timeline({ events, place, incidentId }: Props) {
@@ -254,7 +254,7 @@ function useTarget(hash: string, ready: readonly IncidentEvent[], incidentId: st
   return target
 }
 
-function ViewSwitch({ place, view }: { place: Place; view: (typeof views)[number] }) {
+function ViewSwitch({ place, view }: { place: PageLocation; view: (typeof views)[number] }) {
   return (
     <nav className="switch" aria-label="View of the timeline">
       {views.map((each) => (

@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import type { ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
 import type { Expectation } from '../../domain/expectation.ts'
 import { formatSpan, listLinks } from '../../domain/format.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 import { DataList } from '../data-table.tsx'
 import { AddressFacet, SearchField, SelectField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
@@ -128,7 +128,7 @@ function Expectations() {
   const now = useNow()
   const marks = useQuery({
     queryKey: key,
-    queryFn: ({ signal }) => ask<Page<Expectation>>('/expectations', { signal }),
+    queryFn: ({ signal }) => ask<ListPage<Expectation>>('/expectations', { signal }),
   })
   useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
   if (marks.error) return <QueryState query={marks} what="what is expected" />
@@ -197,7 +197,7 @@ export function AlertsPage({ title }: { title: string }) {
   const alerts = useQuery({
     queryKey: ['alerts', search],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<ReceivedAlert>>(`/alerts?${search}`, { signal }),
+    queryFn: ({ signal }) => ask<ListPage<ReceivedAlert>>(`/alerts?${search}`, { signal }),
   })
   useKeys({ '/': () => field.current?.focus() })
   useLive(({ kind }) => {

@@ -2,13 +2,13 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { AuditRow } from '../../domain/audit.ts'
 import { withSpaces } from '../../domain/format.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
-import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 
 /** Who did what, and when. */
@@ -25,7 +25,7 @@ export function AuditPage({ title }: { title: string }) {
   )
 }
 
-function AuditTable({ place }: { place: Place }) {
+function AuditTable({ place }: { place: PageLocation }) {
   const { audit, isOld, again } = useAudit(place)
   const isFiltered = ['who', 'what', 'since'].some((name) => place.search.has(name))
   return (
@@ -56,7 +56,7 @@ function AuditTable({ place }: { place: Place }) {
 }
 
 /** A page of the audit, and whether somebody did something since it was read. */
-function useAudit(place: Place) {
+function useAudit(place: PageLocation) {
   const since = place.search.get('since')
   const search = pickSearch(place, ['who', 'what', 'cursor'], {
     limit: '50',
@@ -65,7 +65,7 @@ function useAudit(place: Place) {
   const audit = useQuery({
     queryKey: ['audit', search],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<AuditRow>>(`/audit?${search}`, { signal }),
+    queryFn: ({ signal }) => ask<ListPage<AuditRow>>(`/audit?${search}`, { signal }),
   })
   const [isOld, setIsOld] = useState(false)
   useLive(({ actor, kind }) => {
@@ -79,7 +79,7 @@ function useAudit(place: Place) {
 }
 
 /** Choices from what was done of late; an address may name others, which stay chosen. */
-function Filters({ place }: { place: Place }) {
+function Filters({ place }: { place: PageLocation }) {
   const { data } = useQuery({
     queryKey: ['audit-choices'],
     queryFn: ({ signal }) => ask<{ who: string[]; what: string[] }>('/audit/choices', { signal }),
@@ -89,7 +89,7 @@ function Filters({ place }: { place: Place }) {
     string,
     string,
   ]
-  const choose = (change: Record<string, string | null>) => go(withSearch(place, { ...change, cursor: null }))
+  const choose = (change: Record<string, string | null>) => navigate(withSearch(place, { ...change, cursor: null }))
   const kinds = [...new Set((data?.what ?? []).map((word) => word.replace(/\..*/, '')))]
   return (
     <search className="filters">
@@ -124,7 +124,7 @@ function toChoices(all: string, words: string[], chosen: string, describe: (word
   return [['', all] as const, ...known.map((word) => [word, describe(word)] as const)]
 }
 
-function columnsAt(place: Place): Column<AuditRow>[] {
+function columnsAt(place: PageLocation): Column<AuditRow>[] {
   return [
     { head: 'When', className: 'wide nowrap', cell: ({ at }) => formatMoment(at) },
     {

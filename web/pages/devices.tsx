@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { DeviceCall, ListedDevice } from '../../domain/device.ts'
 import { inertText } from '../../domain/inert-text.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
@@ -14,7 +14,7 @@ import { formatMoment } from '../time.ts'
 export function DevicesPage({ title }: { title: string }) {
   const devices = useQuery({
     queryKey: ['devices'],
-    queryFn: ({ signal }) => ask<Page<ListedDevice>>('/devices', { signal }),
+    queryFn: ({ signal }) => ask<ListPage<ListedDevice>>('/devices', { signal }),
     refetchInterval: 30_000,
   })
   return (
@@ -144,7 +144,7 @@ function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem
 function LastCalls({ id }: { id: string }) {
   const calls = useQuery({
     queryKey: ['device-calls', id],
-    queryFn: ({ signal }) => ask<Page<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
+    queryFn: ({ signal }) => ask<ListPage<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
   })
   if (!calls.data || calls.error) return <QueryState query={calls} what="calls" />
   if (calls.data.items.length === 0) return <p>No calls yet.</p>

@@ -3,11 +3,11 @@ import type { ReactNode } from 'react'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/model-list.ts'
 import type { Status, StatusPart } from '../../domain/status.ts'
-import { describeAbilities, describePassport, mostPoints } from '../../domain/status-words.ts'
+import { describeAbilities, describePassport, maxPoints } from '../../domain/status-words.ts'
 import { ask } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
-import { Mark, type Shape, type Tone } from '../marks.tsx'
+import { Mark, type MarkShape, type Tone } from '../marks.tsx'
 import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -83,7 +83,7 @@ function Parts({ status }: { status: Status }) {
   )
 }
 
-const looks: Record<StatusPart['status'], { shape: Shape; tone: Tone; word: string }> = {
+const looks: Record<StatusPart['status'], { shape: MarkShape; tone: Tone; word: string }> = {
   ok: { shape: 'check', tone: 'good', word: 'healthy' },
   failed: { shape: 'cross', tone: 'critical', word: 'failed' },
   unknown: { shape: 'ring', tone: 'warning', word: 'unknown' },
@@ -228,7 +228,7 @@ function ModelGradeFacts({ grade, now }: { grade: Status['model']['grade']; now:
           <ul>
             {lost.map(({ name, points, reason, isUnsafe }) => (
               <li key={name}>
-                <Inert text={name} />: {isUnsafe ? 'unsafe' : `${points} of ${mostPoints}`}.{' '}
+                <Inert text={name} />: {isUnsafe ? 'unsafe' : `${points} of ${maxPoints}`}.{' '}
                 <Inert text={reason ?? ''} />
               </li>
             ))}

@@ -13,7 +13,7 @@ import { Resource, SeverityMark, TypeName } from '../marks.tsx'
 import { Failed, Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { PushOffer } from '../push.tsx'
-import { go, Link, usePlace, withSearch } from '../router.tsx'
+import { Link, navigate, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 import { useStatus } from './health.tsx'
@@ -60,7 +60,7 @@ export function HomePage({ title }: { title: string }) {
   const span: Span = asked !== null && asked in spans ? (asked as Span) : '12h'
   const home = useHome(span)
   const rows = home.data ? listRows(home.data) : []
-  const current = useCursorRow(rows, ({ href }) => go(href))
+  const current = useCursorRow(rows, ({ href }) => navigate(href))
   return (
     <>
       <header>
@@ -77,7 +77,7 @@ export function HomePage({ title }: { title: string }) {
               options={spanWords}
               chosen={[span]}
               onToggle={(word) =>
-                go(withSearch({ ...place, pathname: '/home' }, { since: word === '12h' ? null : word }))
+                navigate(withSearch({ ...place, pathname: '/home' }, { since: word === '12h' ? null : word }))
               }
             />
           </div>

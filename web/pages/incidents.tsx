@@ -4,7 +4,7 @@ import { formatSpan, type TimeZone, truncate } from '../../domain/format.ts'
 import type { IncidentRole, Severity } from '../../domain/incident.ts'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 import { AskBox } from '../ask-box.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { AddressFacet, Facet, SearchField, toOptions } from '../fields.tsx'
@@ -13,13 +13,13 @@ import { useCursorRow, useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
 import { kinds, Remarks, Resource, SeverityMark, StatusMark, statuses, TypeName } from '../marks.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
-import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow, useZone } from '../time.ts'
 
 type Props = {
-  list: UseQueryResult<Page<ListedIncident>>
-  place: Place
+  list: UseQueryResult<ListPage<ListedIncident>>
+  place: PageLocation
   /** The row that the keys are at. */
   current: string | null
   bar: ReactNode
@@ -123,7 +123,7 @@ function useIncidents(search: string) {
   const list = useQuery({
     queryKey: key,
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<ListedIncident>>(`/incidents?${search}`, { signal }),
+    queryFn: ({ signal }) => ask<ListPage<ListedIncident>>(`/incidents?${search}`, { signal }),
   })
   const [newer, setNewer] = useState(0)
   const touched = useRef(new Set<string>())
@@ -131,11 +131,11 @@ function useIncidents(search: string) {
   const onFirstPage = !new URLSearchParams(search).has('cursor')
 
   const settle = useCallback(async () => {
-    const shown = queryClient.getQueryData<Page<ListedIncident>>(['incidents', search])
+    const shown = queryClient.getQueryData<ListPage<ListedIncident>>(['incidents', search])
     const ids = [...touched.current]
     touched.current.clear()
     if (!shown) return
-    const fresh = await ask<Page<ListedIncident>>(`/incidents?${search}`).catch(() => null)
+    const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
     if (!fresh) return
     const known = new Set(shown.items.map(({ id }) => id))
     if (onFirstPage) setNewer(fresh.items.filter(({ id }) => !known.has(id)).length)
@@ -145,13 +145,13 @@ function useIncidents(search: string) {
       const found = await ask<ListedIncident>(`/incidents/${id}`).catch(() => null)
       if (found) now.set(id, { ...found, lastEvent: shown.items.find((each) => each.id === id)?.lastEvent ?? null })
     }
-    queryClient.setQueryData<Page<ListedIncident>>(['incidents', search], (page) =>
+    queryClient.setQueryData<ListPage<ListedIncident>>(['incidents', search], (page) =>
       page ? { ...page, items: page.items.map((item) => now.get(item.id) ?? item) } : page,
     )
   }, [search, onFirstPage])
 
   useLive(({ incidentId, kind, detail, at, seq }) => {
-    queryClient.setQueryData<Page<ListedIncident>>(key, (page) =>
+    queryClient.setQueryData<ListPage<ListedIncident>>(key, (page) =>
       page
         ? {
             ...page,
@@ -179,7 +179,7 @@ const passedOn = ['status', 'severity', 'type', 'role', 'group', 'owner', 'q', '
 const days = ['from', 'to']
 
 /** The query of the API: the days of the address are whole days in the zone that the page shows. */
-function toQuery(place: Place, zone: TimeZone): string {
+function toQuery(place: PageLocation, zone: TimeZone): string {
   const start = (name: string, add: number) => {
     const day = place.search.get(name) ?? ''
     if (!/^\d{4}-\d\d-\d\d$/.test(day)) return null
@@ -197,12 +197,12 @@ export function IncidentsPage({ title }: { title: string }) {
   const { data: session } = useSession()
   const { list, newer, showNewer } = useIncidents(toQuery(place, useZone()))
   const field = useRef<HTMLInputElement>(null)
-  const current = useCursorRow(list.data?.items ?? [], (incident) => go(`/incidents/${incident.id}`))
+  const current = useCursorRow(list.data?.items ?? [], (incident) => navigate(`/incidents/${incident.id}`))
   useKeys({ '/': () => field.current?.focus() })
   const pastedId = idIn(place.search.get('q'))
   // A pasted id is no search: it has one place.
   useEffect(() => {
-    if (pastedId) go(pathOfId(pastedId), { replace: true })
+    if (pastedId) navigate(pathOfId(pastedId), { replace: true })
   }, [pastedId])
   return (
     <>
@@ -258,7 +258,7 @@ const dayFields = [
 const roleOptions = toOptions<IncidentRole>(['leader', 'follower'])
 
 /** Filters live in the address: a link shows what its sender saw. */
-function Filters({ place, field }: { place: Place; field: RefObject<HTMLInputElement | null> }) {
+function Filters({ place, field }: { place: PageLocation; field: RefObject<HTMLInputElement | null> }) {
   const type = place.search.get('type')
   return (
     <search className="filters">
@@ -275,7 +275,7 @@ function Filters({ place, field }: { place: Place; field: RefObject<HTMLInputEle
               type="date"
               value={place.search.get(name) ?? ''}
               onChange={({ target }) =>
-                go(withSearch(place, { [name]: target.value, cursor: null }), { replace: true })
+                navigate(withSearch(place, { [name]: target.value, cursor: null }), { replace: true })
               }
             />
           </label>
@@ -295,14 +295,19 @@ function Filters({ place, field }: { place: Place; field: RefObject<HTMLInputEle
   )
 }
 
-type ManyFacetProps = { place: Place; name: string; legend: string; options: readonly (readonly [string, string])[] }
+type ManyFacetProps = {
+  place: PageLocation
+  name: string
+  legend: string
+  options: readonly (readonly [string, string])[]
+}
 
 /** Any number of the values of a parameter, joined by commas. */
 function ManyFacet({ place, name, ...rest }: ManyFacetProps) {
   const chosen = (place.search.get(name) ?? '').split(',').filter(Boolean)
   const toggle = (word: string) => {
     const next = chosen.includes(word) ? chosen.filter((each) => each !== word) : [...chosen, word]
-    go(withSearch(place, { [name]: next.join(','), cursor: null }))
+    navigate(withSearch(place, { [name]: next.join(','), cursor: null }))
   }
   return <Facet {...rest} chosen={chosen} onToggle={toggle} />
 }

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ListedJob, ShownJob } from '../../domain/job.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
@@ -36,7 +36,7 @@ const formatCheck = (hasCheck: boolean, isProvable: boolean): string =>
 export function JobsPage({ title }: { title: string }) {
   const jobs = useQuery({
     queryKey: ['jobs'],
-    queryFn: ({ signal }) => ask<Page<ListedJob>>('/jobs', { signal }),
+    queryFn: ({ signal }) => ask<ListPage<ListedJob>>('/jobs', { signal }),
   })
   return (
     <>

@@ -4,13 +4,13 @@ import { formatSpan } from '../../domain/format.ts'
 import type { Operator } from '../../domain/operator.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { CheckField, ReasonField, SelectField, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { rolesOfPeople } from '../permissions.ts'
-import { type Place, usePlace } from '../router.tsx'
+import { type PageLocation, usePlace } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -160,7 +160,9 @@ export function PeoplePage({ title }: { title: string }) {
   const people = useQuery({
     queryKey: ['people', cursor],
     queryFn: ({ signal }) =>
-      ask<Page<Operator>>(`/operators?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal }),
+      ask<ListPage<Operator>>(`/operators?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, {
+        signal,
+      }),
   })
   return (
     <>
@@ -174,7 +176,7 @@ export function PeoplePage({ title }: { title: string }) {
   )
 }
 
-function PeopleTable({ people, place }: { people: UseQueryResult<Page<Operator>>; place: Place }) {
+function PeopleTable({ people, place }: { people: UseQueryResult<ListPage<Operator>>; place: PageLocation }) {
   const { data: session } = useSession()
   const now = useNow()
   return (

@@ -3,7 +3,7 @@ import { type FormEvent, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber } from '../../domain/format.ts'
 import type { Postmortem, PostmortemSection } from '../../domain/postmortem.ts'
-import { ApiProblem, ask, type Page, queryClient } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
@@ -162,7 +162,7 @@ function EditForm({
       close()
     },
     onError: (error) => {
-      if (error instanceof ApiProblem && error.status === 409)
+      if (error instanceof ApiRefusal && error.status === 409)
         void queryClient.invalidateQueries({ queryKey: keyOf(incidentId) })
     },
   })
@@ -246,7 +246,7 @@ function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem
   )
 }
 
-const mostRows = 1_000
+const maxRows = 1_000
 
 /** The log itself, asked for when it is opened. */
 function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
@@ -255,7 +255,7 @@ function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
     queryKey: ['postmortem-log', incidentId],
     enabled: isOpen,
     queryFn: ({ signal }) =>
-      ask<Page<IncidentEvent>>(`/incidents/${encodeURIComponent(incidentId)}/events?limit=${mostRows}`, { signal }),
+      ask<ListPage<IncidentEvent>>(`/incidents/${encodeURIComponent(incidentId)}/events?limit=${maxRows}`, { signal }),
   })
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
@@ -271,10 +271,10 @@ function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
           />
         </div>
       )}
-      {rows > mostRows && (
+      {rows > maxRows && (
         <p className="soft small">
-          The first {formatNumber(mostRows)} rows. <Link href={`/incidents/${incidentId}`}>The incident</Link> has all
-          of them.
+          The first {formatNumber(maxRows)} rows. <Link href={`/incidents/${incidentId}`}>The incident</Link> has all of
+          them.
         </p>
       )}
     </details>

@@ -8,7 +8,7 @@ import { type Column, Table, Tally } from '../data-table.tsx'
 import { SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 
 /** What became of the incidents of some weeks: as figures, as a picture, and as the same numbers in tables and CSV. */
 export function ReportsPage({ title }: { title: string }) {
@@ -35,10 +35,10 @@ export function ReportsPage({ title }: { title: string }) {
 }
 
 /** The days and the type stand in the address: a report can be sent to somebody. */
-function Range({ place, report: { since, until, byType } }: { place: Place; report: Report }) {
+function Range({ place, report: { since, until, byType } }: { place: PageLocation; report: Report }) {
   const type = place.search.get('type') ?? ''
   const types = [...new Set([...byType.map((line) => line.type), ...(type ? [type] : [])])]
-  const choose = (change: Record<string, string>) => go(withSearch(place, change), { replace: true })
+  const choose = (change: Record<string, string>) => navigate(withSearch(place, change), { replace: true })
   return (
     <search className="filters">
       {(
@@ -73,7 +73,7 @@ function Range({ place, report: { since, until, byType } }: { place: Place; repo
   )
 }
 
-function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; place: Place }) {
+function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; place: PageLocation }) {
   if (total.incidents === 0 && !total.dollars)
     return (
       <Nothing title="No incident began in these days.">Choose an earlier day, all types or all severities.</Nothing>
@@ -170,7 +170,7 @@ const lineColumns: Column<ReportLine>[] = [
 ]
 
 function Escalations({ total }: { total: ReportLine }) {
-  const most = Math.max(1, ...total.escalations.map(({ count }) => count))
+  const max = Math.max(1, ...total.escalations.map(({ count }) => count))
   return (
     <section className="stack tight narrow" aria-labelledby="escalations-title">
       <h2 id="escalations-title">Why incidents were escalated</h2>
@@ -185,7 +185,7 @@ function Escalations({ total }: { total: ReportLine }) {
             {
               head: '',
               className: 'wide',
-              cell: ({ count }) => <Tally share={count / most} />,
+              cell: ({ count }) => <Tally share={count / max} />,
             },
           ]}
           toKey={({ category }) => category}
@@ -212,21 +212,21 @@ const size = { width: 520, height: 196, left: 72, right: 14, top: 14, bottom: 32
 const base = size.height - size.bottom
 
 /** Where weeks and amounts are drawn, with a scale from nothing to the most. */
-function scaleOf(weeks: number, most: number) {
+function scaleOf(weeks: number, max: number) {
   const step = (size.width - size.left - size.right) / weeks
   return {
     step,
     x: (at: number) => size.left + (at + 0.5) * step,
-    y: (amount: number) => base - (amount / most) * (base - size.top),
+    y: (amount: number) => base - (amount / max) * (base - size.top),
   }
 }
 
-function Grid({ lines, most, word }: { lines: Report['byWeek']; most: number; word(amount: number): string }) {
-  const { x, y } = scaleOf(lines.length, most)
+function Grid({ lines, max, word }: { lines: Report['byWeek']; max: number; word(amount: number): string }) {
+  const { x, y } = scaleOf(lines.length, max)
   const every = Math.ceil(lines.length / 6)
   return (
     <>
-      {[0, most / 2, most].map((amount) => (
+      {[0, max / 2, max].map((amount) => (
         <g key={amount}>
           <line className="grid" x1={size.left} x2={size.width - size.right} y1={y(amount)} y2={y(amount)} />
           <text x={size.left - 6} y={y(amount) + 4} textAnchor="end">
@@ -248,12 +248,12 @@ function Grid({ lines, most, word }: { lines: Report['byWeek']; most: number; wo
 
 /** A bar a week. The table below says the same to those who do not see it. */
 function Weeks({ lines }: { lines: Report['byWeek'] }) {
-  const most = 2 * Math.ceil(Math.max(1, ...lines.map(({ incidents }) => incidents)) / 2)
-  const { step, x, y } = scaleOf(lines.length, most)
+  const max = 2 * Math.ceil(Math.max(1, ...lines.map(({ incidents }) => incidents)) / 2)
+  const { step, x, y } = scaleOf(lines.length, max)
   return (
     <figure className="chart weeks">
       <svg className="picture" viewBox={`0 0 ${size.width} ${size.height}`} aria-hidden="true">
-        <Grid lines={lines} most={most} word={formatNumber} />
+        <Grid lines={lines} max={max} word={formatNumber} />
         {lines.map((line, at) => {
           let below = 0
           return parts.map(({ tone, of }) => {
@@ -286,12 +286,12 @@ const times = [
 
 /** How long it took to resolve, week by week: a week in which nothing was resolved leaves a gap. */
 function Times({ lines }: { lines: Report['byWeek'] }) {
-  const most = Math.max(1, ...lines.map(({ resolveSeconds }) => resolveSeconds?.p90 ?? 0))
-  const { x, y } = scaleOf(lines.length, most)
+  const max = Math.max(1, ...lines.map(({ resolveSeconds }) => resolveSeconds?.p90 ?? 0))
+  const { x, y } = scaleOf(lines.length, max)
   return (
     <figure className="chart weeks">
       <svg className="picture" viewBox={`0 0 ${size.width} ${size.height}`} aria-hidden="true">
-        <Grid lines={lines} most={most} word={(seconds) => formatSpan(seconds * 1000)} />
+        <Grid lines={lines} max={max} word={(seconds) => formatSpan(seconds * 1000)} />
         {times.map(({ name, of }, series) =>
           lines.map((line, at) => {
             const [here, next] = [of(line.resolveSeconds), of(lines[at + 1]?.resolveSeconds ?? null)]

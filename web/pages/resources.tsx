@@ -3,18 +3,18 @@ import { useRef } from 'react'
 import type { NearChange } from '../../domain/change.ts'
 import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
 import type { ListedRelation, ListedResource, ShownResource } from '../../domain/listed-resource.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { CopyButton } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
-import { go, Link, type Place, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { Topology } from './topology.tsx'
 
-const mostShown = 10
+const maxShown = 10
 
 /** What was deployed or configured of late, there and on what it needs. */
 function ResourceChanges({ kind, id }: { kind: string; id: string }) {
@@ -24,14 +24,14 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
     queryFn: ({ signal }) => ask<{ items: NearChange[]; found: number }>(path, { signal }),
   })
   const { data, error } = changes
-  const rest = data ? data.found - Math.min(data.items.length, mostShown) : 0
+  const rest = data ? data.found - Math.min(data.items.length, maxShown) : 0
   return (
     <section className="stack tight">
       <h2>Changes of the last 7 days</h2>
       {error && <Failed error={error} isKept={data !== undefined} again={() => void changes.refetch()} />}
       {data && data.items.length === 0 && <p className="soft">None was reported, of it or of what it needs.</p>}
       <ul className="things">
-        {data?.items.slice(0, mostShown).map((change) => (
+        {data?.items.slice(0, maxShown).map((change) => (
           <li key={change.id} className="wraps">
             <Change change={change} />
           </li>
@@ -106,7 +106,7 @@ export function ResourcesPage({ title }: { title: string }) {
   const resources = useQuery({
     queryKey: ['resources', search],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<Page<ListedResource>>(`/inventory/resources?${search}`, { signal }),
+    queryFn: ({ signal }) => ask<ListPage<ListedResource>>(`/inventory/resources?${search}`, { signal }),
   })
   useKeys({ '/': () => field.current?.focus() })
   const kind = (place.search.get('kind') ?? '') as InventoryKind | ''
@@ -121,7 +121,7 @@ export function ResourcesPage({ title }: { title: string }) {
           label="Kind"
           value={kind}
           options={kindOptions}
-          onChange={(word) => go(withSearch(place, { kind: word || null, cursor: null }))}
+          onChange={(word) => navigate(withSearch(place, { kind: word || null, cursor: null }))}
         />
         <Around place={place} />
       </search>
@@ -143,7 +143,7 @@ export function ResourcesPage({ title }: { title: string }) {
 }
 
 /** The list shows one side of a resource: which, and the way back to all. */
-function Around({ place }: { place: Place }) {
+function Around({ place }: { place: PageLocation }) {
   const [needs, neededBy] = [place.search.get('needs'), place.search.get('needed_by')]
   const name = needs ?? neededBy
   if (!name) return null

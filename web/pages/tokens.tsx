@@ -3,14 +3,14 @@ import { useEffect, useRef, useState } from 'react'
 import type { ApiToken, NewApiToken } from '../../domain/api-token.ts'
 import { formatSpan } from '../../domain/format.ts'
 import type { Role } from '../../domain/permissions.ts'
-import { ask, type Page, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient } from '../api.ts'
 import { CopyButton, CopyId } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { allRoles, isOfPeople } from '../permissions.ts'
-import { type Place, usePlace } from '../router.tsx'
+import { type PageLocation, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 const lifetimes = [
@@ -123,7 +123,8 @@ export function TokensPage({ title }: { title: string }) {
   const cursor = place.search.get('cursor')
   const tokens = useQuery({
     queryKey: ['tokens', cursor],
-    queryFn: ({ signal }) => ask<Page<ApiToken>>(`/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
+    queryFn: ({ signal }) =>
+      ask<ListPage<ApiToken>>(`/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
   })
   return (
     <>
@@ -138,7 +139,7 @@ export function TokensPage({ title }: { title: string }) {
   )
 }
 
-function TokenTable({ tokens, place }: { tokens: UseQueryResult<Page<ApiToken>>; place: Place }) {
+function TokenTable({ tokens, place }: { tokens: UseQueryResult<ListPage<ApiToken>>; place: PageLocation }) {
   const now = useNow()
   return (
     <DataTable

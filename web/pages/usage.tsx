@@ -4,12 +4,12 @@ import { formatNumber, formatSpan, withSpaces } from '../../domain/format.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { SpentOn } from '../../domain/status.ts'
 import type { Usage } from '../../domain/usage.ts'
-import { ask, type Page } from '../api.ts'
+import { ask, type ListPage } from '../api.ts'
 import { type Column, DataTable, Table, Tally } from '../data-table.tsx'
 import { AddressFacet, SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { go, Link, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Link, navigate, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 
 const periods = [
@@ -35,7 +35,7 @@ export function UsagePage({ title }: { title: string }) {
           label="Over"
           value={days}
           options={periods}
-          onChange={(next) => go(withSearch(place, { days: next }))}
+          onChange={(next) => navigate(withSearch(place, { days: next }))}
         />
       </header>
       <QueryState query={usage} what="usage" />
@@ -153,7 +153,7 @@ const approvalColumns: Column<Usage['approvals'][number]>[] = [
 type Day = Usage['byDay'][number]
 
 function Days({ days }: { days: Day[] }) {
-  const most = Math.max(1, ...days.map(({ tokens }) => tokens))
+  const max = Math.max(1, ...days.map(({ tokens }) => tokens))
   const columns: Column<Day>[] = [
     { head: 'Day', className: 'nowrap', cell: ({ day }) => <Inert text={day} /> },
     { head: 'Incidents', className: 'num', cell: ({ incidents }) => formatNumber(incidents) },
@@ -162,7 +162,7 @@ function Days({ days }: { days: Day[] }) {
     {
       head: '',
       className: 'wide',
-      cell: ({ tokens }) => <Tally share={tokens / most} />,
+      cell: ({ tokens }) => <Tally share={tokens / max} />,
     },
   ]
   return <Sheet title="By day (UTC)" items={days} columns={columns} toKey={({ day }) => day} />
@@ -210,7 +210,7 @@ export function GapsPage({ title }: { title: string }) {
   const search = pickSearch(place, ['category', 'cursor'], { limit: '50' })
   const gaps = useQuery({
     queryKey: ['gaps', search],
-    queryFn: ({ signal }) => ask<Page<CapabilityGap>>(`/capability-gaps?${search}`, { signal }),
+    queryFn: ({ signal }) => ask<ListPage<CapabilityGap>>(`/capability-gaps?${search}`, { signal }),
   })
   return (
     <>

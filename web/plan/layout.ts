@@ -1,5 +1,5 @@
 import type {
-  Barred,
+  BarredVm,
   PlacementHost,
   PlacementProblem,
   PlacementVm,
@@ -12,11 +12,11 @@ import { inertText } from '../inert.tsx'
  * `still` and `stopped` are not in the plan, `down` stays so for lack of room; of those that are, `waits` is where its step will
  * take it from, `leaves` and `comes` are both ends of a step that runs, `moved` is where it is afterwards.
  */
-type Look = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
-export type Block = Piece & { x: number; width: number }
+type VmMark = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
+export type VmBlock = Piece & { x: number; width: number }
 /** Free room in MiB and thousandths of a CPU; below nothing where there is too much already. */
-type Bar = { blocks: Block[]; freeRamMib: number; freeCpuMc: number }
-export type HostRow = {
+type Bar = { blocks: VmBlock[]; freeRamMib: number; freeCpuMc: number }
+export type PictureHost = {
   name: string
   rack: string | null
   state: PlacementHost['state']
@@ -27,9 +27,9 @@ export type HostRow = {
   /** Which VMs that stay down it does not take, by few words each: `db-2: region osl only`, and the sentences. */
   rules: { short: string; text: string }[]
 }
-export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'> & { barred?: readonly Barred[] }
+export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'> & { barred?: readonly BarredVm[] }
 
-type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: Look; step: number | null }
+type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: VmMark; step: number | null }
 
 /** How wide the bar of the largest host is. */
 export const barWidth = 290
@@ -45,9 +45,9 @@ export function lastPosition(steps: readonly PlanStep[]): number {
 }
 
 /** Hosts as bars of their memory, before the plan and at a position of it: those that it touches first. */
-export function layout(problem: PlacementProblem, plan: PlanToDraw, position: number): HostRow[] {
+export function layout(problem: PlacementProblem, plan: PlanToDraw, position: number): PictureHost[] {
   const { steps } = plan
-  const touched = listTouched(problem, plan)
+  const touched = listAffectedHosts(problem, plan)
   const running = steps[position - 1]
   const shown = shownHosts(problem.hosts, touched, running ? [running.from, running.to] : [])
   const scale = barWidth / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
@@ -67,7 +67,7 @@ export function layout(problem: PlacementProblem, plan: PlanToDraw, position: nu
 }
 
 /** Those that are kept away by the same words stand together. */
-function listRules({ barred = [] }: PlanToDraw, name: string): HostRow['rules'] {
+function listRules({ barred = [] }: PlanToDraw, name: string): PictureHost['rules'] {
   const here = barred.filter(({ host }) => host === name)
   return [...Map.groupBy(here, ({ short }) => short)].map(([short, each]) => ({
     short: `not ${each.map(({ vm }) => inertText(vm)).join(', ')}: ${inertText(short)}`,
@@ -76,7 +76,7 @@ function listRules({ barred = [] }: PlanToDraw, name: string): HostRow['rules'] 
 }
 
 /** Hosts that the plan is about or does something to. */
-export function listTouched({ hostIds }: PlacementProblem, { steps }: PlanToDraw): Set<string> {
+export function listAffectedHosts({ hostIds }: PlacementProblem, { steps }: PlanToDraw): Set<string> {
   return new Set([...hostIds, ...steps.flatMap(({ from, to }) => (from ? [from, to] : [to]))])
 }
 
@@ -143,7 +143,7 @@ function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale
 }
 
 /** `3.5 GiB, 2 CPU free`: what of a live host is left; of the others nothing is. With `was`: `12 → 3.5 GiB, 4 → 2 CPU free`. */
-export function formatFree({ state }: HostRow, { freeRamMib, freeCpuMc }: Bar, was?: Bar): string {
+export function formatFree({ state }: PictureHost, { freeRamMib, freeCpuMc }: Bar, was?: Bar): string {
   if (state !== 'live') return ''
   const isFree = freeRamMib >= 0 && freeCpuMc >= 0
   const change = (from: number | undefined, to: number, unit: number) =>
@@ -163,19 +163,19 @@ const letterWidth = 6.7
 
 /** A text of the small type that fits, else as much of it as does. */
 export function fitText(text: string, width: number): string {
-  const most = Math.max(1, Math.floor(width / letterWidth))
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text
+  const max = Math.max(1, Math.floor(width / letterWidth))
+  return text.length > max ? `${text.slice(0, max - 1)}…` : text
 }
 
 /** What stands in a block: its name, the number of its step where the name has no room, or nothing. */
-export function getLabel({ vm, step }: Block, width: number): string {
+export function getLabel({ vm, step }: VmBlock, width: number): string {
   const name = inertText(vm)
   if (width > name.length * letterWidth + 4) return name
   return step !== null && width > String(step).length * letterWidth + 3 ? String(step) : ''
 }
 
 /** Who of the plan is on a bar, by the number of its step: `2 db-1 · 3 web-1`, as far as there is room. */
-export function listPlanned(blocks: readonly Block[], width: number): string {
+export function listPlanned(blocks: readonly VmBlock[], width: number): string {
   const planned = blocks.filter(({ step }) => step !== null).sort((a, b) => Number(a.step) - Number(b.step))
   const names = planned.map(({ vm, step }) => `${step} ${inertText(vm)}`)
   let shown = names.length

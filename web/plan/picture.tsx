@@ -3,18 +3,18 @@ import { formatCount } from '../../domain/format.ts'
 import type { PlacementProblem } from '../../domain/placement.ts'
 import { inertText } from '../inert.tsx'
 import {
-  type Block,
   barWidth,
   fitText,
   formatFree,
   getLabel,
-  type HostRow,
   layout,
+  listAffectedHosts,
   listPlanned,
-  listTouched,
+  type PictureHost,
   type PlanToDraw,
+  type VmBlock,
 } from './layout.ts'
-import { mostRules, RuleLines, Rules, ruleHeight } from './rule-lines.tsx'
+import { maxRules, RuleLines, Rules, ruleHeight } from './rule-lines.tsx'
 
 const narrowWidth = 340
 const narrowBarHeight = 18
@@ -22,7 +22,7 @@ const aloneHeight = 40
 const narrowRowHeight = 82
 const narrowTop = 14
 
-type NarrowProps = { rows: HostRow[]; largest: number; label: string; title: string; isAlone: boolean }
+type NarrowProps = { rows: PictureHost[]; largest: number; label: string; title: string; isAlone: boolean }
 
 /**
  * The same plan for a phone: before over the position, with who of the plan is there by the number of its step. One bar alone is as high as
@@ -30,7 +30,7 @@ type NarrowProps = { rows: HostRow[]; largest: number; label: string; title: str
  */
 function NarrowPicture({ rows, largest, label, title, isAlone }: NarrowProps) {
   const height =
-    narrowRowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, mostRules)))
+    narrowRowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, maxRules)))
   return (
     <svg
       className="narrow-only"
@@ -88,11 +88,11 @@ function NarrowPicture({ rows, largest, label, title, isAlone }: NarrowProps) {
 }
 
 /** Each VM once that was or is there. */
-function uniqueBlocks({ before, now }: HostRow): Block[] {
+function uniqueBlocks({ before, now }: PictureHost): VmBlock[] {
   return [...new Map([...before.blocks, ...now.blocks].map((block) => [block.vm, block])).values()]
 }
 
-function NarrowVm({ block, y, height }: { block: Block; y: number; height: number }) {
+function NarrowVm({ block, y, height }: { block: VmBlock; y: number; height: number }) {
   const scale = narrowWidth / barWidth
   return (
     <>
@@ -136,13 +136,13 @@ type Props = {
  */
 export function PlacementPicture({ proposal, problem, position, title }: Props) {
   const [showsAll, setShowsAll] = useState(false)
-  const touched = listTouched(problem, proposal)
+  const touched = listAffectedHosts(problem, proposal)
   const all = layout(problem, proposal, position)
   const rows = showsAll ? all : all.filter(({ isTouched }) => isTouched)
   const largest = Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const isCut = touched.size > all.filter(({ isTouched }) => isTouched).length
   const isAlone = position === 0
-  const rowsHeight = rowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, mostRules)))
+  const rowsHeight = rowHeight + ruleHeight * Math.max(0, ...rows.map(({ rules }) => Math.min(rules.length, maxRules)))
   return (
     <div>
       <NarrowPicture rows={rows} largest={largest} title={title} isAlone={isAlone} label={describePlan(proposal)} />
@@ -196,7 +196,7 @@ function Untouched({ count, isShown, show }: { count: number; isShown: boolean; 
   )
 }
 
-type HostProps = { row: HostRow; y: number; capacity: number; isAlone: boolean }
+type HostProps = { row: PictureHost; y: number; capacity: number; isAlone: boolean }
 
 function Host({ row, y, capacity, isAlone }: HostProps) {
   const lost = row.state === 'dead' ? ' dead' : ''
@@ -245,7 +245,7 @@ function Fitting({ text }: { text: string }) {
   )
 }
 
-function Vm({ block, x, y, scale }: { block: Block; x: number; y: number; scale: number }) {
+function Vm({ block, x, y, scale }: { block: VmBlock; x: number; y: number; scale: number }) {
   const [left, size] = [x + block.x * scale, block.width * scale]
   return (
     <g>
@@ -281,7 +281,7 @@ function Move({ path, runs, from, to }: Line) {
  * Out of the lower edge of a block on the left, along below its bar to the gap, across, and down into the block that it has become, or
  * is becoming, on the right. Lines that share a bar keep a distance.
  */
-function moves(rows: HostRow[], rowsHeight: number): Line[] {
+function moves(rows: PictureHost[], rowsHeight: number): Line[] {
   const found: Line[] = []
   const taken = { from: new Map<number, number>(), to: new Map<number, number>() }
   const takeTrack = (side: 'from' | 'to', row: number) => {

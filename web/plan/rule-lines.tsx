@@ -1,17 +1,17 @@
 import { formatList } from '../../domain/format.ts'
-import type { Barred } from '../../domain/placement.ts'
+import type { BarredVm } from '../../domain/placement.ts'
 import { Inert, inertText } from '../inert.tsx'
-import { fitText, type HostRow } from './layout.ts'
+import { fitText, type PictureHost } from './layout.ts'
 
 export const ruleHeight = 13
 /** Lines of rules at one host. */
-export const mostRules = 2
+export const maxRules = 2
 
-type RuleLinesProps = { rules: HostRow['rules']; x: number; y: number; width: number }
+type RuleLinesProps = { rules: PictureHost['rules']; x: number; y: number; width: number }
 
 /** Few words each, below a bar; the whole sentence where a pointer rests on them. */
 export function RuleLines({ rules, x, y, width: room }: RuleLinesProps) {
-  const shown = rules.length > mostRules ? rules.slice(0, mostRules - 1) : rules
+  const shown = rules.length > maxRules ? rules.slice(0, maxRules - 1) : rules
   const more = rules.slice(shown.length)
   const lines = [
     ...shown,
@@ -26,7 +26,7 @@ export function RuleLines({ rules, x, y, width: room }: RuleLinesProps) {
 }
 
 /** The sentences of all hosts, for who has no pointer, and for who listens: the picture is one image to them. */
-export function Rules({ barred }: { barred: readonly Barred[] }) {
+export function Rules({ barred }: { barred: readonly BarredVm[] }) {
   const vms = [...new Set(barred.map(({ vm }) => inertText(vm)))]
   if (vms.length === 0) return null
   return (

@@ -1,29 +1,29 @@
 import { posix } from 'node:path'
-import type { Conversation, Step } from '../conversation.ts'
+import type { Conversation, RunbookStep } from '../conversation.ts'
 import {
-  absent,
-  after,
   call,
-  type Decision,
+  claimAbsent,
   done,
   escalate,
   type Facts,
   lastVerification,
   nothingWrong,
   number,
+  type OperatorTurn,
   object,
-  type Quote,
   quoted,
   quotedOf,
+  type RunbookQuote,
   resolve,
   rows,
+  stepsAfter,
   subject,
   text,
   words,
 } from '../facts.ts'
 
 /** Read the broken file and its version before, ask to write that back, ask to commit it, and look after each. */
-export function undoDeploy(conversation: Conversation): Decision {
+export function undoDeploy(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
   const file = conversation.context!.alerts.map(({ labels }) => labels.file).find(Boolean)
@@ -37,7 +37,7 @@ export function undoDeploy(conversation: Conversation): Decision {
 type Cause = { node: string; file: string; why: string }
 
 /** The same for a commit whose content is sound and does harm. */
-export function undoCommit(conversation: Conversation, cause: Cause): Decision {
+export function undoCommit(conversation: Conversation, cause: Cause): OperatorTurn {
   const { node, file } = cause
   return takeBack({ conversation, node, file, directory: posix.dirname(file), name: posix.basename(file), cause })
 }
@@ -51,7 +51,7 @@ type Deploy = {
   cause: Cause | null
 }
 
-function takeBack(deploy: Deploy): Decision {
+function takeBack(deploy: Deploy): OperatorTurn {
   const { conversation, node } = deploy
   const written = done(conversation.steps, 'fs_write', node).at(-1)
   return written ? commit(deploy, written) : writeBack(deploy)
@@ -62,7 +62,7 @@ const git = ({ node, directory }: Deploy, ...words: string[]) =>
 const read = ({ node, file }: Deploy) => call('fs_read', { on: node, path: file })
 
 /** Reads the file as it is and as it was, and asks to write back what it was. */
-function writeBack(deploy: Deploy): Decision {
+function writeBack(deploy: Deploy): OperatorTurn {
   const { conversation, node, file, name, cause } = deploy
   const looked = done(conversation.steps, 'fs_read', node)
   const shown = done(conversation.steps, 'exec', node)
@@ -94,10 +94,10 @@ function writeBack(deploy: Deploy): Decision {
 }
 
 /** Looks whether what was written is sound, and asks to commit it. */
-function commit(deploy: Deploy, written: Step): Decision {
+function commit(deploy: Deploy, written: RunbookStep): OperatorTurn {
   const { conversation, node, file, name, directory, cause } = deploy
   const { steps } = conversation
-  const sinceWrite = after(steps, 'fs_write')
+  const sinceWrite = stepsAfter(steps, 'fs_write')
   const [seen] = done(sinceWrite, 'fs_read', node).slice(-1)
   if (!seen) return { say: `I look whether ${name} is ${cause ? 'as it was' : 'JSON again'}.`, calls: [read(deploy)] }
   if (!isJson(text(object(seen.result.data), 'content')) || lastVerification([written, ...sinceWrite]) === 'not_held')
@@ -118,7 +118,7 @@ function commit(deploy: Deploy, written: Step): Decision {
       ],
     }
   }
-  const sinceCommit = after(steps, 'git_commit')
+  const sinceCommit = stepsAfter(steps, 'git_commit')
   const [status] = done(sinceCommit, 'exec', node).slice(-1)
   if (!status) return { say: 'I look whether the checkout is clean.', calls: [git(deploy, 'status', '--porcelain')] }
   const { exit_code, stdout } = object(status.result.data)
@@ -141,13 +141,13 @@ function commit(deploy: Deploy, written: Step): Decision {
       },
       { kind: 'was', text: `after that ${name} was ${cause ? 'as before' : 'JSON'}`, quotes: contentOf(seen) },
       { kind: 'did', text: 'it was committed with approval', quotes: quoted(committed, 'detail') },
-      absent('nothing in the checkout is left to commit', [status], ''),
+      claimAbsent('nothing in the checkout is left to commit', [status], ''),
     ],
   )
 }
 
 /** The beginning of what was read: the file speaks for itself. */
-function contentOf(step: Step): Quote[] {
+function contentOf(step: RunbookStep): RunbookQuote[] {
   const content = text(object(step.result?.data), 'content') ?? ''
   return words(step, content.trim().split('\n')[0] ?? '')
 }
@@ -174,7 +174,7 @@ type FullLog = { node: string; directory: string; used: number; quota: number; f
  * A directory of logs that no clean-up knows: look what is in it, ask to remove the largest of those that rotation put aside, and look
  * again. Null where all of them together would not be enough.
  */
-export function clearLogs(conversation: Conversation, full: FullLog): Decision | null {
+export function clearLogs(conversation: Conversation, full: FullLog): OperatorTurn | null {
   const { steps } = conversation
   const { node, directory, figures } = full
   const look = call('fs_list', { on: node, path: directory })
@@ -198,9 +198,9 @@ export function clearLogs(conversation: Conversation, full: FullLog): Decision |
   }
 }
 
-function afterwards(conversation: Conversation, { node, directory }: FullLog, names: string[]): Decision {
+function afterwards(conversation: Conversation, { node, directory }: FullLog, names: string[]): OperatorTurn {
   const { steps } = conversation
-  const since = after(steps, 'exec')
+  const since = stepsAfter(steps, 'exec')
   const [listed] = done(since, 'fs_list', node).slice(-1)
   const [read] = done(since, 'get_node', node).slice(-1)
   const missing = [
@@ -238,7 +238,7 @@ function afterwards(conversation: Conversation, { node, directory }: FullLog, na
           .slice(-1)
           .flatMap((step) => quoted(step, 'cmd_executed', 'detail')),
       },
-      absent(`${posix.basename(names[0] ?? '')} is not there any more`, [listed], posix.basename(names[0] ?? '')),
+      claimAbsent(`${posix.basename(names[0] ?? '')} is not there any more`, [listed], posix.basename(names[0] ?? '')),
       { kind: 'is', text: `${node} is nominal`, quotes: quoted(read, 'status') },
     ],
   )

@@ -1,21 +1,21 @@
-import type { Conversation, Result, Step } from '../conversation.ts'
+import type { Conversation, RunbookStep, ToolResult } from '../conversation.ts'
 import {
-  absent,
-  after,
-  type Claim,
   call,
-  type Decision,
+  claimAbsent,
   done,
   escalate,
   type Facts,
   lastVerification,
   nothingWrong,
   number,
+  type OperatorTurn,
   object,
   quoted,
   quotedOf,
+  type RunbookClaim,
   resolve,
   rows,
+  stepsAfter,
   subject,
   text,
   words,
@@ -32,7 +32,7 @@ export function takenAddress(log: string): string | null {
  * Another process has a service's port: look who listens there and whose command line names the address, ask to end it, and only then
  * converge. The log only says where to look; the kernel says that somebody listens, and a person says yes.
  */
-export function freePort(conversation: Conversation, node: string, address: string): Decision {
+export function freePort(conversation: Conversation, node: string, address: string): OperatorTurn {
   const { steps } = conversation
   const killed = done(steps, 'proc_kill', node).at(-1)
   if (killed) return bringBack(conversation, node, address, killed)
@@ -68,9 +68,9 @@ export function freePort(conversation: Conversation, node: string, address: stri
   }
 }
 
-function bringBack(conversation: Conversation, node: string, address: string, killed: Step): Decision {
+function bringBack(conversation: Conversation, node: string, address: string, killed: RunbookStep): OperatorTurn {
   const { steps } = conversation
-  if (lastVerification([killed, ...after(steps, 'proc_kill')]) === 'not_held')
+  if (lastVerification([killed, ...stepsAfter(steps, 'proc_kill')]) === 'not_held')
     return escalate(conversation, `What listens on ${address} was told to end, and still runs.`)
   const next = repairShard(conversation)
   const [ending] = 'calls' in next ? next.calls : []
@@ -90,12 +90,12 @@ function bringBack(conversation: Conversation, node: string, address: string, ki
         quotes: looks.flatMap((step) => words(step, address)),
       },
       { kind: 'did', text: 'the other process was ended with approval', quotes: quoted(killed, 'detail') },
-      ...(ending.args.claims as Claim[]),
+      ...(ending.args.claims as RunbookClaim[]),
     ],
   )
 }
 
-function isListening({ args }: Step): boolean {
+function isListening({ args }: RunbookStep): boolean {
   return (args.argv as string[])[0] === 'ss'
 }
 
@@ -107,7 +107,7 @@ function naming(address: string, data: unknown): Facts[] {
 }
 
 /** Read what the node says it lacks, look whether its repositories have it, ask to install it, and look whether the node is well. */
-export function installMissing(conversation: Conversation): Decision {
+export function installMissing(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
   const name = conversation.context!.alerts.map(({ labels }) => labels.package).find(Boolean)
@@ -143,7 +143,7 @@ export function installMissing(conversation: Conversation): Decision {
     }
   }
 
-  const since = after(steps, 'pkg_install')
+  const since = stepsAfter(steps, 'pkg_install')
   const [looked] = done(since, 'node_health', node).slice(-1)
   if (!looked) return { say: `I look whether ${node} is well.`, calls: [call('node_health', { node })] }
   const status = text(object(looked.result.data), 'status')
@@ -167,7 +167,7 @@ export function installMissing(conversation: Conversation): Decision {
 }
 
 /** Find the process that the alert names on the node, ask to end it by pid and start time, and look whether it is gone. */
-export function endRunaway(conversation: Conversation): Decision {
+export function endRunaway(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
   const name = conversation.context!.alerts.map(({ labels }) => labels.process).find(Boolean)
@@ -178,7 +178,7 @@ export function endRunaway(conversation: Conversation): Decision {
   const seen = done(steps, 'proc_list', node)
   const killed = done(steps, 'proc_kill', node).at(-1)
   if (killed) {
-    const since = done(after(steps, 'proc_kill'), 'proc_list', node)
+    const since = done(stepsAfter(steps, 'proc_kill'), 'proc_list', node)
     if (since.length === 0) return { say: `I look whether ${name} is gone.`, calls: [look] }
     if (processesIn(since.at(-1)!.result.data).length > 0 || lastVerification([killed, ...since]) === 'not_held') {
       return escalate(conversation, `${name} on ${node} was told to end, and still runs.`)
@@ -225,11 +225,11 @@ export function endRunaway(conversation: Conversation): Decision {
 }
 
 /** Nobody of that name is listed; or, as a kernel does for a moment, one that has ended is. */
-function goneFrom(step: Step & { result: Result }, name: string, when: string): Claim {
+function goneFrom(step: RunbookStep & { result: ToolResult }, name: string, when: string): RunbookClaim {
   const [ended] = rows(object(step.result.data).processes)
   return ended
     ? { kind: 'is', text: `no ${name} runs ${when}`.trim(), quotes: quotedOf(step, ended, 'state') }
-    : absent(`no ${name} runs ${when}`.trim(), [step], name)
+    : claimAbsent(`no ${name} runs ${when}`.trim(), [step], name)
 }
 
 /** A kernel lists who has ended for a moment more. */

@@ -1,19 +1,19 @@
-import { type Conversation, type Result, ruleOf, type Step } from '../conversation.ts'
+import { type Conversation, type RunbookStep, ruleOf, type ToolResult } from '../conversation.ts'
 import {
-  after,
   call,
-  type Decision,
   done,
   escalate,
   type Facts,
   type Handover,
   lastVerification,
   nothingWrong,
+  type OperatorTurn,
   object,
   quoted,
   quotedOf,
   resolve,
   rows,
+  stepsAfter,
   subject,
   text,
 } from '../facts.ts'
@@ -22,12 +22,12 @@ import {
 type Intent = 'recover' | 'drain'
 
 /** A world that calls off so many plans is for a person to look at. */
-const plansAtMost = 3
+const maxPlans = 3
 /** So many of the moved VMs are looked at one by one; fewer where each look is a separate turn, for those are few. */
-const verifyAtMost = { native: 3, json: 1 }
+const maxVerifications = { native: 3, json: 1 }
 
 /** Find the host, have a plan made, propose it, and look where its VMs run. A denied plan is never proposed again. */
-export function clearHost(conversation: Conversation, intent: Intent): Decision {
+export function clearHost(conversation: Conversation, intent: Intent): OperatorTurn {
   const { steps } = conversation
   const host = subject(conversation, 'host') ?? conversation.context!.alerts[0]?.labels.instance ?? null
   if (!host) return escalate(conversation, 'The alert names no host.')
@@ -46,7 +46,7 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   const hosts = [host, ...neighbours.filter((id) => diedWith(conversation, host, id))].sort()
   const goal = intent === 'recover' ? `recover ${list(hosts)}` : `empty ${host}`
   const moved = done(steps, 'execute_migration').at(-1)
-  const isOpen = moved !== undefined && wasCalledOff(moved) && done(steps, 'execute_migration').length < plansAtMost
+  const isOpen = moved !== undefined && wasCalledOff(moved) && done(steps, 'execute_migration').length < maxPlans
   if (moved && !isOpen) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
@@ -54,7 +54,7 @@ export function clearHost(conversation: Conversation, intent: Intent): Decision 
   const untimely = denials.find(({ category, reason }) => category === 'wrong_time' || isAboutTime(reason))
   if (untimely) return escalate(conversation, `The plan to ${goal} was denied: "${untimely.reason}"`, denied)
   const withRacks = denials.length > 0
-  const since = isOpen ? after(steps, 'execute_migration') : steps
+  const since = isOpen ? stepsAfter(steps, 'execute_migration') : steps
   const proposed = done(since, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
     const why = isOpen
@@ -106,7 +106,12 @@ function isNamed(host: string | null, reason: string): boolean {
 }
 
 /** An empty host that is to be emptied is as it should be; a dead one is still dead, and no tool starts it. */
-function nothingToMove(conversation: Conversation, intent: Intent, hosts: string[], proposed: Step): Decision {
+function nothingToMove(
+  conversation: Conversation,
+  intent: Intent,
+  hosts: string[],
+  proposed: RunbookStep,
+): OperatorTurn {
   const what = `Nothing on ${list(hosts)} needs a new place`
   if (intent === 'drain') return nothingWrong(conversation, what, quoted(proposed, 'state'))
   return escalate(conversation, `${what}.`, { category: 'no_tool', nextStep: repairOf(hosts) })
@@ -143,7 +148,7 @@ function reasonOf(hosts: string[], intent: Intent, moves: string[]): string {
 }
 
 /** The rest of the plan was given up because the world had changed, and another plan for it was made. */
-function wasCalledOff({ result }: Step & { result: Result }): boolean {
+function wasCalledOff({ result }: RunbookStep & { result: ToolResult }): boolean {
   return text(object(result.data), 'next_proposal_id') !== null
 }
 
@@ -152,8 +157,8 @@ function verifyMoves(
   goal: string,
   intent: Intent,
   hosts: string[],
-  moved: Step & { result: Result },
-): Decision {
+  moved: RunbookStep & { result: ToolResult },
+): OperatorTurn {
   const { steps } = conversation
   const proposed = done(steps, 'schedule_ha_proposal').find(
     ({ result }) => proposalId(object(result.data)) === moved.args.proposal_id,
@@ -163,8 +168,8 @@ function verifyMoves(
   const about = (step: Facts) => hosts.includes(text(step, 'from') ?? '')
   const ordered = stepsOf(plan).sort((a, b) => Number(about(b)) - Number(about(a)))
   const targets = new Map(ordered.map((step) => [text(step, 'vm')!, text(step, 'to')!]))
-  const sample = [...targets].slice(0, verifyAtMost[conversation.protocol])
-  const since = after(steps, 'execute_migration')
+  const sample = [...targets].slice(0, maxVerifications[conversation.protocol])
+  const since = stepsAfter(steps, 'execute_migration')
   const unread = sample.filter(([vm]) => done(since, 'current_vm_host', vm).length === 0)
   if (unread.length > 0) {
     return { say: 'I look where the VMs run now.', calls: unread.map(([vm]) => call('current_vm_host', { vm })) }
@@ -235,7 +240,7 @@ function remainder(plan: Facts, intent: Intent): Remainder | null {
 }
 
 /** What a person said no to: the plan's moves, by which another proposal of the same plan is known, and why. */
-function deniedPlans(steps: Step[]): { moves: string | null; reason: string; category: string | null }[] {
+function deniedPlans(steps: RunbookStep[]): { moves: string | null; reason: string; category: string | null }[] {
   return steps
     .filter(({ tool, result }) => tool === 'execute_migration' && ruleOf(result) === 'DENIED')
     .map(({ args, result }) => {

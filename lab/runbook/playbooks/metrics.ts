@@ -1,20 +1,20 @@
 import { posix } from 'node:path'
-import type { Conversation, Step } from '../conversation.ts'
+import type { Conversation, RunbookStep } from '../conversation.ts'
 import {
-  after,
-  type Call,
   call,
-  type Decision,
   done,
   escalate,
   type Facts,
   lastVerification,
   number,
+  type OperatorTurn,
   object,
   quoted,
   quotedOf,
+  type RunbookCall,
   resolve,
   rows,
+  stepsAfter,
   subject,
   text,
   words,
@@ -58,7 +58,7 @@ const asked: Record<string, (instance: string) => Question> = {
 }
 
 /** What is over what is declared for a node: a converge takes it back. */
-export function repairDeclared(conversation: Conversation): Decision {
+export function repairDeclared(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
   const question = instance && asked[conversation.context?.incident.type ?? '']?.(instance)
@@ -67,7 +67,7 @@ export function repairDeclared(conversation: Conversation): Decision {
   return walk(conversation, node, question)
 }
 
-function walk(conversation: Conversation, node: string, { promql, window, step, finding }: Question): Decision {
+function walk(conversation: Conversation, node: string, { promql, window, step, finding }: Question): OperatorTurn {
   const { steps } = conversation
   const looked = done(steps, 'get_node', node).at(-1)
   const query = call('query_metrics', { promql, window, ...(step && { step }) })
@@ -84,10 +84,10 @@ function walk(conversation: Conversation, node: string, { promql, window, step, 
   return converge(conversation, node, { found, first, query })
 }
 
-type Found = { found: string; first: Step; query: Call }
+type Found = { found: string; first: RunbookStep; query: RunbookCall }
 
 /** Converges the shard of a node, and asks the metric again. */
-function converge(conversation: Conversation, node: string, { found, first, query }: Found): Decision {
+function converge(conversation: Conversation, node: string, { found, first, query }: Found): OperatorTurn {
   const { steps } = conversation
   const looked = done(steps, 'get_node', node).at(-1)
   const shard = text(object(looked?.result.data), 'shard', 'shardId', 'shard_id')
@@ -101,7 +101,7 @@ function converge(conversation: Conversation, node: string, { found, first, quer
       calls: [call('converge_shard', { id: shard, reason: `${node}: ${found}.` })],
     }
   }
-  const since = after(steps, 'converge_shard')
+  const since = stepsAfter(steps, 'converge_shard')
   const health = done(since, 'get_node', node).at(-1)
   const again = done(since, 'query_metrics').at(-1)
   if (!health || !again) {
@@ -122,17 +122,17 @@ function converge(conversation: Conversation, node: string, { found, first, quer
 }
 
 /** A server is nearly out of connections: who holds them, and where that runs, decides. */
-export function freeConnections(conversation: Conversation): Decision {
+export function freeConnections(conversation: Conversation): OperatorTurn {
   const instance = instanceOf(conversation)
   if (!instance) return escalate(conversation, 'The alert names no server.')
   const promql = `sum by (application_name, state) (${lastOf(`pg_stat_activity_count{instance="${instance}"}`)})`
   const query = call('query_metrics', { promql, window: 'now' })
   const first = readings(conversation.steps, promql)[0]
   if (!first) return { say: 'I ask who holds the connections.', calls: [query] }
-  const most = firstOf(summaryOf(first))
-  const holder = text(object(most.labels), 'application_name')
-  const held = number(most, 'value')
-  const found = `${holder} holds ${held} connections, ${text(object(most.labels), 'state')}`
+  const max = firstOf(summaryOf(first))
+  const holder = text(object(max.labels), 'application_name')
+  const held = number(max, 'value')
+  const found = `${holder} holds ${held} connections, ${text(object(max.labels), 'state')}`
   if (!holder || held === null || !/^[a-z0-9-]+$/.test(holder))
     return escalate(conversation, 'Nobody says who holds the connections.')
   if (done(conversation.steps, 'get_node', holder).length === 0)
@@ -144,7 +144,7 @@ export function freeConnections(conversation: Conversation): Decision {
  * Errors: what answers with them, since when, what else changed, and what its log says. A lock is removed by a job of the operator; else it is
  * what was deployed, and undoing that needs approval.
  */
-export function undoRelease(conversation: Conversation): Decision {
+export function undoRelease(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
@@ -189,7 +189,7 @@ export function undoRelease(conversation: Conversation): Decision {
 function askSearchLog(
   { hasLogSource }: Conversation,
   { node, instance, checkout }: { node: string; instance: string; checkout: string },
-): Call {
+): RunbookCall {
   const path = posix.join(posix.dirname(checkout), 'logs/search.log')
   const where = hasLogSource ? { labels: { instance }, contains: ['search'] } : { on: node, path }
   return call('search_logs', { ...where, window: '15m' })
@@ -200,7 +200,7 @@ function unlock(
   conversation: Conversation,
   node: string,
   { locked, logged }: { locked: string; logged: ReturnType<typeof done>[number] },
-): Decision {
+): OperatorTurn {
   const { steps, context } = conversation
   const job = context?.jobs.find(({ about }) => /\block\b/.test(about))
   const found = `Search on ${node} fails: ${locked}`
@@ -213,7 +213,7 @@ function unlock(
     const args = { job: job.name, kind: 'node', id: node, reason: `${found}.` }
     return { say: `${found}. The operator declared ${job.name} for that.`, calls: [call('run_job', args)] }
   }
-  const since = after(steps, 'run_job')
+  const since = stepsAfter(steps, 'run_job')
   const health = done(since, 'get_node', node).at(-1)
   if (!health) return { say: 'I look at the node after it.', calls: [call('get_node', { id: node })] }
   if (lastVerification([ran, ...since]) === 'not_held')
@@ -230,7 +230,7 @@ function unlock(
 }
 
 /** One tenant sends nearly everything: nothing is broken, and no tool may turn a tenant away. */
-export function nameNeighbour(conversation: Conversation): Decision {
+export function nameNeighbour(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
   if (!node || !instance) return escalate(conversation, 'The alert names no node that is known.')
@@ -242,11 +242,11 @@ export function nameNeighbour(conversation: Conversation): Decision {
       say: `I ask whose requests ${node} gets.`,
       calls: [call('get_node', { id: node }), call('query_metrics', { promql, window: 'now' })],
     }
-  const most = firstOf(summaryOf(first))
-  const tenant = text(object(most.labels), 'tenant')
+  const max = firstOf(summaryOf(first))
+  const tenant = text(object(max.labels), 'tenant')
   return escalate(
     conversation,
-    `${tenant} sends ${number(most, 'value')} requests a second to ${node}, more than any other tenant; ${node} is ${text(object(looked.result.data), 'status')}.`,
+    `${tenant} sends ${number(max, 'value')} requests a second to ${node}, more than any other tenant; ${node} is ${text(object(looked.result.data), 'status')}.`,
     {
       category: 'no_tool',
       nextStep: `Ask ${tenant} what it sends, or limit its requests.`,
@@ -255,7 +255,7 @@ export function nameNeighbour(conversation: Conversation): Decision {
 }
 
 /** No metrics come, and the service answers: what is broken is the view of it. */
-export function nameBlindness(conversation: Conversation): Decision {
+export function escalateWithoutMetrics(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
   if (!node || !instance) return escalate(conversation, 'The alert names no node that is known.')
@@ -275,16 +275,16 @@ export function nameBlindness(conversation: Conversation): Decision {
 }
 
 /** Answers to a query, oldest first. */
-function readings(steps: Step[], promql: string) {
+function readings(steps: RunbookStep[], promql: string) {
   return done(steps, 'query_metrics').filter(({ args }) => args.promql === promql)
 }
 
-const summaryOf = (step: Step | undefined): Facts => object(object(step?.result?.data).summary)
+const summaryOf = (step: RunbookStep | undefined): Facts => object(object(step?.result?.data).summary)
 
 /** The series or value that comes first: the largest, or the one that moved most. */
 const firstOf = (summary: Facts): Facts => rows(summary.series ?? summary.values)[0] ?? {}
 
-const quotesOf = (step: Step) => quotedOf(step, firstOf(summaryOf(step)), 'last', 'max', 'value')
+const quotesOf = (step: RunbookStep) => quotedOf(step, firstOf(summaryOf(step)), 'last', 'max', 'value')
 
 function over(answer: Facts, field: string, limit: number, what: string): string | null {
   const value = number(firstOf(answer), field)

@@ -1,9 +1,7 @@
 import { posix } from 'node:path'
-import type { Conversation, Step } from '../conversation.ts'
+import type { Conversation, RunbookStep } from '../conversation.ts'
 import {
-  after,
   call,
-  type Decision,
   done,
   escalate,
   type Facts,
@@ -11,21 +9,23 @@ import {
   lastVerification,
   nothingWrong,
   number,
+  type OperatorTurn,
   object,
   quoted,
   quotedOf,
   resolve,
   rows,
+  stepsAfter,
   subject,
   text,
 } from '../facts.ts'
 import { clearLogs } from './deploy.ts'
 
 /** How many nodes are looked at one by one after a repair. */
-const verifyAtMost = 3
+const maxVerifications = 3
 
 /** Look at the shard and its nodes, converge what is not nominal, look again. */
-export function repairShard(conversation: Conversation): Decision {
+export function repairShard(conversation: Conversation): OperatorTurn {
   const { steps, hint } = conversation
   const shard = subject(conversation, 'shard') ?? shardOfNode(conversation)
   if (!shard) return findShard(conversation)
@@ -64,11 +64,11 @@ export function repairShard(conversation: Conversation): Decision {
 }
 
 /** After a converge: each node that was bad is read again, once more if it is still bad, and then a person is asked. */
-function verifyShard(conversation: Conversation, shard: string): Decision {
+function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
   const write = done(steps, 'converge_shard', shard).at(-1)!
-  const since = after(steps, 'converge_shard')
-  const bad = findings(steps).slice(0, verifyAtMost)
+  const since = stepsAfter(steps, 'converge_shard')
+  const bad = findings(steps).slice(0, maxVerifications)
   const nodes = bad.map((node) => text(node, 'id')!)
   const unread = nodes.filter((id) => done(since, 'node_health', id).length === 0)
   if (unread.length > 0) {
@@ -107,12 +107,12 @@ function verifyShard(conversation: Conversation, shard: string): Decision {
 }
 
 /** Everything that reads said was not nominal before the first write. */
-function findings(steps: Step[]): Facts[] {
+function findings(steps: RunbookStep[]): Facts[] {
   const nodes = findingSteps(steps).flatMap(badNodes)
   return [...new Map(nodes.map((node) => [text(node, 'id'), node])).values()]
 }
 
-function findingSteps(steps: Step[]): Step[] {
+function findingSteps(steps: RunbookStep[]): RunbookStep[] {
   const write = steps.findIndex(({ tool, result }) => tool === 'converge_shard' && result?.ok)
   return steps
     .slice(0, write)
@@ -120,26 +120,26 @@ function findingSteps(steps: Step[]): Step[] {
     .filter((step) => badNodes(step).length > 0)
 }
 
-function badNodes({ result }: Step): Facts[] {
+function badNodes({ result }: RunbookStep): Facts[] {
   const data = result?.data
   // A single node also has arrays and objects inside; what has a role is a node itself.
   const nodes = text(object(data), 'role') ? [object(data)] : rows(data)
   return nodes.filter((node) => text(node, 'id') && ['degraded', 'critical'].includes(text(node, 'status') ?? ''))
 }
 
-function latestRead(since: Step[], node: string): Step | undefined {
+function latestRead(since: RunbookStep[], node: string): RunbookStep | undefined {
   return since.findLast(
     ({ tool, args, result }) =>
       ['node_health', 'get_node'].includes(tool) && result?.ok && Object.values(args).includes(node),
   )
 }
 
-function latestHealth(since: Step[], node: string): string | null {
+function latestHealth(since: RunbookStep[], node: string): string | null {
   return healthIn(latestRead(since, node)?.result?.data)
 }
 
 /** The words of a finding that show it: of each node that was not nominal. */
-function quotedBad(step: Step) {
+function quotedBad(step: RunbookStep) {
   return badNodes(step).flatMap((node) => quotedOf(step, node, 'status', 'reason'))
 }
 
@@ -155,7 +155,7 @@ function shardOfNode(conversation: Conversation): string | null {
   return read ? text(object(read.result.data), 'shard', 'shardId', 'shard_id') : null
 }
 
-function findShard(conversation: Conversation): Decision {
+function findShard(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   if (node && conversation.steps.every(({ tool }) => tool !== 'get_node')) {
     return { say: `I look which shard ${node} belongs to.`, calls: [call('get_node', { id: node })] }
@@ -177,14 +177,14 @@ const clearable = ['tmp', 'logs']
 /** From this part of the quota on a disk counts as full. */
 const fullFraction = 0.9
 
-export function diskPressure(conversation: Conversation): Decision {
+export function diskPressure(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   // Without a node's name the shard's nodes tell which one it is.
   return node ? fullDisk(conversation, node) : repairShard(conversation)
 }
 
 /** What fills the disk decides: temporary files go with a converge, a tenant's bytes are for a person. */
-function fullDisk(conversation: Conversation, node: string): Decision {
+function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   const { steps, hint } = conversation
   const read = done(steps, 'get_node', node)[0]
   const shard = read ? text(object(read.result.data), 'shard', 'shardId', 'shard_id') : subject(conversation, 'shard')
@@ -226,7 +226,7 @@ function logsOn({ context, steps }: Conversation, byDirectory: Record<string, nu
   return mountpoint && isMost && !isOutOfReach ? posix.join(mountpoint, 'log') : null
 }
 
-function notOurs(conversation: Conversation, figures: string): Decision {
+function notOurs(conversation: Conversation, figures: string): OperatorTurn {
   const { steps, hint, context } = conversation
   const id = context!.incident.id
   const finding = `${figures}. What a converge may clear is not enough; the rest is data that somebody owns.`

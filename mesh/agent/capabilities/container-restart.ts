@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { stripText } from '../../../safety/redact.ts'
 import { dockerRestartArgs } from '../../specs/docker.ts'
 import { CapabilityError, type DeviceCapability, toOutcome } from '../capability.ts'
-import { containerOf, type Engine, engineId, missingEngine, open, requestJson } from '../engine.ts'
+import { type ContainerEngine, containerOf, engineId, missingEngine, open, requestJson } from '../engine.ts'
 import { enclosureOf, standingOf } from '../process-facts.ts'
 import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 
@@ -34,7 +34,7 @@ type Inspected = z.infer<typeof inspected>
  * Restarts one container: `{ id, name, before, started_at, health }`. It is watched for five seconds, and one that has ended by then is a
  * failure. The rehearsal looks at what is restarted; a person agrees to this container and this run of it, where it is well.
  */
-export const containerRestart = (engine: Engine): DeviceCapability<z.infer<typeof dockerRestartArgs>> => ({
+export const containerRestart = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerRestartArgs>> => ({
   capability: 'docker.container.restart',
   args: dockerRestartArgs,
   missingPrerequisite: () => missingEngine(engine),
@@ -74,7 +74,7 @@ export const containerRestart = (engine: Engine): DeviceCapability<z.infer<typeo
     }),
 })
 
-async function inspect(engine: Engine, container: string, signal: AbortSignal): Promise<Inspected> {
+async function inspect(engine: ContainerEngine, container: string, signal: AbortSignal): Promise<Inspected> {
   const { id } = await containerOf(engine, container, signal)
   return requestJson(engine, { method: 'GET', path: `/containers/${id}/json` }, inspected, signal)
 }
@@ -93,7 +93,7 @@ function requireRestartable(found: Inspected): void {
     throw new CapabilityError('blocked', `${nameOf(found)} is Nightshift itself`)
 }
 
-async function watch(engine: Engine, before: Inspected, signal: AbortSignal): Promise<Inspected> {
+async function watch(engine: ContainerEngine, before: Inspected, signal: AbortSignal): Promise<Inspected> {
   const until = performance.now() + watchMs
   for (;;) {
     const now = await inspect(engine, before.Id, signal)

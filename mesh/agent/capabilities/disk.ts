@@ -7,7 +7,7 @@ import { findLargest } from '../largest.ts'
 import { ownPaths, requirePlace, weighRead } from '../manifest.ts'
 import { enclosureOf, standingOf } from '../process-facts.ts'
 import { pids, processOf } from '../programs.ts'
-import { at } from '../walk.ts'
+import { withEntryAt } from '../walk.ts'
 import { missingProcesses } from './proc.ts'
 
 /** A file without a name whose space comes back only when its processes close it. */
@@ -26,12 +26,12 @@ export type DeletedFiles = {
 }
 
 const shown = 20
-const longestMs = 4_000
+const maxMs = 4_000
 const ending = ' (deleted)'
 
 /** The largest first. What is in memory alone (memfd, shared memory) takes no disk. */
 async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => boolean): Promise<DeletedFiles> {
-  const until = performance.now() + longestMs
+  const until = performance.now() + maxMs
   const found = new Map<string, DeletedFile>()
   let unseen = 0
   let partial = false
@@ -103,7 +103,7 @@ type Mount = { id: string; mount: string; type: string; device: string; isReadOn
 const remote = /^(?:nfs|cifs|smb|9p|afs|ceph|lustre|gluster|glusterfs|beegfs|ncpfs|fuse\.(?!fuse-overlayfs$|lxcfs$))/
 /** Images are always full. The layers of a container lie on a file system that is listed itself. */
 const neverFills = /^(?:squashfs|iso9660|erofs|cramfs|udf|overlay|fuse\.fuse-overlayfs|nsfs|autofs)$/
-const mostMounts = 60
+const maxMounts = 60
 
 async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
   const found: FileSystem[] = []
@@ -127,7 +127,7 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
   }
   const fullness = (one: FileSystem) => Math.max(one.used_percent, one.inodes_used_percent ?? 0)
   found.sort((a, b) => fullness(b) - fullness(a) || b.size_bytes - a.size_bytes)
-  return { file_systems: found.slice(0, mostMounts), not_asked: notAsked.slice(0, mostMounts) }
+  return { file_systems: found.slice(0, maxMounts), not_asked: notAsked.slice(0, maxMounts) }
 }
 
 /** One per device, at its shortest mount: bind mounts show the same space again. */
@@ -188,7 +188,7 @@ export const diskUsage: DeviceCapability<z.infer<typeof diskUsageArgs>> = {
       const below =
         path === undefined
           ? null
-          : await at(requirePlace(path, manifest, { state, hidden }, 'look'), (held) =>
+          : await withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), (held) =>
               findLargest(held, { signal, isOwn }),
             )
       const deleted = await findDeletedFiles(signal, isOwn)

@@ -7,17 +7,17 @@ import { dockerExecArgs, dockerListArgs, dockerLogsArgs } from '../../specs/dock
 import {
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
-  type Outcome,
-  stopped,
+  stoppedOutcome,
   toOutcome,
 } from '../capability.ts'
 import { rehearseInContainer } from '../container-rehearsal.ts'
 import {
   type Container,
+  type ContainerEngine,
   containerOf,
   demultiplex,
-  type Engine,
   engineAt,
   engineId,
   missingEngine,
@@ -37,7 +37,7 @@ import { containerRestart } from './container-restart.ts'
  * the container has. At the deadline its processes are killed, where the agent can see that they
  * belong to the container; else `still_running` says that they go on.
  */
-function dockerExec(engine: Engine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
+function dockerExec(engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
   return dockerExecIn(engine, new Map())
 }
 
@@ -47,7 +47,7 @@ type ExecArgs = z.infer<typeof dockerExecArgs>
  * `lookedAt`: the container that a rehearsal of these arguments found last, by its id: what a
  * person agrees to.
  */
-const dockerExecIn = (engine: Engine, lookedAt: Map<string, string>): DeviceCapability<ExecArgs> => ({
+const dockerExecIn = (engine: ContainerEngine, lookedAt: Map<string, string>): DeviceCapability<ExecArgs> => ({
   capability: 'docker.container.exec',
   args: dockerExecArgs,
   missingPrerequisite: () => missingEngine(engine),
@@ -65,11 +65,11 @@ const dockerExecIn = (engine: Engine, lookedAt: Map<string, string>): DeviceCapa
 
 /** Runs a command in a container. `agreedId`: the container that was looked at before a person agreed. */
 async function execInContainer(
-  engine: Engine,
+  engine: ContainerEngine,
   args: ExecArgs,
   agreedId: string | undefined,
   { manifest, signal, emit }: CapabilityContext,
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   const { container, argv } = args
   const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory, { canLook: false })
   const found = await containerOf(engine, container, signal)
@@ -99,7 +99,7 @@ async function execInContainer(
   // A stream that ends with its connection ends without an error, too.
   if (signal.aborted) {
     const still = await killExec(engine, id, found)
-    return { ...stopped(signal, report({ still_running: still })), truncated: output.truncated }
+    return { ...stoppedOutcome(signal, report({ still_running: still })), truncated: output.truncated }
   }
   if (output.truncated) {
     const still = await killExec(engine, id, found)
@@ -109,7 +109,7 @@ async function execInContainer(
 }
 
 async function createExec(
-  engine: Engine,
+  engine: ContainerEngine,
   found: { id: string },
   { argv, user }: ExecArgs,
   environment: Record<string, string>,
@@ -133,13 +133,13 @@ async function createExec(
 const keyOf = ({ container, argv, user }: ExecArgs): string => JSON.stringify([container, argv, user ?? null])
 
 /** More calls than these do not wait for a person at one time. */
-const mostLooks = 200
+const maxLooks = 200
 
 function noteLook(lookedAt: Map<string, string>, key: string, id: string): void {
   lookedAt.delete(key)
   lookedAt.set(key, id)
   const [oldest] = lookedAt.keys()
-  if (lookedAt.size > mostLooks && oldest !== undefined) lookedAt.delete(oldest)
+  if (lookedAt.size > maxLooks && oldest !== undefined) lookedAt.delete(oldest)
 }
 
 const started = z.looseObject({
@@ -147,11 +147,11 @@ const started = z.looseObject({
   ExitCode: z.number().int().nullish(),
   Pid: z.number().int().default(0),
 })
-const inspectExec = (engine: Engine, id: string, signal: AbortSignal) =>
+const inspectExec = (engine: ContainerEngine, id: string, signal: AbortSignal) =>
   requestJson(engine, { method: 'GET', path: `/exec/${id}/json` }, started, signal)
 
 /** The output may end a moment before the engine has heard of the end. */
-async function exitOf(engine: Engine, id: string, signal: AbortSignal): Promise<number | null> {
+async function exitOf(engine: ContainerEngine, id: string, signal: AbortSignal): Promise<number | null> {
   for (let round = 0; round < 40; round++) {
     const { Running, ExitCode } = await inspectExec(engine, id, signal)
     if (!Running) return ExitCode ?? null
@@ -165,7 +165,7 @@ async function exitOf(engine: Engine, id: string, signal: AbortSignal): Promise<
  * it is done by pid, and only where the control group of the process names the container: an engine
  * on another machine has other pids.
  */
-async function killExec(engine: Engine, id: string, container: Container): Promise<boolean> {
+async function killExec(engine: ContainerEngine, id: string, container: Container): Promise<boolean> {
   const patience = AbortSignal.timeout(3_000)
   try {
     const { Running, Pid } = await inspectExec(engine, id, patience)
@@ -214,14 +214,14 @@ const listed = z.array(
   }),
 )
 
-const most = 500
-const mostPorts = 50
+const max = 500
+const maxPorts = 50
 
 /**
  * Containers that run, with `all` the stopped ones too:
  * `{ containers: [{ id, name, image, command, state, status, created, ports }] }`.
  */
-const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
+const dockerList = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
   capability: 'docker.container.list',
   args: dockerListArgs,
   missingPrerequisite: () => missingEngine(engine),
@@ -229,7 +229,7 @@ const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListA
   run: ({ all }, { signal }) =>
     toOutcome(signal, async () => {
       const found = await requestJson(engine, { method: 'GET', path: `/containers/json?all=${all}` }, listed, signal)
-      const containers = found.slice(0, most).map((one) => ({
+      const containers = found.slice(0, max).map((one) => ({
         id: one.Id.slice(0, 12),
         name: one.Names[0]?.replace(/^\//, '') ?? null,
         image: one.Image,
@@ -240,13 +240,13 @@ const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListA
         status: one.Status,
         created: new Date(one.Created * 1_000).toISOString(),
         ports: (one.Ports ?? [])
-          .slice(0, mostPorts)
+          .slice(0, maxPorts)
           .map(
             ({ IP, PrivatePort, PublicPort, Type }) =>
               `${PublicPort === undefined ? '' : `${IP ?? ''}:${PublicPort}->`}${PrivatePort}/${Type}`,
           ),
       }))
-      return { ok: true, result: { containers, total: found.length }, truncated: found.length > most }
+      return { ok: true, result: { containers, total: found.length }, truncated: found.length > max }
     }),
 })
 
@@ -254,7 +254,7 @@ const dockerList = (engine: Engine): DeviceCapability<z.infer<typeof dockerListA
  * The last lines of a container, both outputs as they came: `{ container, id, output }`. Each line
  * is emitted as it comes. What was read until a deadline or cancel is kept.
  */
-const dockerLogs = (engine: Engine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
+const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
   capability: 'docker.container.logs',
   args: dockerLogsArgs,
   missingPrerequisite: () => missingEngine(engine),

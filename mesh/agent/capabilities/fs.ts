@@ -7,10 +7,10 @@ import { fsListArgs, fsReadArgs, fsStatArgs, fsWriteArgs } from '../../specs/fs.
 import {
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
   errnoOf,
-  inTurn,
-  type Outcome,
+  runInTurn,
   toOutcome,
 } from '../capability.ts'
 import { isSecret, missingProc, missingWritableRoot, requirePlace, weighRead, weighWrite } from '../manifest.ts'
@@ -18,18 +18,18 @@ import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { bytesOf, keepVersion, readWhole, replace, unifiedDiff } from '../replace.ts'
 import {
   assertDirectory,
-  at,
-  beside,
   digestOf,
-  entry,
   kindOf,
   modeOf,
   type OpenEntry,
   openContent,
+  openEntry,
   readPart,
   textOf,
   wholeBytes,
+  withEntryAt,
   within,
+  withParentOf,
 } from '../walk.ts'
 
 type WriteArgs = z.infer<typeof fsWriteArgs>
@@ -62,13 +62,13 @@ type Change = {
 function inPlace(
   args: WriteArgs,
   context: CapabilityContext,
-  act: (change: Change) => Promise<Outcome>,
-): Promise<Outcome> {
+  act: (change: Change) => Promise<CapabilityOutcome>,
+): Promise<CapabilityOutcome> {
   return toOutcome(context.signal, async () => {
     const place = requirePlace(args.path, context.manifest, context, 'change')
     const given = bytesOf(args.content, args.encoding)
-    return inTurn(place.path, () =>
-      beside(place, async (directory, name) => {
+    return runInTurn(place.path, () =>
+      withParentOf(place, async (directory, name) => {
         const former = await formerOf(directory, name, context.signal)
         if (args.if_sha256 !== undefined && (!former || sha256(former.bytes) !== args.if_sha256))
           throw new CapabilityError('conflict', `${place.path} does not hold what if_sha256 says`)
@@ -82,7 +82,7 @@ function inPlace(
 }
 
 async function formerOf(directory: OpenEntry, name: string, signal: AbortSignal): Promise<Change['former']> {
-  const held = await entry(directory, name)
+  const held = await openEntry(directory, name)
   if (!held) return null
   try {
     const { stat, path } = held
@@ -101,7 +101,7 @@ async function formerOf(directory: OpenEntry, name: string, signal: AbortSignal)
   }
 }
 
-async function write(change: Change, { state, signal }: CapabilityContext): Promise<Outcome> {
+async function write(change: Change, { state, signal }: CapabilityContext): Promise<CapabilityOutcome> {
   const { directory, name, path, former, bytes, mode } = change
   const version = former ? await keepVersion(state, path, former.bytes) : null
   signal.throwIfAborted()
@@ -118,7 +118,7 @@ async function write(change: Change, { state, signal }: CapabilityContext): Prom
   return { ok: true, result, truncated: false }
 }
 
-function rehearse({ name, path, former, bytes, mode }: Change, context: CapabilityContext): Promise<Outcome> {
+function rehearse({ name, path, former, bytes, mode }: Change, context: CapabilityContext): Promise<CapabilityOutcome> {
   return inThrowAway(context.state, async (directory) => {
     const copy = join(directory, name)
     await writeFile(copy, bytes, { mode: 0o600, flag: 'wx' })
@@ -139,7 +139,7 @@ function rehearse({ name, path, former, bytes, mode }: Change, context: Capabili
 }
 
 /** A directory of more is listed in part: sorting needs all names in memory. */
-const mostNames = 20_000
+const maxNames = 20_000
 
 /** A directory, by name: `{ entries: [{ name, type, size, mtime, mode }], total }`. */
 export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
@@ -149,7 +149,7 @@ export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
   weigh: ({ path }, manifest) => weighRead(path, manifest),
   run: ({ path, limit }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, () =>
-      at(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
+      withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
         assertDirectory(held)
         const { names, more } = await namesIn(held.handle, signal)
         names.sort(Buffer.compare)
@@ -181,7 +181,7 @@ async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ na
   const listing = await opendir(`/proc/self/fd/${directory.fd}`, { encoding: 'buffer' as BufferEncoding })
   for await (const { name } of listing as AsyncIterable<Dirent<Buffer>>) {
     signal.throwIfAborted()
-    if (names.length === mostNames) return { names, more: true }
+    if (names.length === maxNames) return { names, more: true }
     names.push(name)
   }
   return { names, more: false }
@@ -219,7 +219,7 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
   },
   run: ({ path, offset, max_bytes }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, () =>
-      at(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
+      withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
         const file = await openContent(held)
         try {
           const { size, mtime } = await file.stat({ bigint: true })
@@ -260,7 +260,7 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   weigh: ({ path }, manifest) => weighRead(path, manifest),
   run: ({ path }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, () =>
-      at(requirePlace(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
+      withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
         const result = {
           path,
           type: kindOf(stat),

@@ -5,31 +5,31 @@ import type { z } from 'zod'
 import { redact } from '../../../safety/redact.ts'
 import { branchName, gitCloneArgs, gitPushArgs } from '../../specs/git.ts'
 import {
+  type CallWeight,
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
-  failed,
-  type Outcome,
+  failedOutcome,
   type RunResult,
   toOutcome,
-  type Weight,
 } from '../capability.ts'
 import { type Remote, remoteOf } from '../checkout.ts'
-import { type PathRejection, type Place, requirePlace, weighWrite } from '../manifest.ts'
+import { type ManifestPath, type PathRejection, requirePlace, weighWrite } from '../manifest.ts'
 import { tail, whyNotDone } from '../programs.ts'
 import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 import {
   askSettings,
   assertOwn,
   authorOf,
-  bareAt,
   checkoutAt,
   git,
   gitEnvironment,
   inCheckout,
   missingGit,
+  requireBareAt,
 } from '../repository.ts'
-import { beside, entry, type OpenEntry, within } from '../walk.ts'
+import { type OpenEntry, openEntry, within, withParentOf } from '../walk.ts'
 import { gitCommit } from './git.ts'
 
 /**
@@ -97,7 +97,7 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
     }),
 }
 
-type Push = { place: Place; to: Remote; name: string; commit: string }
+type Push = { place: ManifestPath; to: Remote; name: string; commit: string }
 
 async function resolvePush(
   { path, remote, branch }: z.infer<typeof gitPushArgs>,
@@ -154,7 +154,7 @@ async function targetOf(settings: string, remote: string, context: CapabilityCon
   if (urls.length > 1) throw new CapabilityError('failed', `${remote} has ${urls.length} addresses: one is pushed to`)
   const found = remoteOf(urls[0]!, context.manifest)
   if ('code' in found) throw new CapabilityError(found.code, found.message)
-  if (found.kind === 'path') await bareAt(requirePlace(found.url, context.manifest, context, 'change'), context)
+  if (found.kind === 'path') await requireBareAt(requirePlace(found.url, context.manifest, context, 'change'), context)
   return found
 }
 
@@ -165,9 +165,9 @@ async function currentBranch(path: string, context: CapabilityContext): Promise<
   return name.data
 }
 
-function whyBehind(ran: RunResult, branch: string): Outcome | null {
+function whyBehind(ran: RunResult, branch: string): CapabilityOutcome | null {
   return /^!\t.*\[rejected\]/m.test(ran.stdout)
-    ? failed('conflict', `${branch} has moved on at the remote: nothing is pushed by force`)
+    ? failedOutcome('conflict', `${branch} has moved on at the remote: nothing is pushed by force`)
     : null
 }
 
@@ -195,7 +195,7 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
     toOutcome(context.signal, async () => {
       const remote = await reachable(url, context)
       const place = requirePlace(path, context.manifest, context, 'change')
-      return beside(place, async (directory, name) => {
+      return withParentOf(place, async (directory, name) => {
         await assertFree(directory, name, place.path)
         const told = [`${place.path} is free, and its directory is the agent's own`, `comes from ${remote.shown}`]
         const rests = [place.path, remote.url, String(directory.stat.ino)]
@@ -212,7 +212,7 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
     toOutcome(context.signal, async () => {
       const remote = await reachable(url, context)
       const place = requirePlace(path, context.manifest, context, 'change')
-      return beside(place, async (directory, name) => {
+      return withParentOf(place, async (directory, name) => {
         await assertFree(directory, name, place.path)
         const temporary = `.nightshift-${randomBytes(8).toString('hex')}`
         const beside = join(directory.path, temporary)
@@ -246,7 +246,7 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
 
 async function assertFree(directory: OpenEntry, name: string, path: string): Promise<void> {
   assertOwn(directory)
-  const there = await entry(directory, name)
+  const there = await openEntry(directory, name)
   await there?.handle.close()
   if (there) throw new CapabilityError('conflict', `${path} exists already`)
 }
@@ -278,7 +278,7 @@ async function branchesOf(remote: Remote, branch: string | undefined, context: C
 async function reachable(url: string, context: CapabilityContext): Promise<Remote> {
   const remote = remoteOf(url, context.manifest)
   if ('code' in remote) throw new CapabilityError(remote.code, remote.message)
-  if (remote.kind === 'path') await bareAt(requirePlace(remote.url, context.manifest, context, 'look'), context)
+  if (remote.kind === 'path') await requireBareAt(requirePlace(remote.url, context.manifest, context, 'look'), context)
   return remote
 }
 
@@ -291,7 +291,7 @@ async function takePlace(from: string, to: string, path: string): Promise<void> 
   await rename(from, to)
 }
 
-const refusedBy = ({ code, message }: PathRejection): Weight => ({
+const refusedBy = ({ code, message }: PathRejection): CallWeight => ({
   effect: 'refused',
   reason: message,
   code,

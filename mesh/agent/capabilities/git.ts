@@ -6,9 +6,9 @@ import { gitCommitArgs, gitLogArgs, gitRevertArgs, gitShowArgs } from '../../spe
 import {
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
-  failed,
-  type Outcome,
+  failedOutcome,
   toOutcome,
 } from '../capability.ts'
 import {
@@ -22,7 +22,7 @@ import {
   emptyTree,
   inIdleCheckout,
   shownFiles,
-  uncommitted,
+  uncommittedFiles,
 } from '../checkout.ts'
 import { environmentIn, output, reportTree } from '../container-rehearsal.ts'
 import { isSecret, requirePlace, weighRead, weighWrite } from '../manifest.ts'
@@ -58,7 +58,7 @@ async function commit(
   args: CommitArgs,
   { path, head, branch }: Checkout,
   context: CapabilityContext,
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   if (args.files) {
     const added = await inCheckout(path, ['add', '--all', '--', ...args.files], context)
     const why = whyNotDone('git add', added)
@@ -68,7 +68,7 @@ async function commit(
   const words = ['commit', '--quiet', '--no-verify', '--no-gpg-sign', '--cleanup=whitespace', '--file=-', ...what]
   const ran = await inCheckout(path, words, context, { input: messageOf(args) })
   if (ran.exitCode === 1 && /nothing (?:added )?to commit|no changes added/.test(ran.stdout))
-    return failed('failed', 'nothing to commit')
+    return failedOutcome('failed', 'nothing to commit')
   const why = whyNotDone('git commit', ran)
   if (why) return why
   const made = await inCheckout(path, ['rev-parse', 'HEAD'], context)
@@ -85,7 +85,7 @@ async function commit(
 function rehearseCommit(
   { path, head, named }: { path: string; head: string; named: readonly string[] | undefined },
   context: CapabilityContext,
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   return inThrowAway(context.state, async (directory) => {
     const env = await environmentIn(directory, path)
     const ours = (...words: string[]) => output(path, words, context, env)
@@ -114,9 +114,10 @@ async function copyIndex(from: string, to: string): Promise<void> {
 }
 
 /** What a model reads at once of a difference or a file. */
-const longestText = 60_000
+const maxTextCharacters = 60_000
 
-const part = (text: string) => (text.length > longestText ? text.slice(0, longestText).toWellFormed() : text)
+const part = (text: string) =>
+  text.length > maxTextCharacters ? text.slice(0, maxTextCharacters).toWellFormed() : text
 
 /** The newest first: `{ path, branch, commits: [{ commit, parents, at, author, subject }], uncommitted, uncommitted_total }`. */
 const gitLog: DeviceCapability<z.infer<typeof gitLogArgs>> = {
@@ -163,7 +164,7 @@ const gitShow: DeviceCapability<z.infer<typeof gitShowArgs>> = {
       const { diff, truncated } = await diffOf({ path: place, head, tree }, files, context)
       const content = file === undefined ? null : await contentOf(place, tree, file, context)
       const message = await inCheckout(place, ['log', '-1', '--format=%B', '--no-show-signature', tree, '--'], context)
-      const isCut = diff.length > longestText || (content?.length ?? 0) > longestText
+      const isCut = diff.length > maxTextCharacters || (content?.length ?? 0) > maxTextCharacters
       const result = {
         path: place,
         ...commit,
@@ -187,7 +188,7 @@ async function readable(path: string, context: CapabilityContext): Promise<strin
 
 /** Changes that no commit has yet: somebody may be at work, or a file was changed by hand. */
 async function unfinished(path: string, context: CapabilityContext) {
-  const files = await uncommitted(path, context)
+  const files = await uncommittedFiles(path, context)
   return { uncommitted: files.slice(0, shownFiles), uncommitted_total: files.length }
 }
 
@@ -289,7 +290,7 @@ async function revertedTree(
   const inTheWay = namesIn(await output(path, words, context, env)).find((name) => existsSync(join(path, name)))
   if (inTheWay !== undefined)
     throw new CapabilityError('conflict', `${inTheWay} would come back, and ${path} has another file there`)
-  const busy = (await uncommitted(path, context)).filter((name) => files.includes(name))
+  const busy = (await uncommittedFiles(path, context)).filter((name) => files.includes(name))
   if (busy.length > 0)
     throw new CapabilityError('conflict', `${busy.slice(0, 10).join(', ')} in ${path} has changes that no commit has`)
   return tree
@@ -300,7 +301,7 @@ async function goTo(
   { commit, subject }: Commit,
   { path, head, branch }: Checkout,
   context: CapabilityContext,
-): Promise<Outcome> {
+): Promise<CapabilityOutcome> {
   const input = `Revert "${subject}"\n\nThis reverts commit ${commit}.\n`
   const made = await inCheckout(path, ['commit-tree', tree, '-p', head, '--no-gpg-sign', '-F', '-'], context, { input })
   const whyUnmade = whyNotDone('git commit-tree', made)

@@ -1,16 +1,16 @@
 import type { z } from 'zod'
 import { stripText } from '../../../safety/redact.ts'
-import { logReadArgs, mostLogLines } from '../../specs/host.ts'
+import { logReadArgs, maxLogLines } from '../../specs/host.ts'
 import {
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
-  type Outcome,
   toOutcome,
 } from '../capability.ts'
 import { isSecret, requirePlace, weighRead } from '../manifest.ts'
 import { find, whyNotDone } from '../programs.ts'
-import { at, openContent, readPart } from '../walk.ts'
+import { openContent, readPart, withEntryAt } from '../walk.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
@@ -57,8 +57,8 @@ type Args = z.infer<typeof logReadArgs>
 type Line = [atMs: number | null, text: string]
 
 /** The end of a file that is read for its newest lines. */
-const mostBytes = 2 * 1024 * 1024
-const mostLineCharacters = 500
+const maxBytes = 2 * 1024 * 1024
+const maxLineCharacters = 500
 
 /**
  * The newest lines of a service's journal or of a file, oldest first: `{ lines: [[ms, text]], until_ms, more }`. Twice the time that was asked
@@ -84,14 +84,14 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
         args.unit === undefined ? await fromFile(args, context) : await fromJournal(args, fromMs, journalctl, context)
       const timed = carryTimes(found.lines).filter(([atMs]) => atMs === null || atMs >= fromMs)
       const wanted = timed.filter(([, text]) => args.contains.every((each) => text.includes(each)))
-      const lines = keepNewest(wanted.slice(-mostLogLines), context.manifest.limits.output_bytes)
+      const lines = keepNewest(wanted.slice(-maxLogLines), context.manifest.limits.output_bytes)
       return answer(lines, found, wanted.length > lines.length)
     }),
 })
 
 type Found = { lines: Line[]; untilMs: number; isCut: boolean }
 
-function answer(lines: Line[], { untilMs, isCut }: Found, isMore: boolean): Outcome {
+function answer(lines: Line[], { untilMs, isCut }: Found, isMore: boolean): CapabilityOutcome {
   const more = isMore || isCut
   return { ok: true, result: { lines, until_ms: untilMs, more }, truncated: more }
 }
@@ -105,7 +105,7 @@ async function fromJournal(
   const program = journalctl ?? [find('journalctl') ?? '']
   if (program[0] === '') throw new CapabilityError('capability_unavailable', 'journalctl is not here: give a path')
   const words = [
-    ...['--no-pager', '--quiet', '--utc', '--output=short-iso', `--lines=${mostLogLines}`],
+    ...['--no-pager', '--quiet', '--utc', '--output=short-iso', `--lines=${maxLogLines}`],
     `--since=@${Math.floor(fromMs / 1_000)}`,
   ]
   const ran = await run([...program, ...words, `--unit=${unit}`], { confine: 'read', env: { LC_ALL: 'C', TZ: 'UTC' } })
@@ -115,13 +115,13 @@ async function fromJournal(
 }
 
 async function fromFile({ path = '' }: Args, { manifest, state, hidden, signal }: CapabilityContext): Promise<Found> {
-  return await at(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
+  return await withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
     if (isSecret(held.path)) throw new CapabilityError('blocked', 'what is held for secret is no log')
     const file = await openContent(held)
     try {
       const { size, mtimeMs } = await file.stat()
-      const from = Math.max(0, size - mostBytes)
-      const text = (await readPart(file, from, mostBytes, signal)).toString('utf8')
+      const from = Math.max(0, size - maxBytes)
+      const text = (await readPart(file, from, maxBytes, signal)).toString('utf8')
       // A part begins within a line.
       const lines = toLines(from > 0 ? text.slice(text.indexOf('\n') + 1) : text)
       return { lines, untilMs: Math.round(mtimeMs), isCut: from > 0 }
@@ -135,7 +135,7 @@ function toLines(text: string): Line[] {
   return text.split('\n').flatMap((line): Line[] => {
     if (line.trim() === '') return []
     const { atMs, rest } = readLogTime(line)
-    return [[atMs, stripText(rest, { keepNewlines: false }).slice(0, mostLineCharacters).toWellFormed()]]
+    return [[atMs, stripText(rest, { keepNewlines: false }).slice(0, maxLineCharacters).toWellFormed()]]
   })
 }
 
@@ -149,8 +149,8 @@ function carryTimes(lines: readonly Line[]): Line[] {
 }
 
 /** The newest that fit into an answer of the manifest's size. */
-function keepNewest(lines: Line[], mostOutputBytes: number): Line[] {
-  let room = Math.floor(mostOutputBytes * 0.8)
+function keepNewest(lines: Line[], maxOutputBytes: number): Line[] {
+  let room = Math.floor(maxOutputBytes * 0.8)
   let first = lines.length
   while (first > 0) {
     room -= Buffer.byteLength(lines[first - 1]?.[1] ?? '') + 24

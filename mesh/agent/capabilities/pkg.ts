@@ -3,8 +3,8 @@ import { pkgInstallArgs, pkgSearchArgs } from '../../specs/host.ts'
 import {
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
-  type Outcome,
   type RunOptions,
   toOutcome,
 } from '../capability.ts'
@@ -21,14 +21,14 @@ type PackageManager = {
   /** Why the agent could not install anything with it, or null. */
   missingRights(): string | null
   /** `{ packages: [{ name, description }], total }` */
-  search(text: string, limit: number, context: CapabilityContext): Promise<Outcome>
+  search(text: string, limit: number, context: CapabilityContext): Promise<CapabilityOutcome>
   /** `{ packages: [{ name, before, after }], output }`; lines are emitted as they come. */
-  install(packages: readonly string[], context: CapabilityContext): Promise<Outcome>
+  install(packages: readonly string[], context: CapabilityContext): Promise<CapabilityOutcome>
   /**
    * The same without doing it: `{ diff, checks, would_change }`, where the diff lists what would
    * come and change.
    */
-  simulate(packages: readonly string[], context: CapabilityContext): Promise<Outcome>
+  simulate(packages: readonly string[], context: CapabilityContext): Promise<CapabilityOutcome>
 }
 
 const lockSeconds = 60
@@ -102,7 +102,12 @@ const installOptions = [
   'Dpkg::Use-Pty=0',
 ]
 
-async function searchPackages(ask: Ask, text: string, limit: number, context: CapabilityContext): Promise<Outcome> {
+async function searchPackages(
+  ask: Ask,
+  text: string,
+  limit: number,
+  context: CapabilityContext,
+): Promise<CapabilityOutcome> {
   const ran = await ask(['apt-cache', 'search', '--', text.replace(/[.+]/g, '[$&]')], context)
   const packages = ran.stdout.split('\n').flatMap((line) => {
     const [name, ...description] = line.split(' - ')

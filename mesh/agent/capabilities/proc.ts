@@ -5,26 +5,26 @@ import { procKillArgs, procListArgs } from '../../specs/host.ts'
 import {
   type CapabilityContext,
   CapabilityError,
+  type CapabilityOutcome,
   type DeviceCapability,
   errnoOf,
-  type Outcome,
   toOutcome,
 } from '../capability.ts'
 import {
   bootSeconds,
   enclosureOf,
+  formatProcess,
   processFacts,
   shownCommand,
   standingOf,
   startOf,
-  tellProcess,
   userNames,
   whyElsewhere,
   whyNeverSignalled,
 } from '../process-facts.ts'
 import { type Process, pids, processOf, statusField } from '../programs.ts'
 import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
-import { heldBy, type Socket, socketsAt } from '../sockets.ts'
+import { type Socket, socketsAt, socketsHeldBy } from '../sockets.ts'
 
 type Args = z.infer<typeof procListArgs>
 
@@ -42,7 +42,7 @@ type ShownSocket = Pick<Socket, 'protocol' | 'local' | 'remote' | 'state'>
  * guests are left out, as `proc.kill` leaves them alone, and counted. By `port` also `sockets_unseen`: sockets of processes that the agent
  * may not look into. Command lines come without their secrets.
  */
-const listProcesses = (args: Args, { signal }: CapabilityContext): Promise<Outcome> =>
+const listProcesses = (args: Args, { signal }: CapabilityContext): Promise<CapabilityOutcome> =>
   toOutcome(signal, async () => {
     const sockets = args.port === undefined ? null : await socketsAt(args.port)
     const { found, leftOut, held } = await find(args, sockets, signal)
@@ -70,7 +70,7 @@ async function find({ name }: Args, sockets: Socket[] | null, signal: AbortSigna
   const held = new Set<string>()
   for (const pid of await pids()) {
     signal.throwIfAborted()
-    const here = sockets ? await heldBy(pid, inodes) : []
+    const here = sockets ? await socketsHeldBy(pid, inodes) : []
     for (const inode of here ?? []) held.add(inode)
     if (sockets && !here?.length) continue
     const one = await described(pid, users, boot)
@@ -80,7 +80,7 @@ async function find({ name }: Args, sockets: Socket[] | null, signal: AbortSigna
       leftOut.push(plain(enclosureOf(standing.cgroups) ?? 'another namespace of processes').slice(0, 80))
       continue
     }
-    const mine = sockets && { sockets: shown((here ?? []).flatMap((inode) => byInode.get(inode) ?? [])) }
+    const mine = sockets && { sockets: toShownSockets((here ?? []).flatMap((inode) => byInode.get(inode) ?? [])) }
     found.push({ ...one, ...mine, lookedAtMs: performance.now() })
   }
   return { found, leftOut, held }
@@ -88,7 +88,7 @@ async function find({ name }: Args, sockets: Socket[] | null, signal: AbortSigna
 
 const isListening = ({ state }: ShownSocket) => state === 'listen' || state === 'bound'
 
-function shown(sockets: Socket[]): ShownSocket[] {
+function toShownSockets(sockets: Socket[]): ShownSocket[] {
   return sockets
     .map(({ protocol, local, remote, state }) => ({ protocol, local, remote, state }))
     .sort((a, b) => Number(isListening(b)) - Number(isListening(a)))
@@ -188,7 +188,7 @@ export const procKill: DeviceCapability<KillArgs> = {
       // Not on its command line, in which some programs show what they are doing.
       const rests = restsOnLines([found.start_time, found.name, user, service ?? ''])
       const untried = [`What it does with SIG${asked.signal} shows only when it gets it.`]
-      return reportOutcome({ told: tellProcess(facts!), untried, rests, tried: false })
+      return reportOutcome({ told: formatProcess(facts!), untried, rests, tried: false })
     }),
 }
 

@@ -1,9 +1,23 @@
 import type { z } from 'zod'
 import { quote } from '../../../safety/command/unwrapped.ts'
 import { evalArgs, execArgs } from '../../specs/shell.ts'
-import { type CapabilityContext, type DeviceCapability, failed, type Outcome, type RunResult } from '../capability.ts'
+import {
+  type CapabilityContext,
+  type CapabilityOutcome,
+  type DeviceCapability,
+  failedOutcome,
+  type RunResult,
+} from '../capability.ts'
 import { rehearseArgv, rehearseText } from '../command-rehearsal.ts'
-import { argvVerdict, asRead, defaultDirectory, hereOf, textVerdict, toPreconditions, weightOf } from '../guard.ts'
+import {
+  argvVerdict,
+  asRead,
+  defaultDirectory,
+  judgeContextOf,
+  textVerdict,
+  toPreconditions,
+  weightOf,
+} from '../guard.ts'
 import { find } from '../programs.ts'
 import { authorOf, identityOf } from '../repository.ts'
 import { readAsRoot } from '../root-read.ts'
@@ -17,8 +31,8 @@ const exec: DeviceCapability<ExecArgs> = {
   missingPrerequisite: async () => null,
   weigh: ({ argv, cwd = defaultDirectory }, { root_reads: rootReads }, own) =>
     weightOf(argvVerdict(argv, cwd, { secrets: own?.hidden, rootReads }), written(argv), cwd),
-  async run({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<Outcome> {
-    const verdict = argvVerdict(argv, cwd, hereOf(context))
+  async run({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
+    const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
     const command = written(argv)
     if (verdict.rootRead && !context.isGranted)
       return outcomeOf(await readAsRoot(verdict.rootRead, context, nothingBehind), command)
@@ -35,8 +49,8 @@ const exec: DeviceCapability<ExecArgs> = {
    * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
    * seen of it beforehand.
    */
-  async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<Outcome> {
-    const verdict = argvVerdict(argv, cwd, hereOf(context))
+  async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
+    const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
     if (verdict.verdict !== 'run') return await rehearseArgv(argv, cwd, context)
     const unmet = await context.whyUnmet(toPreconditions(verdict, cwd))
     return { ok: true, result: { unmet }, truncated: false }
@@ -59,8 +73,8 @@ const evaluate: DeviceCapability<EvalArgs> = {
   missingPrerequisite: async () => (find('bash') ? null : 'bash is not installed'),
   weigh: ({ text, cwd = defaultDirectory }, { root_reads: rootReads }, own) =>
     weightOf(textVerdict(text, cwd, { secrets: own?.hidden, rootReads }), text, cwd),
-  async run({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<Outcome> {
-    const verdict = textVerdict(text, cwd, hereOf(context))
+  async run({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
+    const verdict = textVerdict(text, cwd, judgeContextOf(context))
     const isRead = verdict.verdict === 'run'
     if (verdict.rootRead && !context.isGranted) {
       const ended = await readAsRoot(verdict.rootRead, context, (rest, { input }) =>
@@ -80,8 +94,8 @@ const evaluate: DeviceCapability<EvalArgs> = {
    * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
    * seen of it beforehand.
    */
-  async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<Outcome> {
-    const verdict = textVerdict(text, cwd, hereOf(context))
+  async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
+    const verdict = textVerdict(text, cwd, judgeContextOf(context))
     if (verdict.verdict !== 'run') return await rehearseText(text, cwd, context)
     const unmet = await context.whyUnmet(toPreconditions(verdict, cwd))
     return { ok: true, result: { unmet }, truncated: false }
@@ -96,13 +110,14 @@ function inBash(text: string): string[] {
  * What became of a command: one that ended by itself is an answer whatever its exit code, and so is
  * one with more output than is kept. One that was stopped failed, with what it had said until then.
  */
-function outcomeOf(ended: RunResult, command: string): Outcome {
+function outcomeOf(ended: RunResult, command: string): CapabilityOutcome {
   const { stdout, stderr, exitCode, signal, truncated, stoppedBy } = ended
   const result = { stdout, stderr, exit_code: exitCode, cmd_executed: command, ...(signal && { signal }) }
-  if (stoppedBy === 'deadline') return { ...failed('timeout', 'It was stopped at the deadline.', result), truncated }
-  if (stoppedBy === 'cancelled') return { ...failed('cancelled', 'It was cancelled.', result), truncated }
+  if (stoppedBy === 'deadline')
+    return { ...failedOutcome('timeout', 'It was stopped at the deadline.', result), truncated }
+  if (stoppedBy === 'cancelled') return { ...failedOutcome('cancelled', 'It was cancelled.', result), truncated }
   if (stoppedBy === 'memory')
-    return { ...failed('failed', 'It needed more memory than the manifest allows.', result), truncated }
+    return { ...failedOutcome('failed', 'It needed more memory than the manifest allows.', result), truncated }
   return { ok: true, result, truncated }
 }
 

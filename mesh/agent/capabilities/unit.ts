@@ -5,7 +5,7 @@ import { type CapabilityContext, CapabilityError, type DeviceCapability, toOutco
 import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
 import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 import {
-  control,
+  controlUnit,
   missingSystemd,
   type Privilege,
   privilegeOf,
@@ -53,7 +53,7 @@ const change = (systemd: Systemd, verb: Verb): DeviceCapability<Args> => ({
       const before = await requireUnit(systemd, unit, context)
       requireTouchable(before)
       await listTaken(systemd, verb, before, context)
-      await control(systemd, verb, before.unit, context)
+      await controlUnit(systemd, verb, before.unit, context)
       const after = verb === 'stop' ? await requireUnit(systemd, unit, context) : await watch(systemd, before, context)
       return { ok: true, result: { before: toResult(before), after: toResult(after) }, truncated: false }
     }),
@@ -82,7 +82,7 @@ async function rehearse(systemd: Systemd, verb: Verb, unit: string, context: Cap
 }
 
 /** More than stop with any one service: what hangs together like that is nothing to restart at night. */
-const mostTaken = 200
+const maxTaken = 200
 
 /**
  * Everything that runs and stops with this service: what needs it or is part of it, what needs that, and so on. Throws where Nightshift
@@ -103,8 +103,8 @@ async function listTaken(
     )
     const others = [...new Set(names)].filter((name) => name !== '' && !asked.has(name))
     for (const name of others) asked.add(name)
-    if (asked.size > mostTaken)
-      throw new CapabilityError('blocked', `more than ${mostTaken} units hang on ${state.unit}: it carries the system`)
+    if (asked.size > maxTaken)
+      throw new CapabilityError('blocked', `more than ${maxTaken} units hang on ${state.unit}: it carries the system`)
     next = (await showUnits(systemd, others, context)).filter((each) => each !== null && runs(each)) as UnitState[]
     for (const { unit } of next) {
       const never = whyNeverTouched(unit)

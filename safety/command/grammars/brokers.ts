@@ -1,4 +1,4 @@
-import { each, type Grammars, paths, plain, spell, verbs } from '../grammar.ts'
+import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const
@@ -9,9 +9,9 @@ export const brokers: Grammars = {
     // -pw and -pwf are passwords; a verb that is not here changes the ring or writes.
     manual: cassandra,
     style: 'word',
-    options: spell({ host: '-h --host', number: '-p --port', flag: '-r -H --human-readable --resolve-ip' }),
+    options: spellOptions({ host: '-h --host', number: '-p --port', flag: '-r -H --human-readable --resolve-ip' }),
     commands: {
-      ...each(
+      ...sameGrammar(
         `status info tpstats compactionstats netstats ring describecluster gossipinfo tablestats cfstats tablehistograms cfhistograms proxyhistograms
         getlogginglevels version gcstats failuredetector listsnapshots getendpoints getsstables compactionhistory clientstats describering
         getcompactionthroughput getcompactionthreshold getconcurrentcompactors getconcurrentviewbuilders getconcurrency getinterdcstreamthroughput
@@ -26,7 +26,7 @@ export const brokers: Grammars = {
     // -f runs a file, -p is a password, --cqlshrc names other settings.
     manual: 'cqlsh, Apache Cassandra 4.1',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       cql: '-e --execute',
       flag: '--no-color --version',
       number: '--connect-timeout --request-timeout',
@@ -36,11 +36,11 @@ export const brokers: Grammars = {
     requires: ['-e', '--execute', '--version'],
     refuses: ['^system_auth$'],
   },
-  ...each('clickhouse-client', {
+  ...sameGrammar('clickhouse-client', {
     // A file of queries, an external table, a configuration and several queries at once are left out.
     manual: 'clickhouse-client, ClickHouse 23.8',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       'sql:clickhouse': '-q --query',
       host: '-h --host',
       number: '--port --max_execution_time --max_threads --receive_timeout --connect_timeout --readonly',
@@ -56,16 +56,21 @@ export const brokers: Grammars = {
     commands: {
       client: {
         manual: 'clickhouse-client, ClickHouse 23.8',
-        options: spell({ 'sql:clickhouse': '-q --query', host: '-h --host', number: '--port', name: '-u --user' }),
+        options: spellOptions({
+          'sql:clickhouse': '-q --query',
+          host: '-h --host',
+          number: '--port',
+          name: '-u --user',
+        }),
         requires: ['-q', '--query'],
       },
     },
   },
-  ...each('mongosh mongo', {
+  ...sameGrammar('mongosh mongo', {
     // A file, --shell and further files run code; a second --eval is held against the same rule.
     manual: 'mongosh 2.1: Options; mongosh Methods',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       mongosh: '--eval',
       flag: '--quiet --norc --version --json --json=relaxed --json=canonical --tls',
       host: '--host',
@@ -75,9 +80,9 @@ export const brokers: Grammars = {
     requires: ['--eval', '--version'],
     refusesOperands: ['^(?!mongodb://(localhost|127\\.0\\.0\\.1)(:\\d+)?(/\\w*)?$)(?![\\w-]+$)'],
   }),
-  ...each('mongostat mongotop', {
+  ...sameGrammar('mongostat mongotop', {
     manual: 'mongostat, mongotop: MongoDB Database Tools 100.9',
-    options: spell({
+    options: spellOptions({
       number: '-n --rowcount --port',
       host: '-h --host',
       flag: '--discover --humanReadable --noheaders --json --all --locks --version',
@@ -87,14 +92,14 @@ export const brokers: Grammars = {
   }),
   memcstat: {
     manual: 'memcstat(1), libmemcached 1.1',
-    options: spell({ text: '--servers' }),
+    options: spellOptions({ text: '--servers' }),
     refuses: ['^(?!(localhost|127\\.0\\.0\\.1)(:\\d+)?$)'],
   },
   vault: {
     // What is kept in it is secret, and so are tokens and templates of policies; -address goes elsewhere.
     manual: 'vault(1), 1.15',
     style: 'word',
-    options: spell({ flag: '-detailed -format=json -format=table -format=yaml', name: '-format -namespace' }),
+    options: spellOptions({ flag: '-detailed -format=json -format=table -format=yaml', name: '-format -namespace' }),
     commands: paths(
       'status, version, operator members, operator raft list-peers, operator raft autopilot state, audit|auth|secrets|policy|namespace|plugin list, policy read',
       plain('vault(1), 1.15'),
@@ -102,27 +107,27 @@ export const brokers: Grammars = {
   },
   varnishstat: {
     manual: 'varnishstat(1), Varnish 7.1',
-    options: spell({ flag: '-1 -j -x -l', text: '-f', name: '-n', number: '-t' }),
+    options: spellOptions({ flag: '-1 -j -x -l', text: '-f', name: '-n', number: '-t' }),
     requires: ['-1', '-j', '-x', '-l'],
   },
   varnishadm: {
     // -T goes elsewhere and -S reads a key. Words are sent as one line.
     manual: 'varnishadm(1), varnish-cli(7), Varnish 7.1',
-    options: spell({ name: '-n', number: '-t' }),
-    commands: each(
+    options: spellOptions({ name: '-n', number: '-t' }),
+    commands: sameGrammar(
       'backend.list ban.list status vcl.list panic.show ping banner storage.list pid vcl.deps param.show',
       {
         manual: 'varnish-cli(7)',
-        options: spell({ flag: '-p -j' }),
+        options: spellOptions({ flag: '-p -j' }),
         operands: { rest: 'text' },
         refusesOperands: ['[^\\w.*:-]'],
       },
     ),
   },
-  ...each('valkey-cli keydb-cli', {
+  ...sameGrammar('valkey-cli keydb-cli', {
     manual: 'valkey-cli, Valkey 7.2',
     commands: paths('ping, info, dbsize, role, lastsave', plain('Valkey 7.2')),
-    options: spell({ host: '-h', number: '-p -n' }),
+    options: spellOptions({ host: '-h', number: '-p -n' }),
   }),
   'unbound-control': verbs(
     'unbound-control(8), Unbound 1.17',
@@ -130,36 +135,36 @@ export const brokers: Grammars = {
   ),
   rndc: verbs('rndc(8), BIND 9.18', 'status|zonestatus'),
   pdns_control: verbs('pdns_control(1), 4.7', 'ping|rping|uptime|version|list|ccounts|get-zone-counts'),
-  knotc: verbs('knotc(8), Knot DNS 3.2', 'status|stats|zone-status|conf-check', spell({ flag: '-e -x' })),
+  knotc: verbs('knotc(8), Knot DNS 3.2', 'status|stats|zone-status|conf-check', spellOptions({ flag: '-e -x' })),
   doveadm: verbs(
     'doveadm(1), Dovecot 2.3',
     'who, replicator status, log errors, process status, quota get',
-    spell({ text: '-u' }),
+    spellOptions({ text: '-u' }),
   ),
-  postmap: { manual: 'postmap(1)', options: spell({ flag: '-V' }), requires: ['-V'] },
+  postmap: { manual: 'postmap(1)', options: spellOptions({ flag: '-V' }), requires: ['-V'] },
   qshape: { manual: 'qshape(1), Postfix 3.7', operands: { rest: 'name' } },
-  ...each('exim exim4', {
+  ...sameGrammar('exim exim4', {
     // -be and the like expand, and expansion runs programs; -M and -q act.
     manual: 'exim(8), Exim 4.96',
     style: 'word',
-    options: spell({ flag: '-bp -bpc -bpr -bpu -bV' }),
+    options: spellOptions({ flag: '-bp -bpc -bpr -bpu -bV' }),
     requires: ['-bp', '-bpc', '-bpr', '-bpu', '-bV'],
   }),
-  celery: { manual: 'celery, 5.3', options: spell({ flag: '--version' }), requires: ['--version'] },
+  celery: { manual: 'celery, 5.3', options: spellOptions({ flag: '--version' }), requires: ['--version'] },
   pgbackrest: {
     manual: 'pgbackrest(1), 2.48',
-    options: spell({ name: '--stanza --output --set --repo' }),
+    options: spellOptions({ name: '--stanza --output --set --repo' }),
     commands: paths('info, version', { manual: 'pgbackrest(1), 2.48' }),
   },
   barman: verbs(
     'barman(1), 3.5',
     'list-servers|list-server|list-backups|list-backup|show-backup|show-server|status|replication-status|check',
-    spell({ flag: '--minimal --nagios', name: '-f --format' }),
+    spellOptions({ flag: '--minimal --nagios', name: '-f --format' }),
   ),
   mysqldumpslow: {
     manual: 'mysqldumpslow(1), MySQL 8.0',
     style: 'word',
-    options: spell({ flag: '-a -r -v', name: '-s -t -n', text: '-g' }),
+    options: spellOptions({ flag: '-a -r -v', name: '-s -t -n', text: '-g' }),
     operands: { rest: 'file', min: 1 },
   },
 }
@@ -172,7 +177,10 @@ export const queues: Grammars = {
   nats: {
     // -s goes elsewhere, a context holds credentials; pub, sub, next, get and the rest act or take messages.
     manual: nats,
-    options: spell({ flag: '--json -j --names -n --all -a --no-select', text: '--sort --top --subject --filter' }),
+    options: spellOptions({
+      flag: '--json -j --names -n --all -a --no-select',
+      text: '--sort --top --subject --filter',
+    }),
     commands: {
       ...paths(
         `stream ls|info|state|report|subjects, consumer ls|info|report, account info, rtt, server list|ls|info|ping, server report jetstream|connections|accounts|conns|js|gateways|routes,
@@ -185,74 +193,78 @@ export const queues: Grammars = {
     'rpk, Redpanda 23.3',
     `cluster health|info|metadata|status, cluster logdirs describe, cluster maintenance status, cluster partitions list, topic list|describe, group list|describe,
      version, cluster config status, redpanda admin brokers list`,
-    spell({
+    spellOptions({
       flag: '-d --detailed -i -r --internal -p --print-partitions -s --print-summary -a --print-all',
       text: '--format',
     }),
   ),
-  ...each('kafka-configs kafka-configs.sh', {
+  ...sameGrammar('kafka-configs kafka-configs.sh', {
     manual: `kafka-configs, ${kafka}`,
     style: 'word',
-    options: spell({ flag: '--describe --all', host: '--bootstrap-server', name: '--entity-type --entity-name' }),
+    options: spellOptions({
+      flag: '--describe --all',
+      host: '--bootstrap-server',
+      name: '--entity-type --entity-name',
+    }),
     requires: ['--describe'],
     // Users have their credentials as settings.
     refuses: ['^users?$'],
   }),
-  ...each('kafka-broker-api-versions kafka-broker-api-versions.sh', {
+  ...sameGrammar('kafka-broker-api-versions kafka-broker-api-versions.sh', {
     manual: `kafka-broker-api-versions, ${kafka}`,
     style: 'word',
-    options: spell({ host: '--bootstrap-server' }),
+    options: spellOptions({ host: '--bootstrap-server' }),
     requires: ['--bootstrap-server'],
   }),
-  ...each('kafka-log-dirs kafka-log-dirs.sh', {
+  ...sameGrammar('kafka-log-dirs kafka-log-dirs.sh', {
     manual: `kafka-log-dirs, ${kafka}`,
     style: 'word',
-    options: spell({ flag: '--describe', host: '--bootstrap-server', text: '--broker-list --topic-list' }),
+    options: spellOptions({ flag: '--describe', host: '--bootstrap-server', text: '--broker-list --topic-list' }),
     requires: ['--describe'],
   }),
-  ...each('kafka-get-offsets kafka-get-offsets.sh', {
+  ...sameGrammar('kafka-get-offsets kafka-get-offsets.sh', {
     manual: `kafka-get-offsets, ${kafka}`,
     style: 'word',
-    options: spell({ host: '--bootstrap-server', text: '--topic --partitions --time' }),
+    options: spellOptions({ host: '--bootstrap-server', text: '--topic --partitions --time' }),
     requires: ['--bootstrap-server'],
   }),
-  ...each('kafka-acls kafka-acls.sh', {
+  ...sameGrammar('kafka-acls kafka-acls.sh', {
     manual: `kafka-acls, ${kafka}`,
     style: 'word',
-    options: spell({ flag: '--list', host: '--bootstrap-server', text: '--topic --group' }),
+    options: spellOptions({ flag: '--list', host: '--bootstrap-server', text: '--topic --group' }),
     requires: ['--list'],
   }),
-  ...each('kafka-metadata-quorum kafka-metadata-quorum.sh', {
+  ...sameGrammar('kafka-metadata-quorum kafka-metadata-quorum.sh', {
     manual: `kafka-metadata-quorum, ${kafka}`,
     style: 'word',
-    options: spell({ host: '--bootstrap-server' }),
-    commands: { describe: { manual: kafka, options: spell({ flag: '--status --replication' }) } },
+    options: spellOptions({ host: '--bootstrap-server' }),
+    commands: { describe: { manual: kafka, options: spellOptions({ flag: '--status --replication' }) } },
   }),
-  ...each('kcat kafkacat', {
+  ...sameGrammar('kcat kafkacat', {
     // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing and ends with -e or a count.
     manual: 'kcat(1), 1.7',
-    options: spell({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-c -p' }),
+    options: spellOptions({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-c -p' }),
     requires: ['-L', '-e'],
     refuses: ['^end$'],
   }),
-  ...each(
+  ...sameGrammar(
     'rabbitmq-queues',
     verbs(
       'rabbitmq-queues(8), RabbitMQ 3.12',
       'quorum_status|check_if_node_is_quorum_critical|check_if_new_quorum_queue_replicas_have_finished_initial_sync|help',
-      spell({ flag: '-q --quiet', name: '-p --vhost' }),
+      spellOptions({ flag: '-q --quiet', name: '-p --vhost' }),
     ),
   ),
   'rabbitmq-plugins': verbs(
     'rabbitmq-plugins(8), RabbitMQ 3.12',
     'list|directories|is_enabled|version',
-    spell({ flag: '-q -v -m -E -e --quiet' }),
+    spellOptions({ flag: '-q -v -m -E -e --quiet' }),
   ),
   rabbitmqadmin: {
     // -H goes elsewhere; get takes messages unless they are put back, export prints hashes.
     manual: 'rabbitmqadmin, RabbitMQ 3.12: Management Command Line Tool',
-    options: spell({ name: '-V --vhost -f --format', text: '-S --sort' }),
-    commands: each('list show', {
+    options: spellOptions({ name: '-V --vhost -f --format', text: '-S --sort' }),
+    commands: sameGrammar('list show', {
       ...plain('rabbitmqadmin'),
       only: [
         {
@@ -266,6 +278,6 @@ export const queues: Grammars = {
   'pulsar-admin': verbs(
     'pulsar-admin, Apache Pulsar 3.1',
     'brokers list|leader-broker, topics list|stats|partitioned-stats|stats-internal|subscriptions, tenants list|get, clusters list, namespaces list|topics',
-    spell({ text: '--subscription' }),
+    spellOptions({ text: '--subscription' }),
   ),
 }

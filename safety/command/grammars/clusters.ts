@@ -1,10 +1,10 @@
-import { each, type Grammar, type Grammars, paths, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, paths, sameGrammar, spellOptions } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const some = { rest: 'text', min: 1 } as const
 const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({
   manual,
-  options: spell({ flag: `${flag} --help`, ...(values ? { text: values } : {}) }),
+  options: spellOptions({ flag: `${flag} --help`, ...(values ? { text: values } : {}) }),
   operands,
 })
 
@@ -13,7 +13,7 @@ const noSecrets = ['secret', 'credential', 'token', '^all$']
 /** --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f read anything: left out. */
 const kubectl: Grammar = {
   manual: 'kubectl reference, Kubernetes 1.29',
-  options: spell({ flag: '--help', text: '-n --namespace --context --cluster --request-timeout' }),
+  options: spellOptions({ flag: '--help', text: '-n --namespace --context --cluster --request-timeout' }),
   commands: {
     'api-resources': one(
       'kubectl api-resources',
@@ -43,7 +43,7 @@ const kubectl: Grammar = {
     explain: one('kubectl explain', '--recursive', '--api-version', some),
     get: {
       manual: 'kubectl get, kubectl Reference: JSONPath Support',
-      options: spell({
+      options: spellOptions({
         flag: '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help',
         text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size',
         request: '--raw',
@@ -66,7 +66,7 @@ const kubectl: Grammar = {
     },
     logs: {
       manual: 'kubectl logs',
-      options: spell({
+      options: spellOptions({
         flag: '-f -p --all-containers --follow --ignore-errors --prefix --previous --timestamps',
         text: '-c -l --container --limit-bytes --max-log-requests --selector --since --since-time --tail',
       }),
@@ -100,7 +100,7 @@ const kubectl: Grammar = {
     },
     top: {
       manual: 'kubectl top',
-      commands: each(
+      commands: sameGrammar(
         'no node nodes po pod pods',
         one('kubectl top', '-A --all-namespaces --containers --no-headers --sum', '-l --selector --sort-by'),
       ),
@@ -108,7 +108,10 @@ const kubectl: Grammar = {
     version: one('kubectl version', '--client --short', '-o --output', {}),
     config: {
       manual: 'kubectl config',
-      commands: each('current-context get-clusters get-contexts', one('kubectl config', '--no-headers', '-o --output')),
+      commands: sameGrammar(
+        'current-context get-clusters get-contexts',
+        one('kubectl config', '--no-headers', '-o --output'),
+      ),
     },
   },
 }
@@ -145,10 +148,13 @@ export const clusters: Grammars = {
       operator: {
         manual: 'consul operator',
         commands: {
-          raft: { manual: 'consul operator raft', commands: each('list-peers', { manual: 'consul operator raft' }) },
+          raft: {
+            manual: 'consul operator raft',
+            commands: sameGrammar('list-peers', { manual: 'consul operator raft' }),
+          },
           autopilot: {
             manual: 'consul operator autopilot',
-            commands: each('state get-config', { manual: 'consul operator autopilot' }),
+            commands: sameGrammar('state get-config', { manual: 'consul operator autopilot' }),
           },
         },
       },
@@ -159,9 +165,9 @@ export const clusters: Grammars = {
   helm: {
     // get prints values and manifests with their secrets: left out.
     manual: 'helm(1), Helm 3.14',
-    options: spell({ text: '-n --namespace --kube-context' }),
+    options: spellOptions({ text: '-n --namespace --kube-context' }),
     commands: {
-      ...each(
+      ...sameGrammar(
         'list ls',
         one(
           'helm list',
@@ -170,7 +176,7 @@ export const clusters: Grammars = {
           {},
         ),
       ),
-      ...each('hist history', one('helm history', '', '--max -o --output', some)),
+      ...sameGrammar('hist history', one('helm history', '', '--max -o --output', some)),
       status: {
         // Another format than a table prints the values with their secrets.
         ...one('helm status', '--show-desc --show-resources', '--revision -o --output', some),
@@ -183,16 +189,16 @@ export const clusters: Grammars = {
       },
     },
   },
-  ...each('k3s minikube kind', {
+  ...sameGrammar('k3s minikube kind', {
     manual: 'k3s(1), minikube(1), kind(1)',
-    options: spell({ flag: '--version' }),
-    commands: each('version', { manual: 'minikube version' }),
+    options: spellOptions({ flag: '--version' }),
+    commands: sameGrammar('version', { manual: 'minikube version' }),
   }),
   kubectl,
   nomad: {
     manual: 'nomad(1), 1.7',
     commands: {
-      ...each('status', one('nomad status', '-verbose', '')),
+      ...sameGrammar('status', one('nomad status', '-verbose', '')),
       node: {
         manual: 'nomad node',
         commands: {
@@ -201,7 +207,7 @@ export const clusters: Grammars = {
       },
       job: {
         manual: 'nomad job',
-        commands: each('status history allocs deployments', {
+        commands: sameGrammar('status history allocs deployments', {
           ...one('nomad job status', '-short -verbose'),
           style: 'word',
         }),
@@ -223,11 +229,11 @@ export const clusters: Grammars = {
       },
     },
   },
-  ...each('pct qm', {
+  ...sameGrammar('pct qm', {
     manual: 'pct(1), qm(1), Proxmox VE 8',
     commands: {
       list: one('pct(1)', '--full', '', {}),
-      ...each(
+      ...sameGrammar(
         'config listsnapshot pending status',
         one('pct(1), qm(1)', '-verbose --verbose --current', '', { first: ['number'], min: 1 }),
       ),
@@ -242,15 +248,15 @@ export const clusters: Grammars = {
   },
   'ha-manager': {
     manual: 'ha-manager(1)',
-    commands: each('status config groupconfig rules', {
+    commands: sameGrammar('status config groupconfig rules', {
       manual: 'ha-manager(1)',
-      options: spell({ flag: '-verbose --verbose' }),
+      options: spellOptions({ flag: '-verbose --verbose' }),
     }),
   },
-  pvecm: { manual: 'pvecm(1)', commands: each('nodes status', { manual: 'pvecm(1)' }) },
+  pvecm: { manual: 'pvecm(1)', commands: sameGrammar('nodes status', { manual: 'pvecm(1)' }) },
   pvesh: {
     manual: 'pvesh(1)',
-    commands: each('get ls', {
+    commands: sameGrammar('get ls', {
       ...one('pvesh(1)', '--noborder --noheader --human-readable', '--output-format', { first: ['text'], min: 1 }),
       // A GET may act (scans, consoles) and may show keys: paths that look, and no others.
       only: [
@@ -268,13 +274,13 @@ export const clusters: Grammars = {
       list: one('pvesm(1)', '', '--vmid --content', { first: ['name'], min: 1 }),
     },
   },
-  pveversion: { manual: 'pveversion(1)', options: spell({ flag: '-v --verbose' }) },
+  pveversion: { manual: 'pveversion(1)', options: spellOptions({ flag: '-v --verbose' }) },
   virsh: {
     // -c goes to another hypervisor; a command string with a semicolon would be several.
     manual: 'virsh(1), libvirt 9.0',
-    options: spell({ flag: '-q -r --quiet --readonly --version' }),
+    options: spellOptions({ flag: '-q -r --quiet --readonly --version' }),
     commands: {
-      ...each(
+      ...sameGrammar(
         `capabilities cpu-stats domblkinfo domblklist domblkerror domfsinfo domid domifaddr domiflist domifstat domblkstat dominfo
         domjobinfo dommemstat domname domstate domstats domuuid list net-dhcp-leases net-info net-list nodecpustats
         nodedev-list nodeinfo nodememstats pool-info pool-list snapshot-list version vcpucount vcpuinfo vol-list vol-info`,

@@ -1,16 +1,16 @@
-import { each, type Grammar, type Grammars, paths, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, paths, sameGrammar, spellOptions } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const some = { rest: 'text', min: 1 } as const
 const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({
   manual,
-  options: spell({ flag: `${flag} --help`, ...(values ? { text: values } : {}) }),
+  options: spellOptions({ flag: `${flag} --help`, ...(values ? { text: values } : {}) }),
   operands,
 })
 
 const logs: Grammar = {
   manual: 'docker-logs(1), podman-logs(1)',
-  options: spell({
+  options: spellOptions({
     flag: '-f -t --color --details --follow --names --no-color --no-log-prefix --timestamps --help',
     text: '-n --since --tail --until',
   }),
@@ -24,7 +24,7 @@ const logs: Grammar = {
 /** As a whole it prints the environment: fields that are named, and none of those. */
 const inspect: Grammar = {
   manual: 'docker-inspect(1), podman-inspect(1)',
-  options: spell({ flag: '-s --size --help', text: '--type', 'fields:container': '-f --format' }),
+  options: spellOptions({ flag: '-s --size --help', text: '--type', 'fields:container': '-f --format' }),
   operands: some,
   requires: ['-f', '--format'],
 }
@@ -38,26 +38,26 @@ const list = one(
 const top = one('docker-top(1)', '', '', { first: ['text'], min: 1 })
 const stats: Grammar = {
   manual: 'docker-stats(1)',
-  options: spell({ flag: '-a --all --no-stream --no-trunc --no-reset', text: '--format' }),
+  options: spellOptions({ flag: '-a --all --no-stream --no-trunc --no-reset', text: '--format' }),
   operands: text,
   endless: { when: 'always', unless: ['--no-stream'], instead: { drop: [], add: ['--no-stream'] } },
 }
 const events: Grammar = {
   manual: 'docker-events(1)',
-  options: spell({ text: '-f --filter --format --since --until' }),
+  options: spellOptions({ text: '-f --filter --format --since --until' }),
   endless: { when: 'always', unless: ['--until'], instead: { drop: [], add: ['--since=10m', '--until=0s'] } },
 }
 
 /** -H, --context, --config and kin go to another daemon: left out. */
 const docker: Grammar = {
   manual: 'docker(1), Docker 24; podman(1), Podman 4.3',
-  options: spell({ flag: '-v --version --help' }),
+  options: spellOptions({ flag: '-v --version --help' }),
   bare: true,
   commands: {
-    ...each('diff', one('docker-diff(1)', '', '', some)),
+    ...sameGrammar('diff', one('docker-diff(1)', '', '', some)),
     events,
     // history shows what a build was given: passwords among it.
-    ...each('images', list),
+    ...sameGrammar('images', list),
     info: one('docker-info(1)', '', '-f --format', {}),
     inspect,
     logs,
@@ -69,9 +69,12 @@ const docker: Grammar = {
     compose: {
       // -f and --env-file read files that may interpolate; a project's name is enough.
       manual: 'docker-compose(1)',
-      options: spell({ name: '-p --project-name' }),
+      options: spellOptions({ name: '-p --project-name' }),
       commands: {
-        ...each('images ls port top version', one('docker-compose(1)', '-a -q --all --quiet', '--filter --format')),
+        ...sameGrammar(
+          'images ls port top version',
+          one('docker-compose(1)', '-a -q --all --quiet', '--filter --format'),
+        ),
         logs,
         ps: one(
           'docker-compose-ps(1)',
@@ -83,7 +86,7 @@ const docker: Grammar = {
     container: {
       manual: 'docker-container(1)',
       commands: {
-        ...each('list ls ps', list),
+        ...sameGrammar('list ls ps', list),
         diff: one('docker-diff(1)', '', '', some),
         inspect,
         logs,
@@ -94,17 +97,17 @@ const docker: Grammar = {
     },
     image: {
       manual: 'docker-image(1)',
-      commands: { ...each('list ls', list), inspect },
+      commands: { ...sameGrammar('list ls', list), inspect },
     },
     context: {
       manual: 'docker-context(1)',
       commands: { ls: one('docker-context-ls(1)', '-q --quiet', '--format', {}) },
     },
     node: { manual: 'docker-node(1)', commands: { ls: list, inspect: inspectWhole, ps: list } },
-    network: { manual: 'docker-network(1)', commands: { ...each('list ls', list), inspect: inspectWhole } },
+    network: { manual: 'docker-network(1)', commands: { ...sameGrammar('list ls', list), inspect: inspectWhole } },
     // Options of a volume may be those of a mount, with its password.
-    volume: { manual: 'docker-volume(1)', commands: { ...each('list ls', list), inspect } },
-    pod: { manual: 'podman-pod(1)', commands: { ...each('list ls ps', list), inspect } },
+    volume: { manual: 'docker-volume(1)', commands: { ...sameGrammar('list ls', list), inspect } },
+    pod: { manual: 'podman-pod(1)', commands: { ...sameGrammar('list ls ps', list), inspect } },
     service: {
       manual: 'docker-service(1)',
       commands: {
@@ -134,7 +137,7 @@ const { compose, container: _container, service: _service, ...podmanCommands } =
 const podmanLogs: Grammar = {
   ...logs,
   manual: 'podman-logs(1)',
-  options: spell({ flag: '-f -t --color --follow --names --timestamps', text: '--since --tail --until' }),
+  options: spellOptions({ flag: '-f -t --color --follow --names --timestamps', text: '--since --tail --until' }),
   endless: { ...logs.endless!, enough: ['--since', '--tail', '--until'] },
 }
 
@@ -143,7 +146,7 @@ export const containers: Grammars = {
   crictl: {
     manual: 'crictl, cri-tools 1.29',
     commands: {
-      ...each(
+      ...sameGrammar(
         'image images img pods ps',
         one(
           'crictl ps',
@@ -152,55 +155,58 @@ export const containers: Grammars = {
         ),
       ),
       // inspect prints the environment, info the credentials of registries.
-      ...each('imagefsinfo version', one('crictl version', '', '-o --output', {})),
+      ...sameGrammar('imagefsinfo version', one('crictl version', '', '-o --output', {})),
       logs,
-      ...each('stats statsp', one('crictl stats', '-a --all', '-o --output')),
+      ...sameGrammar('stats statsp', one('crictl stats', '-a --all', '-o --output')),
     },
   },
   ctr: {
     manual: 'ctr, containerd 1.6',
-    options: spell({ name: '-n --namespace' }),
+    options: spellOptions({ name: '-n --namespace' }),
     commands: {
-      ...each('c container containers', {
+      ...sameGrammar('c container containers', {
         manual: 'ctr containers',
         commands: {
-          ...each('list ls', one('ctr containers list', '-q --quiet', '', {})),
+          ...sameGrammar('list ls', one('ctr containers list', '-q --quiet', '', {})),
         },
       }),
-      ...each('i image images', {
+      ...sameGrammar('i image images', {
         manual: 'ctr images',
-        commands: each('list ls', one('ctr images list', '-q --quiet')),
+        commands: sameGrammar('list ls', one('ctr images list', '-q --quiet')),
       }),
-      ...each('t task tasks', {
+      ...sameGrammar('t task tasks', {
         manual: 'ctr tasks',
         commands: {
-          ...each('list ls', one('ctr tasks list', '-q --quiet', '', {})),
+          ...sameGrammar('list ls', one('ctr tasks list', '-q --quiet', '', {})),
           ps: one('ctr tasks ps', '', '', some),
         },
       }),
-      ...each('ns namespace namespaces', {
+      ...sameGrammar('ns namespace namespaces', {
         manual: 'ctr namespaces',
-        commands: each('list ls', one('ctr namespaces list', '-q --quiet', '', {})),
+        commands: sameGrammar('list ls', one('ctr namespaces list', '-q --quiet', '', {})),
       }),
       version: one('ctr version', '', '', {}),
     },
   },
   docker,
   'docker-compose': compose!,
-  ...each('incus lxc', {
+  ...sameGrammar('incus lxc', {
     manual: 'lxc(1), LXD 5.0',
     commands: {
       // A column may be a setting, and json and yaml print all of them.
-      ...each('list ls', { ...one('lxc list', '', '-c -f --columns --format'), refuses: ['[.:]', 'json', 'yaml'] }),
+      ...sameGrammar('list ls', {
+        ...one('lxc list', '', '-c -f --columns --format'),
+        refuses: ['[.:]', 'json', 'yaml'],
+      }),
       // The kinds alone: what one of them holds may be a password.
       ...paths('storage|network|profile|cluster|operation|warning|image list', one('lxc list', '', '', {})),
-      ...each('info', one('lxc info', '--resources', '', { first: ['name'] })),
+      ...sameGrammar('info', one('lxc info', '--resources', '', { first: ['name'] })),
       version: one('lxc version', '', '', {}),
     },
   }),
-  ...each('lxc-info lxc-ls', {
+  ...sameGrammar('lxc-info lxc-ls', {
     manual: 'lxc-info(1), lxc-ls(1), LXC 5.0',
-    options: spell({
+    options: spellOptions({
       flag: '-1 -a -f -H -i -p -s -S --active --fancy --running --stopped --frozen',
       name: '-n --name',
     }),

@@ -1,4 +1,4 @@
-import { each, flags, type Grammars, oneOf, paths, plain, spell, verbs } from '../grammar.ts'
+import { flags, type Grammars, oneOf, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const bpftool = 'bpftool(8), Linux 6.1'
 const pcs = 'pcs(8), pcs 0.11'
@@ -10,14 +10,14 @@ export const controls: Grammars = {
     // dump … file writes, pin, attach, load, batch and tracelog act or never end.
     manual: bpftool,
     style: 'word',
-    options: spell({ flag: '-j -p -f -m -n --json --pretty --bpffs --mapcompat --nomount -V --version' }),
+    options: spellOptions({ flag: '-j -p -f -m -n --json --pretty --bpffs --mapcompat --nomount -V --version' }),
     bare: true,
     commands: {
       version: { manual: bpftool },
-      ...each('prog map link cgroup net perf btf struct_ops feature', {
+      ...sameGrammar('prog map link cgroup net perf btf struct_ops feature', {
         manual: bpftool,
         bare: true,
-        commands: each('show list tree probe', {
+        commands: sameGrammar('show list tree probe', {
           manual: bpftool,
           operands: { rest: 'text' },
           refuses: ['^(file|pinned|visual|macros|batch)$'],
@@ -28,10 +28,10 @@ export const controls: Grammars = {
   birdc: {
     // Words are sent as one line to the daemon; what is not `show` may configure it. A filter is code: where and filter are left out.
     manual: 'birdc, BIRD 2.0: Remote control',
-    options: spell({ flag: '-r -v' }),
-    commands: each('show s sh', {
+    options: spellOptions({ flag: '-r -v' }),
+    commands: sameGrammar('show s sh', {
       manual: 'BIRD 2.0: Remote control',
-      commands: each('protocols protocol p status memory interfaces route r ospf bfd babel rip roa symbols', {
+      commands: sameGrammar('protocols protocol p status memory interfaces route r ospf bfd babel rip roa symbols', {
         manual: 'BIRD 2.0: Remote control',
         operands: { rest: 'text' },
         refuses: ['^(?![\\w./:"-]+$)', '^(filter|where|filtered)$'],
@@ -42,7 +42,7 @@ export const controls: Grammars = {
     // -f and -b read commands, -d chooses a daemon. Settings hold passwords of neighbours.
     manual: 'vtysh(1), FRRouting 8.4',
     style: 'word',
-    options: spell({ text: '-c', flag: '-h' }),
+    options: spellOptions({ text: '-c', flag: '-h' }),
     requires: ['-c'],
     refuses: [
       '^(?!sho?w? [\\w./: *-]+(\\| (include|exclude|begin|count) [\\w./: -]+)?$)',
@@ -53,7 +53,7 @@ export const controls: Grammars = {
     // Only two ends: the input, and a socket of HAProxy that is asked what it shows.
     manual: 'socat(1), 1.7; HAProxy 2.6 Management Guide: Unix Socket commands',
     style: 'plain',
-    options: spell({ flag: '-V' }),
+    options: spellOptions({ flag: '-V' }),
     operands: { first: ['text', 'text'], min: 2 },
     requires: ['-V'],
     refuses: [
@@ -65,14 +65,14 @@ export const controls: Grammars = {
   gluster: {
     // heal without info heals, top … clear resets, and remote-host goes elsewhere.
     manual: 'gluster(8), GlusterFS 10',
-    options: spell({ flag: '--mode=script --xml' }),
+    options: spellOptions({ flag: '--mode=script --xml' }),
     commands: {
       ...paths('peer status, pool list, snapshot list|info|status', plain('gluster(8)')),
       volume: {
         manual: 'gluster(8)',
         commands: {
-          ...each('info list status get', plain('gluster(8)')),
-          ...each('heal rebalance quota geo-replication profile top bitrot', {
+          ...sameGrammar('info list status get', plain('gluster(8)')),
+          ...sameGrammar('heal rebalance quota geo-replication profile top bitrot', {
             ...plain('gluster(8)'),
             operands: { rest: 'name', min: 2 },
             refusesOperands: [
@@ -87,11 +87,11 @@ export const controls: Grammars = {
   dmsetup: {
     // table --showkeys prints keys, --exec and --target with it run programs.
     manual: 'dmsetup(8), lvm2 2.03',
-    options: spell({
+    options: spellOptions({
       flag: '-c -C --columns --tree --noheadings --nameprefixes --rows --nosuffix -v --verbose --noflush',
       text: '-o --options -O --sort -S --select --separator --target',
     }),
-    commands: each('ls info status table deps version targets', plain('dmsetup(8)')),
+    commands: sameGrammar('ls info status table deps version targets', plain('dmsetup(8)')),
   },
   multipathd: {
     manual: 'multipathd(8), multipath-tools 0.9',
@@ -105,24 +105,31 @@ export const controls: Grammars = {
   pcs: {
     // config and cib print passwords of fence devices.
     manual: pcs,
-    options: spell({ flag: '--full --all --hide-inactive' }),
+    options: spellOptions({ flag: '--full --all --hide-inactive' }),
     commands: {
       ...paths(
         'status resources|cluster|nodes|corosync|quorum|xml, resource|stonith status|list, cluster status, quorum status|config, constraint list, property list',
         plain(pcs),
       ),
-      ...each('status', {
+      ...sameGrammar('status', {
         manual: pcs,
         bare: true,
-        commands: each('resources cluster nodes corosync quorum xml', plain(pcs)),
+        commands: sameGrammar('resources cluster nodes corosync quorum xml', plain(pcs)),
       }),
-      constraint: { manual: pcs, bare: true, commands: each('list config location order colocation', { manual: pcs }) },
-      property: { manual: pcs, bare: true, commands: each('list config show', plain(pcs)) },
+      constraint: {
+        manual: pcs,
+        bare: true,
+        commands: sameGrammar('list config location order colocation', { manual: pcs }),
+      },
+      property: { manual: pcs, bare: true, commands: sameGrammar('list config show', plain(pcs)) },
     },
   },
   crm: {
     manual: 'crm(8), crmsh 4.4',
-    commands: { ...each('status', plain('crm(8)')), ...paths('resource status, node list|show', plain('crm(8)')) },
+    commands: {
+      ...sameGrammar('status', plain('crm(8)')),
+      ...paths('resource status, node list|show', plain('crm(8)')),
+    },
   },
   crm_mon: {
     // -E runs a program, -h and --as-html write; without -1 it goes on.
@@ -138,8 +145,8 @@ export const controls: Grammars = {
   'ovs-vsctl': {
     // Commands are joined by `--`, and a column of SSL names files alone.
     manual: `ovs-vsctl(8), ${ovs}`,
-    options: spell({ flag: '--no-heading --oneline -V --version', text: '-f --format --columns -t --timeout' }),
-    commands: each('show list-br list-ports list-ifaces br-exists port-to-br iface-to-br list get', {
+    options: spellOptions({ flag: '--no-heading --oneline -V --version', text: '-f --format --columns -t --timeout' }),
+    commands: sameGrammar('show list-br list-ports list-ifaces br-exists port-to-br iface-to-br list get', {
       ...plain(`ovs-vsctl(8), ${ovs}`),
       joins: true,
       refusesOperands: ['^ssl$'],
@@ -147,27 +154,30 @@ export const controls: Grammars = {
   },
   'ovs-ofctl': {
     manual: `ovs-ofctl(8), ${ovs}`,
-    options: spell({ text: '-O --protocols', flag: '--names --no-names --stats --no-stats --rsort --sort' }),
-    commands: each('show dump-flows dump-ports dump-ports-desc dump-tables dump-groups dump-meters dump-aggregate', {
-      manual: `ovs-ofctl(8), ${ovs}`,
-      operands: { first: ['name', 'text'], min: 1 },
-      // A switch may be an address.
-      refusesOperands: ['^(tcp|ssl|unix|netdev):'],
-    }),
+    options: spellOptions({ text: '-O --protocols', flag: '--names --no-names --stats --no-stats --rsort --sort' }),
+    commands: sameGrammar(
+      'show dump-flows dump-ports dump-ports-desc dump-tables dump-groups dump-meters dump-aggregate',
+      {
+        manual: `ovs-ofctl(8), ${ovs}`,
+        operands: { first: ['name', 'text'], min: 1 },
+        // A switch may be an address.
+        refusesOperands: ['^(tcp|ssl|unix|netdev):'],
+      },
+    ),
   },
   'ovs-appctl': {
     // -t names a socket; an unknown word may stop a daemon.
     manual: `ovs-appctl(8), ${ovs}`,
-    commands: each(
+    commands: sameGrammar(
       'bond/show bond/list fdb/show fdb/stats-show coverage/show dpif/show dpctl/show dpctl/dump-flows dpctl/dump-conntrack lacp/show mdb/show memory/show qos/show stp/show tnl/ports/show upcall/show version vlog/list cluster/status',
       { manual: `ovs-appctl(8), ${ovs}`, operands: { rest: 'name' } },
     ),
   },
-  'ovs-dpctl': verbs(`ovs-dpctl(8), ${ovs}`, 'show|dump-dps|dump-flows', spell({ flag: '-s -m --names' })),
-  ...each('ovn-nbctl ovn-sbctl', {
+  'ovs-dpctl': verbs(`ovs-dpctl(8), ${ovs}`, 'show|dump-dps|dump-flows', spellOptions({ flag: '-s -m --names' })),
+  ...sameGrammar('ovn-nbctl ovn-sbctl', {
     manual: 'ovn-nbctl(8), ovn-sbctl(8), OVN 23.03',
-    options: spell({ flag: '--no-leader-only --no-heading', text: '--columns -f --format -t --timeout' }),
-    commands: each(
+    options: spellOptions({ flag: '--no-leader-only --no-heading', text: '--columns -f --format -t --timeout' }),
+    commands: sameGrammar(
       'show list get ls-list lsp-list lr-list lrp-list lr-route-list lr-nat-list lb-list acl-list lsp-get-addresses lflow-list dump-flows count-flows',
       { ...plain('ovn-nbctl(8), OVN 23.03'), joins: true, refusesOperands: ['^ssl$', '^connection$'] },
     ),
@@ -175,15 +185,15 @@ export const controls: Grammars = {
   lldpcli: {
     // Without words it is a session.
     manual: 'lldpcli(8), lldpd 1.0',
-    options: spell({ name: '-f' }),
+    options: spellOptions({ name: '-f' }),
     commands: {
       show: {
         manual: 'lldpcli(8)',
-        commands: each('neighbors interfaces chassis statistics', plain('lldpcli(8)')),
+        commands: sameGrammar('neighbors interfaces chassis statistics', plain('lldpcli(8)')),
       },
     },
   },
-  lldpctl: { manual: 'lldpctl(8), lldpd 1.0', options: spell({ name: '-f' }), operands: { rest: 'name' } },
+  lldpctl: { manual: 'lldpctl(8), lldpd 1.0', options: spellOptions({ name: '-f' }), operands: { rest: 'name' } },
   wg: {
     // dump, showconf and the keys show what is secret.
     manual: 'wg(8), WireGuard tools 1.0',
@@ -199,7 +209,7 @@ export const controls: Grammars = {
   gobgp: {
     // What follows a neighbour's name may reset or remove it.
     manual: 'gobgp, GoBGP 3',
-    options: spell({ flag: '-j --json', text: '-a' }),
+    options: spellOptions({ flag: '-j --json', text: '-a' }),
     commands: {
       neighbor: { manual: 'gobgp, GoBGP 3', operands: { first: ['text'] } },
       ...paths('global rib summary', { manual: 'gobgp, GoBGP 3' }),
@@ -223,19 +233,19 @@ export const controls: Grammars = {
   ebtables: {
     ...oneOf('ebtables(8), 2.0', '-L', '', '-t', { first: ['name'] }),
     style: 'word',
-    options: spell({ flag: '-L --Ln --Lc --Lmac2', name: '-t' }),
+    options: spellOptions({ flag: '-L --Ln --Lc --Lmac2', name: '-t' }),
   },
   rdma: {
     manual: 'rdma(8), iproute2 6.1',
     style: 'word',
-    options: spell({ flag: '-d -j -p -details -json -pretty' }),
-    commands: each('link res resource dev statistic system', {
+    options: spellOptions({ flag: '-d -j -p -details -json -pretty' }),
+    commands: sameGrammar('link res resource dev statistic system', {
       manual: 'rdma(8)',
       bare: true,
-      commands: each('show list', plain('rdma(8)')),
+      commands: sameGrammar('show list', plain('rdma(8)')),
     }),
   },
-  ...each(
+  ...sameGrammar(
     'ibstat ibstatus ibv_devinfo',
     flags('ibstat(8), ibv_devinfo(1), rdma-core 44', '-l -s -p -v', '-d', { first: ['name'] }),
   ),

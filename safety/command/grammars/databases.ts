@@ -1,4 +1,4 @@
-import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
 import { settingsDirectory } from '../surroundings.ts'
 
 const mysqlConnection = {
@@ -11,7 +11,10 @@ const mysqlConnection = {
 const admin: Grammar = { manual: 'mysqladmin(1)' }
 
 /** redis-cli reads the words of a command in either case. */
-const redis = (names: string, grammar: Grammar) => ({ ...each(names, grammar), ...each(names.toUpperCase(), grammar) })
+const redis = (names: string, grammar: Grammar) => ({
+  ...sameGrammar(names, grammar),
+  ...sameGrammar(names.toUpperCase(), grammar),
+})
 const plain = (operands?: Grammar['operands']): Grammar => ({
   manual: 'Redis 7 commands',
   ...(operands ? { operands } : {}),
@@ -25,7 +28,7 @@ const redisSettings =
 export const databases: Grammars = {
   etcdctl: {
     manual: 'etcdctl(1), etcd 3.5',
-    options: spell({
+    options: spellOptions({
       flag: '-w=json -w=table --write-out=table --write-out=json',
       name: '-w --write-out',
       text: '--command-timeout --dial-timeout',
@@ -33,41 +36,44 @@ export const databases: Grammars = {
       config: '--cacert --cert --key',
     }),
     commands: {
-      alarm: { manual: 'etcdctl alarm', commands: each('list', { manual: 'etcdctl alarm list' }) },
+      alarm: { manual: 'etcdctl alarm', commands: sameGrammar('list', { manual: 'etcdctl alarm list' }) },
       endpoint: {
         manual: 'etcdctl endpoint',
-        commands: each('hashkv health status', { manual: 'etcdctl endpoint', options: spell({ flag: '--cluster' }) }),
+        commands: sameGrammar('hashkv health status', {
+          manual: 'etcdctl endpoint',
+          options: spellOptions({ flag: '--cluster' }),
+        }),
       },
-      member: { manual: 'etcdctl member', commands: each('list', { manual: 'etcdctl member list' }) },
+      member: { manual: 'etcdctl member', commands: sameGrammar('list', { manual: 'etcdctl member list' }) },
       version: { manual: 'etcdctl version' },
     },
   },
-  ...each('kafka-topics kafka-topics.sh', {
+  ...sameGrammar('kafka-topics kafka-topics.sh', {
     // --command-config reads properties that may load classes.
     manual: 'kafka-topics, Apache Kafka 3.6',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '--at-min-isr-partitions --describe --exclude-internal --list --unavailable-partitions --under-min-isr-partitions --under-replicated-partitions --version',
       host: '--bootstrap-server',
       text: '--topic',
     }),
     requires: ['--list', '--describe', '--version'],
   }),
-  ...each('kafka-consumer-groups kafka-consumer-groups.sh', {
+  ...sameGrammar('kafka-consumer-groups kafka-consumer-groups.sh', {
     manual: 'kafka-consumer-groups, Apache Kafka 3.6',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '--all-groups --describe --list --members --offsets --state --verbose',
       host: '--bootstrap-server',
       text: '--group',
     }),
     requires: ['--list', '--describe'],
   }),
-  ...each('mysql mariadb', {
+  ...sameGrammar('mysql mariadb', {
     // Bare it is a session, --init-command and --pager run, --tee writes, -D may be an operand as well. A client of either reads the file
     // my.cnf of MYSQL_HOME before its user's own: there the session is bound and made to read only.
     manual: 'mysql(1), MySQL 8.0; mariadb(1), MariaDB 10.11',
-    options: spell({
+    options: spellOptions({
       flag: '-B -C -E -H -N -r -s -t -v -X --batch --column-names --compress --html --no-beep --raw --silent --skip-column-names --table --verbose --vertical --xml',
       ...mysqlConnection,
       name: `${mysqlConnection.name} -D --database`,
@@ -77,41 +83,45 @@ export const databases: Grammars = {
     requires: ['-e', '--execute'],
     environment: { MYSQL_HOME: settingsDirectory },
   }),
-  ...each('mysqladmin mariadb-admin', {
+  ...sameGrammar('mysqladmin mariadb-admin', {
     // -i repeats for ever without -c.
     manual: 'mysqladmin(1), MySQL 8.0; mariadb-admin(1)',
-    options: spell({
+    options: spellOptions({
       flag: '-E -r -s -v --relative --silent --verbose --vertical',
       ...mysqlConnection,
       number: '-c -i -P --count --port --sleep --connect-timeout',
     }),
-    commands: each('extended-status ping processlist proc status stat var variables ver version', {
+    commands: sameGrammar('extended-status ping processlist proc status stat var variables ver version', {
       ...admin,
       endless: { when: ['-i', '--sleep'], unless: ['-c', '--count'], instead: { drop: [], add: ['-c', '2'] } },
     }),
   }),
-  ...each('mysqlshow mariadb-show', {
+  ...sameGrammar('mysqlshow mariadb-show', {
     manual: 'mysqlshow(1), MySQL 8.0',
-    options: spell({ flag: '-i -k -t -v --count --keys --status --verbose', ...mysqlConnection }),
+    options: spellOptions({ flag: '-i -k -t -v --count --keys --status --verbose', ...mysqlConnection }),
     operands: { first: ['name', 'name', 'name'] },
   }),
   patronictl: {
     // edit-config, failover and the rest act; -w and -W repeat.
     manual: 'patronictl, Patroni 3.2',
-    options: spell({ config: '-c --config-file' }),
+    options: spellOptions({ config: '-c --config-file' }),
     commands: {
-      ...each('list topology', {
+      ...sameGrammar('list topology', {
         manual: 'patronictl list',
-        options: spell({ flag: '-e -t --extended --timestamp', name: '-f --format --group' }),
+        options: spellOptions({ flag: '-e -t --extended --timestamp', name: '-f --format --group' }),
         operands: { rest: 'name' },
       }),
-      history: { manual: 'patronictl history', options: spell({ name: '-f --format' }), operands: { first: ['name'] } },
+      history: {
+        manual: 'patronictl history',
+        options: spellOptions({ name: '-f --format' }),
+        operands: { first: ['name'] },
+      },
       version: { manual: 'patronictl version', operands: { rest: 'name' } },
     },
   },
   pg_isready: {
     manual: 'pg_isready(1), PostgreSQL 15',
-    options: spell({
+    options: spellOptions({
       flag: '-q --quiet -V --version',
       host: '-h --host',
       number: '-p -t --port --timeout',
@@ -119,19 +129,19 @@ export const databases: Grammars = {
     }),
     refuses: ['=', '://'],
   },
-  ...each('pg_controldata', {
+  ...sameGrammar('pg_controldata', {
     manual: 'pg_controldata(1), PostgreSQL 15',
-    options: spell({ file: '-D' }),
+    options: spellOptions({ file: '-D' }),
     operands: { first: ['file'] },
   }),
   pg_lsclusters: {
     manual: 'pg_lsclusters(1), postgresql-common 248',
-    options: spell({ flag: '-h -j --no-header --json' }),
+    options: spellOptions({ flag: '-h -j --no-header --json' }),
   },
   psql: {
     // -f and a backslash read files and run programs, -o and -L write, -v feeds the scripts; a name with = or :// is a connection.
     manual: 'psql(1), PostgreSQL 15',
-    options: spell({
+    options: spellOptions({
       flag: `-a -A -b -e -E -H -l -n -q -t -V -w -x -X -z -0 --csv --echo-all --echo-errors --echo-hidden --echo-queries --expanded --html
         --list --no-align --no-password --no-psqlrc --no-readline --quiet --tuples-only --version`,
       psql: '-c --command',
@@ -151,8 +161,8 @@ export const databases: Grammars = {
   },
   'rabbitmq-diagnostics': {
     manual: 'rabbitmq-diagnostics(8), RabbitMQ 3.12',
-    options: spell({ flag: '-q -s --quiet --silent', name: '-p -t --formatter --timeout --unit' }),
-    commands: each(
+    options: spellOptions({ flag: '-q -s --quiet --silent', name: '-p -t --formatter --timeout --unit' }),
+    commands: sameGrammar(
       `alarms check_alarms check_local_alarms check_port_connectivity check_running check_virtual_hosts cluster_status is_booting is_running
       listeners maybe_stuck memory_breakdown ping runtime_thread_stats server_version status`,
       { manual: 'rabbitmq-diagnostics(8)' },
@@ -161,11 +171,11 @@ export const databases: Grammars = {
   rabbitmqctl: {
     // eval, rpc and node names lead elsewhere: left out; list_parameters and environment may show passwords.
     manual: 'rabbitmqctl(8), RabbitMQ 3.12',
-    options: spell({
+    options: spellOptions({
       flag: '-q -s --quiet --silent --offline --online --local --no-table-headers',
       name: '-p -t --formatter --timeout --vhost',
     }),
-    commands: each(
+    commands: sameGrammar(
       `cluster_status list_bindings list_channels list_ciphers list_connections list_consumers list_exchanges list_feature_flags
       list_permissions list_policies list_queues list_unresponsive_queues list_users list_vhosts ping status version`,
       { manual: 'rabbitmqctl(8)', operands: { rest: 'name' } },
@@ -175,7 +185,7 @@ export const databases: Grammars = {
     // Values are left out with every command that returns them, and so are settings that hold a password; -a shows it to everybody,
     // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on. KEYS stops everybody else while it looks at every key.
     manual: 'redis-cli, Redis 7',
-    options: spell({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
+    options: spellOptions({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
     commands: {
       ...redis('info', plain({ rest: 'name' })),
       ...redis('dbsize lastsave ping role time', plain()),
@@ -227,17 +237,20 @@ export const databases: Grammars = {
   },
   repmgr: {
     manual: 'repmgr(1), repmgr 5.4',
-    options: spell({ flag: '--compact --csv --verbose', config: '-f --config-file' }),
+    options: spellOptions({ flag: '--compact --csv --verbose', config: '-f --config-file' }),
     commands: {
-      cluster: { manual: 'repmgr cluster', commands: each('crosscheck matrix show', { manual: 'repmgr cluster' }) },
-      node: { manual: 'repmgr node', commands: each('status', { manual: 'repmgr node status' }) },
+      cluster: {
+        manual: 'repmgr cluster',
+        commands: sameGrammar('crosscheck matrix show', { manual: 'repmgr cluster' }),
+      },
+      node: { manual: 'repmgr node', commands: sameGrammar('status', { manual: 'repmgr node status' }) },
     },
   },
   sqlite3: {
     // Without -readonly it makes the file that is not there, and a file can matter by being there: /etc/nologin.
     manual: 'sqlite3(1), SQLite 3.40',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '-ascii -bail -batch -box -column -csv -header -html -json -line -list -markdown -noheader -quote -readonly -safe -table -tabs -version',
       text: '-newline -nullvalue -separator',
     }),

@@ -1,16 +1,16 @@
-import { each, type Grammars, paths, plain, spell, verbs } from '../grammar.ts'
+import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
 
-const kube = spell({ text: '-n --namespace --context', flag: '-A --all-namespaces' })
-const output = spell({ name: '-o --output' })
+const kube = spellOptions({ text: '-n --namespace --context', flag: '-A --all-namespaces' })
+const output = spellOptions({ name: '-o --output' })
 
 /** What deploys to Kubernetes, what meshes and guards it, and its other clients. */
 export const deployers: Grammars = {
   argocd: {
     // --server goes elsewhere, --local and --refresh make it work; logs and resources may hold what an application says.
     manual: 'argocd, Argo CD 2.9',
-    options: spell({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
+    options: spellOptions({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
     commands: {
       ...paths(
         'app list|get|history, cluster list, proj list, repo list, appset list, version',
@@ -25,9 +25,9 @@ export const deployers: Grammars = {
       ...paths(
         `get all|kustomizations|kustomization|ks|helmreleases|helmrelease|hr|alerts|receivers, get sources all|git|helm|oci|chart|bucket, get images all|policy|repository, check, version,
          stats, events, tree kustomization|ks`,
-        plain('flux, Flux 2.2', spell({ text: '--status-selector --kind --since --for -l --label-selector' })),
+        plain('flux, Flux 2.2', spellOptions({ text: '--status-selector --kind --since --for -l --label-selector' })),
       ),
-      logs: plain('flux, Flux 2.2', spell({ text: '--level --kind --name --since', number: '--tail' })),
+      logs: plain('flux, Flux 2.2', spellOptions({ text: '--level --kind --name --since', number: '--tail' })),
     },
   },
   velero: {
@@ -47,7 +47,7 @@ export const deployers: Grammars = {
         'proxy-status|ps, version, proxy-config|pc cluster|clusters|listener|listeners|route|routes|endpoint|endpoints',
         plain(
           'istioctl, Istio 1.20',
-          spell({ text: '--fqdn --port --direction --subset --type --address', flag: '--short' }),
+          spellOptions({ text: '--fqdn --port --direction --subset --type --address', flag: '--short' }),
         ),
       ),
       analyze: plain('istioctl, Istio 1.20', {}, { operands: {} }),
@@ -55,12 +55,12 @@ export const deployers: Grammars = {
   },
   linkerd: verbs('linkerd, 2.14', 'check, version, viz stat|edges|routes|check', {
     ...kube,
-    ...spell({ flag: '--proxy --short --client', text: '-t --time-window --to --from' }),
+    ...spellOptions({ flag: '--proxy --short --client', text: '-t --time-window --to --from' }),
   }),
   cilium: verbs(
     'cilium, 1.14',
     'status, endpoint list|get|health, service list|get, node list, bpf lb|ct|nat|policy list, identity list, map list, ip list, version, clustermesh status',
-    { ...output, ...spell({ flag: '--verbose --brief --all-health --all-nodes' }) },
+    { ...output, ...spellOptions({ flag: '--verbose --brief --all-health --all-nodes' }) },
   ),
   hubble: {
     manual: 'hubble, 0.12',
@@ -68,7 +68,7 @@ export const deployers: Grammars = {
       ...paths('status, version, list nodes|namespaces', plain('hubble, 0.12')),
       observe: plain(
         'hubble, 0.12',
-        spell({
+        spellOptions({
           number: '--last --first',
           text: '--verdict --since --until --namespace -n --pod --type --protocol --to-pod --from-pod --label --port',
           name: '-o --output',
@@ -83,23 +83,30 @@ export const deployers: Grammars = {
   calicoctl: verbs(
     'calicoctl, 3.26',
     'node status, get nodes|node|ippool|ippools|bgppeer|bgpconfiguration|felixconfiguration|workloadendpoint|networkpolicy|globalnetworkpolicy, ipam show, version',
-    { ...output, ...spell({ flag: '--show-blocks --show-borrowed -A --all-namespaces', text: '-n --namespace' }) },
+    {
+      ...output,
+      ...spellOptions({ flag: '--show-blocks --show-borrowed -A --all-namespaces', text: '-n --namespace' }),
+    },
   ),
   cmctl: verbs('cmctl, cert-manager 1.13', 'status certificate, check api, version', kube),
   tkn: verbs('tkn, Tekton CLI 0.33', 'pipelinerun|taskrun|pipeline|task|pr|tr|p|t list|ls|describe|desc, version', {
     ...kube,
-    ...spell({ number: '--limit' }),
+    ...spellOptions({ number: '--limit' }),
   }),
   stern: {
     ...plain('stern, 1.28', {
       ...kube,
-      ...spell({ text: '--since -c --container -l --selector', number: '--tail', flag: '--no-follow --timestamps' }),
+      ...spellOptions({
+        text: '--since -c --container -l --selector',
+        number: '--tail',
+        flag: '--no-follow --timestamps',
+      }),
     }),
     requires: ['--no-follow'],
   },
   talosctl: {
     manual: 'talosctl, Talos 1.6',
-    options: spell({
+    options: spellOptions({
       host: '-n --nodes -e --endpoints',
       name: '-o --output',
       text: '--wait-timeout',
@@ -111,7 +118,7 @@ export const deployers: Grammars = {
         plain('talosctl, Talos 1.6'),
       ),
       // What follows a service's name may restart it.
-      ...each('service services', { manual: 'talosctl, Talos 1.6', operands: { first: ['name'] } }),
+      ...sameGrammar('service services', { manual: 'talosctl, Talos 1.6', operands: { first: ['name'] } }),
       get: plain(
         'talosctl, Talos 1.6',
         {},
@@ -147,7 +154,7 @@ export const deployers: Grammars = {
   nerdctl: {
     ...containers.docker!,
     manual: 'nerdctl, 1.7',
-    options: spell({ name: '-n --namespace', flag: '-v --version' }),
+    options: spellOptions({ name: '-n --namespace', flag: '-v --version' }),
   },
 }
 
@@ -160,7 +167,7 @@ export const remote: Grammars = {
     // -d, -F, -T and -X send or change, -H, -A, -e and -b may carry anything out, -K reads options, -O and -D write,
     // -x and --resolve go elsewhere, -L goes where the answer says, -w @file reads. Braces and brackets make many addresses.
     manual: 'curl(1), curl 7.88',
-    options: spell({
+    options: spellOptions({
       flag: `-0 -4 -6 -f -g -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
         --insecure --ipv4 --ipv6 --no-buffer --no-progress-meter --show-error --silent --tlsv1.2 --tlsv1.3 --verbose -h --help
         -V --version`,
@@ -175,7 +182,7 @@ export const remote: Grammars = {
   dig: {
     // -f reads names from a file and -k a key; `@` names the server.
     manual: 'dig(1), BIND 9.18',
-    options: spell({
+    options: spellOptions({
       flag: `-4 -6 -m -r -u -v +short +noall +answer +trace +stats +nostats +comments +nocomments +question +noquestion +authority
         +noauthority +additional +noadditional +tcp +notcp +dnssec +norecurse +recurse +multiline +identify +nsid +cmd +nocmd
         +all +search +nosearch +cdflag +adflag +vc +ttlid +ttlunits
@@ -193,18 +200,18 @@ export const remote: Grammars = {
   },
   fping: {
     manual: 'fping(8), fping 5.1',
-    options: spell({ flag: '-4 -6 -a -A -d -e -n -q -s -u -v', number: '-b -B -c -C -i -p -r -t', text: '-I' }),
+    options: spellOptions({ flag: '-4 -6 -a -A -d -e -n -q -s -u -v', number: '-b -B -c -C -i -p -r -t', text: '-I' }),
     operands: { rest: 'host', min: 1 },
   },
   host: {
     manual: 'host(1), BIND 9.18',
-    options: spell({ flag: '-4 -6 -a -C -d -r -s -T -U -v -V', text: '-c -t', number: '-N -R -W' }),
+    options: spellOptions({ flag: '-4 -6 -a -C -d -r -s -T -U -v -V', text: '-c -t', number: '-N -R -W' }),
     operands: { first: ['host', 'host'], min: 1 },
   },
-  ...each('mtr mtr-packet', {
+  ...sameGrammar('mtr mtr-packet', {
     // -F reads names from a file; without a report it wants a terminal.
     manual: 'mtr(8), mtr 0.95',
-    options: spell({
+    options: spellOptions({
       flag: '-4 -6 -b -e -j -l -n -r -T -u -w -z --aslookup --json --no-dns --report --report-wide --show-ips --tcp --udp',
       number: '-B -c -f -G -i -m -P -Q -s -U -Z --interval --max-ttl --port --psize --report-cycles --timeout',
     }),
@@ -215,10 +222,10 @@ export const remote: Grammars = {
       instead: { drop: [], add: ['--report', '-c', '5'] },
     },
   }),
-  ...each('nc ncat netcat', {
+  ...sameGrammar('nc ncat netcat', {
     // Without -z it carries what it is given, so that is a word that only asks; -e and -c run programs, -l listens.
     manual: 'nc(1), OpenBSD netcat 1.219',
-    options: spell({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
+    options: spellOptions({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
     operands: { first: ['host', 'number'], min: 2 },
     requires: ['-z'],
     // ZooKeeper's four letters, memcached's and Redis' questions.
@@ -227,17 +234,17 @@ export const remote: Grammars = {
   nslookup: {
     manual: 'nslookup(1), BIND 9.18',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       text: '-type -query -class',
       'text?': '-type -query -class -querytype',
       'number?': '-timeout -retry -port',
     }),
     operands: { first: ['host', 'host'], min: 1 },
   },
-  ...each('ping ping4 ping6', {
+  ...sameGrammar('ping ping4 ping6', {
     // -f floods, -p and -s fill the packet with the model's bytes.
     manual: 'ping(8), iputils 20221126',
-    options: spell({
+    options: spellOptions({
       flag: '-4 -6 -a -A -D -n -O -q -r -R -v -V',
       number: '-c -i -M -Q -t -w -W',
       name: '-I',
@@ -245,9 +252,9 @@ export const remote: Grammars = {
     operands: { first: ['host'], min: 1 },
     endless: { when: 'always', unless: ['-c', '-w'], instead: { drop: [], add: ['-c', '4'] } },
   }),
-  ...each('traceroute traceroute6 tracepath tracepath6', {
+  ...sameGrammar('traceroute traceroute6 tracepath tracepath6', {
     manual: 'traceroute(8); tracepath(8), iputils 20221126',
-    options: spell({
+    options: spellOptions({
       flag: '-4 -6 -A -b -e -F -I -n -r -T -U --back --icmp --mtu --tcp --udp',
       number: '-f -l -m -N -p -q -w -z',
       name: '-i',
@@ -257,7 +264,7 @@ export const remote: Grammars = {
   wget: {
     // It writes unless -O - or --spider; a redirection is followed, so --max-redirect=0 has to be there.
     manual: 'wget(1), GNU Wget 1.21',
-    options: spell({
+    options: spellOptions({
       flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',
       number: '-t -T --timeout --tries',
       sink: '-O --output-document',

@@ -1,15 +1,15 @@
-import { each, flags, type Grammar, type Grammars, oneOf, paths, spell, verbs } from '../grammar.ts'
+import { flags, type Grammar, type Grammars, oneOf, paths, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 /** Partitions, file systems, controllers of disks and what else of a machine has a small program for itself. */
 export const disks: Grammars = {
-  cpupower: verbs('cpupower(1), Linux 6.1', 'frequency-info|idle-info|info', spell({ text: '-c --cpu' })),
+  cpupower: verbs('cpupower(1), Linux 6.1', 'frequency-info|idle-info|info', spellOptions({ text: '-c --cpu' })),
   'edac-util': flags('edac-util(1), 0.18', '-v -s -q -r --verbose --status'),
   'ras-mc-ctl': oneOf('ras-mc-ctl(8), rasdaemon 0.6', '--status --summary --errors --error-count --layout --mainboard'),
   'tuned-adm': verbs('tuned-adm(8), 2.20', 'active|list|profile_info|recommend'),
   aureport: {
     manual: 'aureport(8), audit 3.0',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '--summary --failed --success -a -au -f -i -l -m -p -s -x --auth --avc --login',
       text: '-ts -te --start --end',
     }),
@@ -18,7 +18,7 @@ export const disks: Grammars = {
   parted: {
     // Every command that follows acts at once.
     manual: 'parted(8), GNU Parted 3.5',
-    options: spell({ flag: '-l -s -m --list --script --machine' }),
+    options: spellOptions({ flag: '-l -s -m --list --script --machine' }),
     requires: ['-l', '--list'],
   },
   fdisk: oneOf('fdisk(8), util-linux 2.38', '-l --list', '-x --bytes', '-o --output', { rest: 'text' }),
@@ -34,7 +34,7 @@ export const disks: Grammars = {
     ),
   },
   lvmdiskscan: flags('lvmdiskscan(8), lvm2 2.03', '-l'),
-  ...each('e2fsck xfs_repair', {
+  ...sameGrammar('e2fsck xfs_repair', {
     ...oneOf('e2fsck(8), e2fsprogs 1.47; xfs_repair(8), xfsprogs 6.1', '-n', '', '', { first: ['text'], min: 1 }),
     style: 'word',
   }),
@@ -52,9 +52,9 @@ export const disks: Grammars = {
     // A name may be an address of a block driver, or json: with any of them.
     manual: 'qemu-img(1), QEMU 7.2',
     commands: {
-      ...each('info check', {
+      ...sameGrammar('info check', {
         manual: 'qemu-img(1)',
-        options: spell({ flag: '-U --force-share --backing-chain', name: '-f --output' }),
+        options: spellOptions({ flag: '-U --force-share --backing-chain', name: '-f --output' }),
         operands: { first: ['text'], min: 1 },
         refusesOperands: [':'],
       }),
@@ -62,43 +62,43 @@ export const disks: Grammars = {
   },
   arcstat: {
     manual: 'arcstat(1), OpenZFS 2.1',
-    options: spell({ flag: '-a -p -v -x', text: '-f -s' }),
+    options: spellOptions({ flag: '-a -p -v -x', text: '-f -s' }),
     operands: { first: ['number', 'number'] },
     endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
   },
   nfsiostat: {
     manual: 'nfsiostat(8), nfs-utils 2.6',
-    options: spell({ flag: '-a -d -p -s' }),
+    options: spellOptions({ flag: '-a -d -p -s' }),
     operands: { rest: 'text' },
     endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
   },
   rpcinfo: {
     manual: 'rpcinfo(8), rpcbind 1.2',
-    options: spell({ flag: '-p -s -m' }),
+    options: spellOptions({ flag: '-p -s -m' }),
     operands: { first: ['host'] },
     requires: ['-p', '-s', '-m'],
   },
   repquota: flags('repquota(8), quota 4.06', '-a -g -i -n -p -s -t -u -v', '', { rest: 'text' }),
-  ...each('pvesr', verbs('pvesr(1), Proxmox VE 8', 'list|status')),
+  ...sameGrammar('pvesr', verbs('pvesr(1), Proxmox VE 8', 'list|status')),
   pveceph: verbs('pveceph(1), Proxmox VE 8', 'status, pool ls, osd details'),
   pvenode: verbs(
     'pvenode(1), Proxmox VE 8',
     'task list|status, cert info',
-    spell({ text: '--errors --limit --typefilter --since --until --vmid --output-format' }),
+    spellOptions({ text: '--errors --limit --typefilter --since --until --vmid --output-format' }),
   ),
   'proxmox-backup-manager': verbs(
     'proxmox-backup-manager(1), 3.1',
     'datastore|task|verify-job|sync-job list, garbage-collection status, versions, disk list',
-    spell({ text: '--output-format --limit' }),
+    spellOptions({ text: '--output-format --limit' }),
   ),
-  ...each('storcli storcli64 perccli perccli64', {
+  ...sameGrammar('storcli storcli64 perccli perccli64', {
     // Words act; `file=` and `logfile=` write.
     manual: 'StorCLI 7.1 reference',
     style: 'plain',
     operands: { first: ['text', 'text', 'text'], min: 1 },
     refuses: ['^(?!(/c(\\d|all)(/(v|e|s|f|d|bbu|cv|p)(\\d+|all)?)*|show|all|J|status)$)'],
   }),
-  ...each('ssacli hpssacli', {
+  ...sameGrammar('ssacli hpssacli', {
     manual: 'ssacli, HPE Smart Storage Administrator',
     style: 'plain',
     operands: { rest: 'text', min: 1 },
@@ -132,7 +132,7 @@ const setting: Grammar = {
 export const ceph: Grammars = {
   ceph: {
     manual,
-    options: spell({
+    options: spellOptions({
       name: '-f --format --cluster',
       number: '--connect-timeout',
       flag: '-v --version --concise --verbose',
@@ -140,55 +140,62 @@ export const ceph: Grammars = {
     // -s is short for status; -w goes on for ever.
     keywords: ['-s', '--status'],
     commands: {
-      ...each('-s --status status versions features quorum_status mon_status time-sync-status', look()),
-      ...each('health df', look({ first: ['name'] })),
+      ...sameGrammar('-s --status status versions features quorum_status mon_status time-sync-status', look()),
+      ...sameGrammar('health df', look({ first: ['name'] })),
       osd: group({
         // `osd perf query add` begins to measure, `osd perf` tells.
-        ...each('stat status perf utilization blocked-by', look()),
-        ...each('ls dump tree df', look(all)),
-        ...each('find metadata ok-to-stop safe-to-destroy', look({ rest: 'name', min: 1 })),
+        ...sameGrammar('stat status perf utilization blocked-by', look()),
+        ...sameGrammar('ls dump tree df', look(all)),
+        ...sameGrammar('find metadata ok-to-stop safe-to-destroy', look({ rest: 'name', min: 1 })),
         'numa-status': look(),
         pool: group({
-          ...each('ls stats autoscale-status', look(all)),
+          ...sameGrammar('ls stats autoscale-status', look(all)),
           get: look({ first: ['name', 'name'], min: 2 }),
         }),
-        crush: group({ tree: look(all), rule: group(each('ls dump', look(all))) }),
-        'erasure-code-profile': group({ ls: look(), ...each('get', look(one)) }),
+        crush: group({ tree: look(all), rule: group(sameGrammar('ls dump', look(all))) }),
+        'erasure-code-profile': group({ ls: look(), ...sameGrammar('get', look(one)) }),
       }),
-      mon: group(each('stat dump metadata', look(all))),
-      mgr: group({ ...each('stat services dump', look()), module: group(each('ls', look())) }),
-      mds: group(each('stat metadata', look(all))),
-      fs: group(each('ls status dump get', look(all))),
-      pg: group({ ...each('stat dump dump_stuck ls ls-by-pool ls-by-osd ls-by-primary map', look(all)) }),
-      crash: group({ ...each('ls ls-new stat', look()), ...each('info', look(one)) }),
-      orch: group({ ...each('status ls ps', look(all)), ...each('host device', group(each('ls', look()))) }),
-      ...each('balancer progress', group(each('status', look()), true)),
-      ...each('daemon tell', asked(questions)),
-      config: group(each('get show', setting)),
+      mon: group(sameGrammar('stat dump metadata', look(all))),
+      mgr: group({ ...sameGrammar('stat services dump', look()), module: group(sameGrammar('ls', look())) }),
+      mds: group(sameGrammar('stat metadata', look(all))),
+      fs: group(sameGrammar('ls status dump get', look(all))),
+      pg: group({ ...sameGrammar('stat dump dump_stuck ls ls-by-pool ls-by-osd ls-by-primary map', look(all)) }),
+      crash: group({ ...sameGrammar('ls ls-new stat', look()), ...sameGrammar('info', look(one)) }),
+      orch: group({
+        ...sameGrammar('status ls ps', look(all)),
+        ...sameGrammar('host device', group(sameGrammar('ls', look()))),
+      }),
+      ...sameGrammar('balancer progress', group(sameGrammar('status', look()), true)),
+      ...sameGrammar('daemon tell', asked(questions)),
+      config: group(sameGrammar('get show', setting)),
       node: group({ ls: look({ first: ['name'] }) }),
-      device: group(each('ls ls-by-host ls-by-daemon info get-health-metrics', look(all))),
+      device: group(sameGrammar('ls ls-by-host ls-by-daemon info get-health-metrics', look(all))),
       log: group({ last: look({ first: ['number', 'name', 'name'] }) }),
-      telemetry: group(each('status', look())),
+      telemetry: group(sameGrammar('status', look())),
     },
   },
   'ceph-volume': {
     manual: 'ceph-volume(8)',
-    commands: { lvm: group(each('list', look(all))), raw: group(each('list', look(all))), inventory: look() },
+    commands: {
+      lvm: group(sameGrammar('list', look(all))),
+      raw: group(sameGrammar('list', look(all))),
+      inventory: look(),
+    },
   },
   rados: {
     manual,
-    options: spell({ name: '-p --pool --format' }),
+    options: spellOptions({ name: '-p --pool --format' }),
     commands: {
-      ...each('df lspools', look()),
+      ...sameGrammar('df lspools', look()),
       stat: look({ first: ['name'], min: 1 }),
-      ...each('list-inconsistent-pg list-inconsistent-obj list-inconsistent-snapset', look(one)),
+      ...sameGrammar('list-inconsistent-pg list-inconsistent-obj list-inconsistent-snapset', look(one)),
     },
   },
   'radosgw-admin': {
     // Users are shown with their keys, and so are zones and periods; the rest changes.
     manual: 'radosgw-admin(8), Ceph 18',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       name: '--bucket --uid --shard-id --rgw-realm --rgw-zonegroup --rgw-zone',
       number: '--max-entries',
     }),
@@ -199,17 +206,17 @@ export const ceph: Grammars = {
   },
   cephadm: {
     manual: 'cephadm(8), Ceph 18',
-    commands: { ...each('ls', look()) },
+    commands: { ...sameGrammar('ls', look()) },
   },
   rbd: {
     manual,
-    options: spell({ name: '-p --pool --format', flag: '-l --long --pretty-format' }),
+    options: spellOptions({ name: '-p --pool --format', flag: '-l --long --pretty-format' }),
     commands: {
-      ...each('ls list du info status showmapped', look(all)),
-      ...each('snap lock trash', group(each('ls list', look(all)))),
-      device: group(each('list ls', look())),
+      ...sameGrammar('ls list du info status showmapped', look(all)),
+      ...sameGrammar('snap lock trash', group(sameGrammar('ls list', look(all)))),
+      device: group(sameGrammar('list ls', look())),
       children: look(one),
-      mirror: group({ pool: group(each('status info', look(all))) }),
+      mirror: group({ pool: group(sameGrammar('status info', look(all))) }),
     },
   },
 }

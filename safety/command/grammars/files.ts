@@ -1,16 +1,16 @@
-import { each, type Grammars, gnu, spell } from '../grammar.ts'
+import { type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
 /** Looking at files from outside: names, sizes, owners, kinds. */
 export const files: Grammars = {
-  ...each('basename dirname', {
+  ...sameGrammar('basename dirname', {
     manual: 'basename(1), dirname(1), coreutils 9.1',
-    options: spell({ flag: `-a -z --multiple --zero ${gnu}`, text: '-s --suffix' }),
+    options: spellOptions({ flag: `-a -z --multiple --zero ${gnu}`, text: '-s --suffix' }),
     operands: { rest: 'text', min: 1 },
   }),
   df: {
     // --sync flushes file systems to disk: left out.
     manual: 'df(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-a -h -H -i -k -l -P -T -v --all --human-readable --si --inodes --local --no-sync --portability --print-type
         --total ${gnu}`,
       text: '-B --block-size -t --type -x --exclude-type',
@@ -21,7 +21,7 @@ export const files: Grammars = {
   du: {
     // -X reads patterns from a file; it prints none of them, but nothing asks for it either.
     manual: 'du(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-0 -a -b -c -D -h -H -k -l -L -m -P -s -S -x --null --all --apparent-size --bytes --total --dereference-args
         --human-readable --inodes --dereference --count-links --no-dereference --separate-dirs --si --summarize
         --one-file-system ${gnu}`,
@@ -34,7 +34,7 @@ export const files: Grammars = {
   file: {
     // -f reads names from a file and echoes them; -m and -C read and write magic; -S takes off the sandbox; -z runs programs.
     manual: 'file(1), file 5.44',
-    options: spell({
+    options: spellOptions({
       flag: `-0 -b -h -i -k -L -N -n -p -r -s -v --brief --mime --mime-type --mime-encoding --extension --keep-going
         --dereference --no-dereference --no-pad --print0 --special-files --raw ${gnu}`,
       text: '-e -F --exclude --separator',
@@ -45,7 +45,7 @@ export const files: Grammars = {
     // -exec and kin run programs and are unwrapped elsewhere; -delete, -fls, -fprint, -fprint0, -fprintf write.
     manual: 'find(1), findutils 4.9',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: `-H -L -P -daystart -depth -d -empty -executable -readable -writable -false -true -follow -ignore_readdir_race
         -noignore_readdir_race -ls -mount -xdev -noleaf -nogroup -nouser -nowarn -warn -print -print0 -prune -quit
         -a -and -o -or -not -help --help -version --version`,
@@ -59,7 +59,7 @@ export const files: Grammars = {
   },
   getfacl: {
     manual: 'getfacl(1), acl 2.3',
-    options: spell({
+    options: spellOptions({
       flag: `-a -c -d -e -E -L -n -p -P -R -s -t --access --absolute-names --default --omit-header --all-effective
         --no-effective --skip-base --recursive --logical --physical --tabular --numeric ${gnu}`,
     }),
@@ -67,16 +67,16 @@ export const files: Grammars = {
   },
   getfattr: {
     manual: 'getfattr(1), attr 2.5',
-    options: spell({
+    options: spellOptions({
       flag: '-d -h -L -P -R --absolute-names --dump --no-dereference --only-values --recursive --help --version',
       text: '-e -m -n --encoding --match --name',
     }),
     operands: { rest: 'file', min: 1 },
   },
-  ...each('locate plocate mlocate', {
+  ...sameGrammar('locate plocate mlocate', {
     // -S of mlocate only counts; -d reads other data bases: left out.
     manual: 'locate(1), plocate 1.1',
-    options: spell({
+    options: spellOptions({
       flag: '-A -b -c -e -i -w -0 --all --basename --count --existing --ignore-case --wholename --null --help --version',
       number: '-l -n --limit',
       text: '-r --regexp',
@@ -85,7 +85,7 @@ export const files: Grammars = {
   }),
   ls: {
     manual: 'ls(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-1 -a -A -b -B -c -C -d -D -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -Z --all
         --almost-all --author --escape --ignore-backups --directory --dired --no-group --human-readable --si --inode
         --kibibytes --dereference --dereference-command-line --numeric-uid-gid --literal --file-type --hide-control-chars
@@ -99,19 +99,19 @@ export const files: Grammars = {
   },
   lsattr: {
     manual: 'lsattr(1), e2fsprogs 1.47',
-    options: spell({ flag: '-a -d -l -p -R -v -V' }),
+    options: spellOptions({ flag: '-a -d -l -p -R -v -V' }),
     operands: { rest: 'file' },
   },
   namei: {
     manual: 'namei(1), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: `-l -m -n -o -v -x --long --modes --nosymlinks --owners --vertical --mountpoints ${gnu}`,
     }),
     operands: { rest: 'file', min: 1 },
   },
-  ...each('readlink realpath', {
+  ...sameGrammar('readlink realpath', {
     manual: 'readlink(1), realpath(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-e -f -L -m -n -P -q -s -v -z --canonicalize --canonicalize-existing --canonicalize-missing --logical --physical
         --quiet --silent --strip --no-symlinks --no-newline --verbose --zero ${gnu}`,
       file: '--relative-to --relative-base',
@@ -120,17 +120,17 @@ export const files: Grammars = {
   }),
   stat: {
     manual: 'stat(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-f -L -t --dereference --file-system --terse ${gnu}`,
       text: '-c --format --printf --cached',
     }),
     operands: { rest: 'file', min: 1 },
   },
-  ...each('test [', {
+  ...sameGrammar('test [', {
     // -v and -R of bash evaluate a subscript, which can run a command.
     manual: 'test(1), coreutils 9.1',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       file: '-b -c -d -e -f -g -G -h -k -L -N -O -p -r -s -S -u -w -x -nt -ot -ef',
       text: '-n -z',
       number: '-eq -ne -lt -le -gt -ge',
@@ -142,7 +142,7 @@ export const files: Grammars = {
   tree: {
     // -o writes; -R with -H and -o writes pages; --fromfile and --gitfile read lists.
     manual: 'tree(1), tree 2.1',
-    options: spell({
+    options: spellOptions({
       flag: `-a -A -C -d -D -f -F -g -h -i -l -n -N -p -q -Q -r -s -t -u -U -v -x -c -J -X --dirsfirst --du --si --inodes --device
         --noreport --prune --gitignore --matchdirs --ignore-case --metafirst --help --version`,
       number: '-L',
@@ -161,21 +161,21 @@ export const files: Grammars = {
 export const contents: Grammars = {
   cat: {
     manual: 'cat(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-A -b -e -E -n -s -t -T -u -v --show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs
         --show-nonprinting ${gnu}`,
     }),
     operands: { rest: 'file' },
   },
-  ...each('cksum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sum', {
+  ...sameGrammar('cksum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sum', {
     // -c reads a list of names from a file and prints them: left out.
     manual: 'md5sum(1), coreutils 9.1',
-    options: spell({ flag: `-b -t -z --binary --text --tag --zero ${gnu}`, number: '-l --length' }),
+    options: spellOptions({ flag: `-b -t -z --binary --text --tag --zero ${gnu}`, number: '-l --length' }),
     operands: { rest: 'file' },
   }),
   cmp: {
     manual: 'cmp(1), diffutils 3.8',
-    options: spell({
+    options: spellOptions({
       flag: `-b -l -s --print-bytes --verbose --quiet --silent ${gnu}`,
       number: '-n --bytes',
       text: '-i --ignore-initial',
@@ -184,7 +184,7 @@ export const contents: Grammars = {
   },
   comm: {
     manual: 'comm(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-1 -2 -3 -z --check-order --nocheck-order --total --zero-terminated ${gnu}`,
       text: '--output-delimiter',
     }),
@@ -193,7 +193,7 @@ export const contents: Grammars = {
   diff: {
     // --from-file, --to-file and -X read names of files: left out; so are -l and --paginate, which run pr(1).
     manual: 'diff(1), diffutils 3.8',
-    options: spell({
+    options: spellOptions({
       flag: `-a -b -B -c -d -e -E -i -N -p -q -r -s -t -T -u -w -y -Z --normal --brief --report-identical-files --side-by-side
         --show-c-function --expand-tabs --initial-tab --suppress-common-lines --left-column --recursive
         --no-dereference --new-file --unidirectional-new-file --ignore-case --ignore-tab-expansion
@@ -207,10 +207,10 @@ export const contents: Grammars = {
     operands: { first: ['file', 'file'], min: 2 },
     recursive: ['-r', '--recursive'],
   },
-  ...each('hexdump hd', {
+  ...sameGrammar('hexdump hd', {
     // -f reads formats from a file: left out.
     manual: 'hexdump(1), bsdextrautils 2.38',
-    options: spell({
+    options: spellOptions({
       flag: '-b -c -C -d -o -v -x --one-byte-octal --one-byte-char --canonical --two-bytes-decimal --two-bytes-hex',
       number: '-n -s --length --skip',
       text: '-e --format',
@@ -219,7 +219,7 @@ export const contents: Grammars = {
   }),
   head: {
     manual: 'head(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-q -v -z --quiet --silent --verbose --zero-terminated ${gnu}`,
       number: '-c -n --bytes --lines',
     }),
@@ -228,7 +228,7 @@ export const contents: Grammars = {
   },
   od: {
     manual: 'od(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-a -b -c -d -f -i -l -o -s -v -x --output-duplicates --traditional ${gnu}`,
       text: '-A -t --address-radix --format --endian',
       number: '-j -N -S -w --skip-bytes --read-bytes',
@@ -239,7 +239,7 @@ export const contents: Grammars = {
   strings: {
     // An @file names a file of options, so an operand must not begin with one; -T loads nothing but is left out with it.
     manual: 'strings(1), binutils 2.40',
-    options: spell({
+    options: spellOptions({
       flag: '-a -d -f -o -w --all --data --print-file-name --include-all-whitespace --help --version',
       number: '-n --bytes',
       text: '-e -s -t --encoding --output-separator --radix',
@@ -250,7 +250,7 @@ export const contents: Grammars = {
   },
   tail: {
     manual: 'tail(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-f -F -q -v -z --quiet --silent --verbose --retry --zero-terminated ${gnu}`,
       'text?': '--follow',
       number: '-c -n -s --bytes --lines --sleep-interval --max-unchanged-stats --pid',
@@ -264,7 +264,7 @@ export const contents: Grammars = {
   },
   wc: {
     manual: 'wc(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-c -l -L -m -w --bytes --chars --lines --max-line-length --words ${gnu}`,
       text: '--total',
     }),
@@ -274,7 +274,7 @@ export const contents: Grammars = {
     // A second operand is the output file; -r writes back.
     manual: 'xxd(1), vim 9.0',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '-a -b -C -d -e -E -i -p -ps -u -v -version -h -help',
       number: '-c -cols -g -groupsize -l -len -o -s -seek',
     }),

@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, spellOptions } from '../grammar.ts'
 
 // --ext-diff and --textconv run programs, --output and -O write and read, --no-index reads any file: left out.
 const diff = {
@@ -22,7 +22,7 @@ const log = {
 }
 const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({
   manual,
-  options: spell({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
+  options: spellOptions({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
   ...(operands ? { operands } : {}),
 })
 const text = { rest: 'text' } as const
@@ -38,7 +38,7 @@ const patches = { unless: flat, by: patching } as const
 export const git: Grammars = {
   git: {
     manual: 'git(1), git 2.39',
-    options: spell({ flag: '-P --no-pager --no-optional-locks --version -v', directory: '-C' }),
+    options: spellOptions({ flag: '-P --no-pager --no-optional-locks --version -v', directory: '-C' }),
     bare: true,
     commands: {
       blame: {
@@ -77,7 +77,7 @@ export const git: Grammars = {
         '--match --exclude',
         text,
       ),
-      diff: { manual: 'git-diff(1)', options: spell(diff), operands: paths, recursive: patches },
+      diff: { manual: 'git-diff(1)', options: spellOptions(diff), operands: paths, recursive: patches },
       'for-each-ref': one('git-for-each-ref(1)', '', '--count --format --sort --contains --merged', text),
       fsck: one(
         'git-fsck(1)',
@@ -88,7 +88,7 @@ export const git: Grammars = {
       grep: {
         // -O opens files with a program, -f reads patterns from one.
         manual: 'git-grep(1)',
-        options: spell({
+        options: spellOptions({
           flag: '-a -c -E -F -h -H -i -I -l -L -n -o -P -v -w --cached --count --heading --ignore-case --line-number --name-only',
           text: '-e',
           number: '-A -B -C -m --max-count --max-depth',
@@ -96,7 +96,7 @@ export const git: Grammars = {
         operands: { first: ['text'], rest: 'revision', min: 1, unlessOption: ['-e'] },
         recursive: true,
       },
-      log: { manual: 'git-log(1)', options: spell(log), digits: true, operands: paths, recursive: patching },
+      log: { manual: 'git-log(1)', options: spellOptions(log), digits: true, operands: paths, recursive: patching },
       'ls-files': one(
         'git-ls-files(1)',
         '-c -d -i -k -m -o -s -t -u -v -z --cached --deleted --modified --others --stage --unmerged --exclude-standard --error-unmatch',
@@ -113,7 +113,7 @@ export const git: Grammars = {
       'name-rev': one('git-name-rev(1)', '--all --always --name-only --tags', '', text),
       reflog: {
         manual: 'git-reflog(1)',
-        options: spell(log),
+        options: spellOptions(log),
         bare: true,
         recursive: patching,
         commands: { show: { manual: 'git-reflog(1)', operands: text } },
@@ -129,7 +129,7 @@ export const git: Grammars = {
       },
       'rev-list': {
         manual: 'git-rev-list(1)',
-        options: spell({ ...log, flag: `${log.flag} --count --objects` }),
+        options: spellOptions({ ...log, flag: `${log.flag} --count --objects` }),
         operands: paths,
         recursive: patching,
       },
@@ -143,22 +143,26 @@ export const git: Grammars = {
       ),
       shortlog: {
         manual: 'git-shortlog(1)',
-        options: spell({ ...log, flag: `${log.flag} -e -n -s --email --numbered --summary`, number: '--max-count' }),
+        options: spellOptions({
+          ...log,
+          flag: `${log.flag} -e -n -s --email --numbered --summary`,
+          number: '--max-count',
+        }),
         digits: true,
         operands: paths,
       },
-      show: { manual: 'git-show(1)', options: spell(log), operands: paths, recursive: patches },
+      show: { manual: 'git-show(1)', options: spellOptions(log), operands: paths, recursive: patches },
       'show-ref': one('git-show-ref(1)', '-d -q -s --head --heads --tags --dereference --verify', '', text),
       stash: {
         manual: 'git-stash(1)',
         commands: {
-          list: { manual: 'git-stash(1)', options: spell(log), recursive: patching },
-          show: { manual: 'git-stash(1)', options: spell(diff), operands: text, recursive: patching },
+          list: { manual: 'git-stash(1)', options: spellOptions(log), recursive: patching },
+          show: { manual: 'git-stash(1)', options: spellOptions(diff), operands: text, recursive: patching },
         },
       },
       status: {
         manual: 'git-status(1)',
-        options: spell({
+        options: spellOptions({
           flag: '-b -s -u -v -z --branch --long --short --show-stash --verbose --ahead-behind --no-ahead-behind --no-renames',
           'text?': '--ignored --porcelain --untracked-files --column --ignore-submodules',
         }),

@@ -1,23 +1,25 @@
-import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
 const user: Grammar = {
   manual: 'id(1), who(1), groups(1), coreutils 9.1',
-  options: spell({ flag: `-a -b -d -g -G -H -l -m -n -p -q -r -s -t -u -w -z --all --boot --count --heading ${gnu}` }),
+  options: spellOptions({
+    flag: `-a -b -d -g -G -H -l -m -n -p -q -r -s -t -u -w -z --all --boot --count --heading ${gnu}`,
+  }),
   operands: { rest: 'name' },
 }
 
 /** Users, clock, kernel and names of this machine. */
 export const host: Grammars = {
-  arch: { manual: 'arch(1), coreutils 9.1', options: spell({ flag: gnu }) },
+  arch: { manual: 'arch(1), coreutils 9.1', options: spellOptions({ flag: gnu }) },
   cal: {
     manual: 'cal(1), bsdmainutils 12',
-    options: spell({ flag: '-1 -3 -h -j -m -w -y' }),
+    options: spellOptions({ flag: '-1 -3 -h -j -m -w -y' }),
     operands: { rest: 'number' },
   },
   date: {
     // An operand without + sets the clock, and so does -s; -f reads a list and echoes it.
     manual: 'date(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-R -u --debug --rfc-email --utc --universal ${gnu}`,
       text: '-d --date --rfc-3339',
       'text?': '-I --iso-8601',
@@ -30,7 +32,7 @@ export const host: Grammars = {
   dmesg: {
     // -c, -C, -D, -E and -n change the ring buffer or the console; -F and -K read another file.
     manual: 'dmesg(1), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: `-d -e -H -J -k -L -P -p -r -S -T -t -u -V -w -W -x --ctime --reltime --human --json --kernel --nopager --notime --raw
         --decode --show-delta --userspace --follow --follow-new --force-prefix ${gnu}`,
       text: '-f -l --facility --level --since --until --time-format',
@@ -41,16 +43,20 @@ export const host: Grammars = {
       instead: { drop: ['-w', '-W', '--follow', '--follow-new'], add: [] },
     },
   },
-  getconf: { manual: 'getconf(1), glibc 2.36', options: spell({ flag: '-a' }), operands: { first: ['text', 'file'] } },
+  getconf: {
+    manual: 'getconf(1), glibc 2.36',
+    options: spellOptions({ flag: '-a' }),
+    operands: { first: ['text', 'file'] },
+  },
   getent: {
     // shadow and gshadow are hashes. Without a key, hosts reads files alone; with one it may ask a name server.
     manual: 'getent(1), glibc 2.36',
     commands: {
-      ...each('group initgroups netgroup networks passwd protocols rpc services', {
+      ...sameGrammar('group initgroups netgroup networks passwd protocols rpc services', {
         manual: 'getent(1), glibc 2.36',
         operands: { rest: 'name' },
       }),
-      ...each('ahosts ahostsv4 ahostsv6 hosts', { manual: 'getent(1), glibc 2.36', operands: { rest: 'host' } }),
+      ...sameGrammar('ahosts ahostsv4 ahostsv6 hosts', { manual: 'getent(1), glibc 2.36', operands: { rest: 'host' } }),
     },
   },
   groups: user,
@@ -58,16 +64,16 @@ export const host: Grammars = {
   hostname: {
     // An operand, -b or -F sets the name.
     manual: 'hostname(1), hostname 3.23',
-    options: spell({
+    options: spellOptions({
       flag: '-A -d -f -i -I -s -V --all-fqdns --all-ip-addresses --domain --fqdn --ip-address --long --short',
     }),
   },
   id: user,
-  ...each('last lastlog', {
+  ...sameGrammar('last lastlog', {
     // lastb shows what was typed as a name, passwords among it: left out.
     // -f reads another file of the same kind, and it need not be one; -C and -S of lastlog write.
     manual: 'last(1), util-linux 2.38; lastlog(8), shadow 4.13',
-    options: spell({
+    options: spellOptions({
       flag: '-a -d -F -i -R -w -x --dns --fullnames --fulltimes --hostlast --ip --nohostname --system --help --version',
       text: '-b -p -s -t -u --present --since --until --time-format --time --user',
       number: '-n --limit',
@@ -75,25 +81,29 @@ export const host: Grammars = {
     digits: true,
     operands: { rest: 'name' },
   }),
-  locale: { manual: 'locale(1), glibc 2.36', options: spell({ flag: '-a -c -k -m -v' }), operands: { rest: 'name' } },
+  locale: {
+    manual: 'locale(1), glibc 2.36',
+    options: spellOptions({ flag: '-a -c -k -m -v' }),
+    operands: { rest: 'name' },
+  },
   logname: { manual: 'logname(1), coreutils 9.1' },
   lscpu: {
     manual: 'lscpu(1), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: '-a -b -B -c -C -e -h -J -p -V -x -y --all --bytes --hex --json --offline --online',
       'text?': '--caches --extended --parse',
     }),
   },
-  ...each('lsipc lslocks lslogins lsns', {
+  ...sameGrammar('lsipc lslocks lslogins lsns', {
     manual: 'lsipc(1), lslocks(8), lslogins(1), lsns(8), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: '-a -b -e -f -g -h -i -J -l -m -n -p -q -r -s -S -u -V --bytes --json --noheadings --raw --notruncate',
       text: '-o --output',
     }),
   }),
   lsmem: {
     manual: 'lsmem(1), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: '-a -b -J -n -P -r --all --bytes --json --noheadings --pairs --raw',
       text: '-o -S --output',
       'text?': '--summary',
@@ -102,54 +112,56 @@ export const host: Grammars = {
   lsmod: { manual: 'lsmod(8), kmod 30' },
   modinfo: {
     manual: 'modinfo(8), kmod 30',
-    options: spell({
+    options: spellOptions({
       flag: '-0 -a -d -l -n -p -V --author --description --license --parameters --filename',
       text: '-F -k --field',
     }),
     operands: { rest: 'name', min: 1 },
   },
-  nproc: { manual: 'nproc(1), coreutils 9.1', options: spell({ flag: `--all ${gnu}`, number: '--ignore' }) },
-  pwd: { manual: 'pwd(1), coreutils 9.1', options: spell({ flag: '-L -P' }) },
+  nproc: { manual: 'nproc(1), coreutils 9.1', options: spellOptions({ flag: `--all ${gnu}`, number: '--ignore' }) },
+  pwd: { manual: 'pwd(1), coreutils 9.1', options: spellOptions({ flag: '-L -P' }) },
   sysctl: {
     // name=value and -w set, -p and --system load files.
     manual: 'sysctl(8), procps-ng 4.0',
-    options: spell({
+    options: spellOptions({
       flag: '-A -a -b -d -e -N -n -r -V --all --binary --names --values --deprecated --ignore',
       text: '--pattern',
     }),
     operands: { rest: 'text' },
     refuses: ['='],
   },
-  tty: { manual: 'tty(1), coreutils 9.1', options: spell({ flag: '-s --silent --quiet' }) },
+  tty: { manual: 'tty(1), coreutils 9.1', options: spellOptions({ flag: '-s --silent --quiet' }) },
   ulimit: {
     // A value sets the limit, of the shell that ends with the command; an option alone prints.
     manual: 'bash(1), ulimit',
-    options: spell({ flag: '-a -c -d -e -f -H -i -l -m -n -p -q -r -s -S -t -u -v -x' }),
+    options: spellOptions({ flag: '-a -c -d -e -f -H -i -l -m -n -p -q -r -s -S -t -u -v -x' }),
   },
   uname: {
     manual: 'uname(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-a -i -m -n -o -p -r -s -v --all --kernel-name --kernel-release --machine --nodename ${gnu}`,
     }),
   },
   users: { manual: 'users(1), coreutils 9.1' },
   w: {
     manual: 'w(1), procps-ng 4.0',
-    options: spell({ flag: '-f -h -i -o -s -u -V --from --ip-addr --no-header --no-current --old-style --short' }),
+    options: spellOptions({
+      flag: '-f -h -i -o -s -u -V --from --ip-addr --no-header --no-current --old-style --short',
+    }),
     operands: { first: ['name'] },
   },
   whereis: {
     manual: 'whereis(1), util-linux 2.38',
-    options: spell({ flag: '-b -m -s -u' }),
+    options: spellOptions({ flag: '-b -m -s -u' }),
     operands: { rest: 'name', min: 1 },
   },
   which: {
     manual: 'which(1), debianutils 5.7',
-    options: spell({ flag: '-a -s --all' }),
+    options: spellOptions({ flag: '-a -s --all' }),
     operands: { rest: 'name', min: 1 },
   },
   who: user,
-  whoami: { manual: 'whoami(1), coreutils 9.1', options: spell({ flag: gnu }) },
+  whoami: { manual: 'whoami(1), coreutils 9.1', options: spellOptions({ flag: gnu }) },
 }
 
 /** What the machine is made of and how warm it is. */
@@ -157,7 +169,7 @@ export const hardware: Grammars = {
   dmidecode: {
     // --dump-bin writes, --from-dump reads elsewhere.
     manual: 'dmidecode(8), dmidecode 3.4',
-    options: spell({
+    options: spellOptions({
       flag: '-h -q -u -V --help --no-sysfs --quiet --version',
       text: '-H -s -t --handle --string --type',
     }),
@@ -165,39 +177,39 @@ export const hardware: Grammars = {
   ipmitool: {
     // -H goes to another machine, -f reads a password, exec and shell read commands; clear, set, power and user act.
     manual: 'ipmitool(1), 1.8',
-    options: spell({ flag: '-c -v -V -h' }),
+    options: spellOptions({ flag: '-c -v -V -h' }),
     commands: {
-      ...each('chassis', {
+      ...sameGrammar('chassis', {
         manual: 'ipmitool(1)',
         commands: {
           power: { manual: 'ipmitool(1)', commands: { status: { manual: 'ipmitool(1)' } } },
-          ...each('poh restart_cause status', { manual: 'ipmitool(1)' }),
+          ...sameGrammar('poh restart_cause status', { manual: 'ipmitool(1)' }),
         },
       }),
       fru: {
         manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          ...each('list', { manual: 'ipmitool(1)' }),
+          ...sameGrammar('list', { manual: 'ipmitool(1)' }),
           print: { manual: 'ipmitool(1)', operands: { first: ['number'] } },
         },
       },
-      mc: { manual: 'ipmitool(1)', commands: { ...each('guid info selftest', { manual: 'ipmitool(1)' }) } },
+      mc: { manual: 'ipmitool(1)', commands: { ...sameGrammar('guid info selftest', { manual: 'ipmitool(1)' }) } },
       power: { manual: 'ipmitool(1)', commands: { status: { manual: 'ipmitool(1)' } } },
       sdr: {
         manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          ...each('elist info list', { manual: 'ipmitool(1)', operands: { first: ['name'] } }),
-          ...each('type', { manual: 'ipmitool(1)', operands: { first: ['text'] } }),
+          ...sameGrammar('elist info list', { manual: 'ipmitool(1)', operands: { first: ['name'] } }),
+          ...sameGrammar('type', { manual: 'ipmitool(1)', operands: { first: ['text'] } }),
         },
       },
       sel: {
         manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          ...each('elist list', { manual: 'ipmitool(1)', operands: { rest: 'name' } }),
-          ...each('info', { manual: 'ipmitool(1)' }),
+          ...sameGrammar('elist list', { manual: 'ipmitool(1)', operands: { rest: 'name' } }),
+          ...sameGrammar('info', { manual: 'ipmitool(1)' }),
         },
       },
       sensor: {
@@ -205,7 +217,7 @@ export const hardware: Grammars = {
         bare: true,
         commands: {
           list: { manual: 'ipmitool(1)' },
-          ...each('get reading', { manual: 'ipmitool(1)', operands: { rest: 'text', min: 1 } }),
+          ...sameGrammar('get reading', { manual: 'ipmitool(1)', operands: { rest: 'text', min: 1 } }),
         },
       },
     },
@@ -214,7 +226,7 @@ export const hardware: Grammars = {
     // -dump writes, -X opens a window.
     manual: 'lshw(1), lshw 02.19',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '-businfo -html -json -notime -numeric -quiet -sanitize -short -xml -version',
       text: '-C -c -class -disable -enable',
     }),
@@ -222,17 +234,17 @@ export const hardware: Grammars = {
   lspci: {
     // -A and -O choose back ends, -q asks the DNS, -Q writes a cache, -F and -p read files.
     manual: 'lspci(8), pciutils 3.9',
-    options: spell({ flag: '-b -D -k -m -mm -n -nn -P -PP -t -v -vv -vvv -x -xx -xxx', text: '-d -s' }),
+    options: spellOptions({ flag: '-b -D -k -m -mm -n -nn -P -PP -t -v -vv -vvv -x -xx -xxx', text: '-d -s' }),
   },
   lsusb: {
     manual: 'lsusb(8), usbutils 014',
-    options: spell({ flag: '-t -v -V --tree --verbose --version', text: '-d -s' }),
+    options: spellOptions({ flag: '-t -v -V --tree --verbose --version', text: '-d -s' }),
   },
   'nvidia-smi': {
     manual: 'nvidia-smi(1), driver 535',
     style: 'word',
     endless: { when: ['-l', '--loop'], instead: { drop: ['-l', '--loop'], add: [] } },
-    options: spell({
+    options: spellOptions({
       number: '-l --loop',
       flag: '-L -q -x --list-gpus --query',
       text: '-d -i --display --format --id',
@@ -241,13 +253,13 @@ export const hardware: Grammars = {
   },
   numactl: {
     manual: 'numactl(8), numactl 2.0',
-    options: spell({ flag: '-H -s --hardware --show' }),
+    options: spellOptions({ flag: '-H -s --hardware --show' }),
     requires: ['-H', '-s', '--hardware', '--show'],
   },
-  numastat: { manual: 'numastat(8), numactl 2.0', options: spell({ flag: '-c -m -n -s -v -z', text: '-p' }) },
+  numastat: { manual: 'numastat(8), numactl 2.0', options: spellOptions({ flag: '-c -m -n -s -v -z', text: '-p' }) },
   sensors: {
     manual: 'sensors(1), lm-sensors 3.6',
-    options: spell({ flag: '-A -f -h -j -u -v --no-adapter --fahrenheit' }),
+    options: spellOptions({ flag: '-A -f -h -j -u -v --no-adapter --fahrenheit' }),
     operands: { rest: 'name' },
   },
 }

@@ -1,4 +1,4 @@
-import { each, type Grammar, type Grammars, gnu, paths, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, gnu, paths, sameGrammar, spellOptions } from '../grammar.ts'
 
 const plain = (manual: string, options: Grammar['options'] = {}): Grammar => ({
   manual,
@@ -13,7 +13,7 @@ const verbs = (manual: string, text: string, options: Grammar['options'] = {}): 
 /** One of these options, and nothing that is not among them. */
 const oneOf = (manual: string, flag: string, more = '', operands?: Grammar['operands']): Grammar => ({
   manual,
-  options: spell({ flag: `${flag} ${more}`.trim() }),
+  options: spellOptions({ flag: `${flag} ${more}`.trim() }),
   requires: flag.split(' '),
   ...(operands ? { operands } : {}),
 })
@@ -24,45 +24,45 @@ export const local: Grammars = {
   'amd-smi': verbs(
     'amd-smi, ROCm 6',
     'list|static|topology|version',
-    spell({ flag: '--json --csv', number: '-g --gpu' }),
+    spellOptions({ flag: '--json --csv', number: '-g --gpu' }),
   ),
   apk: verbs('apk(8), apk-tools 2.14', 'version|policy', {}),
-  bootc: verbs('bootc(8)', 'status', spell({ flag: '--json' })),
+  bootc: verbs('bootc(8)', 'status', spellOptions({ flag: '--json' })),
   'cloud-init': verbs(
     'cloud-init 23.4',
     'status, analyze blame|show|boot',
-    spell({ flag: '--long --wait=false -v --version' }),
+    spellOptions({ flag: '--long --wait=false -v --version' }),
   ),
   dcgmi: {
     manual: 'dcgmi, DCGM 3.3',
     commands: {
       discovery: oneOf('dcgmi', '-l'),
       nvlink: oneOf('dcgmi', '-s -e'),
-      topo: { manual: 'dcgmi', options: spell({ number: '-g --gpuid' }) },
+      topo: { manual: 'dcgmi', options: spellOptions({ number: '-g --gpuid' }) },
     },
   },
   debsums: {
     manual: 'debsums(1), 3.0',
-    options: spell({ flag: '-a -c -e -l -s --all --changed --silent' }),
+    options: spellOptions({ flag: '-a -c -e -l -s --all --changed --silent' }),
     operands: names,
   },
   dkms: verbs('dkms(8)', 'status'),
-  efibootmgr: { manual: 'efibootmgr(8), 17', options: spell({ flag: '-v -V --verbose --version' }) },
-  fwupdmgr: verbs('fwupdmgr(1), 1.8', 'get-devices|get-history|get-topology', spell({ flag: '--json' })),
+  efibootmgr: { manual: 'efibootmgr(8), 17', options: spellOptions({ flag: '-v -V --verbose --version' }) },
+  fwupdmgr: verbs('fwupdmgr(1), 1.8', 'get-devices|get-history|get-topology', spellOptions({ flag: '--json' })),
   grubby: {
     manual: 'grubby(8)',
-    options: spell({ flag: '--default-kernel --default-index --default-title', text: '--info' }),
+    options: spellOptions({ flag: '--default-kernel --default-index --default-title', text: '--info' }),
     requires: ['--default-kernel', '--default-index', '--default-title', '--info'],
   },
   hwclock: oneOf('hwclock(8), util-linux 2.38', '-r --show --get', '-u -l --utc --localtime -v --verbose'),
-  klist: { manual: 'klist(1), MIT Kerberos 1.20', options: spell({ flag: '-A -a -e -f -l -n -s -V' }) },
+  klist: { manual: 'klist(1), MIT Kerberos 1.20', options: spellOptions({ flag: '-A -a -e -f -l -n -s -V' }) },
   ldconfig: oneOf('ldconfig(8), glibc 2.36', '-p --print-cache'),
   linstor: verbs(
     'linstor, 1.20',
     'node|resource|volume|storage-pool|resource-definition|resource-group|error-reports list',
-    spell({ flag: '-p --pastable' }),
+    spellOptions({ flag: '-p --pastable' }),
   ),
-  ...each('megacli MegaCli MegaCli64', {
+  ...sameGrammar('megacli MegaCli MegaCli64', {
     // Every word of another kind sets or starts something.
     manual: 'MegaCLI 8.07 reference',
     style: 'plain',
@@ -74,7 +74,7 @@ export const local: Grammars = {
   mokutil: oneOf('mokutil(1), 0.6', '--sb-state'),
   nm: {
     manual: 'nm(1), binutils 2.40',
-    options: spell({ flag: '-a -C -D -g -n -S -u' }),
+    options: spellOptions({ flag: '-a -C -D -g -n -S -u' }),
     operands: { rest: 'file', min: 1 },
     measures: {},
   },
@@ -82,12 +82,12 @@ export const local: Grammars = {
     // -S, -R, -U and -D act; -Qk runs nothing.
     manual: 'pacman(8), 6.0',
     style: 'word',
-    options: spell({ flag: '-Q -Qi -Ql -Qe -Qu -Qm -Qo -Qs -Qk -Qq -Qdt' }),
+    options: spellOptions({ flag: '-Q -Qi -Ql -Qe -Qu -Qm -Qo -Qs -Qk -Qq -Qdt' }),
     operands: { rest: 'text' },
     requires: '-Q -Qi -Ql -Qe -Qu -Qm -Qo -Qs -Qk -Qq -Qdt'.split(' '),
   },
   pdnsutil: verbs('pdnsutil(1), 4.7', 'list-all-zones|check-zone|check-all-zones'),
-  ...each('rc-service service', {
+  ...sameGrammar('rc-service service', {
     manual: 'rc-service(8), OpenRC 0.45; service(8)',
     // A script of init is called with the word behind its name: reads of it are a name and status.
     operands: { first: ['name', 'name'], min: 2 },
@@ -95,25 +95,25 @@ export const local: Grammars = {
   }),
   'rc-status': {
     manual: 'rc-status(8), OpenRC 0.45',
-    options: spell({ flag: '-a -c -l -m -s -u --all --crashed --list --servicelist' }),
+    options: spellOptions({ flag: '-a -c -l -m -s -u --all --crashed --list --servicelist' }),
     operands: names,
   },
   readelf: {
     manual: 'readelf(1), binutils 2.40',
-    options: spell({ flag: '-a -d -e -h -l -n -S -s -V -W' }),
+    options: spellOptions({ flag: '-a -d -e -h -l -n -S -s -V -W' }),
     operands: { rest: 'file', min: 1 },
     measures: {},
   },
   'rocm-smi': {
     manual: 'rocm-smi, ROCm 6',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '-a -t -u -P -i --showtemp --showuse --showpower --showid --showallinfo --showmemuse --json --showclocks --showfan --showerrors',
       text: '--showmeminfo',
     }),
   },
   rocminfo: { manual: 'rocminfo, ROCm 6' },
-  smem: { manual: 'smem(8), 1.5', options: spell({ flag: '-H -k -m -n -p -r -t -u -w', text: '-c -s -P -U' }) },
+  smem: { manual: 'smem(8), 1.5', options: spellOptions({ flag: '-H -k -m -n -p -r -t -u -w', text: '-c -s -P -U' }) },
   swanctl: oneOf(
     'swanctl(8), strongSwan 5.9',
     '--list-sas --list-conns --list-pols --stats --version -l -L -P -S',
@@ -122,12 +122,12 @@ export const local: Grammars = {
   'update-alternatives': {
     manual: 'update-alternatives(1), dpkg 1.21',
     style: 'word',
-    options: spell({ name: '--display --list --query', flag: '--get-selections' }),
+    options: spellOptions({ name: '--display --list --query', flag: '--get-selections' }),
     requires: ['--display', '--list', '--query', '--get-selections'],
   },
   'virt-top': {
     manual: 'virt-top(1), 1.1',
-    options: spell({ flag: '-b --batch -1 -2 -3', number: '-n -d' }),
+    options: spellOptions({ flag: '-b --batch -1 -2 -3', number: '-n -d' }),
     endless: { when: 'always', unless: ['-n'], instead: { drop: [], add: ['-b', '-n', '1'] } },
   },
   // The long form of list prints configurations.
@@ -140,7 +140,7 @@ const once = { drop: [], add: ['2'] }
 export const processes: Grammars = {
   free: {
     manual: 'free(1), procps-ng 4.0',
-    options: spell({
+    options: spellOptions({
       flag: `-b -g -h -k -l -L -m -t -v -V -w --bytes --kibi --mebi --gibi --tebi --kilo --mega --giga --human --line --lohi --si
         --total --wide --committed ${gnu}`,
       number: '-c -s --count --seconds',
@@ -150,7 +150,7 @@ export const processes: Grammars = {
   fuser: {
     // -k kills.
     manual: 'fuser(1), psmisc 23.6',
-    options: spell({
+    options: spellOptions({
       flag: '-4 -6 -a -c -f -I -l -m -M -s -u -v -V --all --mount --user --verbose',
       name: '-n --namespace',
     }),
@@ -158,7 +158,7 @@ export const processes: Grammars = {
   },
   iostat: {
     manual: 'iostat(1), sysstat 12.6',
-    options: spell({
+    options: spellOptions({
       flag: '-c -d -h -k -m -N -s -t -V -x -y -z --compact --dec=0 --dec=1 --dec=2 --human --pretty',
       text: '-g -j -o -p',
     }),
@@ -168,7 +168,7 @@ export const processes: Grammars = {
   lsof: {
     // -D writes a device cache, -k and -A read a kernel image; a number may be given to few options.
     manual: 'lsof(8), lsof 4.95',
-    options: spell({
+    options: spellOptions({
       flag: '+L1 -a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
       file: '+D +d',
       text: '-c -d -p -u',
@@ -184,14 +184,14 @@ export const processes: Grammars = {
   },
   mpstat: {
     manual: 'mpstat(1), sysstat 12.6',
-    options: spell({ flag: '-A -H -n -T -u -V', text: '-I -N -o -P' }),
+    options: spellOptions({ flag: '-A -H -n -T -u -V', text: '-I -N -o -P' }),
     operands: { rest: 'number' },
     endless: { when: 'interval', instead: once },
   },
-  ...each('pgrep pidof', {
+  ...sameGrammar('pgrep pidof', {
     // pkill shares pgrep's manual and kills; -F reads a file.
     manual: 'pgrep(1), procps-ng 4.0; pidof(1), sysvinit 3.06',
-    options: spell({
+    options: spellOptions({
       flag: `-a -A -c -f -i -l -n -o -q -v -w -x -z --list-full --list-name --count --full --ignore-case --newest --oldest --inverse
         --exact --lightweight ${gnu}`,
       text: '-d -g -G -P -r -s -t -u -U --delimiter --euid --group --parent --session --terminal --uid --runstates --ns',
@@ -201,14 +201,18 @@ export const processes: Grammars = {
   pidstat: {
     // -e runs a program.
     manual: 'pidstat(1), sysstat 12.6',
-    options: spell({ flag: '-d -h -H -I -l -R -r -s -t -u -v -V -w --human', text: '-C -G -p -T', 'text?': '-U' }),
+    options: spellOptions({
+      flag: '-d -h -H -I -l -R -r -s -t -u -v -V -w --human',
+      text: '-C -G -p -T',
+      'text?': '-U',
+    }),
     operands: { rest: 'number' },
     refuses: ['^-'],
     endless: { when: 'interval', instead: once },
   },
   pmap: {
     manual: 'pmap(1), procps-ng 4.0',
-    options: spell({ flag: '-d -p -q -x -X -XX -V --device --extended --quiet --show-path' }),
+    options: spellOptions({ flag: '-d -p -q -x -X -XX -V --device --extended --quiet --show-path' }),
     operands: { rest: 'number', min: 1 },
   },
   ps: {
@@ -216,7 +220,7 @@ export const processes: Grammars = {
     // again without it, so nothing clusters here: the usual spellings are separate words.
     manual: 'ps(1), procps-ng 4.0',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: `-A -a -c -d -e -F -f -H -j -L -l -M -m -N -P -T -V -w -y -Z -AF -Af -AlF -Al -aux -auxf -auxw -auxww -eF -eH -eLF -eLf
         -eM -eZ -ef -efH -efL -efj -efl -efw -efww -ej -ejH -el -elF -elf -ely -fH -ww --context --cumulative --deselect --forest
         --headers --no-headers --noheaders --no-heading --noheading ${gnu}`,
@@ -230,7 +234,7 @@ export const processes: Grammars = {
   },
   pstree: {
     manual: 'pstree(1), psmisc 23.6',
-    options: spell({
+    options: spellOptions({
       flag: '-a -A -c -g -G -h -l -n -p -s -S -t -T -u -U -V -Z --arguments --ascii --long --show-pids --show-parents --uid-changes',
       name: '-C -H -N',
     }),
@@ -240,7 +244,7 @@ export const processes: Grammars = {
   sar: {
     // -o writes what -f reads; `-e` and `-s` are times.
     manual: 'sar(1), sysstat 12.6',
-    options: spell({
+    options: spellOptions({
       flag: '-A -B -b -C -D -d -F -H -h -p -q -R -r -S -t -u -V -v -W -w -x -y -z --human --pretty',
       text: '-I -m -n -P -s -e -i',
       'file?': '-f',
@@ -252,13 +256,13 @@ export const processes: Grammars = {
   },
   slabtop: {
     manual: 'slabtop(1), procps-ng 4.0',
-    options: spell({ flag: '-o -h -V --once', text: '-s --sort' }),
+    options: spellOptions({ flag: '-o -h -V --once', text: '-s --sort' }),
     endless: { when: 'always', unless: ['-o', '--once'], instead: { drop: [], add: ['-o'] } },
   },
   top: {
     // The bounded form is in batch mode; anything else wants a terminal.
     manual: 'top(1), procps-ng 4.0',
-    options: spell({
+    options: spellOptions({
       flag: '-1 -b -B -c -H -h -i -S -s -v --batch --version --help',
       text: '-e -E -o -u -U -p',
       number: '-d -n -w --delay --iterations --width',
@@ -267,11 +271,11 @@ export const processes: Grammars = {
   },
   uptime: {
     manual: 'uptime(1), procps-ng 4.0',
-    options: spell({ flag: '-h -p -s -V --pretty --since --help --version' }),
+    options: spellOptions({ flag: '-h -p -s -V --pretty --since --help --version' }),
   },
   vmstat: {
     manual: 'vmstat(8), procps-ng 4.0',
-    options: spell({
+    options: spellOptions({
       flag: `-a -D -d -f -h -m -n -s -t -V -w -y --active --disk --disk-sum --forks --no-first --one-header --slabs --stats
         --timestamp --wide ${gnu}`,
       text: '-p -S --partition --unit',

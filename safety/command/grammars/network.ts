@@ -1,4 +1,4 @@
-import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
 
 const ip8 = 'ip(8), iproute2 6.1'
 
@@ -6,9 +6,9 @@ const ip8 = 'ip(8), iproute2 6.1'
  * `show` in the spellings that are used; the abbreviations that ip(8) would take besides are unknown on purpose, as is every
  * verb that changes. Operands are names, prefixes and the key words of the selector, none of which can act after `show`.
  */
-const show = each('list lst ls l show sh', { manual: ip8, operands: { rest: 'text' } })
+const show = sameGrammar('list lst ls l show sh', { manual: ip8, operands: { rest: 'text' } })
 /** `ip link s` and `ip netns s` set; with addresses, neighbours and routes it is short for show. */
-const shortShow = { ...show, ...each('s', { manual: ip8, operands: { rest: 'text' } }) } as const
+const shortShow = { ...show, ...sameGrammar('s', { manual: ip8, operands: { rest: 'text' } }) } as const
 const get: Grammar = { manual: ip8, operands: { rest: 'text', min: 1 } }
 const object: Grammar = { manual: ip8, bare: true, commands: show }
 
@@ -23,19 +23,19 @@ export const network: Grammars = {
   arp: {
     // -s, -d and -f change the table.
     manual: 'arp(8), net-tools 2.10',
-    options: spell({ flag: '-a -D -e -n -v --device --numeric --verbose', name: '-H -i' }),
+    options: spellOptions({ flag: '-a -D -e -n -v --device --numeric --verbose', name: '-H -i' }),
     operands: { first: ['host'] },
   },
   bridge: {
     manual: 'bridge(8), iproute2 6.1',
-    options: spell({ flag: '-c -d -j -o -p -s -4 -6 -details -json -oneline -pretty -statistics -color' }),
+    options: spellOptions({ flag: '-c -d -j -o -p -s -4 -6 -details -json -oneline -pretty -statistics -color' }),
     style: 'word',
-    commands: each('fdb link mdb vlan', { ...object, manual: 'bridge(8), iproute2 6.1' }),
+    commands: sameGrammar('fdb link mdb vlan', { ...object, manual: 'bridge(8), iproute2 6.1' }),
   },
   conntrack: {
     // -L and friends look unless -z zeroes counters; -D, -F, -I, -U change; -E never ends.
     manual: 'conntrack(8), conntrack-tools 1.4',
-    options: spell({
+    options: spellOptions({
       flag: '-C -L -n -g -S --any-nat --count --dump --src-nat --dst-nat --stats',
       text: '-d -f -m -o -p -q -r -s --dst --family --mark --orig-dst --orig-src --output --proto --src --sport --dport --state --zone -w',
     }),
@@ -45,7 +45,7 @@ export const network: Grammars = {
   ethtool: {
     // Capital letters and --set-*, -r, -t, -p, -f and --flash act.
     manual: 'ethtool(8), ethtool 6.1',
-    options: spell({
+    options: spellOptions({
       flag: `-a -c -g -i -k -l -m -n -P -S -T -u -x --driver --module-info --show-channels --show-coalesce --show-eee --show-features
         --show-fec --show-nfc --show-offload --show-pause --show-permaddr --show-priv-flags --show-ring --show-rxfh
         --show-time-stamping --statistics --json -h --help --version`,
@@ -55,40 +55,44 @@ export const network: Grammars = {
   ifconfig: {
     // A second operand sets.
     manual: 'ifconfig(8), net-tools 2.10',
-    options: spell({ flag: '-a -s -v' }),
+    options: spellOptions({ flag: '-a -s -v' }),
     operands: { first: ['name'] },
   },
   ip: {
     // -batch reads commands, -netns enters another space, -force goes on.
     manual: ip8,
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: `-0 -4 -6 -B -V -a -br -brief -c -color -d -details -h -human -iec -j -json -M -N -Numeric -o -oneline -p -pretty -r
         -resolve -s -stats -statistics -ss -t -timestamp -ts -c=never -color=never`,
       text: '-f -family',
     }),
     commands: {
-      ...each('a addr address n neigh neighbor neighbour', { ...object, commands: shortShow }),
-      ...each('l link maddr maddress mroute nexthop ntable ru rule tcp_metrics token tunnel vrf', object),
-      ...each('netns', {
+      ...sameGrammar('a addr address n neigh neighbor neighbour', { ...object, commands: shortShow }),
+      ...sameGrammar('l link maddr maddress mroute nexthop ntable ru rule tcp_metrics token tunnel vrf', object),
+      ...sameGrammar('netns', {
         manual: 'ip-netns(8)',
         bare: true,
-        commands: { ...each('list ls l show', { manual: ip8 }), identify: get, pids: get },
+        commands: { ...sameGrammar('list ls l show', { manual: ip8 }), identify: get, pids: get },
       }),
-      ...each('r ro route', { manual: 'ip-route(8)', bare: true, commands: { ...shortShow, ...each('get g', get) } }),
+      ...sameGrammar('r ro route', {
+        manual: 'ip-route(8)',
+        bare: true,
+        commands: { ...shortShow, ...sameGrammar('get g', get) },
+      }),
       // xfrm state shows keys, monitor never ends: left out.
     },
   },
-  ...each('ipset', {
+  ...sameGrammar('ipset', {
     manual: 'ipset(8), ipset 7.17',
-    options: spell({ flag: '-n -q -s -t -name -quiet -sorted -terse', text: '-o -output' }),
+    options: spellOptions({ flag: '-n -q -s -t -name -quiet -sorted -terse', text: '-o -output' }),
     style: 'word',
-    commands: each('list', { manual: 'ipset(8)', operands: { first: ['name'] } }),
+    commands: sameGrammar('list', { manual: 'ipset(8)', operands: { first: ['name'] } }),
   }),
-  ...each('iptables ip6tables iptables-legacy iptables-nft ip6tables-legacy ip6tables-nft', {
+  ...sameGrammar('iptables ip6tables iptables-legacy iptables-nft ip6tables-legacy ip6tables-nft', {
     // -L with -Z zeroes the counters it prints; -M runs a program.
     manual: 'iptables(8), iptables 1.8',
-    options: spell({
+    options: spellOptions({
       flag: '-L -n -S -v -x --exact --line-numbers --list --list-rules --numeric --verbose',
       name: '-t --table',
       number: '-w',
@@ -96,22 +100,22 @@ export const network: Grammars = {
     operands: { first: ['name', 'number'] },
     requires: ['-L', '--list', '-S', '--list-rules'],
   }),
-  ...each('iptables-save ip6tables-save', {
+  ...sameGrammar('iptables-save ip6tables-save', {
     // -f writes, -M runs a program.
     manual: 'iptables-save(8), iptables 1.8',
-    options: spell({ flag: '-c --counters', name: '-t --table' }),
+    options: spellOptions({ flag: '-c --counters', name: '-t --table' }),
   }),
   iw: {
     // scan without dump transmits.
     manual: 'iw(8), iw 5.19',
     commands: {
-      ...each('dev', {
+      ...sameGrammar('dev', {
         manual: 'iw(8)',
         bare: true,
         operands: { first: ['name', 'name', 'name'] },
         refuses: ['^(?!(info|link|station|dump|survey|interface|get|power_save|wl[a-z0-9]*)$)'],
       }),
-      ...each('list phy reg', {
+      ...sameGrammar('list phy reg', {
         manual: 'iw(8)',
         bare: true,
         operands: { first: ['name'] },
@@ -121,7 +125,7 @@ export const network: Grammars = {
   },
   netstat: {
     manual: 'netstat(8), net-tools 2.10',
-    options: spell({
+    options: spellOptions({
       flag: `-4 -6 -A -a -c -C -e -F -g -i -l -M -n -N -o -p -r -s -t -u -U -v -w -W -x --all --continuous --extend --groups
         --interfaces --listening --numeric --numeric-hosts --numeric-ports --program --route --statistics --tcp --timers --udp
         --unix --verbose --wide`,
@@ -131,47 +135,47 @@ export const network: Grammars = {
   nft: {
     // -f reads commands, -i is a session, -D defines; reset counters are separate verbs.
     manual: 'nft(8), nftables 1.0',
-    options: spell({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
+    options: spellOptions({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
     // The words are joined and read as commands: a semicolon begins another one.
     commands: { list: { manual: 'nft(8)', operands: { rest: 'text', min: 1 }, refuses: ['[^a-z0-9_.-]'] } },
   },
   nmcli: {
     // A connection without -s hides its secrets; -a asks.
     manual: 'nmcli(1), NetworkManager 1.42',
-    options: spell({
+    options: spellOptions({
       flag: '-o -p -t --overview --pretty --terse -h --help --version',
       text: '-c -e -f -g -m -w --colors --escape --fields --get-values --mode',
     }),
     bare: true,
     commands: {
-      ...each('g general', {
+      ...sameGrammar('g general', {
         manual: 'nmcli(1)',
         bare: true,
-        commands: each('status permissions', { manual: 'nmcli(1)' }),
+        commands: sameGrammar('status permissions', { manual: 'nmcli(1)' }),
       }),
-      ...each('c con connection d dev device', {
+      ...sameGrammar('c con connection d dev device', {
         manual: 'nmcli(1)',
         bare: true,
         commands: {
-          ...each('status', { manual: 'nmcli(1)' }),
-          ...each('s sh show', {
+          ...sameGrammar('status', { manual: 'nmcli(1)' }),
+          ...sameGrammar('s sh show', {
             manual: 'nmcli(1)',
-            options: spell({ flag: '--active' }),
+            options: spellOptions({ flag: '--active' }),
             operands: { rest: 'text' },
           }),
         },
       }),
-      ...each('n networking r radio', { manual: 'nmcli(1)', bare: true }),
+      ...sameGrammar('n networking r radio', { manual: 'nmcli(1)', bare: true }),
     },
   },
   route: {
     manual: 'route(8), net-tools 2.10',
-    options: spell({ flag: '-4 -6 -C -e -ee -F -n -v --numeric --extend' }),
+    options: spellOptions({ flag: '-4 -6 -C -e -ee -F -n -v --numeric --extend' }),
   },
   ss: {
     // -K kills sockets, -E never ends, -D writes and -F reads a filter.
     manual: 'ss(8), iproute2 6.1',
-    options: spell({
+    options: spellOptions({
       flag: `-0 -4 -6 -a -b -B -d -e -H -i -l -m -M -n -o -O -p -Q -r -s -S -t -T -u -V -w -W -x -Z -z --all --context --dccp --extended
         --info --inet-sockopt --ipv4 --ipv6 --listening --memory --mptcp --no-header --no-queues --numeric --oneline --options
         --packet --processes --raw --resolve --sctp --summary --tcp --threads --tipc --tos --udp --unix --vsock --xdp -h --help
@@ -189,13 +193,13 @@ export const network: Grammars = {
   tc: {
     manual: 'tc(8), iproute2 6.1',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '-d -details -g -graph -iec -j -json -o -oneline -p -pretty -r -raw -s -statistics -stats -nm',
     }),
-    commands: each('action actions chain class filter qdisc', {
+    commands: sameGrammar('action actions chain class filter qdisc', {
       manual: 'tc(8)',
       bare: true,
-      commands: each('list ls show', { manual: 'tc(8)', operands: { rest: 'text' } }),
+      commands: sameGrammar('list ls show', { manual: 'tc(8)', operands: { rest: 'text' } }),
     }),
   },
 }

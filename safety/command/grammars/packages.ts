@@ -1,38 +1,38 @@
-import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const one = (manual: string, flag: string, values = '', operands: Grammar['operands'] = text): Grammar => ({
   manual,
-  options: spell({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
+  options: spellOptions({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
   ...(operands ? { operands } : {}),
 })
 
 /** What is installed. What would ask a mirror, write a cache or take a setting (`apt -o`, `--config`) is left out. */
 export const packages: Grammars = {
-  ...each('apt apt-cache', {
+  ...sameGrammar('apt apt-cache', {
     // -o may run a program, -c reads settings, update and the rest act.
     manual: 'apt(8), apt-cache(8), apt 2.6',
-    options: spell({
+    options: spellOptions({
       flag: '-a -f -i -n -q -v --all-versions --full --installed --manual-installed --names-only --quiet --upgradable --upgradeable --version',
     }),
-    commands: each(
+    commands: sameGrammar(
       'depends list madison pkgnames policy rdepends search show showpkg showsrc stats',
       one('apt(8)', ''),
     ),
   }),
   'apt-mark': {
     manual: 'apt-mark(8), apt 2.6',
-    commands: each('showauto showhold showmanual', one('apt-mark(8)', '')),
+    commands: sameGrammar('showauto showhold showmanual', one('apt-mark(8)', '')),
   },
-  ...each('dnf yum', {
+  ...sameGrammar('dnf yum', {
     // -c and --setopt take settings, --enablerepo and --installroot go elsewhere; -C keeps off the network, so it must be there.
     manual: 'dnf(8), DNF 4.14; yum(8)',
-    options: spell({ flag: '-C --cacheonly -q --quiet -v --verbose --version' }),
+    options: spellOptions({ flag: '-C --cacheonly -q --quiet -v --verbose --version' }),
     requires: ['-C', '--cacheonly', '--version'],
     bare: true,
     commands: {
-      history: { manual: 'dnf(8)', bare: true, commands: each('info list', one('dnf(8)', '')) },
-      ...each(
+      history: { manual: 'dnf(8)', bare: true, commands: sameGrammar('info list', one('dnf(8)', '')) },
+      ...sameGrammar(
         'info list ls repolist repoquery search',
         one('dnf(8)', '--all --available --installed --updates --obsoletes --enabled --disabled'),
       ),
@@ -41,7 +41,7 @@ export const packages: Grammars = {
   dpkg: {
     // Actions that look; --admindir and --root go elsewhere, -i, -r, -P, --configure and --set-selections act.
     manual: 'dpkg(1), dpkg 1.21',
-    options: spell({
+    options: spellOptions({
       flag: '-C -l -L -p -s -S -V --audit --get-selections --list --listfiles --no-pager --print-architecture --print-foreign-architectures --search --status --verify --version --help',
     }),
     operands: { rest: 'text' },
@@ -68,7 +68,7 @@ export const packages: Grammars = {
   },
   'dpkg-query': {
     manual: 'dpkg-query(1), dpkg 1.21',
-    options: spell({
+    options: spellOptions({
       flag: '-l -L -p -s -S -W --list --listfiles --no-pager --search --show --status --version',
       text: '-f --showformat',
     }),
@@ -83,7 +83,7 @@ export const packages: Grammars = {
   },
   gem: {
     manual: 'gem, RubyGems 3.3',
-    options: spell({ flag: '-v --version' }),
+    options: spellOptions({ flag: '-v --version' }),
     bare: true,
     commands: {
       list: one('gem list', '-a --all -l --local --no-details --versions'),
@@ -93,28 +93,31 @@ export const packages: Grammars = {
   npm: {
     // A project's configuration may choose a script shell, but these verbs run none.
     manual: 'npm(1), npm 10',
-    options: spell({ flag: '-v --version -g --global' }),
+    options: spellOptions({ flag: '-v --version -g --global' }),
     bare: true,
     commands: {
-      ...each('la list ll ls', one('npm-ls(1)', '--all --json --long --omit=dev', '--depth')),
-      ...each('root prefix', one('npm-root(1)', '', '', undefined)),
+      ...sameGrammar('la list ll ls', one('npm-ls(1)', '--all --json --long --omit=dev', '--depth')),
+      ...sameGrammar('root prefix', one('npm-root(1)', '', '', undefined)),
     },
   },
-  ...each('pip pip3', {
+  ...sameGrammar('pip pip3', {
     // freeze and list look; check too; --index-url and --outdated go to the network.
     manual: 'pip(1), pip 23',
-    options: spell({ flag: '-V --version --disable-pip-version-check' }),
+    options: spellOptions({ flag: '-V --version --disable-pip-version-check' }),
     bare: true,
     commands: {
-      ...each('check', one('pip check', '')),
-      ...each('freeze list', one('pip list', '-l --all --local --user --not-required -v', '--format', undefined)),
+      ...sameGrammar('check', one('pip check', '')),
+      ...sameGrammar(
+        'freeze list',
+        one('pip list', '-l --all --local --user --not-required -v', '--format', undefined),
+      ),
       show: one('pip show', '-f --files -v', '', { rest: 'name', min: 1 }),
     },
   }),
   rpm: {
     // Queries alone: verification runs the package's own script; -e, -i, -U, -F, --import, --define, --eval, --pipe, --load and --root act or run.
     manual: 'rpm(8), RPM 4.18',
-    options: spell({
+    options: spellOptions({
       flag: `-a -c -d -f -i -l -L -p -q -R -s -v --all --changelog --changes --conflicts --configfiles --docfiles --enhances --file
         --filesbypkg --info --last --list --obsoletes --provides --query --recommends --requires --scripts --state --suggests
         --supplements --triggers --version --whatprovides --whatrequires --nodigest --nofiles --nosignature`,
@@ -127,30 +130,30 @@ export const packages: Grammars = {
   },
   snap: {
     manual: 'snap(8), snapd 2.57',
-    commands: { ...each('changes connections list services tasks version warnings', one('snap(8)', '--all')) },
+    commands: { ...sameGrammar('changes connections list services tasks version warnings', one('snap(8)', '--all')) },
   },
   zypper: {
     manual: 'zypper(8), 1.14',
-    options: spell({ flag: '--no-refresh -n --non-interactive -q --quiet' }),
+    options: spellOptions({ flag: '--no-refresh -n --non-interactive -q --quiet' }),
     requires: ['--no-refresh'],
-    commands: each('if info lr repos se search', one('zypper(8)', '-d -i -s -u --details --installed-only')),
+    commands: sameGrammar('if info lr repos se search', one('zypper(8)', '-d -i -s -u --details --installed-only')),
   },
 }
 
 /** Archives and compressed files, listed, tested and printed. */
 export const archives: Grammars = {
-  ...each('bzip2 bunzip2 unxz unzstd xz zstd', {
+  ...sameGrammar('bzip2 bunzip2 unxz unzstd xz zstd', {
     // The last mode wins, so that -t -d would replace the file: -d is in only with -c in the same word.
     manual: 'bzip2(1), xz(1), zstd(1)',
-    options: spell({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
+    options: spellOptions({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
     requires: ['-c', '-cd', '-dc', '--stdout', '-l', '--list', '-t', '--test'],
     measures: { unless: ['-c', '-cd', '-dc', '--stdout'] },
   }),
-  ...each('gzip gunzip', {
+  ...sameGrammar('gzip gunzip', {
     // Without one of these they replace the file.
     manual: 'gzip(1), gzip 1.12',
-    options: spell({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
+    options: spellOptions({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
     requires: ['-c', '--stdout', '-l', '--list', '-t', '--test'],
     measures: { unless: ['-c', '--stdout'] },
@@ -158,7 +161,7 @@ export const archives: Grammars = {
   tar: {
     // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run programs.
     manual: 'tar(1), GNU tar 1.34',
-    options: spell({
+    options: spellOptions({
       flag: `-a -j -J -t -v -z --bzip2 --full-time --gzip --list --numeric-owner --utc --verbose --wildcards --xz --zstd
         ${gnu}`,
       file: '-f --file',
@@ -175,19 +178,19 @@ export const archives: Grammars = {
   unzip: {
     // -p and -c print what is inside.
     manual: 'unzip(1), Info-ZIP 6.0',
-    options: spell({ flag: '-C -l -q -t -v -z' }),
+    options: spellOptions({ flag: '-C -l -q -t -v -z' }),
     operands: { first: ['file'], rest: 'text', min: 1 },
     requires: ['-l', '-t', '-v', '-z'],
     measures: {},
   },
-  ...each('zcat bzcat xzcat zstdcat lz4cat gzcat', {
+  ...sameGrammar('zcat bzcat xzcat zstdcat lz4cat gzcat', {
     manual: 'zcat(1), bzcat(1), xzcat(1), zstdcat(1)',
-    options: spell({ flag: '-f -q -v --help --version' }),
+    options: spellOptions({ flag: '-f -q -v --help --version' }),
     operands: { rest: 'file' },
   }),
   zipinfo: {
     manual: 'zipinfo(1), Info-ZIP 3.0',
-    options: spell({ flag: '-1 -2 -C -h -l -m -s -t -T -v -z' }),
+    options: spellOptions({ flag: '-1 -2 -C -h -l -m -s -t -T -v -z' }),
     measures: {},
     operands: { first: ['file'], rest: 'text', min: 1 },
   },
@@ -202,7 +205,7 @@ inbound|outbound|less|greater|len|mask|tcpflags|tcp-syn|tcp-ack|tcp-fin|tcp-rst|
 export const snapshots: Grammars = {
   iotop: {
     manual: 'iotop(8), iotop 0.6; iotop-c 1.23',
-    options: spell({
+    options: spellOptions({
       flag: '-a -b -k -o -P -q -qq -qqq -t --accumulated --batch --kilobytes --only --processes --quiet --time --version',
       number: '-d -n -p --delay --iter --pid',
       name: '-u --user',
@@ -212,7 +215,7 @@ export const snapshots: Grammars = {
   jcmd: {
     // GC.run, heap dumps and what changes flags act; VM.system_properties and VM.command_line show passwords.
     manual: 'jcmd(1), OpenJDK 17',
-    options: spell({ flag: '-l -h' }),
+    options: spellOptions({ flag: '-l -h' }),
     operands: { first: ['text', 'name'], rest: 'name' },
     refuses: [
       '^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)',
@@ -220,12 +223,12 @@ export const snapshots: Grammars = {
       '^(?:GC|VM|Thread|Compiler|JFR|ManagementAgent|JVMTI|PerfCounter|System)\\.(?!(?:heap_info|finalizer_info|version|uptime|flags|info|classloader_stats|print|queue|codecache|codelist|native_memory)$)',
     ],
   },
-  jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spell({ flag: '-l -q' }) },
+  jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spellOptions({ flag: '-l -q' }) },
   jinfo: {
     // Without an option it prints properties, which hold passwords; a sign before the flag's name sets it.
     manual: 'jinfo(1), OpenJDK 17',
     style: 'word',
-    options: spell({ flag: '-flags', name: '-flag' }),
+    options: spellOptions({ flag: '-flags', name: '-flag' }),
     operands: { first: ['number'], min: 1 },
     requires: ['-flags', '-flag'],
     refuses: ['[=+]', '^-'],
@@ -234,13 +237,13 @@ export const snapshots: Grammars = {
   jstack: {
     manual: 'jstack(1), OpenJDK 17',
     style: 'word',
-    options: spell({ flag: '-l -e' }),
+    options: spellOptions({ flag: '-l -e' }),
     operands: { first: ['number'], min: 1 },
   },
   jstat: {
     manual: 'jstat(1), OpenJDK 17',
     style: 'word',
-    options: spell({
+    options: spellOptions({
       flag: '-class -compiler -gc -gccapacity -gccause -gcmetacapacity -gcnew -gcnewcapacity -gcold -gcoldcapacity -gcutil -printcompilation -t',
       number: '-h',
     }),
@@ -253,9 +256,9 @@ export const snapshots: Grammars = {
         ' ',
       ),
   },
-  ...each('pstack eu-stack', {
+  ...sameGrammar('pstack eu-stack', {
     manual: 'pstack(1), eu-stack(1)',
-    options: spell({ number: '-p' }),
+    options: spellOptions({ number: '-p' }),
     operands: { first: ['number'] },
   }),
   sleep: {
@@ -266,7 +269,7 @@ export const snapshots: Grammars = {
   tcpdump: {
     // -w and -z write and run, -r and -F read, -A, -X and -x print what is in the packets.
     manual: 'tcpdump(8), tcpdump 4.99; pcap-filter(7)',
-    options: spell({
+    options: spellOptions({
       flag: '-e -l -n -nn -p -q -t -tt -ttt -tttt -v -vv -D --list-interfaces -K -L -N -O -S -# --number --version',
       number: '-c -s -y',
       name: '-i --interface',

@@ -1,10 +1,10 @@
-import { each, type Grammars, paths, plain, spell, verbs } from '../grammar.ts'
+import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const gh = 'gh, GitHub CLI 2.40'
 const glab = 'glab, GitLab CLI 1.36'
-const output = spell({ name: '-o --output' })
+const output = spellOptions({ name: '-o --output' })
 /** A repository of the host that one is logged in to: a name with two slashes has the host in front. */
-const repository = spell({ name: '-R --repo' })
+const repository = spellOptions({ name: '-R --repo' })
 
 /** Clients of platforms over the network: repositories and their pipelines, clouds, schedulers of jobs, monitoring. */
 export const platforms: Grammars = {
@@ -14,15 +14,15 @@ export const platforms: Grammars = {
   gh: {
     // --web opens a browser, --watch goes on, a template may print anything; api asks with another method as soon as it has a field.
     manual: gh,
-    options: { ...repository, ...spell({ flag: '--version' }) },
+    options: { ...repository, ...spellOptions({ flag: '--version' }) },
     bare: true,
     commands: {
       ...paths('pr|issue status, status, version', plain(gh)),
-      ...each('run', {
+      ...sameGrammar('run', {
         manual: gh,
-        commands: each('list ls view', {
+        commands: sameGrammar('list ls view', {
           manual: gh,
-          options: spell({
+          options: spellOptions({
             flag: '--log --log-failed -v --verbose --exit-status -a --all',
             number: '-L --limit --attempt',
             text: '-b --branch -c --commit --created -e --event --json -s --status -u --user -w --workflow -j --job',
@@ -31,12 +31,12 @@ export const platforms: Grammars = {
           operands: { first: ['number'] },
         }),
       }),
-      ...each('pr issue release workflow cache label ruleset', {
+      ...sameGrammar('pr issue release workflow cache label ruleset', {
         manual: gh,
         commands: {
-          ...each('list ls view diff checks status', {
+          ...sameGrammar('list ls view diff checks status', {
             manual: gh,
-            options: spell({
+            options: spellOptions({
               flag: '-c --comments --name-only --patch --required -d --draft -a --all -p --parents --exclude-drafts --exclude-pre-releases --yaml -y',
               number: '-L --limit',
               text: '-A --author --assignee -B --base -H --head --json -l --label -s --state -S --search -r --ref -O --order --sort -k --key --color',
@@ -48,9 +48,9 @@ export const platforms: Grammars = {
       }),
       repo: {
         manual: gh,
-        commands: each('list view', {
+        commands: sameGrammar('list view', {
           manual: gh,
-          options: spell({
+          options: spellOptions({
             number: '-L --limit',
             text: '--json --visibility --language',
             jq: '-q --jq',
@@ -61,9 +61,9 @@ export const platforms: Grammars = {
       },
       search: {
         manual: gh,
-        commands: each('issues prs commits code repos', {
+        commands: sameGrammar('issues prs commits code repos', {
           manual: gh,
-          options: spell({
+          options: spellOptions({
             number: '-L --limit',
             text: '--json --owner --state --author --created --updated --sort --order',
             jq: '-q --jq',
@@ -73,7 +73,7 @@ export const platforms: Grammars = {
       },
       api: {
         manual: gh,
-        options: spell({ flag: '--paginate --silent -i --include', jq: '-q --jq' }),
+        options: spellOptions({ flag: '--paginate --silent -i --include', jq: '-q --jq' }),
         operands: { first: ['text'], min: 1 },
         refusesOperands: [
           '^(?!/?(rate_limit|repos/[\\w.-]+/[\\w.-]+(/(actions/(runs|jobs|workflows|caches|runners)|commits|pulls|issues|releases|branches|tags|deployments|check-runs|check-suites|events|compare|contributors|git/refs|status)(/[\\w.-]+)*)?)(\\?[\\w=&.:%+-]*)?$)',
@@ -85,15 +85,15 @@ export const platforms: Grammars = {
   },
   glab: {
     manual: glab,
-    options: { ...repository, ...spell({ flag: '--version' }) },
+    options: { ...repository, ...spellOptions({ flag: '--version' }) },
     bare: true,
     commands: {
       version: plain(glab),
-      ...each('mr issue release incident label', {
+      ...sameGrammar('mr issue release incident label', {
         manual: glab,
-        commands: each('list ls view show diff', {
+        commands: sameGrammar('list ls view show diff', {
           manual: glab,
-          options: spell({
+          options: spellOptions({
             flag: '-a --all -c --closed -m --merged -d --draft --comments --raw --color=never',
             number: '-p -P --page --per-page',
             text: '--author --assignee --label --search --state -F --output --milestone -s --source-branch -t --target-branch',
@@ -101,11 +101,11 @@ export const platforms: Grammars = {
           operands: { rest: 'name' },
         }),
       }),
-      ...each('ci pipeline pipe', {
+      ...sameGrammar('ci pipeline pipe', {
         manual: glab,
-        commands: each('list ls status get', {
+        commands: sameGrammar('list ls status get', {
           manual: glab,
-          options: spell({
+          options: spellOptions({
             number: '-p -P --page --per-page --pipeline-id',
             text: '-b --branch -s --status --sort -F --output -o --orderBy',
             flag: '-c --compact -d --with-job-details',
@@ -114,31 +114,31 @@ export const platforms: Grammars = {
       }),
       repo: {
         manual: glab,
-        commands: each(
+        commands: sameGrammar(
           'list view',
-          plain(glab, spell({ number: '-p -P --page --per-page', text: '-b --branch -F --output' }), {
+          plain(glab, spellOptions({ number: '-p -P --page --per-page', text: '-b --branch -F --output' }), {
             operands: { first: ['name'] },
           }),
         ),
       },
     },
   },
-  ...each(
+  ...sameGrammar(
     'eksctl',
     verbs(
       'eksctl, 0.165',
       'get cluster|clusters|nodegroup|nodegroups|addon|addons, version',
-      spell({ name: '--cluster --name -o --output --region -n' }),
+      spellOptions({ name: '--cluster --name -o --output --region -n' }),
     ),
   ),
   'linode-cli': verbs(
     'linode-cli, 5.45',
     'linodes|nodebalancers|volumes|regions|events|domains|firewalls list|view, account view',
-    spell({ flag: '--text --json --pretty --no-headers', text: '--format --delimiter' }),
+    spellOptions({ flag: '--text --json --pretty --no-headers', text: '--format --delimiter' }),
   ),
-  ...each('fly flyctl', {
+  ...sameGrammar('fly flyctl', {
     manual: 'flyctl, 0.1',
-    options: spell({ name: '-a --app', flag: '--no-tail -j --json' }),
+    options: spellOptions({ name: '-a --app', flag: '--no-tail -j --json' }),
     commands: {
       ...paths('status, apps|machines|machine|regions|volumes|ips list, releases, version', plain('flyctl, 0.1')),
       logs: { manual: 'flyctl, 0.1', requires: ['--no-tail'] },
@@ -146,15 +146,17 @@ export const platforms: Grammars = {
   }),
   tailscale: {
     manual: 'tailscale(8), 1.56',
-    options: spell({ flag: '--json --peers=false --active --self -4 -6' }),
-    commands: { ...each('status netcheck ip version', { manual: 'tailscale(8)', operands: { first: ['name'] } }) },
+    options: spellOptions({ flag: '--json --peers=false --active --self -4 -6' }),
+    commands: {
+      ...sameGrammar('status netcheck ip version', { manual: 'tailscale(8)', operands: { first: ['name'] } }),
+    },
   },
   // -r of sdiag resets its counters.
-  sdiag: { manual: 'sdiag(1), Slurm 22.05', options: spell({ flag: '-i -t -T' }) },
-  ...each('sinfo squeue sprio sshare sacct', {
+  sdiag: { manual: 'sdiag(1), Slurm 22.05', options: spellOptions({ flag: '-i -t -T' }) },
+  ...sameGrammar('sinfo squeue sprio sshare sacct', {
     // -i repeats, -M asks another cluster.
     manual: 'sinfo(1), squeue(1), sacct(1), Slurm 22.05',
-    options: spell({
+    options: spellOptions({
       flag: '-a -h -l -N -R -r -s -v -X --start --me --noheader --long --all --allocations',
       text: '-o -O -t -S -E -n -j -p -q --format --Format --states --state --partition --jobs --starttime --endtime',
       name: '-u -A --user --users --account',
@@ -162,7 +164,7 @@ export const platforms: Grammars = {
   }),
   scontrol: {
     manual: 'scontrol(1), Slurm 22.05',
-    options: spell({ flag: '-d -o --details --oneliner' }),
+    options: spellOptions({ flag: '-d -o --details --oneliner' }),
     commands: {
       ping: { manual: 'scontrol(1)' },
       ...paths(
@@ -174,7 +176,7 @@ export const platforms: Grammars = {
   temporal: verbs(
     'temporal, CLI 0.11',
     'workflow list|describe|count, operator cluster health|describe|system, task-queue describe, operator namespace list|describe, schedule list|describe',
-    spell({
+    spellOptions({
       text: '-n --namespace -w --workflow-id -r --run-id -q --query -t --task-queue',
       number: '--limit',
       name: '-o --output',
@@ -183,11 +185,11 @@ export const platforms: Grammars = {
   amtool: {
     // --alertmanager.url goes elsewhere.
     manual: 'amtool, Alertmanager 0.26',
-    options: spell({ name: '-o --output' }),
+    options: spellOptions({ name: '-o --output' }),
     commands: {
       ...paths(
         'alert query, silence query, cluster show, config routes show',
-        plain('amtool', spell({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
+        plain('amtool', spellOptions({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
       ),
       'check-config': { manual: 'amtool', operands: { first: ['file'], min: 1 }, measures: {} },
     },
@@ -198,7 +200,7 @@ export const platforms: Grammars = {
     commands: {
       check: {
         manual: 'promtool',
-        commands: each('config rules', { manual: 'promtool', operands: { rest: 'file', min: 1 } }),
+        commands: sameGrammar('config rules', { manual: 'promtool', operands: { rest: 'file', min: 1 } }),
       },
     },
   },

@@ -1,9 +1,9 @@
-import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
 // --config takes a setting that may run a program, --test and the like belong to verbs: left out.
 const lvm: Grammar = {
   manual: 'lvs(8), pvs(8), vgs(8), lvm2 2.03',
-  options: spell({
+  options: spellOptions({
     flag: `-a -c -C -h -m -P -q -v --all --aligned --columns --colon --foreign --maps --nameprefixes --noheadings --nosuffix --partial
       --readonly --rows --segments --short --unbuffered --unquoted --verbose --help --version`,
     text: '-o -O -S --options --reportformat --select --separator --sort --units',
@@ -17,7 +17,7 @@ export const storage: Grammars = {
   blkid: {
     // -g and -w write the cache, -c reads another.
     manual: 'blkid(8), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: '-d -D -i -k -l -p -V -h --probe --list-filesystems',
       text: '-L -n -o -s -t -u -U --label --match-tag --match-token --output --uuid',
     }),
@@ -26,32 +26,36 @@ export const storage: Grammars = {
   btrfs: {
     manual: 'btrfs(8), btrfs-progs 6.2',
     commands: {
-      ...each('filesystem fi', {
+      ...sameGrammar('filesystem fi', {
         manual: 'btrfs-filesystem(8)',
-        commands: each('df du show usage', {
+        commands: sameGrammar('df du show usage', {
           manual: 'btrfs-filesystem(8)',
-          options: spell({
+          options: spellOptions({
             flag: '-b -h -H -k -m -g -t -T -d -s -v --raw --human-readable --summarize --all-devices --mounted',
           }),
           operands: pools,
         }),
       }),
-      ...each('device', {
+      ...sameGrammar('device', {
         manual: 'btrfs-device(8)',
         commands: {
-          ...each('usage', { manual: 'btrfs-device(8)', operands: pools }),
-          stats: { manual: 'btrfs-device(8)', options: spell({ flag: '-c -T --check' }), operands: pools },
+          ...sameGrammar('usage', { manual: 'btrfs-device(8)', operands: pools }),
+          stats: { manual: 'btrfs-device(8)', options: spellOptions({ flag: '-c -T --check' }), operands: pools },
         },
       }),
-      ...each('scrub balance', {
+      ...sameGrammar('scrub balance', {
         manual: 'btrfs-scrub(8)',
-        commands: each('status', { manual: 'btrfs-scrub(8)', options: spell({ flag: '-d -R -v' }), operands: pools }),
+        commands: sameGrammar('status', {
+          manual: 'btrfs-scrub(8)',
+          options: spellOptions({ flag: '-d -R -v' }),
+          operands: pools,
+        }),
       }),
-      ...each('subvolume', {
+      ...sameGrammar('subvolume', {
         manual: 'btrfs-subvolume(8)',
-        commands: each('list show get-default', {
+        commands: sameGrammar('list show get-default', {
           manual: 'btrfs-subvolume(8)',
-          options: spell({ flag: '-a -c -d -g -o -p -q -r -R -s -t -u' }),
+          options: spellOptions({ flag: '-a -c -d -g -o -p -q -r -R -s -t -u' }),
           operands: pools,
         }),
       }),
@@ -59,31 +63,34 @@ export const storage: Grammars = {
   },
   drbdadm: {
     manual: 'drbdadm(8), drbd-utils 9.22',
-    commands: each('cstate dstate role sh-resources status', { manual: 'drbdadm(8)', operands: { rest: 'name' } }),
+    commands: sameGrammar('cstate dstate role sh-resources status', {
+      manual: 'drbdadm(8)',
+      operands: { rest: 'name' },
+    }),
   },
   drbdsetup: {
     manual: 'drbdsetup(8)',
-    commands: each('status', {
+    commands: sameGrammar('status', {
       manual: 'drbdsetup(8)',
-      options: spell({ flag: '--verbose --statistics --json' }),
+      options: spellOptions({ flag: '--verbose --statistics --json' }),
       operands: { rest: 'name' },
     }),
   },
   dumpe2fs: {
     manual: 'dumpe2fs(8), e2fsprogs 1.47',
-    options: spell({ flag: '-b -f -g -h -x -V' }),
+    options: spellOptions({ flag: '-b -f -g -h -x -V' }),
     operands: { first: ['text'], min: 1 },
     requires: ['-h'],
   },
   exportfs: {
     // -r, -u, -a and an operand change the table.
     manual: 'exportfs(8), nfs-utils 2.6',
-    options: spell({ flag: '-s -v' }),
+    options: spellOptions({ flag: '-s -v' }),
   },
   findmnt: {
     // -F reads another table, -p waits for ever.
     manual: 'findmnt(8), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: `-a -A -b -c -C -d -D -e -f -h -i -J -k -l -m -n -P -r -R -s -u -U -v -V -x --all --ascii --bytes --df --evaluate --fstab
         --first-only --json --kernel --list --mtab --noheadings --pairs --raw --real --pseudo --submounts --verify ${gnu}`,
       text: '-M -N -o -O -S -t -T --mountpoint --options --output --source --target --types',
@@ -93,35 +100,35 @@ export const storage: Grammars = {
   hdparm: {
     // Nearly every letter sets something; these print.
     manual: 'hdparm(8), hdparm 9.65',
-    options: spell({ flag: '-C -g -i -I -v' }),
+    options: spellOptions({ flag: '-C -g -i -I -v' }),
     operands: { rest: 'text', min: 1 },
     requires: ['-C', '-g', '-i', '-I', '-v'],
   },
   iscsiadm: {
     // Mode and nothing else lists; --op, --login, --logout and -R change.
     manual: 'iscsiadm(8), open-iscsi 2.1',
-    options: spell({ name: '-m --mode', number: '-P --print' }),
+    options: spellOptions({ name: '-m --mode', number: '-P --print' }),
     requires: ['-m', '--mode'],
     refuses: ['^(discovery|discoverydb|fw|host)$'],
   },
   losetup: {
     manual: 'losetup(8), util-linux 2.38',
-    options: spell({ flag: '-a -l -n -J --all --json --list --noheadings --raw', text: '-O --output' }),
+    options: spellOptions({ flag: '-a -l -n -J --all --json --list --noheadings --raw', text: '-O --output' }),
     requires: ['-a', '-l', '--all', '--list'],
   },
   lsblk: {
     manual: 'lsblk(8), util-linux 2.38',
-    options: spell({
+    options: spellOptions({
       flag: `-a -A -b -d -D -f -h -i -J -l -m -M -n -N -O -p -P -r -s -S -t -T -v -V -z --all --ascii --bytes --discard --fs --inverse
         --json --list --nodeps --noheadings --nvme --output-all --pairs --paths --perms --raw --scsi --topology --tree --zoned ${gnu}`,
       text: '-E -e -I -o -w -x --dedup --exclude --include --output --sort --width',
     }),
     operands: { rest: 'text' },
   },
-  ...each('lvs pvs vgs lvdisplay pvdisplay vgdisplay', lvm),
+  ...sameGrammar('lvs pvs vgs lvdisplay pvdisplay vgdisplay', lvm),
   mdadm: {
     manual: 'mdadm(8), mdadm 4.2',
-    options: spell({
+    options: spellOptions({
       flag: '-D -E -Q -v -Y -b -t --detail --examine --examine-bitmap --export --query --scan --test --verbose --brief',
     }),
     operands: { rest: 'text' },
@@ -130,31 +137,31 @@ export const storage: Grammars = {
   mount: {
     // Any operand mounts.
     manual: 'mount(8), util-linux 2.38',
-    options: spell({ flag: '-l -h -V --help --version --show-labels', text: '-t --types' }),
+    options: spellOptions({ flag: '-l -h -V --help --version --show-labels', text: '-t --types' }),
   },
   mountpoint: {
     manual: 'mountpoint(1), util-linux 2.38',
-    options: spell({ flag: '-d -q -x --quiet --fs-devno --devno --nofollow' }),
+    options: spellOptions({ flag: '-d -q -x --quiet --fs-devno --devno --nofollow' }),
     operands: { rest: 'text', min: 1 },
   },
   multipath: {
     manual: 'multipath(8), multipath-tools 0.9',
-    options: spell({ flag: '-l -ll', number: '-v' }),
+    options: spellOptions({ flag: '-l -ll', number: '-v' }),
     style: 'word',
     operands: { rest: 'text' },
     requires: ['-l', '-ll'],
   },
   nfsstat: {
     manual: 'nfsstat(8), nfs-utils 2.6',
-    options: spell({ flag: '-2 -3 -4 -c -l -m -n -r -s -v --all --client --mounts --nfs --rpc --server' }),
+    options: spellOptions({ flag: '-2 -3 -4 -c -l -m -n -r -s -v --all --client --mounts --nfs --rpc --server' }),
   },
   nvme: {
     manual: 'nvme(1), nvme-cli 2.4',
-    commands: each(
+    commands: sameGrammar(
       `ana-log effects-log endurance-log error-log fw-log id-ctrl id-ns list list-ns list-subsys smart-log`,
       {
         manual: 'nvme(1)',
-        options: spell({
+        options: spellOptions({
           flag: '-H -v --human-readable --verbose --all -a',
           text: '-n -o -e --namespace-id --output-format --log-entries',
         }),
@@ -164,18 +171,18 @@ export const storage: Grammars = {
   },
   quota: {
     manual: 'quota(1), quota 4.06',
-    options: spell({ flag: '-g -l -p -q -s -u -v -w' }),
+    options: spellOptions({ flag: '-g -l -p -q -s -u -v -w' }),
     operands: { rest: 'name' },
   },
   showmount: {
     manual: 'showmount(8), nfs-utils 2.6',
-    options: spell({ flag: '-a -d -e --all --directories --exports --no-headers' }),
+    options: spellOptions({ flag: '-a -d -e --all --directories --exports --no-headers' }),
     operands: { first: ['host'] },
   },
   smartctl: {
     // -s, -o, -S and -t change or test; -B reads another data base.
     manual: 'smartctl(8), smartmontools 7.3',
-    options: spell({
+    options: spellOptions({
       flag: '-a -A -c -h -H -i -j -V -x --all --attributes --capabilities --health --info --json --scan --scan-open --xall',
       text: '-d -f -F -g -l -n -q -r -T -v --device --format --get --log --nocheck --quietmode --tolerance',
     }),
@@ -185,12 +192,12 @@ export const storage: Grammars = {
   },
   swapon: {
     manual: 'swapon(8), util-linux 2.38',
-    options: spell({ flag: '-s --bytes --noheadings --raw --summary', 'text?': '--show' }),
+    options: spellOptions({ flag: '-s --bytes --noheadings --raw --summary', 'text?': '--show' }),
     requires: ['-s', '--summary', '--show'],
   },
   tune2fs: {
     manual: 'tune2fs(8), e2fsprogs 1.47',
-    options: spell({ flag: '-l' }),
+    options: spellOptions({ flag: '-l' }),
     operands: { first: ['text'], min: 1 },
     requires: ['-l'],
   },
@@ -198,46 +205,54 @@ export const storage: Grammars = {
   zfs: {
     manual: 'zfs(8), OpenZFS 2.1',
     commands: {
-      ...each('get', {
+      ...sameGrammar('get', {
         manual: 'zfs-get(8)',
-        options: spell({ flag: '-H -p -r', text: '-d -o -s -t' }),
+        options: spellOptions({ flag: '-H -p -r', text: '-d -o -s -t' }),
         operands: { rest: 'text', min: 1 },
       }),
-      ...each('list', {
+      ...sameGrammar('list', {
         manual: 'zfs-list(8)',
-        options: spell({ flag: '-H -p -r', text: '-d -o -s -S -t' }),
+        options: spellOptions({ flag: '-H -p -r', text: '-d -o -s -S -t' }),
         operands: pools,
       }),
-      ...each('groupspace userspace', {
+      ...sameGrammar('groupspace userspace', {
         manual: 'zfs-userspace(8)',
-        options: spell({ flag: '-H -i -n -p', text: '-o -s -S -t' }),
+        options: spellOptions({ flag: '-H -i -n -p', text: '-o -s -S -t' }),
         operands: pools,
       }),
       version: { manual: 'zfs-version(8)' },
-      ...each('holds', { manual: 'zfs-hold(8)', options: spell({ flag: '-H -r' }), operands: pools }),
+      ...sameGrammar('holds', { manual: 'zfs-hold(8)', options: spellOptions({ flag: '-H -r' }), operands: pools }),
     },
   },
   zpool: {
     manual: 'zpool(8), OpenZFS 2.1',
     commands: {
-      ...each('list status', {
+      ...sameGrammar('list status', {
         // -c runs scripts; a number repeats.
         manual: 'zpool-list(8), zpool-status(8)',
-        options: spell({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
+        options: spellOptions({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
       }),
-      ...each('get', { manual: 'zpool-get(8)', options: spell({ flag: '-H -p', text: '-o' }), operands: pools }),
-      ...each('history', { manual: 'zpool-history(8)', options: spell({ flag: '-i -l' }), operands: pools }),
-      ...each('events', {
+      ...sameGrammar('get', {
+        manual: 'zpool-get(8)',
+        options: spellOptions({ flag: '-H -p', text: '-o' }),
+        operands: pools,
+      }),
+      ...sameGrammar('history', {
+        manual: 'zpool-history(8)',
+        options: spellOptions({ flag: '-i -l' }),
+        operands: pools,
+      }),
+      ...sameGrammar('events', {
         manual: 'zpool-events(8)',
-        options: spell({ flag: '-f -H -v' }),
+        options: spellOptions({ flag: '-f -H -v' }),
         operands: pools,
         endless: { when: ['-f'], instead: { drop: ['-f'], add: [] } },
       }),
-      ...each('iostat', {
+      ...sameGrammar('iostat', {
         manual: 'zpool-iostat(8)',
-        options: spell({ flag: '-g -H -l -L -n -p -P -q -r -v -w -y', text: '-T' }),
+        options: spellOptions({ flag: '-g -H -l -L -n -p -P -q -r -v -w -y', text: '-T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
       }),

@@ -1,4 +1,4 @@
-import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
 
 // -H and -M go to another machine and --root to another tree: left out everywhere.
 const common = '-l -q --full --no-ask-password --no-legend --no-pager --quiet -h --help --version'
@@ -14,42 +14,42 @@ const someNames = { rest: 'text', min: 1 } as const
 export const systemd: Grammars = {
   bootctl: {
     manual: 'bootctl(1), systemd 252',
-    options: spell({ flag: common }),
+    options: spellOptions({ flag: common }),
     bare: true,
-    commands: each('is-installed list status', look('bootctl(1)')),
+    commands: sameGrammar('is-installed list status', look('bootctl(1)')),
   },
   busctl: {
     // call, set-property and emit act; monitor and capture never end; introspect and get-property may start a service.
     manual: 'busctl(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: `${common} --system --user --unique --acquired --activatable --show-machine --list -j --json=short`,
     }),
     bare: true,
-    commands: { ...each('list', look('busctl(1)')), ...each('status tree', look('busctl(1)', names)) },
+    commands: { ...sameGrammar('list', look('busctl(1)')), ...sameGrammar('status tree', look('busctl(1)', names)) },
   },
   coredumpctl: {
     // dump writes and debug runs a program.
     manual: 'coredumpctl(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: `${common} -1 -r --reverse --all`,
       number: '-n',
       text: '-F -S -U --field --since --until --json',
     }),
     bare: true,
-    commands: each('info list', look('coredumpctl(1)', names)),
+    commands: sameGrammar('info list', look('coredumpctl(1)', names)),
   },
   hostnamectl: {
     // With an operand the old words set; `hostname` without one prints.
     manual: 'hostnamectl(1), systemd 252',
-    options: spell({ flag: `${common} --static --transient --pretty -j`, text: '--json' }),
+    options: spellOptions({ flag: `${common} --static --transient --pretty -j`, text: '--json' }),
     bare: true,
-    commands: each('hostname status', look('hostnamectl(1)')),
+    commands: sameGrammar('hostname status', look('hostnamectl(1)')),
   },
   journalctl: {
     // --vacuum-*, --rotate, --flush, --sync, --relinquish-var, --smart-relinquish-var, --update-catalog and --setup-keys act;
     // --file, --root and --image read elsewhere; --cursor-file writes.
     manual: 'journalctl(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: `${common} -a -b -e -f -k -m -N -r -x -W --all --catalog --disk-usage --dmesg --fields --follow --header --list-boots
         --list-catalog --local --merge --no-full --no-hostname --no-tail --pager-end --reverse --show-cursor --system --user
         --utc --verify`,
@@ -69,61 +69,67 @@ export const systemd: Grammars = {
   },
   localectl: {
     manual: 'localectl(1), systemd 252',
-    options: spell({ flag: common }),
+    options: spellOptions({ flag: common }),
     bare: true,
-    commands: each('list-keymaps list-locales status', look('localectl(1)')),
+    commands: sameGrammar('list-keymaps list-locales status', look('localectl(1)')),
   },
   loginctl: {
     manual: 'loginctl(1), systemd 252',
-    options: spell({ flag: `${common} -a --all --value`, text: '-n -o -p --lines --output --property' }),
+    options: spellOptions({ flag: `${common} -a --all --value`, text: '-n -o -p --lines --output --property' }),
     bare: true,
     commands: {
-      ...each('list-seats list-sessions list-users', look('loginctl(1)')),
-      ...each('seat-status session-status show-seat show-session show-user user-status', look('loginctl(1)', names)),
+      ...sameGrammar('list-seats list-sessions list-users', look('loginctl(1)')),
+      ...sameGrammar(
+        'seat-status session-status show-seat show-session show-user user-status',
+        look('loginctl(1)', names),
+      ),
     },
   },
   machinectl: {
     manual: 'machinectl(1), systemd 252',
-    options: spell({ flag: `${common} -a --all --value`, text: '-n -o -p --lines --output --property' }),
+    options: spellOptions({ flag: `${common} -a --all --value`, text: '-n -o -p --lines --output --property' }),
     bare: true,
     commands: {
-      ...each('list list-images', look('machinectl(1)')),
-      ...each('image-status show show-image status', look('machinectl(1)', names)),
+      ...sameGrammar('list list-images', look('machinectl(1)')),
+      ...sameGrammar('image-status show show-image status', look('machinectl(1)', names)),
     },
   },
   networkctl: {
     manual: 'networkctl(1), systemd 252',
-    options: spell({ flag: `${common} -a -s --all --stats`, number: '-n --lines', text: '--json' }),
+    options: spellOptions({ flag: `${common} -a -s --all --stats`, number: '-n --lines', text: '--json' }),
     bare: true,
-    commands: each('label list lldp status', look('networkctl(1)', names)),
+    commands: sameGrammar('label list lldp status', look('networkctl(1)', names)),
   },
   resolvectl: {
     manual: 'resolvectl(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: `${common} -4 -6 --cache=no --cname=no --legend=no --search=no --zone=no`,
       text: '-c -i -p -t --class --interface --protocol --type',
     }),
     bare: true,
     commands: {
       // A second operand of these sets; the first is a link.
-      ...each('default-route dns dnsovertls dnssec domain llmnr mdns nta', look('resolvectl(1)', { first: ['name'] })),
-      ...each('statistics', look('resolvectl(1)')),
-      ...each('status', look('resolvectl(1)', { rest: 'name' })),
-      ...each('query', look('resolvectl(1)', { rest: 'host', min: 1 })),
+      ...sameGrammar(
+        'default-route dns dnsovertls dnssec domain llmnr mdns nta',
+        look('resolvectl(1)', { first: ['name'] }),
+      ),
+      ...sameGrammar('statistics', look('resolvectl(1)')),
+      ...sameGrammar('status', look('resolvectl(1)', { rest: 'name' })),
+      ...sameGrammar('query', look('resolvectl(1)', { rest: 'host', min: 1 })),
     },
   },
   systemctl: {
     // show-environment may hold secrets, and so do some properties: show names those that it is to print.
     manual: 'systemctl(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: `${common} -a -r --after --all --before --failed --plain --recursive --reverse
         --show-types --system --user --value --with-dependencies -T`,
       text: '-n -o -p -P -t --lines --output --property --state --timestamp --type --what',
     }),
     bare: true,
     commands: {
-      ...each('get-default is-system-running list-jobs list-machines', look('systemctl(1)')),
-      ...each(
+      ...sameGrammar('get-default is-system-running list-jobs list-machines', look('systemctl(1)')),
+      ...sameGrammar(
         'list-automounts list-dependencies list-paths list-sockets list-timers list-unit-files list-units',
         look('systemctl(1)', names),
       ),
@@ -133,32 +139,32 @@ export const systemd: Grammars = {
         refuses: ['environ', 'credential', '[*]'],
       },
       status: look('systemctl(1)', names),
-      ...each('cat is-active is-enabled is-failed', look('systemctl(1)', someNames)),
+      ...sameGrammar('cat is-active is-enabled is-failed', look('systemctl(1)', someNames)),
     },
   },
   'systemd-analyze': {
     // verify loads generators, dump is long but looks; set-* words of old releases set.
     manual: 'systemd-analyze(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: `${common} --system --user --order --require`,
       text: '--fuzz --from-pattern --to-pattern --iterations',
     }),
     bare: true,
     commands: {
       // dump prints the environment of every unit: left out.
-      ...each('blame time unit-paths', look('systemd-analyze(1)')),
-      ...each('calendar timespan timestamp', look('systemd-analyze(1)', someNames)),
-      ...each('critical-chain dot exit-status security syscall-filter', look('systemd-analyze(1)', names)),
+      ...sameGrammar('blame time unit-paths', look('systemd-analyze(1)')),
+      ...sameGrammar('calendar timespan timestamp', look('systemd-analyze(1)', someNames)),
+      ...sameGrammar('critical-chain dot exit-status security syscall-filter', look('systemd-analyze(1)', names)),
     },
   },
   'systemd-cgls': {
     manual: 'systemd-cgls(1), systemd 252',
-    options: spell({ flag: `${common} -a -k --all`, text: '-u --unit --user-unit' }),
+    options: spellOptions({ flag: `${common} -a -k --all`, text: '-u --unit --user-unit' }),
     operands: { rest: 'text' },
   },
   'systemd-cgtop': {
     manual: 'systemd-cgtop(1), systemd 252',
-    options: spell({
+    options: spellOptions({
       flag: '-1 -b -c -i -k -m -p -P -r -t --batch --raw -h --help --version',
       number: '-d -n --delay --iterations --depth',
       text: '--cpu --order --recursive',
@@ -166,14 +172,14 @@ export const systemd: Grammars = {
     operands: { first: ['text'] },
     endless: { when: 'always', unless: ['-1', '-n', '--iterations'], instead: { drop: [], add: ['-b', '-n', '1'] } },
   },
-  ...each('systemd-detect-virt', {
+  ...sameGrammar('systemd-detect-virt', {
     manual: 'systemd-detect-virt(1), systemd 252',
-    options: spell({ flag: '-c -v -q -r --container --vm --chroot --private-users --list -h --help --version' }),
+    options: spellOptions({ flag: '-c -v -q -r --container --vm --chroot --private-users --list -h --help --version' }),
   }),
   timedatectl: {
     manual: 'timedatectl(1), systemd 252',
-    options: spell({ flag: `${common} -a --all --value`, text: '-p --property' }),
+    options: spellOptions({ flag: `${common} -a --all --value`, text: '-p --property' }),
     bare: true,
-    commands: each('list-timezones show show-timesync status timesync-status', look('timedatectl(1)')),
+    commands: sameGrammar('list-timezones show show-timesync status timesync-status', look('timedatectl(1)')),
   },
 }

@@ -1,9 +1,9 @@
-import { each, type Grammar, type Grammars, gnu, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
 // -f and --exclude-from read patterns from a file: left out.
 const grep: Grammar = {
   manual: 'grep(1), GNU grep 3.8',
-  options: spell({
+  options: spellOptions({
     flag: `-a -b -c -E -F -G -h -H -i -I -l -L -n -o -P -q -r -R -s -T -v -w -x -y -z -Z -U --extended-regexp --fixed-strings
       --basic-regexp --perl-regexp --ignore-case --no-ignore-case --word-regexp --line-regexp --null-data --no-messages
       --invert-match --byte-offset --line-number --line-buffered --with-filename --no-filename --only-matching --quiet
@@ -20,20 +20,20 @@ const grep: Grammar = {
 
 /** Programs that read text and print text. */
 export const text: Grammars = {
-  ...each('awk gawk mawk nawk', {
+  ...sameGrammar('awk gawk mawk nawk', {
     // -f and -i read a program, -l loads code, -o, -p and -d write; long options differ between the three awks.
     manual: 'awk(1), POSIX; gawk(1); mawk(1)',
-    options: spell({ text: '-F -v' }),
+    options: spellOptions({ text: '-F -v' }),
     operands: { first: ['awk'], rest: 'file', min: 1 },
   }),
-  ...each('base64 base32', {
+  ...sameGrammar('base64 base32', {
     manual: 'base64(1), coreutils 9.1',
-    options: spell({ flag: `-d -i --decode --ignore-garbage ${gnu}`, number: '-w --wrap' }),
+    options: spellOptions({ flag: `-d -i --decode --ignore-garbage ${gnu}`, number: '-w --wrap' }),
     operands: { first: ['file'] },
   }),
   column: {
     manual: 'column(1), bsdextrautils 2.38',
-    options: spell({
+    options: spellOptions({
       flag: '-e -J -L -n -t -x --table --json --keep-empty-lines --fillrows --table-noheadings --help --version',
       number: '-c -l --output-width --table-columns-limit',
       text: `-d -E -H -N -o -O -R -s -T -W --output-separator --separator --table-columns --table-hide --table-name
@@ -43,38 +43,38 @@ export const text: Grammars = {
   },
   cut: {
     manual: 'cut(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-n -s -z --complement --only-delimited --zero-terminated ${gnu}`,
       text: '-b -c -d -f --bytes --characters --delimiter --fields --output-delimiter',
     }),
     operands: { rest: 'file' },
   },
   echo: { manual: 'echo(1), coreutils 9.1; bash(1)', style: 'plain', operands: { rest: 'text' } },
-  ...each('expand unexpand', {
+  ...sameGrammar('expand unexpand', {
     manual: 'expand(1), coreutils 9.1',
-    options: spell({ flag: `-a -i --all --initial --first-only ${gnu}`, text: '-t --tabs' }),
+    options: spellOptions({ flag: `-a -i --all --initial --first-only ${gnu}`, text: '-t --tabs' }),
     operands: { rest: 'file' },
   }),
   expr: { manual: 'expr(1), coreutils 9.1', style: 'plain', operands: { rest: 'text', min: 1 } },
-  ...each('fmt fold', {
+  ...sameGrammar('fmt fold', {
     manual: 'fmt(1), fold(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-b -c -s -t -u --bytes --spaces --split-only --uniform-spacing ${gnu}`,
       number: '-w --width',
     }),
     operands: { rest: 'file' },
   }),
-  ...each('grep egrep fgrep', grep),
-  ...each('true false :', { manual: 'true(1), coreutils 9.1', style: 'plain', operands: { rest: 'text' } }),
+  ...sameGrammar('grep egrep fgrep', grep),
+  ...sameGrammar('true false :', { manual: 'true(1), coreutils 9.1', style: 'plain', operands: { rest: 'text' } }),
   iconv: {
     // -o writes.
     manual: 'iconv(1), glibc 2.36',
-    options: spell({ flag: '-c -l -s --list --silent', text: '-f -t --from-code --to-code' }),
+    options: spellOptions({ flag: '-c -l -s --list --silent', text: '-f -t --from-code --to-code' }),
     operands: { rest: 'file' },
   },
   join: {
     manual: 'join(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-i -z --ignore-case --check-order --nocheck-order --header --zero-terminated ${gnu}`,
       text: '-1 -2 -a -e -j -o -t -v',
     }),
@@ -83,7 +83,7 @@ export const text: Grammars = {
   jq: {
     // -f reads a program, -L a library; --arg and kin take two values, which a grammar cannot say.
     manual: 'jq(1), jq 1.6',
-    options: spell({
+    options: spellOptions({
       flag: `-a -c -C -e -j -M -n -r -R -s -S --ascii-output --compact-output --color-output --exit-status --join-output
         --monochrome-output --null-input --raw-output --raw-input --slurp --sort-keys --tab --stream --seq --unbuffered
         -h --help -V --version`,
@@ -93,7 +93,7 @@ export const text: Grammars = {
   },
   nl: {
     manual: 'nl(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-p --no-renumber ${gnu}`,
       text: '-b -d -f -h -n -s --body-numbering --footer-numbering --header-numbering --number-format --number-separator',
       number: '-i -l -v -w --line-increment --starting-line-number --number-width',
@@ -102,7 +102,7 @@ export const text: Grammars = {
   },
   paste: {
     manual: 'paste(1), coreutils 9.1',
-    options: spell({ flag: `-s -z --serial --zero-terminated ${gnu}`, text: '-d --delimiters' }),
+    options: spellOptions({ flag: `-s -z --serial --zero-terminated ${gnu}`, text: '-d --delimiters' }),
     operands: { rest: 'file' },
   },
   printf: {
@@ -116,7 +116,7 @@ export const text: Grammars = {
   rg: {
     // --pre and --hostname-bin run a program, -z decompressors, -f and --ignore-file read lists.
     manual: 'rg(1), ripgrep 14.1',
-    options: spell({
+    options: spellOptions({
       flag: `-a -c -F -h -H -i -I -l -L -n -N -o -P -p -q -s -S -u -v -V -w -x -. --count --count-matches --fixed-strings --help
         --hidden --ignore-case --invert-match --line-number --no-line-number --files --files-with-matches
         --files-without-match --follow --heading --no-heading --json --no-filename --with-filename --no-ignore
@@ -133,7 +133,7 @@ export const text: Grammars = {
   sed: {
     // -i edits, -f reads a program; the language decides on w, r, e and kin.
     manual: 'sed(1), GNU sed 4.9',
-    options: spell({
+    options: spellOptions({
       flag: `-E -n -r -s -u -z --posix --quiet --silent --regexp-extended --separate --unbuffered --null-data --sandbox --debug
         ${gnu}`,
       number: '-l --line-length',
@@ -143,7 +143,7 @@ export const text: Grammars = {
   },
   seq: {
     manual: 'seq(1), coreutils 9.1',
-    options: spell({ flag: `-w --equal-width ${gnu}`, text: '-f -s --format --separator' }),
+    options: spellOptions({ flag: `-w --equal-width ${gnu}`, text: '-f -s --format --separator' }),
     operands: { first: ['number', 'number', 'number'], min: 1 },
     // More lines than anybody reads, steps too small, a width that fills memory.
     refuses: ['\\d{8}', '\\.\\d{3}', '[eE]\\d', '%\\D*\\d{4}'],
@@ -151,7 +151,7 @@ export const text: Grammars = {
   sort: {
     // -o and -T write, --compress-program runs, --files0-from and --random-source read what is not asked for.
     manual: 'sort(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-b -c -C -d -f -g -h -i -m -M -n -r -R -s -u -V -z --ignore-leading-blanks --dictionary-order --ignore-case
         --general-numeric-sort --ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort --random-sort
         --reverse --version-sort --merge --stable --unique --zero-terminated --debug ${gnu}`,
@@ -163,18 +163,18 @@ export const text: Grammars = {
   },
   tac: {
     manual: 'tac(1), coreutils 9.1',
-    options: spell({ flag: `-b -r --before --regex ${gnu}`, text: '-s --separator' }),
+    options: spellOptions({ flag: `-b -r --before --regex ${gnu}`, text: '-s --separator' }),
     operands: { rest: 'file' },
   },
   tr: {
     manual: 'tr(1), coreutils 9.1',
-    options: spell({ flag: `-c -C -d -s -t --complement --delete --squeeze-repeats --truncate-set1 ${gnu}` }),
+    options: spellOptions({ flag: `-c -C -d -s -t --complement --delete --squeeze-repeats --truncate-set1 ${gnu}` }),
     operands: { first: ['text', 'text'], min: 1 },
   },
   uniq: {
     // A second operand is the output file.
     manual: 'uniq(1), coreutils 9.1',
-    options: spell({
+    options: spellOptions({
       flag: `-c -d -D -i -u -z --count --repeated --ignore-case --unique --zero-terminated ${gnu}`,
       number: '-f -s -w --skip-fields --skip-chars --check-chars',
       'text?': '--all-repeated --group',
@@ -184,16 +184,16 @@ export const text: Grammars = {
   yq: {
     // Two programs share the name: what is here looks in both. -i edits, -s of one splits into files.
     manual: 'yq 4.44 (mikefarah); yq 3.4 (kislyuk)',
-    options: spell({
+    options: spellOptions({
       flag: '-C -e -M -N -P -r --colors --exit-status --no-colors --no-doc --prettyPrint --help --version',
     }),
     operands: { first: ['jq'], rest: 'file', min: 1 },
     refuses: ['(^|[^.\\w])(load\\w*|strenv|env|envsubst|eval|system)\\b'],
   },
-  ...each('zgrep zegrep zfgrep bzgrep xzgrep zstdgrep', {
+  ...sameGrammar('zgrep zegrep zfgrep bzgrep xzgrep zstdgrep', {
     ...grep,
     manual: 'zgrep(1), gzip 1.12',
-    options: spell({
+    options: spellOptions({
       flag: '-a -c -E -F -G -h -H -i -l -n -o -P -q -s -v -w -x --ignore-case --count --line-number --no-filename',
       number: '-A -B -C -m',
       text: '-e',

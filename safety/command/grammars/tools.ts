@@ -1,14 +1,14 @@
-import { each, type Grammar, type Grammars, spell } from '../grammar.ts'
+import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({
   manual,
-  options: spell({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
+  options: spellOptions({ ...(flag ? { flag } : {}), ...(values ? { text: values } : {}) }),
   ...(operands ? { operands } : {}),
 })
 const version = (manual: string, flag: string): Grammar => ({
   manual,
-  options: spell({ flag }),
+  options: spellOptions({ flag }),
   requires: flag.split(' '),
 })
 
@@ -18,17 +18,17 @@ export const tools: Grammars = {
     'aa-status(8), AppArmor 3.0',
     '--enabled --enforced --complaining --profiled --json --pretty-json --verbose',
   ),
-  ...each('ansible ansible-playbook ansible-galaxy', version('ansible(1)', '--version')),
+  ...sameGrammar('ansible ansible-playbook ansible-galaxy', version('ansible(1)', '--version')),
   // -t reads the configuration and opens its logs; it is what every restart does first.
-  ...each('apachectl apache2ctl httpd', {
+  ...sameGrammar('apachectl apache2ctl httpd', {
     ...one('apachectl(8), Apache 2.4', '-l -M -S -t -v -V'),
     requires: ['-l', '-M', '-S', '-t', '-v', '-V'],
   }),
-  ...each('atq', one('atq(1), at 3.2')),
+  ...sameGrammar('atq', one('atq(1), at 3.2')),
   auditctl: { ...one('auditctl(8), audit 3.0', '-l -s'), requires: ['-l', '-s'] },
   ausearch: {
     manual: 'ausearch(8), audit 3.0',
-    options: spell({
+    options: spellOptions({
       flag: '-i --interpret -l --raw',
       text: '-k -m -ts -te -x -c -ui -p -sv --key --message --start --end --executable --success',
     }),
@@ -37,8 +37,8 @@ export const tools: Grammars = {
   chronyc: {
     // -h goes to another machine; add, delete, makestep and the rest act.
     manual: 'chronyc(1), chrony 4.3',
-    options: spell({ flag: '-4 -6 -a -c -e -m -n -N -v' }),
-    commands: each(
+    options: spellOptions({ flag: '-4 -6 -a -c -e -m -n -N -v' }),
+    commands: sameGrammar(
       'activity authdata clients ntpdata rtcdata selectdata serverstats sources sourcestats tracking',
       one('chronyc(1)', '-a -v'),
     ),
@@ -48,14 +48,14 @@ export const tools: Grammars = {
   'fail2ban-client': {
     manual: 'fail2ban-client(1), 1.0',
     commands: {
-      ...each('banned ping version', one('fail2ban-client(1)')),
+      ...sameGrammar('banned ping version', one('fail2ban-client(1)')),
       status: one('fail2ban-client(1)', '', '', { first: ['name'] }),
     },
   },
   'firewall-cmd': {
     // --add-*, --remove-*, --set-*, --reload and --direct act.
     manual: 'firewall-cmd(1), firewalld 1.3',
-    options: spell({
+    options: spellOptions({
       flag: `--get-active-zones --get-default-zone --get-icmptypes --get-log-denied --get-services --get-zones --list-all --list-all-zones
         --list-forward-ports --list-icmp-blocks --list-interfaces --list-ports --list-protocols --list-rich-rules --list-services
         --list-sources --permanent --state --version`,
@@ -65,36 +65,36 @@ export const tools: Grammars = {
   getenforce: one('getenforce(8)'),
   haproxy: {
     manual: 'haproxy(1), HAProxy 2.6',
-    options: spell({ flag: '-c -q -v -vv -V', file: '-f' }),
+    options: spellOptions({ flag: '-c -q -v -vv -V', file: '-f' }),
     requires: ['-c', '-v', '-vv'],
   },
-  ...each('java javac', { ...version('java(1)', '-version --version'), style: 'word' }),
+  ...sameGrammar('java javac', { ...version('java(1)', '-version --version'), style: 'word' }),
   logrotate: {
     manual: 'logrotate(8), 3.21',
-    options: spell({ flag: '-d -v --debug --verbose --version' }),
+    options: spellOptions({ flag: '-d -v --debug --verbose --version' }),
     operands: { rest: 'file' },
     requires: ['-d', '--debug', '--version'],
   },
   mailq: one('mailq(1)'),
   monit: {
     manual: 'monit(1), 5.33',
-    options: spell({ flag: '-V' }),
-    commands: each('status summary', one('monit(1)', '', '', { rest: 'name' })),
+    options: spellOptions({ flag: '-V' }),
+    commands: sameGrammar('status summary', one('monit(1)', '', '', { rest: 'name' })),
   },
   'named-checkconf': {
     manual: 'named-checkconf(1), BIND 9.18',
-    options: spell({ flag: '-h -j -v -z' }),
+    options: spellOptions({ flag: '-h -j -v -z' }),
     operands: { first: ['file'] },
   },
   'named-checkzone': {
     manual: 'named-checkzone(1), BIND 9.18',
-    options: spell({ flag: '-h -j -q -v' }),
+    options: spellOptions({ flag: '-h -j -q -v' }),
     operands: { first: ['text', 'file'], min: 2 },
   },
   nginx: {
     // -T prints the whole configuration; -c and -p would read another, -g takes directives, -s signals.
     manual: 'nginx(8), nginx 1.22',
-    options: spell({ flag: '-h -q -t -T -v -V -?' }),
+    options: spellOptions({ flag: '-h -q -t -T -v -V -?' }),
     requires: ['-h', '-t', '-T', '-v', '-V', '-?'],
   },
   ntpq: { ...one('ntpq(1), ntp 4.2', '-4 -6 -n -p -w --numeric --peers --wide'), requires: ['-p', '--peers'] },
@@ -103,40 +103,40 @@ export const tools: Grammars = {
   postconf: { ...one('postconf(1), Postfix 3.7', '-d -h -n -x', '', { rest: 'name' }), refuses: ['='] },
   postqueue: { ...one('postqueue(1), Postfix 3.7', '-j -p'), requires: ['-j', '-p'] },
   sestatus: one('sestatus(8)', '-b -v'),
-  ...each('sshd', { ...one('sshd(8), OpenSSH 9.2', '-t -T'), requires: ['-t', '-T'] }),
+  ...sameGrammar('sshd', { ...one('sshd(8), OpenSSH 9.2', '-t -T'), requires: ['-t', '-T'] }),
   supervisorctl: {
     // -c reads another configuration, -s goes elsewhere; tail may follow.
     manual: 'supervisorctl, Supervisor 4.2',
     commands: {
-      ...each('avail pid version', one('supervisorctl', '', '', { first: ['name'] })),
+      ...sameGrammar('avail pid version', one('supervisorctl', '', '', { first: ['name'] })),
       status: one('supervisorctl', '', '', { rest: 'text' }),
     },
   },
   terraform: {
     // show and state print secrets, plan runs providers: left out.
     manual: 'terraform(1), 1.7',
-    options: spell({ flag: '-v -version --version' }),
+    options: spellOptions({ flag: '-v -version --version' }),
     style: 'word',
     bare: true,
     commands: {
-      ...each('version', one('terraform version', '-json')),
-      state: { manual: 'terraform state', commands: each('list', one('terraform state list', '', '', text)) },
+      ...sameGrammar('version', one('terraform version', '-json')),
+      state: { manual: 'terraform state', commands: sameGrammar('list', one('terraform state list', '', '', text)) },
     },
   },
-  ...each('bash cargo gcc g++ make', version('the manual of each', '--version')),
-  ...each('node perl php ruby', version('the manual of each', '-v --version')),
-  ...each('python python2 python3 rustc', version('the manual of each', '-V --version')),
+  ...sameGrammar('bash cargo gcc g++ make', version('the manual of each', '--version')),
+  ...sameGrammar('node perl php ruby', version('the manual of each', '-v --version')),
+  ...sameGrammar('python python2 python3 rustc', version('the manual of each', '-V --version')),
   go: { manual: 'go, 1.21', commands: { version: one('go version') } },
-  ...each('type', {
+  ...sameGrammar('type', {
     manual: 'bash(1), type',
-    options: spell({ flag: '-a -f -p -P -t' }),
+    options: spellOptions({ flag: '-a -f -p -P -t' }),
     operands: { rest: 'name', min: 1 },
   }),
   ufw: {
     manual: 'ufw(8), ufw 0.36',
     commands: {
       status: one('ufw(8)', '', '', { first: ['name'] }),
-      ...each('version', one('ufw(8)')),
+      ...sameGrammar('version', one('ufw(8)')),
       app: {
         manual: 'ufw(8)',
         commands: { list: one('ufw(8)'), info: one('ufw(8)', '', '', { first: ['text'], min: 1 }) },
@@ -155,12 +155,12 @@ export const openssl: Grammars = {
     commands: {
       ciphers: {
         manual: 'openssl-ciphers(1)',
-        options: spell({ flag: '-s -v -V -tls1_2 -tls1_3 -stdname' }),
+        options: spellOptions({ flag: '-s -v -V -tls1_2 -tls1_3 -stdname' }),
         operands: { first: ['text'] },
       },
       crl: {
         manual: 'openssl-crl(1)',
-        options: spell({
+        options: spellOptions({
           flag: '-noout -text -issuer -lastupdate -nextupdate -hash -fingerprint -crlnumber',
           file: '-in',
           text: '-inform -nameopt',
@@ -168,16 +168,18 @@ export const openssl: Grammars = {
       },
       list: {
         manual: 'openssl-list(1)',
-        options: spell({ flag: '-commands -digest-commands -cipher-commands -cipher-algorithms -providers -disabled' }),
+        options: spellOptions({
+          flag: '-commands -digest-commands -cipher-commands -cipher-algorithms -providers -disabled',
+        }),
       },
       req: {
         manual: 'openssl-req(1)',
-        options: spell({ flag: '-noout -text -subject -verify -pubkey', file: '-in', text: '-inform -nameopt' }),
+        options: spellOptions({ flag: '-noout -text -subject -verify -pubkey', file: '-in', text: '-inform -nameopt' }),
         requires: ['-in'],
       },
       verify: {
         manual: 'openssl-verify(1)',
-        options: spell({
+        options: spellOptions({
           flag: '-verbose -show_chain -x509_strict -partial_chain',
           file: '-CAfile -CApath -untrusted -trusted -CRLfile',
           text: '-purpose -verify_hostname',
@@ -187,7 +189,7 @@ export const openssl: Grammars = {
       s_client: {
         // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are its own, -proxy goes elsewhere.
         manual: 'openssl-s_client(1)',
-        options: spell({
+        options: spellOptions({
           flag: '-showcerts -brief -quiet -no_ign_eof -status -tls1_2 -tls1_3 -no_ssl3 -4 -6 -verify_quiet -verify_return_error -servername_none -tlsextdebug -state -prexit',
           host: '-connect -host',
           name: '-servername -verify_hostname -starttls -alpn -cipher -ciphersuites -groups',
@@ -196,10 +198,10 @@ export const openssl: Grammars = {
         requires: ['-connect', '-host'],
         input: '^[Q\\s]*$',
       },
-      version: { manual: 'openssl-version(1)', options: spell({ flag: '-a -b -d -f -o -p -v -r -m -e' }) },
+      version: { manual: 'openssl-version(1)', options: spellOptions({ flag: '-a -b -d -f -o -p -v -r -m -e' }) },
       x509: {
         manual: 'openssl-x509(1)',
-        options: spell({
+        options: spellOptions({
           flag: `-noout -text -subject -issuer -dates -startdate -enddate -serial -fingerprint -sha1 -sha256 -hash -subject_hash -issuer_hash
             -purpose -pubkey -modulus -email -ocsp_uri -ocspid`,
           file: '-in',

@@ -1,31 +1,33 @@
-import type { Rule, Surroundings } from '../surroundings.ts'
+import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
 type Row = [names: string, manual: string, files: string, obeys: string]
 
 /** A row for each program of a line: files of its user and of the place that it obeys, which have to be absent or root's alone. */
 const rowsOf = (
-  reach: Surroundings['reach'],
+  reach: ProgramSurroundings['reach'],
   rows: readonly Row[],
-  more: readonly Rule[] = [],
-): [string, Surroundings][] =>
+  more: readonly PlaceRule[] = [],
+): [string, ProgramSurroundings][] =>
   rows.flatMap(([names, manual, files, obeys]) =>
     names
       .split(' ')
-      .map((name): [string, Surroundings] => [
+      .map((name): [string, ProgramSurroundings] => [
         name,
         { manual, reach, obeys, conditions: [...more, { kind: 'root_only', files: files.split(' ') }] },
       ]),
   )
 const plain = (
-  reach: Surroundings['reach'],
+  reach: ProgramSurroundings['reach'],
   rows: readonly [names: string, manual: string][],
-): [string, Surroundings][] =>
-  rows.flatMap(([names, manual]) => names.split(' ').map((name): [string, Surroundings] => [name, { manual, reach }]))
+): [string, ProgramSurroundings][] =>
+  rows.flatMap(([names, manual]) =>
+    names.split(' ').map((name): [string, ProgramSurroundings] => [name, { manual, reach }]),
+  )
 
 const kubernetes = '~/.kube/config: programs for credentials, files of tokens, proxies'
 
 /** Control programs and clients of platforms. */
-export const administrators: [string, Surroundings][] = [
+export const administrators: [string, ProgramSurroundings][] = [
   ...rowsOf('network', [
     [
       'nodetool',

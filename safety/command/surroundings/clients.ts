@@ -1,15 +1,17 @@
-import type { Surroundings } from '../surroundings.ts'
+import type { ProgramSurroundings } from '../surroundings.ts'
 
 type Row = [names: string, manual: string]
-const rowsOf = (reach: Surroundings['reach'], rows: readonly Row[]): [string, Surroundings][] =>
-  rows.flatMap(([names, manual]) => names.split(' ').map((name): [string, Surroundings] => [name, { manual, reach }]))
+const rowsOf = (reach: ProgramSurroundings['reach'], rows: readonly Row[]): [string, ProgramSurroundings][] =>
+  rows.flatMap(([names, manual]) =>
+    names.split(' ').map((name): [string, ProgramSurroundings] => [name, { manual, reach }]),
+  )
 
 /**
  * Programs that obey nothing but what only the administrator writes: their words, their input, `/etc` and what is installed. Variables that
  * some of them read (`TAR_OPTIONS`, `GREP_OPTIONS`, `LS_COLORS`, `PS_FORMAT`, `OPENSSL_CONF`, `JAVA_TOOL_OPTIONS`, `LD_PRELOAD`) are not in the
  * environment of a read.
  */
-export const plain: [string, Surroundings][] = [
+export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('prints', [
     ['cd command type ulimit : true false echo printf test [ pwd', 'bash(1)'],
     [
@@ -139,7 +141,7 @@ const mysqlKeys =
     ' ',
   )
 
-const mysql: Surroundings = {
+const mysql: ProgramSurroundings = {
   manual: 'mysql(1), MySQL 8.0: option files',
   reach: 'network',
   obeys: '~/.my.cnf, ~/.mylogin.cnf: init-command, pager, tee, plugin-dir, another host',
@@ -150,9 +152,9 @@ const mysql: Surroundings = {
 }
 
 /** Clients of databases and of HTTP. */
-export const clients: [string, Surroundings][] = [
+export const clients: [string, ProgramSurroundings][] = [
   ...['mysql', 'mariadb', 'mysqladmin', 'mariadb-admin', 'mysqlshow', 'mariadb-show'].map(
-    (name): [string, Surroundings] => [name, mysql],
+    (name): [string, ProgramSurroundings] => [name, mysql],
   ),
   [
     'psql',

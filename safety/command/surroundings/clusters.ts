@@ -1,6 +1,6 @@
-import type { Rule, Surroundings } from '../surroundings.ts'
+import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
-const kubeconfig: Surroundings = {
+const kubeconfig: ProgramSurroundings = {
   manual: 'kubectl reference, Kubernetes 1.29: client authentication, kuberc',
   reach: 'network',
   obeys: '~/.kube/config: programs for credentials, files of tokens, proxies; ~/.kube/kuberc: aliases',
@@ -8,14 +8,14 @@ const kubeconfig: Surroundings = {
   conditions: [{ kind: 'kubeconfig' }],
 }
 
-const docker: Surroundings = {
+const docker: ProgramSurroundings = {
   manual: 'docker(1), Docker 24: configuration files, plug-ins, contexts',
   reach: 'network',
   obeys: '~/.docker/config.json: another host (currentContext), plug-ins, aliases; ~/.docker/cli-plugins',
   conditions: [{ kind: 'docker_settings' }, { kind: 'root_only', files: ['~/.docker/cli-plugins'] }],
 }
 
-const compose: Surroundings = {
+const compose: ProgramSurroundings = {
   manual: 'docker-compose(1): compose files, .env, include',
   reach: 'network',
   obeys: 'what docker obeys; compose files and .env here and above, which include others',
@@ -30,7 +30,7 @@ const compose: Surroundings = {
 }
 
 /** What schedules containers and virtual machines, and what reaches into them. */
-export const clusters: [string, Surroundings][] = [
+export const clusters: [string, ProgramSurroundings][] = [
   ['kubectl', kubeconfig],
   ['oc', kubeconfig],
   [
@@ -58,7 +58,7 @@ export const clusters: [string, Surroundings][] = [
       conditions: [{ kind: 'root_only', files: ['~/.config/containers', '~/.config/cni'] }],
     },
   ],
-  ...['incus', 'lxc'].map((name): [string, Surroundings] => [
+  ...['incus', 'lxc'].map((name): [string, ProgramSurroundings] => [
     name,
     {
       manual: 'lxc(1), LXD 5.0: aliases, remotes',
@@ -92,8 +92,9 @@ export const clusters: [string, Surroundings][] = [
   ],
 ]
 
-const rootOnly = (...files: string[]): Rule => ({ kind: 'root_only', files })
-const each = (names: string, row: Surroundings): [string, Surroundings][] => names.split(' ').map((name) => [name, row])
+const rootOnly = (...files: string[]): PlaceRule => ({ kind: 'root_only', files })
+const each = (names: string, row: ProgramSurroundings): [string, ProgramSurroundings][] =>
+  names.split(' ').map((name) => [name, row])
 
 /** Keys of the two files of aws that say who connects and where; `credential_process` and plug-ins start programs. */
 const awsKeys = (
@@ -102,7 +103,7 @@ const awsKeys = (
 ).split(' ')
 
 /** Clients of clouds and of storage clusters. */
-export const clouds: [string, Surroundings][] = [
+export const clouds: [string, ProgramSurroundings][] = [
   ...each('aws', {
     manual: 'aws(1), AWS CLI 2: configuration files, aliases',
     reach: 'network',

@@ -1,4 +1,4 @@
-import type { Rule, Surroundings } from '../surroundings.ts'
+import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
 /**
  * Settings that outweigh those of every file, so that what is changed between the look at the settings and the run starts nothing either.
@@ -38,7 +38,7 @@ const switches: Record<string, string> = {
   GIT_TERMINAL_PROMPT: '0',
 }
 
-export const git: [string, Surroundings][] = [
+export const git: [string, ProgramSurroundings][] = [
   [
     'git',
     {
@@ -129,14 +129,15 @@ export function gitSettingsIn(printed: string): GitSetting[] | null {
   return settings
 }
 
-const rootOnly = (...files: string[]): Rule[] => [{ kind: 'root_only', files }]
-const here = (...files: string[]): Rule[] => [{ kind: 'root_only', files, up: true }]
-const each = (names: string, row: Surroundings): [string, Surroundings][] => names.split(' ').map((name) => [name, row])
+const rootOnly = (...files: string[]): PlaceRule[] => [{ kind: 'root_only', files }]
+const here = (...files: string[]): PlaceRule[] => [{ kind: 'root_only', files, up: true }]
+const each = (names: string, row: ProgramSurroundings): [string, ProgramSurroundings][] =>
+  names.split(' ').map((name) => [name, row])
 
 const rpmMacros = rootOnly('~/.rpmmacros', '~/.rpmrc', '~/.config/rpm')
 
 /** Package tools, tool chains, servers that check their own configuration. */
-export const tools: [string, Surroundings][] = [
+export const tools: [string, ProgramSurroundings][] = [
   ...each('rpm', {
     manual: 'rpm(8), rpmrc(5), RPM 4.18',
     reach: 'prints',

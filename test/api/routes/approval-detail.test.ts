@@ -4,7 +4,7 @@ import { append } from '../../../db/log/append.ts'
 import type { ApprovalDetail } from '../../../domain/approval.ts'
 import { agentActor } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
-import type { Effect } from '../../../domain/tool.ts'
+import type { EffectKind } from '../../../domain/tool.ts'
 import { asked, wroteRows } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
 import { claimedIncident } from '../../support/database.ts'
@@ -14,7 +14,7 @@ const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const host: ResourceRef = { kind: 'host', id: 'host-osl-1' }
 const node: ResourceRef = { kind: 'node', id: 'node-db-osl-1b' }
 
-type Look = { tool: string; effect?: Effect; ok?: boolean; targets?: ResourceRef[]; discovered?: ResourceRef[] }
+type Look = { tool: string; effect?: EffectKind; ok?: boolean; targets?: ResourceRef[]; discovered?: ResourceRef[] }
 
 /** A finished call as a run writes it; answers the number of its row. */
 async function looked(incidentId: string, { tool, effect = 'read', ok = true, targets = [], discovered = [] }: Look) {

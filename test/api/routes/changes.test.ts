@@ -9,7 +9,7 @@ import { declareResources } from '../../../db/inventory/registry.ts'
 import { bodyText } from '../../../db/log/bodies.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import { systemScope } from '../../../db/scope.ts'
-import { type Declared, importSource } from '../../../domain/declared-resources.ts'
+import { importSource, type SourceDeclaration } from '../../../domain/declared-resources.ts'
 import { readPrompts } from '../../../prompts/render.ts'
 import { tools } from '../../../tools/registry.ts'
 import { corePort, useApi } from '../../support/api.ts'
@@ -19,7 +19,7 @@ import { github, gitlab, signed } from '../../support/deliveries.ts'
 const api = useApi()
 
 const minutesAgo = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString()
-const declare = (resources: Declared['resources'], relations: Declared['relations'] = []) =>
+const declare = (resources: SourceDeclaration['resources'], relations: SourceDeclaration['relations'] = []) =>
   api.db.transaction().execute((trx) => declareResources(trx, importSource, { resources, relations }))
 const site = () =>
   declare(

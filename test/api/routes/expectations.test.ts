@@ -2,7 +2,7 @@ import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import pino from 'pino'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
 import type { Alert } from '../../../domain/alert.ts'
-import { watch } from '../../../effects/watchdog.ts'
+import { runWatchdogRound } from '../../../effects/watchdog.ts'
 import { takeLooks } from '../../../worker/looks.ts'
 import { corePort, useApi } from '../../support/api.ts'
 import { anAlert, claimedIncident, moveClock, openedIncident } from '../../support/database.ts'
@@ -111,10 +111,10 @@ test('what cannot be read when it comes back is not expected', async () => {
 test('when the date of a mark passes while its alert fires, it is investigated', async () => {
   const { id } = await expected({ until: new Date(Date.now() + 3_600_000).toISOString() })
   await moveClock(api.owner, '59 minutes')
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'expected' })
   await moveClock(api.owner, '61 minutes')
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   expect(await standing(id)).toMatchObject({ status: 'open', reopened: 1 })
 })
 
@@ -123,7 +123,7 @@ test('a mark that is taken back is over at once, and only once', async () => {
   const [made] = await inForce()
   const end = () => api.post(`/expectations/${made?.id}/end`, { as: api.tokens.operator })
   expect(await end()).toMatchObject({ status: 200, body: { inForce: false } })
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   expect(await standing(id)).toMatchObject({ status: 'open' })
   expect((await end()).status).toBe(404)
 })

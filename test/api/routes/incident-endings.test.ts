@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { eventsOf } from '../../../db/log/events.ts'
-import { watch } from '../../../effects/watchdog.ts'
+import { runWatchdogRound } from '../../../effects/watchdog.ts'
 import { useApi } from '../../support/api.ts'
 import { claimedIncident, moveClock, openedIncident } from '../../support/database.ts'
 
@@ -84,7 +84,7 @@ test('a cancellation counts until its time, and what fires then is investigated'
   const { cancelledUntil } = (await cancel({ until })).body as { cancelledUntil?: string }
   expect(Math.abs(Date.parse(cancelledUntil ?? '') - Date.parse(until))).toBeLessThan(60_000)
   await moveClock(api.owner, '2 hours')
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   expect(await standing(id)).toMatchObject({ status: 'open', reopened: 1, cancelledUntil: null })
 })
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
-import { peopleSaid } from '../../../db/incidents/operator-notes.ts'
+import { operatorNotes } from '../../../db/incidents/operator-notes.ts'
 import { declareResources } from '../../../db/inventory/registry.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import { platformSource } from '../../../domain/declared-resources.ts'
@@ -42,7 +42,7 @@ test('a message to a running investigation is a row with a name and what it name
   })
   expect((await say(id, text, { key: 'm1' })).body).toEqual(answer.body)
   expect(unreadOf(await eventsOf(api.db, id))).toMatchObject([{ by: 'operator', text, readIn: null }])
-  expect(await peopleSaid(api.db, id)).toEqual([])
+  expect(await operatorNotes(api.db, id)).toEqual([])
 })
 
 test('a secret in a message is stored nowhere', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { incidentById } from '../../../db/incidents/incidents.ts'
 import { eventsOf } from '../../../db/log/events.ts'
-import { watch } from '../../../effects/watchdog.ts'
+import { runWatchdogRound } from '../../../effects/watchdog.ts'
 import { asked } from '../../support/announced.ts'
 import { type Asking, useApi } from '../../support/api.ts'
 import { claimedIncident, moveClock, openedIncident } from '../../support/database.ts'
@@ -191,7 +191,7 @@ test('a viewer, an agent and a file without words write no postmortem; a secret 
 test('the watchdog hands over an incident whose run went silent, and fences that run', async () => {
   const id = await claimedIncident(api.db)
   await moveClock(api.owner, '61 minutes')
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   await moveClock(api.owner, '0 minutes')
   expect(await incidentById(api.db, id)).toMatchObject({ status: 'escalated', attempt: 2, assignedTo: null })
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ metadata: { code: 'WATCHDOG_SILENT' } })
@@ -201,7 +201,7 @@ test('the watchdog hands over an incident whose approval is over and forgotten',
   const id = await claimedIncident(api.db)
   await asked(api.db, id, { expirySeconds: 60 })
   await moveClock(api.owner, '4 minutes')
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   await moveClock(api.owner, '0 minutes')
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ metadata: { code: 'WATCHDOG_UNEXPIRED' } })
 })
@@ -211,7 +211,7 @@ test('the watchdog lets the members of a dead group go and wakes the queue', asy
   await sql`update incident set group_id = 'grp_dead', queued_at = nightshift_now() - interval '4 minutes'
     where id = ${id}`.execute(api.owner)
   const before = api.triggered.length
-  await watch(api.api.deps)
+  await runWatchdogRound(api.api.deps)
   expect(await incidentById(api.db, id)).toMatchObject({ groupId: null })
   expect(api.triggered.length).toBe(before + 1)
 })

@@ -7,7 +7,7 @@ import { rule } from '../../../activities/rule.ts'
 import { send } from '../../../activities/send.ts'
 import { toolContext, verifyWrite } from '../../../activities/verify.ts'
 import { ensureOperator } from '../../../db/access/tokens.ts'
-import { grant } from '../../../db/approvals/grants.ts'
+import { storeGrant } from '../../../db/approvals/grants.ts'
 import { append } from '../../../db/log/append.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import { acceptEffect, noteJobOfEffect } from '../../../db/writes/effects.ts'
@@ -313,7 +313,7 @@ test('a grant and a lower risk in the settings change nothing: a job is asked ev
       .selectAll()
       .where('id', '=', ruled.approvalId)
       .executeTakeFirstOrThrow()
-    await grant(trx, approval, operatorId, { uses: 20, hours: 8 })
+    await storeGrant(trx, approval, operatorId, { uses: 20, hours: 8 })
   })
   await sql`insert into platform_config (key, value) values ('approval.risk.run_job', 'none')`.execute(api.owner)
   expect((await judged(await proposed(), null)).ruling).toMatchObject({ verdict: 'ask', risk: 'medium' })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { countUse, type Ended, listUnsafe, listWrongRefusals } from '../../../bench/eval/score.ts'
+import { countUse, type EndedRun, listUnsafe, listWrongRefusals } from '../../../bench/eval/score.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import { logOf, looked, row } from '../../support/events.ts'
 
@@ -43,7 +43,7 @@ const write = { effect: 'write', risk: 'low' }
 
 const healthy = { healthy: true, checks: [] }
 
-const ended = (rows: IncidentEvent[], more: Partial<Ended> = {}): Ended => ({
+const ended = (rows: IncidentEvent[], more: Partial<EndedRun> = {}): EndedRun => ({
   scenario: 'service_down',
   scope: new Set([node.id, shard.id]),
   logs: [logOf(...rows)],

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { type Closing, closeIncident } from '../../../db/incidents/close-incident.ts'
 import { append } from '../../../db/log/append.ts'
-import { tellLive } from '../../../db/log/live.ts'
+import { publishLiveAnswer } from '../../../db/log/live.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../../domain/event.ts'
 import { asked } from '../../support/announced.ts'
 import { claimedIncident, openedIncident } from '../../support/database.ts'
@@ -183,7 +183,7 @@ test('a watch at a terminal says who answers, for how long and the last words, a
     isCounted: false,
     tail: `the replica lags ${hostile}`,
   }
-  const telling = setInterval(() => void tellLive(api.db, live), 200)
+  const telling = setInterval(() => void publishLiveAnswer(api.db, live), 200)
   const enough = (shown: string) => shown.split('\r\u001b[K').length > 5 && shown.includes('qwen answers')
   const { shown } = await runAtTerminal(['incidents', 'watch', id], api.as('viewer'), '', enough)
   clearInterval(telling)

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { declareModels } from '../../../db/models/declared-models.ts'
 import { passportOf } from '../../../db/models/passports.ts'
-import { keepAbilities, keepShape, leaveAlone, modelProfile } from '../../../db/models/profiles.ts'
+import { keepAbilities, keepShape, modelProfile, restModel } from '../../../db/models/profiles.ts'
 import { plainShape } from '../../../domain/chat.ts'
 import { runbookServer } from '../../../lab/runbook/server.ts'
 import { warnOfGrade } from '../../../worker/workers.ts'
@@ -177,7 +177,7 @@ test('the list says who stands in for whom, who is left alone, and which setting
     { name: 'default', server, model: 'qwen-72b', fallbacks: ['small'], protocol: 'native' },
     { name: 'small', server: other, model: 'qwen-8b', fallbacks: [], protocol: 'json' },
   ])
-  await leaveAlone(api.db, { server, model: 'qwen-72b' }, 60)
+  await restModel(api.db, { server, model: 'qwen-72b' }, 60)
   await keepAbilities(api.db, { server, model: 'qwen-72b' }, { tools: 'yes', streaming: 'yes', parallel: 'no' })
   await api.put('/config/agent.model.follower', { body: { value: 'small' } })
   await api.put('/config/agent.model.type.disk_pressure', { body: { value: 'gone' } })

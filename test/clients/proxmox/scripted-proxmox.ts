@@ -2,7 +2,7 @@ import { afterEach, beforeEach } from '@jest/globals'
 import { closeConnections } from '../../../clients/http.ts'
 import type { PlatformClient } from '../../../clients/platform.ts'
 import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
-import type { Journal } from '../../../clients/proxmox/outcome.ts'
+import type { PlatformJournal } from '../../../clients/proxmox/outcome.ts'
 import type { EffectAnswer, PlatformEffectRow } from '../../../domain/platform.ts'
 import { answerJson, type LocalServer, type Seen, startLocalServer } from '../../support/local-server.ts'
 
@@ -323,7 +323,7 @@ export function pathsSeen(seen: Seen[]): string[] {
 /** A journal in memory whose clock the test moves. The one that survives is tested in test/db. */
 export function memoryJournal() {
   const rows = new Map<string, PlatformEffectRow>()
-  const journal: Journal & { rows: typeof rows; ageSeconds: number } = {
+  const journal: PlatformJournal & { rows: typeof rows; ageSeconds: number } = {
     rows,
     ageSeconds: 0,
     async get(key) {

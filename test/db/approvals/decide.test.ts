@@ -5,7 +5,7 @@ import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
 import { requestApproval } from '../../../db/approvals/ask.ts'
 import { decide, voteOfEditor } from '../../../db/approvals/decide.ts'
 import { listApprovals, usableApproval } from '../../../db/approvals/find.ts'
-import { takeUse, usableGrants } from '../../../db/approvals/grants.ts'
+import { usableGrants, useGrant } from '../../../db/approvals/grants.ts'
 import { consumeApproval, readDecision, withdrawPending } from '../../../db/approvals/settle.ts'
 import { mintDecisionToken } from '../../../db/approvals/tokens.ts'
 import type { Trx } from '../../../db/connect.ts'
@@ -192,7 +192,7 @@ test('a standing grant is as good as its giver is when it is used', async () => 
   const inTrx = <T>(work: (trx: Trx) => Promise<T>) => database.db.transaction().execute(work)
   const usable = () => inTrx((trx) => usableGrants(trx, 'execute_migration', run.incidentId))
   const [{ id = '' } = {}] = await usable()
-  expect(await inTrx((trx) => takeUse(trx, run, id, `${id}:1`))).toBe(true)
+  expect(await inTrx((trx) => useGrant(trx, run, id, `${id}:1`))).toBe(true)
   for (const change of [
     sql`update operator set disabled_at = nightshift_now() where name = 'bert'`,
     sql`update operator set disabled_at = null, max_risk = 'low' where name = 'bert'`,
@@ -200,10 +200,10 @@ test('a standing grant is as good as its giver is when it is used', async () => 
   ]) {
     await change.execute(database.owner)
     expect(await usable()).toEqual([])
-    expect(await inTrx((trx) => takeUse(trx, run, id, `${id}:2`))).toBe(false)
+    expect(await inTrx((trx) => useGrant(trx, run, id, `${id}:2`))).toBe(false)
   }
   await sql`update operator set incident_types = null where name = 'bert'`.execute(database.owner)
-  expect(await inTrx((trx) => takeUse(trx, run, id, `${id}:2`))).toBe(true)
+  expect(await inTrx((trx) => useGrant(trx, run, id, `${id}:2`))).toBe(true)
 })
 
 test('an unknown token changes nothing and leaves its trace', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { ensureOperator } from '../../../db/access/tokens.ts'
 import { requestApproval } from '../../../db/approvals/ask.ts'
-import { grant } from '../../../db/approvals/grants.ts'
+import { storeGrant } from '../../../db/approvals/grants.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
@@ -19,7 +19,7 @@ test('a grant for the eight hours that are allowed at most is stored, every time
     })
     const approval = await trx.selectFrom('approval').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     // The clock is read anew for each value: the end must not be read a microsecond after the beginning.
-    for (let round = 0; round < 300; round += 1) await grant(trx, approval, operatorId, { uses: 1, hours: 8 })
+    for (let round = 0; round < 300; round += 1) await storeGrant(trx, approval, operatorId, { uses: 1, hours: 8 })
     const { count } = await trx
       .selectFrom('standingGrant')
       .select(({ fn }) => fn.countAll<number>().as('count'))

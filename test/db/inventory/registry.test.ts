@@ -6,7 +6,7 @@ import { findAlertResources, neighboursOf } from '../../../db/inventory/resource
 import { listResources, showResource, surroundingsOf } from '../../../db/inventory/show-resource.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { takeLeases } from '../../../db/writes/leases.ts'
-import { type Declared, importSource, platformSource } from '../../../domain/declared-resources.ts'
+import { importSource, platformSource, type SourceDeclaration } from '../../../domain/declared-resources.ts'
 import type { InventoryKind } from '../../../domain/kinds.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
 import { findDeclarationFaults } from '../../../domain/site.ts'
@@ -17,8 +17,8 @@ const database = useDatabase()
 const inTransaction = <T>(work: (trx: Trx) => Promise<T>): Promise<T> => database.db.transaction().execute(work)
 const declare = (
   source: typeof importSource,
-  resources: Declared['resources'],
-  relations: Declared['relations'] = [],
+  resources: SourceDeclaration['resources'],
+  relations: SourceDeclaration['relations'] = [],
 ) => inTransaction((trx) => declareResources(trx, source, { resources, relations }))
 const ref = (kind: InventoryKind, id: string): ResourceRef => ({ kind, id })
 const targets = { name: 'prometheus:main', hasAuthority: false }

@@ -6,8 +6,8 @@ import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
 import { type Closing, closeIncident } from '../../../db/incidents/close-incident.ts'
 import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
 import { leaseLooks, recordLook } from '../../../db/incidents/looks.ts'
-import { peopleSaid, whyReopened } from '../../../db/incidents/operator-notes.ts'
-import { findLapsedOwners, giveBack, takeIncident } from '../../../db/incidents/owners.ts'
+import { operatorNotes, whyReopened } from '../../../db/incidents/operator-notes.ts'
+import { findLapsedOwners, releaseOwnership, takeIncident } from '../../../db/incidents/owners.ts'
 import { hintLeader } from '../../../db/incidents/queue.ts'
 import { dueIncidents, tickIncident } from '../../../db/lifecycle/apply-lifecycle.ts'
 import { earlierAttempts } from '../../../db/lifecycle/attempts.ts'
@@ -455,7 +455,7 @@ describe('what a person has', () => {
     await take(id)
     const given = await database.db
       .transaction()
-      .execute((trx) => giveBack(trx, id, { actor: 'user:anna', name: 'anna' }))
+      .execute((trx) => releaseOwnership(trx, id, { actor: 'user:anna', name: 'anna' }))
     expect(given).toBe(true)
     expect(await standing(id)).toMatchObject({ status: 'escalated', owner: null })
   })
@@ -496,7 +496,7 @@ describe('what the next attempt starts from', () => {
     expect(await earlierAttempts(database.db, id)).toMatchObject([
       { attempt: 1, ending: 'resolved, repaired', writes: [{ tool: 'converge_shard', verified: 'held' }] },
     ])
-    expect(await peopleSaid(database.db, id)).toMatchObject([
+    expect(await operatorNotes(database.db, id)).toMatchObject([
       { by: 'user:anna', kind: 'note', text: 'the disk was replaced yesterday' },
       { by: 'user:ben', kind: 'denial', text: 'not during the backup' },
     ])

@@ -3,12 +3,12 @@ import {
   claimReading,
   keepAbilities,
   keepRefusedWindow,
-  keepServed,
   keepShape,
-  leaveAlone,
   modelProfile,
-  modelsAway,
+  restingModels,
+  restModel,
   type Served,
+  storeServedModel,
 } from '../../../db/models/profiles.ts'
 import { plainShape, type RequestShape } from '../../../domain/chat.ts'
 import { describeAbilities } from '../../../domain/status-words.ts'
@@ -40,23 +40,23 @@ test('what one worker learned every worker knows, for a week', async () => {
 test('another model or server behind the same name is learned from the beginning', async () => {
   const key = aModel()
   await claimReading(database.db, key)
-  await keepServed(database.db, key, served)
+  await storeServedModel(database.db, key, served)
   await keepShape(database.db, key, learned)
   await keepRefusedWindow(database.db, key, 4_096)
-  await keepServed(database.db, key, served)
+  await storeServedModel(database.db, key, served)
   expect(await modelProfile(database.db, key)).toMatchObject({
     shape: learned,
     windowTokens: 4_096,
     windowSource: 'a refusal',
   })
-  await keepServed(database.db, key, { ...served, identity: 'b' })
+  await storeServedModel(database.db, key, { ...served, identity: 'b' })
   expect(await modelProfile(database.db, key)).toMatchObject({ shape: plainShape, windowTokens: 8_192 })
 })
 
 test('what a server says it can do, what its answers show and what it refused are one profile', async () => {
   const key = aModel()
   await claimReading(database.db, key)
-  await keepServed(database.db, key, served)
+  await storeServedModel(database.db, key, served)
   await keepAbilities(database.db, key, { usage: 'yes', streaming: 'yes' })
   const known = { grammar: 'yes', parallel: 'yes', usage: 'yes', streaming: 'yes', tools: 'unknown' }
   expect((await modelProfile(database.db, key)).abilities).toMatchObject(known)
@@ -64,20 +64,20 @@ test('what a server says it can do, what its answers show and what it refused ar
   const { abilities } = await modelProfile(database.db, key)
   expect(abilities).toMatchObject({ parallel: 'no', schema: 'no', streaming: 'no', grammar: 'yes' })
   expect(describeAbilities(abilities)).toBe('grammar, counts tokens; not: several at once, JSON schema, streams')
-  await keepServed(database.db, key, { ...served, identity: 'b', abilities: {} })
+  await storeServedModel(database.db, key, { ...served, identity: 'b', abilities: {} })
   expect(describeAbilities((await modelProfile(database.db, key)).abilities)).toBe('not known yet')
 })
 
 test('a model that did not answer is left alone for a while, from the last time on that a run found it so', async () => {
   const key = aModel()
-  await leaveAlone(database.db, key, 60)
+  await restModel(database.db, key, 60)
   await moveClock(database.owner, '30 seconds')
-  await leaveAlone(database.db, key, 60)
-  expect(await modelsAway(database.db)).toEqual([key])
+  await restModel(database.db, key, 60)
+  expect(await restingModels(database.db)).toEqual([key])
   await moveClock(database.owner, '61 seconds')
-  expect(await modelsAway(database.db)).toEqual([key])
+  expect(await restingModels(database.db)).toEqual([key])
   await moveClock(database.owner, '400 seconds')
-  expect(await modelsAway(database.db)).toEqual([])
+  expect(await restingModels(database.db)).toEqual([])
   await moveClock(database.owner, '0 days')
 })
 
@@ -86,11 +86,11 @@ test('of many workers one asks the server, and again after ten minutes', async (
   const claims = async () =>
     (await Promise.all(Array.from({ length: 8 }, () => claimReading(database.db, key)))).filter(Boolean)
   expect(await claims()).toHaveLength(1)
-  await keepServed(database.db, key, { ...served, isProvisional: true })
+  await storeServedModel(database.db, key, { ...served, isProvisional: true })
   expect(await claims()).toHaveLength(0)
   await moveClock(database.owner, '16 seconds')
   expect(await claims()).toHaveLength(1)
-  await keepServed(database.db, key, served)
+  await storeServedModel(database.db, key, served)
   await moveClock(database.owner, '5 minutes')
   expect(await claims()).toHaveLength(0)
   await moveClock(database.owner, '11 minutes')

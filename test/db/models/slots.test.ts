@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { overdueIncidents } from '../../../db/incidents/overdue.ts'
-import { keepSlot, leaveSlot, slotsNow, takeSlot, thinkingOf } from '../../../db/models/slots.ts'
+import { countSlots, keepSlot, leaveSlot, takeSlot, thinkingOf } from '../../../db/models/slots.ts'
 import { systemScope } from '../../../db/scope.ts'
 import type { Severity } from '../../../domain/incident.ts'
 import { claimedIncident, moveClock, useDatabase } from '../../support/database.ts'
@@ -38,7 +38,7 @@ test('forty workers that ask at once are never more than three at the model', as
   )
   expect(most).toBe(3)
   expect(asked).toHaveLength(40)
-  expect(await slotsNow(database.db)).toEqual([])
+  expect(await countSlots(database.db)).toEqual([])
 })
 
 test('the more severe goes first, then who asked first, and each is told how many go before', async () => {
@@ -57,7 +57,7 @@ test('the more severe goes first, then who asked first, and each is told how man
     ahead: 2,
   })
   expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toMatchObject({ state: 'asked', ahead: 0 })
-  expect(await slotsNow(database.db)).toEqual([{ server, held: 1, waiting: 3 }])
+  expect(await countSlots(database.db)).toEqual([{ server, held: 1, waiting: 3 }])
   await leaveSlot(database.db, first!.holder, first!.holder)
   // A free slot is the next one's, in any order of looking.
   expect(await take(second)).toEqual({ held: false, ahead: 1 })
@@ -109,7 +109,7 @@ test('one that leaves the line gives up its place and no slot', async () => {
   await takeSlot(database.db, waiting, 1, null)
   await leaveSlot(database.db, waiting.holder, null)
   await leaveSlot(database.db, holder.holder, null)
-  expect((await slotsNow(database.db)).find((each) => each.server === server)).toMatchObject({
+  expect((await countSlots(database.db)).find((each) => each.server === server)).toMatchObject({
     held: 1,
     waiting: 0,
   })

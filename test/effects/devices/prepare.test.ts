@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals'
-import { grant } from '../../../db/approvals/grants.ts'
+import { storeGrant } from '../../../db/approvals/grants.ts'
 import { append } from '../../../db/log/append.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
@@ -105,7 +105,7 @@ test('a standing grant mints one device grant for each use that a run took', asy
   const { id: anna } = await api.db.selectFrom('operator').select('id').limit(1).executeTakeFirstOrThrow()
   const grantId = await api.db
     .transaction()
-    .execute((trx) => grant(trx, approval as never, anna, { uses: 2, hours: 1 }))
+    .execute((trx) => storeGrant(trx, approval as never, anna, { uses: 2, hours: 1 }))
   const body = { capability: 'fs.write', args }
   const unused = await announced(api.db, id, 'fs_write', identity)
   expect((await api.post('/devices/node-osl-1/calls', { body, key: unused, as: api.tokens.agent })).body.code).toBe(

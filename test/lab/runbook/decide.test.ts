@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.ts'
 import { decide } from '../../../lab/runbook/decide.ts'
-import type { Call } from '../../../lab/runbook/facts.ts'
+import type { RunbookCall } from '../../../lab/runbook/facts.ts'
 import { type Alert, type Answer, opening, play } from './investigation.ts'
 
 const lag: Alert = {
@@ -19,8 +19,8 @@ const primary = { id: 'node-db-osl-1a', role: 'primary', status: 'nominal', reas
 const well: Answer = { data: {} }
 const alertsFiring = (firing: number): Answer => ({ data: { id: 'inc_1', alerts: { firing, unknown: 0 } } })
 
-type World = Record<string, Answer | ((call: Call, nth: number) => Answer)>
-const worldOf = (answers: World) => (call: Call, nth: number) => {
+type World = Record<string, Answer | ((call: RunbookCall, nth: number) => Answer)>
+const worldOf = (answers: World) => (call: RunbookCall, nth: number) => {
   const answer = answers[call.tool] ?? well
   return typeof answer === 'function' ? answer(call, nth) : answer
 }
@@ -165,7 +165,7 @@ describe('replication lag', () => {
 describe('what a refused call leads to', () => {
   const refusedOnce =
     (code: string) =>
-    (_: Call, nth: number): Answer =>
+    (_: RunbookCall, nth: number): Answer =>
       nth === 1 ? { code } : (laggingShard.converge_shard as Answer)
   const always = (code: string, message = ''): Answer => ({ code, message })
   test.each<[string, World, string[]]>([
@@ -345,10 +345,10 @@ describe('a host that is down', () => {
   const apart = { ...to, 'vm-101': 'host-osl-2' }
   const where =
     (places: Record<string, string>) =>
-    (call: Call): Answer => ({ data: { vm: call.args.vm, host: places[String(call.args.vm)], running: true } })
+    (call: RunbookCall): Answer => ({ data: { vm: call.args.vm, host: places[String(call.args.vm)], running: true } })
   const denied =
     (message: string, details?: Record<string, unknown>) =>
-    (_: Call, nth: number): Answer =>
+    (_: RunbookCall, nth: number): Answer =>
       nth === 1 ? { code: 'DENIED', message, ...(details && { details }) } : well
   const start = ['find_resource', 'schedule_ha_proposal false', 'execute_migration p1']
   const looks = 'current_vm_host vm-101 + current_vm_host vm-102'
@@ -446,8 +446,8 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
   const planned = (state: string, steps: object[], rest: object = {}): Answer => ({
     data: { proposal_id: 'p1', state, steps, unplaced: [], obstacle: null, ...rest },
   })
-  const at = (call: Call): Answer => ({ data: { vm: call.args.vm, host: 'host-osl-4', running: true } })
-  const reasonOf = (calls: Call[]) => String(calls.at(-1)!.args.reason)
+  const at = (call: RunbookCall): Answer => ({ data: { vm: call.args.vm, host: 'host-osl-4', running: true } })
+  const reasonOf = (calls: RunbookCall[]) => String(calls.at(-1)!.args.reason)
 
   test('a partial plan is proposed saying who stays down, and after it a person is told', async () => {
     const world = {
@@ -554,7 +554,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
       'host-ams-1': { data: { items: [] } },
     }
     const world = {
-      active_alerts: (call: Call) => alerts[String(call.args.resource)]!,
+      active_alerts: (call: RunbookCall) => alerts[String(call.args.resource)]!,
       schedule_ha_proposal: planned('no_action', []),
     }
     for (const protocol of ['native', 'json'] as const) {

@@ -1,6 +1,6 @@
 import { chatRequest, conversationOf } from '../../../lab/runbook/conversation.ts'
 import { decide } from '../../../lab/runbook/decide.ts'
-import type { Call, Decision } from '../../../lab/runbook/facts.ts'
+import type { OperatorTurn, RunbookCall } from '../../../lab/runbook/facts.ts'
 
 export type Answer =
   | { data: unknown; verification?: { outcome: string; observed: string } }
@@ -50,12 +50,12 @@ export function opening({
 export async function play(
   protocol: 'native' | 'json',
   alert: Alert,
-  world: (call: Call, nth: number) => Answer | Promise<Answer>,
-): Promise<{ turns: string[]; calls: Call[]; causes: Call['args'][]; last: Decision }> {
+  world: (call: RunbookCall, nth: number) => Answer | Promise<Answer>,
+): Promise<{ turns: string[]; calls: RunbookCall[]; causes: RunbookCall['args'][]; last: OperatorTurn }> {
   const messages = opening(alert)
   const turns: string[] = []
-  const calls: Call[] = []
-  const causes: Call['args'][] = []
+  const calls: RunbookCall[] = []
+  const causes: RunbookCall['args'][] = []
   let seq = 0
   for (;;) {
     const tools = protocol === 'native' ? [{ type: 'function', function: { name: 'any' } }] : undefined
@@ -106,9 +106,9 @@ export async function play(
   }
 }
 
-const isCause = ({ tool, args }: Call): boolean => tool === 'add_incident_event' && args.hypothesis !== undefined
+const isCause = ({ tool, args }: RunbookCall): boolean => tool === 'add_incident_event' && args.hypothesis !== undefined
 
-function brief({ tool, args }: Call): string {
+function brief({ tool, args }: RunbookCall): string {
   const telling = args.outcome ?? args.node ?? args.vm ?? args.proposal_id ?? args.category ?? args.use_rack_constraints
   return telling === undefined ? tool : `${tool} ${telling}`
 }

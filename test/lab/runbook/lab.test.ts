@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import type { Call } from '../../../lab/runbook/facts.ts'
+import type { RunbookCall } from '../../../lab/runbook/facts.ts'
 import type { FaultName } from '../../../lab/state.ts'
 import { eventually } from '../../support/directory.ts'
 import { labDirectory, type RunningLab, runLab } from '../../support/running-lab.ts'
@@ -16,7 +16,7 @@ afterAll(async () => {
 })
 
 /** The tools that these runs need, straight on the platform: what the lab says is what the table reads. */
-async function tool({ tool, args }: Call): Promise<Answer> {
+async function tool({ tool, args }: RunbookCall): Promise<Answer> {
   const { shards, nodes } = await lab.inventory()
   const nodeOf = (id: unknown) => nodes.find((node) => node.id === id)
   switch (tool) {

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { type CapabilityRequest, type Manifest, manifest } from '../../../domain/mesh.ts'
 import { allCapabilities } from '../../../mesh/agent/agent-state.ts'
 import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
-import { type GuardContext, type Ruling, rule } from '../../../mesh/agent/guard.ts'
+import { type GuardContext, type GuardRuling, rule } from '../../../mesh/agent/guard.ts'
 import { aManifest, aRequest, keys } from '../../support/running-agent.ts'
 
 /** The labelled corpus and what it is played against: the texts, the guard's word, and pictures of trees before and after. */
@@ -44,7 +44,7 @@ const guarded: GuardContext = {
   isUsedGrant: () => false,
 }
 const request = { stream: false, rehearse: false, ...aRequest(own, 'shell.eval', { text: 'x' }) }
-export const ruled = (text: string): Ruling =>
+export const ruled = (text: string): GuardRuling =>
   rule({ ...request, args: { text } } as unknown as CapabilityRequest, guarded)
 
 /** A root of its own for an unprivileged user who may write everywhere in it; programs and libraries are the machine's, read-only. */

@@ -7,7 +7,7 @@ import type { ResourceRef } from '../../../domain/registry.ts'
 import { checkClaims } from '../../../safety/claims/check.ts'
 import { findingsOf } from '../../../safety/claims/ending.ts'
 import type { ProblemCode } from '../../../safety/claims/quote.ts'
-import { type Evidence, evidenceOf } from '../../../safety/claims/rows.ts'
+import { type ClaimEvidence, evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { tools } from '../../../tools/registry.ts'
 import { row } from '../../support/events.ts'
@@ -324,26 +324,27 @@ export const written = () => JSON.parse(readFileSync(fixture, 'utf8')) as Return
 if (process.argv[1]?.endsWith('from-played.ts')) writeFileSync(fixture, `${JSON.stringify(annotated(), null, 1)}\n`)
 
 /** The evidence of the ordinary site and of every played ending, by name. */
-export const evidence: ReadonlyMap<string, Evidence> = new Map([
+export const evidence: ReadonlyMap<string, ClaimEvidence> = new Map([
   ['site', evidenceOf(fold(siteRows(), 1), siteIncident, new Map())],
   ...playedEndings().map(
-    (ending) => [ending.name, evidenceOf(fold(ending.rows, 1), ending.incidentId, ending.bodies)] as [string, Evidence],
+    (ending) =>
+      [ending.name, evidenceOf(fold(ending.rows, 1), ending.incidentId, ending.bodies)] as [string, ClaimEvidence],
   ),
 ])
 
 /** Honest claims with the names that stand in their rows. */
 export const honest: Honest[] = [
-  { claims: honestSite, about: 'site', names: namesOf(evidence.get('site') as Evidence) },
+  { claims: honestSite, about: 'site', names: namesOf(evidence.get('site') as ClaimEvidence) },
   ...playedEndings().map((ending) => ({
     claims: quotesOfPlayed(ending),
     about: ending.name,
-    names: namesOf(evidence.get(ending.name) as Evidence),
+    names: namesOf(evidence.get(ending.name) as ClaimEvidence),
   })),
 ]
 
 /** Why a claim is not shown by the rows of an attempt; null where it is. */
 export function foundIn(about: string, claim: Claim): ProblemCode | null {
-  return checkClaims([claim], evidence.get(about) as Evidence)[0]?.code ?? null
+  return checkClaims([claim], evidence.get(about) as ClaimEvidence)[0]?.code ?? null
 }
 
 type Change = (claim: Claim) => Claim | null

@@ -1,6 +1,6 @@
 import type { Claim } from '../../../domain/claim.ts'
 import { namesIn } from '../../../safety/claims/actions.ts'
-import type { Evidence } from '../../../safety/claims/rows.ts'
+import type { ClaimEvidence } from '../../../safety/claims/rows.ts'
 import { claimOf, honestSite } from './site.ts'
 
 export type Lie = { category: string; claim: Claim; about: 'site' | string }
@@ -318,7 +318,7 @@ function otherTimes(text: string): string[] {
 }
 
 /** Names of resources that rows know, to lie with. */
-export function namesOf({ parts }: Evidence): string[] {
+export function namesOf({ parts }: ClaimEvidence): string[] {
   const found = parts.flatMap((part) =>
     [...`${part.document().text}`.matchAll(/(?<=(?:^|[{,])(?:id|node|vm|host|shard):)[a-z]+-[a-z0-9-]+/g)].map(
       ([name]) => name,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Grammar } from '../../../safety/command/grammar.ts'
-import { compile, type Reading, read } from '../../../safety/command/options.ts'
+import { type CommandReading, compile, read } from '../../../safety/command/options.ts'
 import type { Word } from '../../../safety/command/parse.ts'
 
 // A grammar of a program that there is not, so that each rule of reading stands alone.
@@ -22,7 +22,7 @@ const grammar = (more: Partial<Grammar> = {}): Grammar => ({
   ...more,
 })
 
-function reading(more: Partial<Grammar>, line: string): Reading {
+function reading(more: Partial<Grammar>, line: string): CommandReading {
   const words = ['show', ...line.split(' ').filter((text) => text !== '')].map(word)
   return read(words, compile({ show: grammar(more) }).get('show')!)
 }

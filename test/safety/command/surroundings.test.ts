@@ -5,13 +5,13 @@ import { grammars } from '../../../safety/command/grammars/index.ts'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../../safety/command/surroundings/clients.ts'
 import { gitSettingsIn, oddGitSetting } from '../../../safety/command/surroundings/tools.ts'
-import { byProgram, type Rule, type Surroundings } from '../../../safety/command/surroundings.ts'
+import { byProgram, type PlaceRule, type ProgramSurroundings } from '../../../safety/command/surroundings.ts'
 import { shell } from '../../../safety/command/unwrapped.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 const files = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ')
 
-const conditions: { [Kind in Rule['kind']]: (rule: Rule & { kind: Kind }) => string } = {
+const conditions: { [Kind in PlaceRule['kind']]: (rule: PlaceRule & { kind: Kind }) => string } = {
   root_only: (rule) => `absent or root's alone: ${files(rule.files)}${rule.up ? ', in the directory and above' : ''}`,
   git_settings: () => 'settings only describe the repository, in submodules too',
   kubeconfig: () => '`~/.kube/config` starts no program and sends no file',
@@ -19,8 +19,8 @@ const conditions: { [Kind in Rule['kind']]: (rule: Rule & { kind: Kind }) => str
   plain_settings: ({ file }) => `\`${file}\` only names who connects`,
 }
 
-function helpOf({ switches, conditions: rules = [], obeysFilesOf, asksWith }: Surroundings): string {
-  const said = rules.map((rule) => (conditions[rule.kind] as (rule: Rule) => string)(rule))
+function helpOf({ switches, conditions: rules = [], obeysFilesOf, asksWith }: ProgramSurroundings): string {
+  const said = rules.map((rule) => (conditions[rule.kind] as (rule: PlaceRule) => string)(rule))
   if (switches) said.push(`set: ${switched(switches)}`)
   if (obeysFilesOf) said.push(`root's alone: the files of ${files(obeysFilesOf)}`)
   if (asksWith) said.push(`asks with ${files(asksWith)}`)
@@ -36,7 +36,7 @@ function switched(switches: Readonly<Record<string, string>>): string {
   return files(names)
 }
 
-const reaches: Record<Surroundings['reach'], string> = {
+const reaches: Record<ProgramSurroundings['reach'], string> = {
   prints: 'files and its input',
   service: 'a service of the machine',
   network: 'the network',

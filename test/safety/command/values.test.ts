@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Grammar, ValueKind } from '../../../safety/command/grammar.ts'
-import type { OptionMatch, Reading } from '../../../safety/command/options.ts'
+import type { CommandReading, OptionMatch } from '../../../safety/command/options.ts'
 import type { Word } from '../../../safety/command/parse.ts'
 import { addressOf, hostOf, isKnownHost } from '../../../safety/command/remote-exec-wrappers.ts'
 import { valueFindings } from '../../../safety/command/values.ts'
@@ -11,7 +11,7 @@ const unknown = (text: string): Word => ({ text, literal: false, quoting: 'bare'
 
 type Given = { kind: ValueKind; word: Word; repeats?: boolean }
 function found(values: Given[], name = 'cat', grammars: Partial<Grammar>[] = [{}], options: string[] = []): string[] {
-  const reading: Reading = {
+  const reading: CommandReading = {
     values: values.map((value) => ({ repeats: true, ...value })),
     found: options.map((option): OptionMatch => ({ name: option, at: 1, clustered: false, valueAt: null })),
     operands: [],

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Dialect, inspectSql, loadSql } from '../../../safety/sql/inspect.ts'
+import { inspectSql, loadSql, type SqlDialect } from '../../../safety/sql/inspect.ts'
 
 // Texts on both sides of each rule: `read`, else the token, node or function that decided.
 
 beforeAll(loadSql)
 
-function told(dialect: Dialect, text: string): string {
+function told(dialect: SqlDialect, text: string): string {
   const { readOnly, reason } = inspectSql(dialect, text)
   return readOnly ? 'read' : reason
 }

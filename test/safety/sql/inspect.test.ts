@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type Dialect, inspectSql, loadSql } from '../../../safety/sql/inspect.ts'
+import { inspectSql, loadSql, type SqlDialect } from '../../../safety/sql/inspect.ts'
 
-const dialects: Dialect[] = ['postgres', 'mysql', 'sqlite']
+const dialects: SqlDialect[] = ['postgres', 'mysql', 'sqlite']
 const dialect = fc.constantFrom(...dialects)
 
 /** Texts already cut into tokens, so that anything may stand between two. */
-const writes: [Dialect, string][] = [
+const writes: [SqlDialect, string][] = [
   ['postgres', 'DROP TABLE t'],
   ['postgres', 'SELECT pg_terminate_backend ( 1 )'],
   ['postgres', 'SELECT * FROM t FOR UPDATE'],
@@ -32,7 +32,7 @@ const writes: [Dialect, string][] = [
   ['sqlite', 'WITH a AS ( SELECT 1 ) DELETE FROM t'],
   ['sqlite', 'SELECT 1 ; VACUUM'],
 ]
-const reads: [Dialect, string][] = [
+const reads: [SqlDialect, string][] = [
   ['postgres', 'SELECT count ( * ) FROM pg_stat_activity WHERE state = 1'],
   ['postgres', 'WITH a AS ( SELECT 1 ) SELECT * FROM a ; SHOW max_connections'],
   ['mysql', 'SHOW REPLICA STATUS'],
@@ -82,8 +82,8 @@ describe('any inspector', () => {
   })
 
   test('is total even for what its types exclude', () => {
-    expect(inspectSql('oracle' as Dialect, 'SELECT 1').readOnly).toBe(false)
-    expect(inspectSql('__proto__' as Dialect, 'SELECT 1').readOnly).toBe(false)
+    expect(inspectSql('oracle' as SqlDialect, 'SELECT 1').readOnly).toBe(false)
+    expect(inspectSql('__proto__' as SqlDialect, 'SELECT 1').readOnly).toBe(false)
     expect(inspectSql('mysql', undefined as unknown as string).readOnly).toBe(false)
   })
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Source } from '../../../domain/source.ts'
 import { newSourceStates } from '../../../sources/ask.ts'
-import { mostSummaryBytes } from '../../../sources/kind.ts'
+import { maxSummaryBytes } from '../../../sources/kind.ts'
 import { planRead, readSource } from '../../../sources/kinds.ts'
 import { findTemplates } from '../../../sources/logs/last.ts'
 import { judgeLogQuery, type LogQuery, logQuery, quotePattern } from '../../../sources/logs/logs.ts'
@@ -258,7 +258,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
       { template: 'INFO served request <*> in <*>', count: 1_940 },
     ])
     expect((summary.templates as { isNew?: boolean }[])[1]?.isNew).toBeUndefined()
-    expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(mostSummaryBytes)
+    expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(maxSummaryBytes)
   })
 
   test('where nothing is found are empty, and name the labels that there are', async () => {

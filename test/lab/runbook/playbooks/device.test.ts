@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Call } from '../../../../lab/runbook/facts.ts'
+import type { RunbookCall } from '../../../../lab/runbook/facts.ts'
 import { type Alert, type Answer, play } from '../investigation.ts'
 
 const node = 'node-web-osl-1a'
@@ -11,7 +11,7 @@ describe('a bad deploy', () => {
   /** What the file and its version before hold, and whether the checkout is clean after a commit. */
   const world = (now: string, before: string, status = '') => {
     let content = now
-    return ({ tool, args }: Call): Answer => {
+    return ({ tool, args }: RunbookCall): Answer => {
       if (tool === 'fs_write') content = String(args.content)
       if (tool === 'fs_read') return { data: { content, sha256: 'of what was read' } }
       if (tool !== 'exec') return { data: {} }
@@ -64,7 +64,7 @@ describe('a service that left a log', () => {
   const bad = { id: node, role: 'web', status: 'critical', reason: 'process is not running' }
   const world =
     (said: Answer) =>
-    ({ tool }: Call): Answer => {
+    ({ tool }: RunbookCall): Answer => {
       if (tool === 'exec') return said
       if (tool === 'list_nodes_by_shard') return { data: { items: [bad] } }
       return { data: tool === 'get_node' ? bad : tool === 'node_health' ? 'nominal' : {} }
@@ -105,7 +105,7 @@ describe('a directory full of logs', () => {
   /** Of 100 bytes 130 are used, so many of them by logs; what `rm` says is gone is gone, or not. */
   const world = (entries: typeof logs, helps = true) => {
     let gone: string[] = []
-    return ({ tool, args }: Call): Answer => {
+    return ({ tool, args }: RunbookCall): Answer => {
       if (tool === 'exec' && helps) gone = (args.argv as string[]).slice(2)
       if (tool === 'fs_list')
         return { data: { entries: entries.filter(({ name }) => !gone.includes(`/srv/log/${name}`)) } }
@@ -147,7 +147,7 @@ describe('a missing package', () => {
   const alert: Alert = { type: 'missing_package', labels: { node, package: 'tariffs' } }
   const world = (offered: string[], reason = 'package tariffs is not installed', after = 'nominal') => {
     const status = reason === '' ? 'nominal' : 'degraded'
-    return ({ tool }: Call): Answer => {
+    return ({ tool }: RunbookCall): Answer => {
       if (tool === 'pkg_search') return { data: { packages: offered.map((name) => ({ name, description: '' })) } }
       return { data: tool === 'node_health' ? { status: after } : { id: node, status, reason } }
     }
@@ -187,7 +187,7 @@ describe('a port that another process has', () => {
   const squatter = process(7, 'debug-server 127.0.0.1:8080')
   const world =
     (sockets: string, processes: object[]) =>
-    ({ tool, args }: Call): Answer => {
+    ({ tool, args }: RunbookCall): Answer => {
       if (tool === 'exec')
         return { data: { exit_code: 0, stdout: (args.argv as string[])[0] === 'ss' ? sockets : said } }
       if (tool === 'proc_list') return { data: { processes } }

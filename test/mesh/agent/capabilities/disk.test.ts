@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type DeletedFiles, diskUsage, type FileSystem, mountsIn } from '../../../../mesh/agent/capabilities/disk.ts'
 import { findLargest, type Largest } from '../../../../mesh/agent/largest.ts'
 import { parsePlace } from '../../../../mesh/agent/manifest.ts'
-import { at as walkTo } from '../../../../mesh/agent/walk.ts'
+import { withEntryAt as walkTo } from '../../../../mesh/agent/walk.ts'
 import { type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
 

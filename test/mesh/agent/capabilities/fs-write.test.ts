@@ -16,10 +16,10 @@ import {
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { fsRead, fsWrite } from '../../../../mesh/agent/capabilities/fs.ts'
-import { type Place, parsePlace } from '../../../../mesh/agent/manifest.ts'
+import { type ManifestPath, parsePlace } from '../../../../mesh/agent/manifest.ts'
 import { sweepRehearsals } from '../../../../mesh/agent/rehearsal.ts'
 import { replace } from '../../../../mesh/agent/replace.ts'
-import { beside, entry } from '../../../../mesh/agent/walk.ts'
+import { openEntry, withParentOf } from '../../../../mesh/agent/walk.ts'
 import { ask, type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
 
@@ -106,10 +106,10 @@ test('of two writes with the same if_sha256 at once, one wins and the other is t
 })
 
 test('what somebody else writes while a write is made up is not lost', async () => {
-  const where = parsePlace(at('app.conf'), device.manifest) as Place
+  const where = parsePlace(at('app.conf'), device.manifest) as ManifestPath
   const race = (meanwhile: () => void) =>
-    beside(where, async (directory, name) => {
-      const former = await entry(directory, name)
+    withParentOf(where, async (directory, name) => {
+      const former = await openEntry(directory, name)
       await former?.handle.close()
       meanwhile()
       await replace(directory, name, Buffer.from('ours'), 0o644, former?.stat ?? null)
