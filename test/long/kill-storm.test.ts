@@ -19,6 +19,7 @@ import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { type RunningHost, runHost } from '../support/model-hosts/host.ts'
 import { vllm } from '../support/model-hosts/local.ts'
+import { freshSeed, freshShare } from '../support/random-cases.ts'
 import { ask, calls, hourMs, investigation, scriptedGroup, scriptedRun } from '../support/scripted-run.ts'
 import { shardPlatform } from '../support/shard-platform.ts'
 import { type PartName, type Spine, startSpine } from '../support/spine.ts'
@@ -497,6 +498,8 @@ describe('signals', () => {
       const simulate = await simulateLives(seeds)
       expect(simulate).toMatchObject({ seeds, broken: 0 })
       expect(simulate.effects).toBeGreaterThan(seeds / 2)
+      const fresh = freshShare(seeds)
+      if (fresh > 0) expect(await simulateLives(fresh, freshSeed!)).toMatchObject({ seeds: fresh, broken: 0 })
     }, 7_200_000)
   })
 })
