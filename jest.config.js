@@ -41,6 +41,7 @@ const base = {
     '<rootDir>/test/browser/',
     '<rootDir>/test/contract/',
     '<rootDir>/test/long/',
+    '<rootDir>/test/real/',
     ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],
   modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.nightshift-lab', '<rootDir>/.cache'],
@@ -63,13 +64,17 @@ const kinds = {
   // The served OpenAPI document against the API that serves it: needs Python.
   contract: { ...apart, testMatch: paths(['test/contract/**/*.test.ts']), testTimeout: 1_200_000 },
   // Minutes long, or with a server that npm cannot bring. Side by side, scrapes of one second come late, and alerts end that still hold.
+  // Of the real programs those that Debian packages come along: half a minute.
   long: {
     ...apart,
     testMatch: paths([
       'test/long/**/*.test.ts',
       'test/{mesh/agent/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
+      'test/real/{engine,databases}/*.test.ts',
     ]),
   },
+  // Against real programs of one kind, which test/real/main.ts looks for or installs.
+  real: { ...apart, testMatch: paths(['test/real/**/*.test.ts']) },
 }
 
 const kind = process.env.NIGHTSHIFT_TESTS ?? 'everyday'

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { runEval } from './eval/command.ts'
 import { grounding } from './grounding.ts'
 import { house } from './house.ts'
+import { printChanges } from './house-since.ts'
 import { history, queue, turn } from './investigation.ts'
 import { judge } from './judge.ts'
 import { load } from './load.ts'
@@ -28,7 +29,7 @@ const benches: Record<string, () => Promise<void>> = {
   stream,
   placement,
   mesh,
-  house,
+  house: async () => (values.since ? printChanges(values.since) : house()),
   registry: benchRegistry,
   sources: benchSources,
   played: async () => played(values.dir),
@@ -46,6 +47,7 @@ const { values, positionals: names } = parseArgs({
     json: { type: 'boolean', default: false },
     cases: { type: 'string', default: '1000' },
     odd: { type: 'boolean', default: false },
+    since: { type: 'string' },
   },
 })
 const unknown = names.filter((name) => !(name in benches))

@@ -12,6 +12,7 @@ const programs = {
   bench: ['bench/main.ts'],
   eval: ['bench/main.ts', 'eval'],
   simulate: ['test/simulation/main.ts'],
+  'test:real': ['test/real/main.ts'],
   'build-web': ['start/web.ts'],
   mutate: ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run'],
 }

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { loadSql } from '../../safety/sql/inspect.ts'
+import { freshSeed, freshShare } from '../support/random-cases.ts'
 import { live, simulateLives } from './life.ts'
 import { hostileMoods } from './propose.ts'
 import type { Gate } from './world.ts'
@@ -12,6 +13,8 @@ test('lives with hostile models, lost answers, crashes and races break no invari
   expect(simulate).toMatchObject({ seeds: 600, broken: 0 })
   // Lives in which nothing happens would prove nothing.
   expect(simulate.effects).toBeGreaterThan(300)
+  const fresh = freshShare(600)
+  if (fresh > 0) expect(await simulateLives(fresh, freshSeed!)).toMatchObject({ seeds: fresh, broken: 0 })
 })
 
 test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {

@@ -9,6 +9,7 @@ const { default: runFile } = require('jest-circus/runner')
 const framework = join(dirname(require.resolve('jest-circus')), 'jestAdapterInit.js')
 
 const globals = new URL('./jest-globals.js', import.meta.url).href
+const randomCases = new URL('./random-cases.ts', import.meta.url).href
 const root = new URL('../../', import.meta.url).href
 const tests = new URL('../', import.meta.url).href
 // Its tests see what is so before the parser is loaded: they load the product for themselves.
@@ -24,6 +25,8 @@ let ownFolder = tests
 registerHooks({
   resolve(specifier, context, nextResolve) {
     if (specifier === '@jest/globals') return { url: globals, shortCircuit: true }
+    if (specifier === 'fast-check' && !context.parentURL?.startsWith(randomCases))
+      return { url: `${randomCases}?${files}`, shortCircuit: true, format: 'module-typescript' }
     const resolved = nextResolve(specifier, context)
     const isOwn = resolved.url.startsWith(ownFolder) && resolved.url.endsWith('.ts')
     return isOwn && !resolved.url.includes('/node_modules/')

@@ -1,0 +1,65 @@
+import { execFileSync } from 'node:child_process'
+import { functionsIn, isSource, lineCount, type Source, sourceFiles } from './house.ts'
+
+type Measures = { lines: number; files: number; exports: number; longest: number }
+const columns = ['lines', 'files', 'exports', 'longest'] as const
+
+/** Prints by folder what rose and fell since a commit: lines, files, exported names, lines of the longest function. */
+export function printChanges(since: string): void {
+  const [before, now] = [byFolder(filesAt(since)), byFolder(sourceFiles())]
+  const folders = [...new Set([...before.keys(), ...now.keys()])].sort()
+  const nothing: Measures = { lines: 0, files: 0, exports: 0, longest: 0 }
+  console.log(`since ${since}`)
+  console.log(['folder'.padEnd(12), ...columns.map((name) => name.padStart(18))].join(''))
+  for (const folder of folders) {
+    const [was, is] = [before.get(folder) ?? nothing, now.get(folder) ?? nothing]
+    console.log([folder.padEnd(12), ...columns.map((name) => change(was[name], is[name]).padStart(18))].join(''))
+  }
+}
+
+/** `1,204 ↑ 32`, or the number alone where it is the same. */
+function change(was: number, is: number): string {
+  const written = is.toLocaleString('en')
+  if (was === is) return written
+  return `${written} ${is > was ? '↑' : '↓'} ${Math.abs(is - was).toLocaleString('en')}`
+}
+
+function byFolder(files: Source[]): Map<string, Measures> {
+  const measured = new Map<string, Measures>()
+  for (const [folder = '', inside = []] of Map.groupBy(files, ({ path }) => path.split('/')[0])) {
+    measured.set(folder, {
+      lines: inside.reduce((sum, { text }) => sum + lineCount(text), 0),
+      files: inside.length,
+      exports: inside.reduce((sum, { text }) => sum + exportsIn(text), 0),
+      longest: Math.max(...inside.flatMap(functionsIn).map(({ lines }) => lines), 0),
+    })
+  }
+  return measured
+}
+
+function exportsIn(text: string): number {
+  const declared =
+    text.match(/^export (?:default |async |abstract )*(?:const|let|function|class|type|interface)\b/gm) ?? []
+  const listed = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = '']) =>
+    names.split(',').filter((name) => name.trim() !== ''),
+  )
+  return declared.length + listed.length
+}
+
+/** The files of a commit, read in one go. */
+function filesAt(commit: string): Source[] {
+  const git = (args: string[], input = '') =>
+    execFileSync('git', args, { input, maxBuffer: 1 << 30, stdio: ['pipe', 'pipe', 'inherit'] })
+  const paths = git(['ls-tree', '-r', '--name-only', commit]).toString().trim().split('\n').filter(isSource)
+  const answer = git(['cat-file', '--batch'], paths.map((path) => `${commit}:${path}\n`).join(''))
+  const files: Source[] = []
+  let at = 0
+  for (const path of paths) {
+    // A line about the object, its bytes, and an end of line.
+    const begin = answer.indexOf(10, at) + 1
+    const bytes = Number(answer.subarray(at, begin).toString().trim().split(' ')[2])
+    files.push({ path, text: answer.subarray(begin, begin + bytes).toString() })
+    at = begin + bytes + 1
+  }
+  return files
+}

@@ -1,0 +1,124 @@
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A program that a kind needs, and how it is had. */
+type Program = {
+  name: string
+  /** Debian's package of it; without one it has to be built. */
+  package?: string
+  /** How it says its version. */
+  version: string[]
+}
+
+type Kind = {
+  about: string
+  programs: Program[]
+  /** It mounts, or starts what does. */
+  needsRoot?: boolean
+  /** What to do where a program has no package. */
+  otherwise?: string
+}
+
+/** What `npm run test:real -- <kind>` holds Nightshift against: programs of other people that no package of npm brings. */
+export const kinds: Record<string, Kind> = {
+  engine: {
+    about: 'a container engine: containers that run, through the capabilities of a device',
+    needsRoot: true,
+    programs: [
+      { name: 'dockerd', package: 'docker.io', version: ['--version'] },
+      { name: 'containerd', package: 'containerd', version: ['--version'] },
+      { name: 'runc', package: 'runc', version: ['--version'] },
+      { name: 'busybox', package: 'busybox-static', version: ['--help'] },
+    ],
+  },
+  databases: {
+    about: 'PostgreSQL and MariaDB: what an unasked read by their clients may and may not do',
+    programs: [
+      { name: 'postgres', package: 'postgresql', version: ['--version'] },
+      { name: 'psql', package: 'postgresql-client', version: ['--version'] },
+      { name: 'mariadbd', package: 'mariadb-server', version: ['--version'] },
+      { name: 'mariadb', package: 'mariadb-client', version: ['--version'] },
+    ],
+  },
+  kubernetes: {
+    about: 'an API server of Kubernetes with its etcd; nothing in Nightshift speaks Kubernetes yet',
+    programs: [
+      { name: 'etcd', package: 'etcd-server', version: ['--version'] },
+      { name: 'kube-apiserver', version: ['--version'] },
+    ],
+    otherwise: 'test/real/kubernetes/build (Go; minutes), or KUBE_BIN names the folder of a kube-apiserver',
+  },
+}
+
+const root = join(import.meta.dirname, '../..')
+
+/** Folders where programs are looked for: those that are named, what was built into .cache, PATH, and where Debian puts servers. */
+function folders(): string[] {
+  const built = entries(join(root, '.cache'), 'kubernetes')
+  const servers = entries('/usr/lib/postgresql', '').map((version) => join(version, 'bin'))
+  const onPath = (process.env.PATH ?? '').split(':')
+  return [process.env.KUBE_BIN ?? '', ...built, ...servers, ...onPath, '/usr/sbin', '/sbin', '/usr/bin']
+}
+
+function entries(folder: string, prefix: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => join(folder, name))
+}
+
+/** The path of a program, or null. A distribution's own goes before what somebody put into /usr/local. */
+export function findProgram(name: string): string | null {
+  const isLocal = (folder: string) => Number(folder.startsWith('/usr/local'))
+  const found = folders()
+    .filter((folder) => folder !== '')
+    .sort((a, b) => isLocal(a) - isLocal(b))
+    .map((folder) => join(folder, name))
+  return found.find(isExecutable) ?? null
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const missingOf = (kind: string): Program[] =>
+  (kinds[kind]?.programs ?? []).filter(({ name }) => findProgram(name) === null)
+
+/** What to do about what is missing, in one sentence; null where nothing is. */
+export function whyNot(kind: string): string | null {
+  if (kinds[kind]?.needsRoot && process.getuid?.() !== 0) return 'it needs root'
+  const missing = missingOf(kind)
+  if (missing.length === 0) return null
+  const packages = missing.flatMap((each) => each.package ?? [])
+  const steps = [
+    ...(packages.length > 0 ? [`apt-get install ${packages.join(' ')}`] : []),
+    ...(missing.some((each) => !each.package) && kinds[kind]?.otherwise ? [kinds[kind].otherwise] : []),
+  ]
+  return `${missing.map(({ name }) => name).join(', ')} missing: ${steps.join('; ')}`
+}
+
+/** `runc 1.1.5, …`: what was asked, as each says it of itself. */
+export function versionsOf(kind: string): string {
+  return (kinds[kind]?.programs ?? [])
+    .flatMap(({ name, version }) => {
+      const path = findProgram(name)
+      return path === null ? [] : [`${name} ${numberIn(path, version) ?? 'of no version'}`]
+    })
+    .join(', ')
+}
+
+function numberIn(path: string, args: string[]): string | null {
+  try {
+    const said = execFileSync(path, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    // MariaDB's client has a version of its own before that of its release.
+    return /(?:Distrib )?(\d+\.\d+(?:\.\d+)?)/.exec(said.replace(/^.*Distrib/, 'Distrib'))?.[1] ?? null
+  } catch {
+    return null
+  }
+}
