@@ -231,7 +231,9 @@ test('what this version leaves behind', async () => {
   await playPeople()
   await playWaiting()
   await playRunning()
-  await spine.until('the queue', async () => (await spine.incidents('?status=open')).length === 0).catch(() => {})
+  await spine
+    .until('the queue', async () => (await spine.incidents('?status=open')).length === 0, 30_000)
+    .catch(() => {})
   await configure('agent.paused', 'true')
   const fixture: Fixture = {
     version,
