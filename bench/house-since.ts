@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { functionsIn, isSource, lineCount, type Source, sourceFiles } from './house.ts'
+import { functionsIn, isSource, lineCount, type SourceText, sourceFiles } from './house.ts'
 
 type Measures = { lines: number; files: number; exports: number; longest: number }
 const columns = ['lines', 'files', 'exports', 'longest'] as const
@@ -24,7 +24,7 @@ function change(was: number, is: number): string {
   return `${written} ${is > was ? '↑' : '↓'} ${Math.abs(is - was).toLocaleString('en')}`
 }
 
-function byFolder(files: Source[]): Map<string, Measures> {
+function byFolder(files: SourceText[]): Map<string, Measures> {
   const measured = new Map<string, Measures>()
   for (const [folder = '', inside = []] of Map.groupBy(files, ({ path }) => path.split('/')[0])) {
     measured.set(folder, {
@@ -47,12 +47,12 @@ function exportsIn(text: string): number {
 }
 
 /** The files of a commit, read in one go. */
-function filesAt(commit: string): Source[] {
+function filesAt(commit: string): SourceText[] {
   const git = (args: string[], input = '') =>
     execFileSync('git', args, { input, maxBuffer: 1 << 30, stdio: ['pipe', 'pipe', 'inherit'] })
   const paths = git(['ls-tree', '-r', '--name-only', commit]).toString().trim().split('\n').filter(isSource)
   const answer = git(['cat-file', '--batch'], paths.map((path) => `${commit}:${path}\n`).join(''))
-  const files: Source[] = []
+  const files: SourceText[] = []
   let at = 0
   for (const path of paths) {
     // A line about the object, its bytes, and an end of line.

@@ -34,7 +34,7 @@ export async function house(): Promise<void> {
   const wide = functions.filter(({ parameters }) => parameters > 5)
   const importers = countImporters(files)
   // A migration is a file by nature.
-  const isDust = ({ path, text }: Source) =>
+  const isDust = ({ path, text }: SourceText) =>
     lineCount(text) < 40 && importers.get(path)?.size === 1 && !path.startsWith('migrations/')
   const count = (pattern: RegExp) => code.reduce((sum, { text }) => sum + (text.match(pattern)?.length ?? 0), 0)
   const rows: [string, number | string][] = [
@@ -72,7 +72,7 @@ export async function house(): Promise<void> {
 /** First lines of comments that match, each with its place: a line of one that goes on begins in the middle of a sentence. */
 const openingsWith =
   (words: RegExp) =>
-  ({ path, text }: Source): string[] => {
+  ({ path, text }: SourceText): string[] => {
     const lines = text.split('\n')
     return lines.flatMap((line, at) => {
       const said = /^\s*(?:\/\/|\/\*\*?|\*)\s?(.*)$/.exec(line)?.[1] ?? ''
@@ -82,7 +82,7 @@ const openingsWith =
     })
   }
 
-export type Source = { path: string; text: string }
+export type SourceText = { path: string; text: string }
 type FunctionSize = { path: string; name: string; line: number; lines: number; parameters: number }
 
 function gitFiles(): string[] {
@@ -91,7 +91,7 @@ function gitFiles(): string[] {
 
 export const isSource = (path: string): boolean => /\.tsx?$/.test(path) && !path.endsWith('.d.ts')
 
-export function sourceFiles(): Source[] {
+export function sourceFiles(): SourceText[] {
   return gitFiles()
     .filter(isSource)
     .map((path) => ({ path, text: readFileSync(path, 'utf8') }))
@@ -100,7 +100,7 @@ export function sourceFiles(): Source[] {
 type Node = { type: string; loc?: { start: { line: number }; end: { line: number } } | null; [key: string]: unknown }
 
 /** Every function with a body, named by what it is assigned to where it has no name. Test callbacks are not code. */
-export function functionsIn({ path, text }: Source): FunctionSize[] {
+export function functionsIn({ path, text }: SourceText): FunctionSize[] {
   const found: FunctionSize[] = []
   const visit = (node: Node, name: string) => {
     if (
@@ -132,7 +132,7 @@ export function functionsIn({ path, text }: Source): FunctionSize[] {
 
 type Import = { from: string; to: string; isType: boolean }
 
-function importsOf({ path, text }: Source): Import[] {
+function importsOf({ path, text }: SourceText): Import[] {
   return [...text.matchAll(/^(?:import|export)\s+(type\s)?([^;'"]*?from\s+)?'(\.[^']+)'/gm)].map(
     ([, type, names, to]) => ({
       from: path,
@@ -142,7 +142,7 @@ function importsOf({ path, text }: Source): Import[] {
   )
 }
 
-function countImporters(files: Source[]): Map<string, Set<string>> {
+function countImporters(files: SourceText[]): Map<string, Set<string>> {
   const importers = new Map<string, Set<string>>()
   for (const { from, to } of files.filter(({ path }) => !path.startsWith('test/')).flatMap(importsOf))
     importers.set(to, (importers.get(to) ?? new Set()).add(from))
@@ -150,7 +150,7 @@ function countImporters(files: Source[]): Map<string, Set<string>> {
 }
 
 /** Cycles over imports that carry values: strongly connected files (Tarjan), each as a list. */
-function cycles(code: Source[]): string[][] {
+function cycles(code: SourceText[]): string[][] {
   const edges = new Map(
     code.map((file) => [
       file.path,
@@ -179,7 +179,7 @@ function cycles(code: Source[]): string[][] {
   return found
 }
 
-function sqlOutside({ path, text }: Source): string[] {
+function sqlOutside({ path, text }: SourceText): string[] {
   if (/^(db|migrations|bench)\//.test(path)) return []
   return text
     .split('\n')
@@ -188,7 +188,7 @@ function sqlOutside({ path, text }: Source): string[] {
     )
 }
 
-const commentsWith = (words: RegExp) => (file: Source) =>
+const commentsWith = (words: RegExp) => (file: SourceText) =>
   file.path.startsWith('bench/house') ? [] : findWords(words, file)
 
 export const lineCount = (text: string): number => text.split('\n').length - 1

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { seams } from './seams.ts'
 import { type Module, readModules } from './support/modules.ts'
@@ -38,4 +39,21 @@ test('a seam is exported, a test uses it, and no source does', () => {
     (name) => !exported.includes(name) || isUsed(usedBySources, name) || !isUsed(usedByTests, name),
   )
   expect(wrong).toEqual([])
+})
+
+/** Exported types, classes and components with the files that declare them; one that is passed on is declared elsewhere. */
+const declared = new Map<string, string[]>()
+for (const { path } of modules.filter(({ path }) => !isTest(path) && !isExempt(path))) {
+  const names = readFileSync(path, 'utf8').matchAll(/^export (?:type|interface|class|function|const) ([A-Z]\w*)/gm)
+  for (const [, name = ''] of names) declared.set(name, [...(declared.get(name) ?? []), path])
+}
+
+test('a type, a class or a component has a name that no other file exports', () => {
+  expect([...declared].filter(([, paths]) => paths.length > 1)).toEqual([])
+  expect(declared.size).toBeGreaterThan(500)
+})
+
+test('no type is exported under a name that every room could use', () => {
+  const vague = ['Asked', 'Found', 'Line', 'Look', 'Outcome', 'Place', 'Row', 'Run', 'Said', 'Told']
+  expect(vague.filter((name) => declared.has(name))).toEqual([])
 })

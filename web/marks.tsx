@@ -122,7 +122,7 @@ const risks: Record<Risk, Badge> = {
 export const SeverityMark = ({ severity }: { severity: Severity }) => <Mark {...severities[severity]} />
 export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...statuses[status]} />
 /** What is to be known about a status besides its word: its alert still fires, it came back, a person has it. */
-export function Remarks({ incident }: { incident: Incident }) {
+export function RemarkList({ incident }: { incident: Incident }) {
   const said = remarks(incident)
   if (said.length === 0) return null
   return (

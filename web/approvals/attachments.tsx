@@ -7,7 +7,7 @@ import { askText } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
 
 /** What the dry run brought along for the person who decides, and what of it was not taken. */
-export function Attachments({ approval: { id, dryRun } }: { approval: Approval }) {
+export function AttachmentList({ approval: { id, dryRun } }: { approval: Approval }) {
   const { attachments = [], leftOut = [] } = dryRun
   return (
     <>

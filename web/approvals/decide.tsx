@@ -17,7 +17,7 @@ import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { Approve } from './approve.tsx'
 import type { Card } from './calls.tsx'
-import { Edit } from './edit.tsx'
+import { EditArguments } from './edit.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
 /** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
@@ -256,7 +256,7 @@ function DecisionForms({ approval, card, decision, headings: { approveHeading, d
       </section>
       <section aria-labelledby="edit-title">
         <h2 id="edit-title">Edit</h2>
-        <Edit
+        <EditArguments
           approval={approval}
           disabled={disabled}
           refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}

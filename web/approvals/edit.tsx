@@ -8,7 +8,7 @@ import { PlanOfProposal, StaysDownInDryRun } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
 import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
-import { Attachments } from './attachments.tsx'
+import { AttachmentList } from './attachments.tsx'
 
 /** What would happen, as it was found out before anybody was asked. */
 export function DryRun({ approval }: { approval: Approval }) {
@@ -26,7 +26,7 @@ export function DryRun({ approval }: { approval: Approval }) {
         <p className="soft">It found out no more than the title says.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
-      <Attachments approval={approval} />
+      <AttachmentList approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
     </section>
   )
@@ -98,7 +98,7 @@ type Props = {
 }
 
 /** Approves with other arguments: exactly what changes is shown while one types, and again before the second press. */
-export function Edit(props: Props) {
+export function EditArguments(props: Props) {
   const [open, setOpen] = useState(false)
   if (open) return <EditForm {...props} onClose={() => setOpen(false)} />
   return (

@@ -14,7 +14,7 @@ import { invalidateSettings, type SettingView } from './query.ts'
 const unitWords: Record<string, string> = { s: 'in seconds', $: 'in dollars' }
 
 /** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
-export function Edit({ setting, refused }: { setting: SettingView; refused: string | null }) {
+export function EditSetting({ setting, refused }: { setting: SettingView; refused: string | null }) {
   const { name, stored, secret } = setting
   const [part, setPart] = useState('')
   const key = part ? `${name}.${part}` : name

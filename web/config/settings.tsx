@@ -10,7 +10,7 @@ import { missing } from '../permissions.ts'
 import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
-import { Edit, History } from './edit.tsx'
+import { EditSetting, History } from './edit.tsx'
 import { type SettingView, useSettings } from './query.ts'
 import { TestModel, TestWebhook } from './tests.tsx'
 
@@ -268,7 +268,7 @@ function SettingRow({
       {open && (
         <div className="two">
           <div className="stack">
-            <Edit setting={setting} refused={why} />
+            <EditSetting setting={setting} refused={why} />
             {/^webhook\..*\.url$/.test(name) && (
               <TestWebhook setting={name} refused={own ? refused : 'Set an address first.'} />
             )}

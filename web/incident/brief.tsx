@@ -6,7 +6,7 @@ import { formatDollars } from '../../domain/price.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import { alertWords, causeWords, describeLooks, doneWords, nameOfCause } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
-import { Fact, Remarks, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
+import { Fact, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 
@@ -21,7 +21,7 @@ export function Glance({ incident, brief }: { incident: Incident; brief: ServedB
     <p className="glance row">
       <SeverityMark severity={severity} />
       <StatusMark status={status} />
-      <Remarks incident={incident} />
+      <RemarkList incident={incident} />
       {hasPage ? (
         <Link href={`/resources/${encodeURIComponent(`${resource.kind}:${resource.id}`)}`}>
           <Resource resource={resource} />
@@ -45,7 +45,13 @@ const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unkno
 const dayMs = 86_400_000
 
 /** What is asked, what each answer leads to, and the way to each: the card has the plan and the reasons, and decides in two presses. */
-export function Decision({ asked, alsoAsked }: { asked: NonNullable<ServedBrief['asked']>; alsoAsked: number }) {
+export function DecisionSentence({
+  asked,
+  alsoAsked,
+}: {
+  asked: NonNullable<ServedBrief['asked']>
+  alsoAsked: number
+}) {
   const now = useNow()
   const { id, dryRun, risk, reversible, required, approvals, expiresAt } = asked
   const isFar = Date.parse(expiresAt) - now > dayMs

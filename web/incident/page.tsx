@@ -12,7 +12,7 @@ import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
 import { Link, type PageLocation, usePlace, withSearch } from '../router.tsx'
-import { Answer, Attempts, Decision, Glance, Similar, StillFires } from './brief.tsx'
+import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from './brief.tsx'
 import { Actions } from './endings.tsx'
 import { Alerts, Details } from './facts.tsx'
 import { Progress } from './reading.tsx'
@@ -47,7 +47,7 @@ export function IncidentPage({ id }: { id: string }) {
       <Progress incident={incident.data} surroundings={around} events={events.data ?? []} />
       <QueryState query={brief} what="the brief" />
       {brief.data && <StillFires incident={incident.data} brief={brief.data} />}
-      {brief.data?.asked && <Decision asked={brief.data.asked} alsoAsked={brief.data.alsoAsked} />}
+      {brief.data?.asked && <DecisionSentence asked={brief.data.asked} alsoAsked={brief.data.alsoAsked} />}
       {brief.data && <Answer incident={incident.data} brief={brief.data} state={state} />}
       <Actions incident={incident.data} surroundings={around} />
       {surroundings.error && <QueryState query={surroundings} what="what is around it" />}

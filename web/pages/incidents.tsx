@@ -11,7 +11,7 @@ import { AddressFacet, Facet, SearchField, toOptions } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { useCursorRow, useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
-import { kinds, Remarks, Resource, SeverityMark, StatusMark, statuses, TypeName } from '../marks.tsx'
+import { kinds, RemarkList, Resource, SeverityMark, StatusMark, statuses, TypeName } from '../marks.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
@@ -51,7 +51,7 @@ function columnsAt(now: number): Column<ListedIncident>[] {
       cell: (incident) => (
         <>
           <StatusMark status={incident.status} />
-          <Remarks incident={incident} />
+          <RemarkList incident={incident} />
         </>
       ),
     },
@@ -92,7 +92,7 @@ function Title({ incident, age }: { incident: ListedIncident; age: string }) {
       </div>
       <div className="under small">
         <StatusMark status={status} /> <span className="soft">· {age}</span>
-        <Remarks incident={incident} />
+        <RemarkList incident={incident} />
       </div>
     </>
   )
