@@ -205,15 +205,9 @@ function TypeForm({ place, type }: { place: PageLocation; type: string }) {
   )
 }
 
-function SettingRow({
-  setting,
-  refused,
-  isTarget,
-}: {
-  setting: SettingView
-  refused: string | null
-  isTarget: boolean
-}) {
+type RowProps = { setting: SettingView; refused: string | null; isTarget: boolean }
+
+function SettingRow({ setting, refused, isTarget }: RowProps) {
   const { name, label, unit, description, effective, stored, environment, locked, fallback } = setting
   const [open, setOpen] = useState(isTarget)
   const why = locked ? `${environment} is set in the environment, which decides.` : refused
