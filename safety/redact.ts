@@ -1,4 +1,3 @@
-import { sha256 } from '../domain/digest.ts'
 import { formats, rule } from './redact-formats.ts'
 import { holdsPrefix, prefixRule, redactListed } from './redact-listed.ts'
 import { isNoSecret, kindOfName, mark, rules, type SecretRule } from './redact-rules.ts'
@@ -36,46 +35,6 @@ export function stripText(text: string, options: { keepNewlines?: boolean } = {}
         .replace(invisible, '')
     : text
   return options.keepNewlines === false ? plain.replace(/[\n\t]+/g, ' ') : plain
-}
-
-/** The same for all texts in JSON data, keys too. */
-export function stripJson<T>(value: T): T {
-  return strip(value, 0) as T
-}
-
-function strip(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return stripText(value)
-  if (value === null || typeof value !== 'object') return value
-  if (depth > 400) return '[nested too deep]'
-  if (Array.isArray(value)) return value.map((entry) => strip(entry, depth + 1))
-  const clean: [string, unknown][] = []
-  for (const [key, entry] of Object.entries(value)) {
-    if (entry !== undefined) clean.push([stripText(key), strip(entry, depth + 1)])
-  }
-  // `fromEntries` defines, so that `__proto__` is a key like any other.
-  return Object.fromEntries(clean)
-}
-
-type TruncatedText = { head: string; tail: string; bytes: number; digest: string }
-
-/**
- * Head and tail of a text too long to keep: two thirds and one third of the limit, cut between characters, with the size
- * and SHA-256 of the whole. Null where the text fits.
- */
-export function cap(text: string, limitBytes: number): TruncatedText | null {
-  const bytes = Buffer.from(text, 'utf8')
-  if (bytes.length <= limitBytes) return null
-  const inside = (at: number) => (bytes[at]! & 0xc0) === 0x80
-  let headEnd = Math.floor((limitBytes * 2) / 3)
-  while (headEnd > 0 && inside(headEnd)) headEnd--
-  let tailStart = bytes.length - (limitBytes - Math.floor((limitBytes * 2) / 3))
-  while (tailStart < bytes.length && inside(tailStart)) tailStart++
-  return {
-    head: bytes.toString('utf8', 0, headEnd),
-    tail: bytes.toString('utf8', tailStart),
-    bytes: bytes.length,
-    digest: sha256(bytes),
-  }
 }
 
 /** Secrets that are a word of a command line, or of a line that a program printed, whose name is a letter or none. Each pattern looks at one line. */

@@ -74,7 +74,6 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'safety/command/surroundings.ts': ['byProgram'],
   'safety/ending.ts': ['categoryRule', 'outcomeRule'],
   'safety/redact-listed.ts': ['listedRules', 'unusedRules'],
-  'safety/redact.ts': ['cap', 'stripJson'],
   'safety/replay.ts': ['assumedState'],
   'safety/resolved.ts': ['resolvedForMs', 'maxResolved'],
   'safety/sql/inspect.ts': ['SqlDialect'],
