@@ -203,11 +203,12 @@ describe('notifications', () => {
 
       const devtools = await page.context().newCDPSession(page)
       const workers: { registrationId: string }[] = []
-      devtools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => workers.push(...registrations))
+      devtools.on('ServiceWorker.workerVersionUpdated', ({ versions }) =>
+        workers.push(...versions.filter(({ status }) => status === 'activated')),
+      )
       await devtools.send('ServiceWorker.enable')
-      await eventually('the worker', () => workers.length > 0)
-      // One that is not active yet loses the message.
-      await page.evaluate('navigator.serviceWorker.ready.then(() => true)')
+      // One that is not activated yet loses the message, and `ready` is said while it still activates.
+      await eventually('the activated worker', () => workers.length > 0)
       await devtools.send('ServiceWorker.deliverPushMessage', {
         origin: on.spine.url,
         registrationId: workers[0]?.registrationId ?? '',

@@ -21,6 +21,11 @@ import { anAlert, claimedIncident, useDatabase } from '../../support/database.ts
 import { eventually } from '../../support/directory.ts'
 import { type ScriptedSlack, startScriptedSlack } from '../../support/scripted-slack.ts'
 
+// Before the database is closed, which is why it stands first: a worker that waits for a connection keeps the pool from closing.
+afterAll(async () => {
+  await worker?.stop()
+  await slack?.stop()
+})
 const database = useDatabase()
 const publicUrl = 'https://nightshift.example'
 const log = pino({ level: 'silent' })
@@ -35,10 +40,6 @@ beforeAll(async () => {
   slack = await startScriptedSlack()
   await useSlackChannel(database.db, slack.settings.channel)
   worker = startWorker()
-})
-afterAll(async () => {
-  await worker?.stop()
-  await slack?.stop()
 })
 beforeEach(async () => {
   await allTold()
