@@ -6,7 +6,7 @@ import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import type { TurnRef } from '../domain/step-key.ts'
 import type { ServedModels } from './served-models.ts'
 
-/** The server of a model, and which of the declared models a run asks. */
+/** Chooses which of the declared models a run asks. */
 
 /** A declared model, with what asks it. */
 export type RoutedModel = {

@@ -7,10 +7,7 @@ import { eventByStepKey } from '../db/log/events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { investigationId, parseInvestigationId, type RunRef, stepKey } from '../domain/step-key.ts'
 
-/**
- * What every activity begins and ends with: the check of the run it works for, and failures as
- * Temporal may hear them.
- */
+/** Checks at the beginning of every activity that it works for the run that holds the incident. */
 
 /** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
 export function ownWorkflowId(): string {

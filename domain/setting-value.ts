@@ -10,8 +10,8 @@ export type SettingUnit = (typeof settingUnits)[number]
 /** What a setting may hold: the schema that parses its text, and what a number of it counts. A number without a unit is no kind. */
 export type SettingKind = { schema: z.ZodType; unit: SettingUnit | null }
 
-export const whole = (minimum: number, max: number, unit: SettingUnit): SettingKind => ({
-  schema: z.coerce.number().int().min(minimum).max(max),
+export const whole = (min: number, max: number, unit: SettingUnit): SettingKind => ({
+  schema: z.coerce.number().int().min(min).max(max),
   unit,
 })
 

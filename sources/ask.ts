@@ -137,7 +137,7 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       },
       ...(form && { body: new URLSearchParams(form).toString() }),
       timeoutMs: source.timeoutSeconds * 1000,
-      maxBytes: maxBytes,
+      maxBytes,
       allow: 'private',
       ...(source.caFile !== null && { ca: readSecret(source.name, `file:${source.caFile}`) }),
       ...(signal && { signal }),

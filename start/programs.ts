@@ -21,10 +21,7 @@ import { freePort, isFree, PortTakenError } from './process.ts'
 import type { LocalRun } from './run-file.ts'
 import type { TemporalPlace } from './stores.ts'
 
-/**
- * What a start starts: the stores (PostgreSQL and Temporal, embedded where the environment names
- * no others), then the programs of this checkout.
- */
+/** Starts the programs of this checkout, once the stores are there (`stores.ts`). */
 
 export type Entries = Partial<Record<'lab' | 'runbook' | 'api' | 'worker', string>>
 

@@ -3,10 +3,7 @@ import { z } from 'zod'
 import type { JobOutcome } from '../../domain/job.ts'
 import { HttpError, request } from '../http.ts'
 
-/**
- * Systems that run jobs for us: AWX, Rundeck and any HTTP service, each sent a job and asked how
- * it went.
- */
+/** Common to the systems that run jobs for us: one exchange, and following a job to its end. */
 
 /** A system that runs jobs for us: it is sent one, and asked by its number how it went. */
 export type RemoteJobs = {

@@ -7,11 +7,7 @@ import type { Scope } from '../scope.ts'
 import { incidentsById } from './incidents.ts'
 import { urgency } from './queue.ts'
 
-/**
- * What a person sees first: what waits for them, what is at work, what is done (a storm of one
- * type is one line); and the search for what they half remember, incidents and resources by their
- * names, rows of the log by their words.
- */
+/** The start page: what waits for a person, what is at work, what is done. A storm of one type is one line. */
 
 /** More incidents than this of one kind are one line. */
 const shownEach = 3

@@ -9,7 +9,7 @@ import type { IncidentRow } from '../tables.ts'
 import { closeIncident, type Person } from './close-incident.ts'
 import { lockIncident, NotAllowedError } from './incidents.ts'
 
-/** What a person does to an incident at work: takes it, gives it back, writes to its run. */
+/** The owner of an incident: a person takes it, hands it over, or gives it back. */
 
 /**
  * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end first, so that a write

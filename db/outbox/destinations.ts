@@ -5,10 +5,7 @@ import { readSettings } from '../settings.ts'
 import { pushDestination } from './push-subscriptions.ts'
 import { slackDestination } from './slack-thread-updates.ts'
 
-/**
- * Who hears of what is appended: the channel in Slack and the browsers of people, each by its own
- * rows to send.
- */
+/** The channels that notify people of appended rows: webhooks here, Slack and browsers in files beside it. */
 
 export type Trigger = Notification['trigger']
 

@@ -12,7 +12,7 @@ import { useKeys } from '../keys.tsx'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
-import { TopologyPage } from './topology.tsx'
+import { TopologyPicture } from './topology.tsx'
 
 const maxShown = 10
 
@@ -203,7 +203,7 @@ function Resource({ resource }: { resource: ShownResource }) {
           The same thing as <ResourceLinks names={resource.sameAs} />
         </p>
       )}
-      <TopologyPage resource={resource} />
+      <TopologyPicture resource={resource} />
       <Fires resource={resource} />
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />

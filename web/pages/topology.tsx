@@ -14,7 +14,7 @@ type Near = NonNullable<ShownResource['around']>['needs']
  * Three columns: what a resource runs on or needs, the resource, what runs on or needs it. The columns are lists of links, so that they can
  * be read without the picture; the curves between them are all that is drawn. On a phone the lists stand below each other.
  */
-export function TopologyPage({ resource }: { resource: ShownResource }) {
+export function TopologyPicture({ resource }: { resource: ShownResource }) {
   const { around, alerts, kind, id } = resource
   if (!around || around.needs.total + around.neededBy.total === 0) return null
   const key = `${kind}:${id}`
