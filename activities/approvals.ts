@@ -68,6 +68,7 @@ async function decideByToken(
     token: typeof token === 'string' ? token : '',
     decision: decision === 'approve' ? 'approve' : 'deny',
     reason: typeof reason === 'string' ? reason.slice(0, 2000) : null,
+    caller: null,
     via,
   })
   return {

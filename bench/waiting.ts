@@ -207,14 +207,14 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
     .limit(decisions)
     .execute()
   for (const { id, incidentId } of asked) {
-    const minted = await mintDecisionToken(db, person, id, 'approve')
+    const minted = await mintDecisionToken(db, person, id, { decision: 'approve' })
     if (minted.outcome !== 'minted') throw new Error(minted.message)
     const request = {
       approvalId: id,
       incidentId,
       token: minted.token,
       decision: 'approve' as const,
-      reason: null,
+      caller: person.operatorId,
       via: 'api',
     }
     await decide(db, request)

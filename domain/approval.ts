@@ -3,6 +3,7 @@ import { attachmentFields } from './attachment.ts'
 import { claimQuote } from './claim.ts'
 import { actionDigest } from './digest.ts'
 import { proof, verificationOutcomes } from './envelope.ts'
+import { grantWish } from './grant.ts'
 import { hypothesisStates } from './hypothesis.ts'
 import { type ResourceRef, resourceKey, resourceRef } from './registry.ts'
 import { risks, type ToolFacts } from './tool.ts'
@@ -10,21 +11,38 @@ import { risks, type ToolFacts } from './tool.ts'
 export const approvalStatus = z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed'])
 export type ApprovalStatus = z.infer<typeof approvalStatus>
 
-export const decision = z.enum(['approve', 'deny'])
+const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
-/** A token that gives one verdict on one approval, once. */
+/** Where a decision token is used: at the API, by the person who minted it, or at Temporal, where nobody is signed in. */
+export const tokenPurpose = z.enum(['decision', 'temporal'])
+export type TokenPurpose = z.infer<typeof tokenPurpose>
+
+/** A token that gives one decision on one approval, once. */
 export const decisionToken = z.object({
   token: z.string(),
   approvalId: z.string(),
   incidentId: z.string(),
   decision,
+  purpose: tokenPurpose.default('decision'),
   expiresAt: z.string(),
 })
 
 /** What kind of no it is: the agent reads it with the words. */
 export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
 export type DenialCategory = z.infer<typeof denialCategory>
+
+/** A decision as its person made it: all that a decision token carries. */
+export const decisionBody = z.strictObject({
+  decision,
+  reason: z.string().max(2000).nullable().default(null),
+  category: denialCategory.nullable().default(null),
+  /** Approvals: arguments to run instead. */
+  args: z.record(z.string(), z.unknown()).nullable().default(null),
+  /** Approvals: how often the same action may run again unasked. */
+  grant: grantWish.nullable().default(null),
+})
+export type DecisionBody = z.infer<typeof decisionBody>
 
 export const approval = z.object({
   id: z.string(),

@@ -39,6 +39,7 @@ import * as reports from './0034-reports.ts'
 import * as askedTogether from './0035-asked-together.ts'
 import * as modelProtocol from './0036-model-protocol.ts'
 import * as workerEnvironment from './0037-worker-environment.ts'
+import * as boundDecisions from './0038-bound-decisions.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -180,6 +181,7 @@ const migrations: Record<string, Migration> = {
   '0035-asked-together': askedTogether,
   '0036-model-protocol': modelProtocol,
   '0037-worker-environment': workerEnvironment,
+  '0038-bound-decisions': boundDecisions,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -4,7 +4,7 @@ import { causeOf } from '../../db/approvals/evidence.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { scopeOf, systemScope } from '../../db/scope.ts'
-import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
+import { type DecisionBody, denialCategory } from '../../domain/approval.ts'
 import { type Principal, permissionsOf } from '../../domain/permissions.ts'
 import { byCall } from '../../domain/step-key.ts'
 import type { ApiDeps, Context, Env } from '../deps.ts'
@@ -89,7 +89,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
   return { text: 'Choose what to do.', status: 422 }
 }
 
-type Verdict = { decision: 'approve' | 'deny'; reason: string | null; category: DenialCategory | null }
+type Verdict = Pick<DecisionBody, 'decision' | 'reason' | 'category'>
 
 /** The ticked calls, last first; null where one is not on the card of this approval, or critical. */
 async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Promise<string[] | null> {
@@ -111,13 +111,13 @@ async function decideOne(deps: ApiDeps, c: Context, id: string, principal: Princ
     if (error instanceof Problem) return { text: `Nothing was decided: ${error.message}`, status: error.status }
     throw error
   }
-  const minted = await mintDecisionToken(deps.db, principal, id, verdict.decision)
+  const minted = await mintDecisionToken(deps.db, principal, id, verdict)
   if (minted.outcome !== 'minted') {
     const status = { not_found: 404, forbidden: 403, gone: 410 }[minted.outcome]
     return { text: `Nothing was decided: ${minted.message}.`, status }
   }
-  const request = { ...verdict, token: minted.token, edited: null, approvalId: id, incidentId: null, via: 'page' }
-  const decided = await decide(deps.db, request)
+  const at = { approvalId: id, incidentId: null, token: minted.token, caller: principal.operatorId, via: 'page' }
+  const decided = await decide(deps.db, { ...verdict, ...at })
   if (!('approvalId' in decided)) {
     deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
     const message = 'message' in decided ? decided.message : 'there is no such approval'

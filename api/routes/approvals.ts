@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { decide } from '../../db/approvals/decide.ts'
+import { decide, isTokenFor } from '../../db/approvals/decide.ts'
 import { extendApproval } from '../../db/approvals/extend.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
@@ -11,11 +11,10 @@ import {
   approvalDetail,
   approvalStatus,
   type DecisionOutcome,
-  decision,
+  decisionBody,
   decisionToken,
-  denialCategory,
+  tokenPurpose,
 } from '../../domain/approval.ts'
-import { grantWish } from '../../domain/grant.ts'
 import { tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
@@ -96,24 +95,27 @@ function declareMintToken(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Mints a decision token',
     description:
-      'For the signed-in person, this one approval and one verdict; good once, stored as a hash. Shown for another verdict or approval it is spent. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
+      'For the signed-in person, this one approval and the decision as it stands here, with its reason, category, arguments and grant; good once, stored as a hash. Shown by another person, or for another approval or decision, it is spent. With `purpose` `temporal` it is for a Signal or Update at Temporal and carries the verdict alone. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
     params,
-    body: z.strictObject({ decision }),
-    bodyExample: { decision: 'approve' },
+    body: decisionBody.extend({ purpose: tokenPurpose.default('decision') }),
+    bodyExample: { decision: 'approve', reason: 'the host is dead' },
     answer: decisionToken,
     example: {
       token: '…43 characters…',
       approvalId,
       incidentId,
       decision: 'approve',
+      purpose: 'decision',
       expiresAt: '2026-11-21T01:56:02.000000Z',
     },
     status: 201,
     problems: [404, 410],
     secret: true,
-    async run({ params: { id }, body, principal, c }) {
+    async run({ params: { id }, body: { purpose, ...said }, principal, c }) {
       await limitDecisions(db, c, principal, id)
-      const minted = await mintDecisionToken(db, principal, id, body.decision)
+      if (purpose === 'temporal' && (said.reason ?? said.category ?? said.args ?? said.grant) !== null)
+        throw new Problem(422, 'INVALID', 'A token for Temporal carries the verdict alone: leave out the rest.')
+      const minted = await mintDecisionToken(db, principal, id, said, purpose)
       if (minted.outcome === 'minted') {
         const { outcome: _, ...answer } = minted
         return answer
@@ -133,16 +135,9 @@ function declareDecide(router: Router, deps: ApiDeps): void {
     tag,
     summary: 'Approves or denies',
     description:
-      'Who decides is whom the token was minted for. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one (`schema` of the approval says what they may be; a 422 names each that does not fit): the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+      'Who decides is whom the token was minted for, and nobody else can send it; what is decided is what it was minted for, word for word. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one (`schema` of the approval says what they may be; a 422 names each that does not fit): the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
     params,
-    body: z.strictObject({
-      decision,
-      token: z.string().min(1).max(200),
-      reason: z.string().max(2000).nullable().default(null),
-      category: denialCategory.nullable().default(null),
-      args: z.record(z.string(), z.unknown()).nullable().default(null),
-      grant: grantWish.nullable().default(null),
-    }),
+    body: decisionBody.extend({ token: z.string().min(1).max(200) }),
     bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
     answer: z.object({
       outcome: z.enum(['recorded', 'repeated']),
@@ -152,12 +147,17 @@ function declareDecide(router: Router, deps: ApiDeps): void {
     }),
     example: { outcome: 'recorded', status: 'approved', approvalId, incidentId },
     problems: [404, 409, 410],
-    async run({ scope, params: { id }, body: { args, ...body }, principal, c }) {
+    async run({ scope, params: { id }, body, principal, actor, c }) {
       await limitDecisions(db, c, principal, id)
+      const caller = requirePerson(principal, actor).operatorId
       const via = c.get('browser') ? 'page' : 'api'
-      if (args) await refuseBadEdit(deps, id, body.decision, args)
-      if (body.grant) await refuseBadGrant(scope, id, body.decision, args !== null)
-      const decided = await decide(db, { ...body, edited: args, approvalId: id, incidentId: null, via })
+      const request = { ...body, approvalId: id, incidentId: null, caller, via }
+      // A foreign token is refused as that, whatever stands beside it.
+      if ((body.args || body.grant) && (await isTokenFor(db, request))) {
+        if (body.args) await refuseBadEdit(deps, id, body.decision, body.args)
+        if (body.grant) await refuseBadGrant(scope, id, body.decision, body.args !== null)
+      }
+      const decided = await decide(db, request)
       if (!('approvalId' in decided)) {
         deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
         throw refusal(id, decided)

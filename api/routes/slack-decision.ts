@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/access/operators.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
-import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import { mintDecisionToken, type SaidDecision } from '../../db/approvals/tokens.ts'
 import { suspectSlackRequest } from '../../db/outbox/slack-requests.ts'
 import { systemScope } from '../../db/scope.ts'
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
@@ -92,19 +92,15 @@ async function decideAs(
     if (error instanceof Problem) return `Nothing was decided: ${error.message}`
     throw error
   }
-  const decision = asked.kind === 'denial' ? 'deny' : 'approve'
-  const minted = await mintDecisionToken(db, principal, approval.id, decision)
+  const said: SaidDecision =
+    asked.kind === 'denial'
+      ? { decision: 'deny', reason: asked.words ?? asked.category.replaceAll('_', ' '), category: asked.category }
+      : { decision: 'approve' }
+  const minted = await mintDecisionToken(db, principal, approval.id, said)
   if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
   if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
-  const decided = await decide(db, {
-    approvalId: approval.id,
-    incidentId: null,
-    token: minted.token,
-    decision,
-    via: 'slack',
-    reason: asked.kind === 'denial' ? (asked.words ?? asked.category.replaceAll('_', ' ')) : null,
-    category: asked.kind === 'denial' ? asked.category : null,
-  })
+  const at = { approvalId: approval.id, incidentId: null, token: minted.token, caller: operator.id, via: 'slack' }
+  const decided = await decide(db, { ...said, ...at })
   if (!('approvalId' in decided)) {
     metrics.refusedDecisions.inc({ outcome: decided.outcome })
     const message = 'message' in decided ? decided.message : 'there is no such approval'

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import type { TemporalSettings } from '../../clients/temporal.ts'
-import { type Decision, decisionToken, denialCategory } from '../../domain/approval.ts'
+import { type Decision, decisionToken, denialCategory, type TokenPurpose } from '../../domain/approval.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import type { LocalRun } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
@@ -110,16 +110,16 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
   const { api } = connect(options)
   const args = await readEditedArguments(api, id, options)
   if (decision === 'approve') await confirmApproval(api, id, args, options)
-  const { token } = await mintToken(api, id, decision)
+  const said = {
+    decision,
+    reason: options.reason ?? null,
+    ...(decision === 'deny' && { category: options.category }),
+    ...(args && { args }),
+    ...(options.uses !== undefined && { grant: { uses: options.uses, hours: options.hours ?? 8 } }),
+  }
+  const { token } = await mintToken(api, id, said)
   const answer = await runDecisionStep(api, id, () =>
-    api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, {
-      decision,
-      token,
-      reason: options.reason ?? null,
-      ...(decision === 'deny' && { category: options.category }),
-      ...(args && { args }),
-      ...(options.uses !== undefined && { grant: { uses: options.uses, hours: options.hours ?? 8 } }),
-    }),
+    api.post(`/api/v1/approvals/${encodeURIComponent(id)}/decision`, { ...said, token }),
   )
   const { status } = z.looseObject({ status: z.string() }).parse(answer)
   if (!options.json) await printDecision(api, id, decision, status)
@@ -189,11 +189,12 @@ async function printDecision(api: ApiClient, id: string, decision: Decision, sta
 // The command knows which verdict it asked for.
 const mintedToken = decisionToken.omit({ decision: true }).loose()
 type MintedToken = z.infer<typeof mintedToken>
+type SaidDecision = { decision: Decision; purpose?: TokenPurpose; reason?: string | null }
 
-/** Creates a token that gives this verdict on this approval, once. */
-async function mintToken(api: ApiClient, id: string, decision: Decision): Promise<MintedToken> {
+/** Creates a token that gives this decision on this approval, once. */
+async function mintToken(api: ApiClient, id: string, said: SaidDecision): Promise<MintedToken> {
   return runDecisionStep(api, id, async () =>
-    mintedToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, { decision })),
+    mintedToken.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/token`, said)),
   )
 }
 
@@ -233,7 +234,7 @@ export function addTokenCommand(parent: Command): void {
     .action(async (id: string, verdict: Decision, options: ConnectionOptions) => {
       const { api, target } = connect(options)
       const approval = await readApproval(api, id)
-      const minted = await mintToken(api, id, verdict)
+      const minted = await mintToken(api, id, { decision: verdict, purpose: 'temporal' })
       if (options.json) return printJson(minted)
       print(minted.token)
       const temporal = readTemporalSettings(target.run) ?? defaultTemporal

@@ -1,13 +1,5 @@
 import { sql } from 'kysely'
-import {
-  type ApprovalStatus,
-  type Decision,
-  type DecisionOutcome,
-  type DenialCategory,
-  useBySeconds,
-} from '../../domain/approval.ts'
-import { digestOf } from '../../domain/digest.ts'
-import type { GrantWish } from '../../domain/grant.ts'
+import { type ApprovalStatus, type Decision, type DecisionOutcome, useBySeconds } from '../../domain/approval.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { inSeconds, now } from '../clock.ts'
@@ -18,31 +10,26 @@ import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { storeGrant } from './grants.ts'
 import { countVotes, expirePending, isOwnRun } from './settle.ts'
-import { findToken, type StoredToken, spend } from './tokens.ts'
+import { digestOfDecision, findToken, type SaidDecision, type StoredToken, spend } from './tokens.ts'
 
-type DecisionRequest = {
+type DecisionRequest = SaidDecision & {
   /** Null when the door names none: then the token alone says which. */
   approvalId: string | null
   /** The incident the door belongs to, so that an attempt with a false token leaves its trace there. */
   incidentId: string | null
   token: string
-  decision: Decision
-  reason: string | null
-  /** Denials: what kind of no it is; `other` where the door does not say. */
-  category?: DenialCategory | null
-  /** Approvals: arguments to run instead. They are judged and dry-run like any, and asked again with this person's vote. */
-  edited?: Record<string, unknown> | null
-  /** Approvals: let the same action run again. The caller has checked that its tool may be granted. */
-  grant?: GrantWish | null
+  /** Operator who sends it; null at Temporal, where nobody is signed in. */
+  caller: string | null
   /** Which door: api, cli, page, slack, signal, update. */
   via: string
 }
 
 /**
- * Judges every decision, whatever the door. The person is the token's; nothing the caller claims about who decides is read.
- * One transaction under the incident's and the approval's locks, by the database's clock: of any number of rivals exactly
- * one decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`; one that is shown for another
- * approval or verdict is spent by that. The same request with the same token is answered with the same outcome.
+ * Judges every decision, whatever the door. The person is the token's, and where somebody is signed in they are that person. Arguments to
+ * run instead are judged and dry-run like any, and asked again with this person's vote; of a grant the caller has checked that its tool may
+ * be granted. One transaction under the incident's and the approval's locks, by the database's clock: of any number of rivals exactly
+ * one decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`; one that is shown by another person,
+ * or for another approval or decision, is spent by that. The same request with the same token is answered with the same outcome.
  */
 export async function decide(db: Db, request: DecisionRequest): Promise<DecisionOutcome> {
   return await db.transaction().execute(async (trx) => {
@@ -100,7 +87,15 @@ async function decideWith(
     .forUpdate()
     .executeTakeFirstOrThrow()
   const { incidentId } = approval
-  if (token.outcome && token.request === requestDigest(request)) {
+  const refused = (code: string, message: string): DecisionOutcome => ({ outcome: 'forbidden', code, message })
+  const refuseForeign = async (code: 'FOREIGN_TOKEN' | 'OTHER_VERDICT', why: string): Promise<DecisionOutcome> => {
+    await spend(trx, token, code === 'OTHER_VERDICT' ? 'other verdict' : 'foreign')
+    await recordRefusedDecision(trx, incidentId, request, code, token.name)
+    return refused(code, `this decision token ${why}: it is spent now, mint another`)
+  }
+  const foreignDoor = describeForeignDoor(token, request)
+  if (foreignDoor) return await refuseForeign('FOREIGN_TOKEN', foreignDoor)
+  if (token.outcome && token.request === digestOfDecision(request)) {
     return { outcome: 'repeated', status: token.outcome.status, approvalId, incidentId }
   }
   const before = await trx
@@ -117,17 +112,16 @@ async function decideWith(
     const message = `${token.name} already decided: ${before.decision}`
     return { outcome: 'conflict', status: approval.status, message }
   }
-  const refused = (code: string, message: string): DecisionOutcome => ({ outcome: 'forbidden', code, message })
   if (token.isSpent) {
     await recordRefusedDecision(trx, incidentId, request, 'SPENT_TOKEN', token.name)
     return refused('SPENT_TOKEN', 'this decision token was used before')
   }
   if (token.decision !== null && token.decision !== request.decision) {
-    await spend(trx, token, 'other verdict')
-    await recordRefusedDecision(trx, incidentId, request, 'OTHER_VERDICT', token.name)
     const verdict = { approve: 'approves', deny: 'denies' }[token.decision]
-    return refused('OTHER_VERDICT', `this decision token ${verdict} and nothing else: it is spent now, mint another`)
+    return await refuseForeign('OTHER_VERDICT', `${verdict} and nothing else`)
   }
+  const foreignBody = describeForeignBody(token, request)
+  if (foreignBody) return await refuseForeign('FOREIGN_TOKEN', foreignBody)
   if (approval.status === 'pending' && approval.late) {
     await expirePending(trx, approval)
     await recordRefusedDecision(trx, incidentId, request, 'LATE_TOKEN', token.name)
@@ -151,6 +145,26 @@ async function decideWith(
   return await record(trx, token, approval, request)
 }
 
+/** Is the token its sender's, for this very decision? Asked before what costs more than a look; `decide` asks again. */
+export async function isTokenFor(db: Db, request: DecisionRequest): Promise<boolean> {
+  const token = await findToken(db, request.token)
+  return token !== null && !describeForeignDoor(token, request) && !describeForeignBody(token, request)
+}
+
+/** Why a token is not its sender's, or not for this door; null where it is. */
+function describeForeignDoor({ operatorId, purpose }: StoredToken, { caller }: DecisionRequest): string | null {
+  if (caller !== null && caller !== operatorId) return 'is of another person'
+  if (purpose === 'decision' && caller === null) return 'is for the API, and Temporal takes one for Temporal'
+  if (purpose === 'temporal' && caller !== null) return 'is for Temporal, and the API takes one for this decision'
+  return null
+}
+
+/** Why a token does not carry this decision; null where it does. One for Temporal, or of before 0.3, carries its verdict alone. */
+function describeForeignBody({ purpose, binds }: StoredToken, request: DecisionRequest): string | null {
+  if (purpose === 'decision') return binds === digestOfDecision(request) ? null : 'is for a decision in other words'
+  return request.args || request.grant ? 'carries its verdict, no arguments and no grant' : null
+}
+
 /** Counts the decision, and spends the token for it. */
 async function record(
   trx: Trx,
@@ -158,12 +172,15 @@ async function record(
   approval: ApprovalRow,
   request: DecisionRequest,
 ): Promise<DecisionOutcome> {
-  const reason = cleanse(request.reason?.trim()) || (request.decision === 'deny' ? 'no reason given' : null)
+  const words = cleanse(request.reason?.trim()) ?? null
+  // Anybody between its person and Temporal may have written these words.
+  const said = words && request.caller === null ? `said at Temporal: ${words}` : words
+  const reason = said || (request.decision === 'deny' ? 'no reason given' : null)
   const voter = { operatorId: token.operatorId, name: token.name }
-  const status = request.edited
-    ? await supersede(trx, approval, voter, request.edited, reason)
+  const status = request.args
+    ? await supersede(trx, approval, voter, request.args, reason)
     : await vote(trx, approval, voter, { ...request, reason })
-  await spend(trx, token, request.edited ? 'edit' : request.decision, { request: requestDigest(request), status })
+  await spend(trx, token, request.args ? 'edit' : request.decision, { request: digestOfDecision(request), status })
   if (request.grant && status === 'approved') {
     const { uses, hours } = request.grant
     const subject = await storeGrant(trx, approval, token.operatorId, request.grant)
@@ -171,11 +188,6 @@ async function record(
     await recordAudit(trx, { who: token.name, what: 'grant.given', subject, detail })
   }
   return { outcome: 'recorded', status, approvalId: approval.id, incidentId: approval.incidentId }
-}
-
-/** What makes two requests the same: the verdict and what it lets run, not the words. */
-function requestDigest({ decision, edited, grant }: DecisionRequest): string {
-  return digestOf({ decision, edited: edited ?? null, grant: grant ?? null })
 }
 
 /**
@@ -196,7 +208,7 @@ async function vote(
   trx: Trx,
   approval: ApprovalRow,
   { operatorId, name }: Voter,
-  { decision, reason, category, via }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via'>,
+  { decision, reason = null, category, via }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via'>,
 ): Promise<ApprovalStatus> {
   const kind = decision === 'deny' ? (category ?? 'other') : null
   await trx

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import type { ApprovalStatus, Decision } from '../../domain/approval.ts'
-import { sha256 } from '../../domain/digest.ts'
+import type { ApprovalStatus, Decision, DecisionBody, TokenPurpose } from '../../domain/approval.ts'
+import { cleanJson, digestOf, sha256 } from '../../domain/digest.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/permissions.ts'
 import { refusalToDecide, typeOfApproval } from '../access/operators.ts'
 import { now } from '../clock.ts'
@@ -10,39 +10,58 @@ import { lockIncident } from '../incidents/incidents.ts'
 import { recordSecurityEvent } from '../log/audit.ts'
 
 type MintOutcome =
-  | { outcome: 'minted'; token: string; approvalId: string; incidentId: string; decision: Decision; expiresAt: string }
+  | {
+      outcome: 'minted'
+      token: string
+      approvalId: string
+      incidentId: string
+      decision: Decision
+      purpose: TokenPurpose
+      expiresAt: string
+    }
   | { outcome: 'not_found' | 'forbidden' | 'gone'; message: string }
 
+/** A decision as a door got it: what it leaves out is null. */
+export type SaidDecision = Pick<DecisionBody, 'decision'> & Partial<DecisionBody>
+
+/** What a token of purpose `decision` carries: the whole decision, words included. */
+export function digestOfDecision({ decision, reason, category, args, grant }: SaidDecision): string {
+  const said = {
+    decision,
+    reason: reason ?? null,
+    category: category ?? null,
+    args: args ?? null,
+    grant: grant ?? null,
+  }
+  return digestOf(cleanJson(said))
+}
+
 /**
- * A decision token: 256 bits for one signed-in person, one pending approval and one verdict, stored as a hash and used once. The
- * plain token is in this answer and nowhere else. Who reads it on its way can do with it what its person is about to do, and
- * nothing else.
+ * A decision token: 256 bits for one signed-in person, one pending approval and one decision, stored as a hash and used once. The
+ * plain token is in this answer and nowhere else. One for the API carries the decision whole, and only its person can use it. One for
+ * Temporal carries the verdict alone: who reads it on its way can do with it what its person is about to do, and nothing else.
  */
 export async function mintDecisionToken(
   db: Db,
   principal: Principal,
   approvalId: string,
-  decision: Decision,
+  said: SaidDecision,
+  purpose: TokenPurpose = 'decision',
 ): Promise<MintOutcome> {
   const { operatorId } = principal
+  const { decision } = said
+  const binds = purpose === 'decision' ? digestOfDecision(said) : null
   if (operatorId === null || !permissionsOf(principal).includes('decide')) {
     return { outcome: 'forbidden', message: `${principal.name} (${principal.role}) may not decide approvals` }
   }
   const row = await db.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirst()
   if (!row) return { outcome: 'not_found', message: `there is no approval ${approvalId}` }
-  const types = typesOf(principal)
-  if (types && !types.includes((await typeOfApproval(db, approvalId)) ?? '')) {
-    return {
-      outcome: 'forbidden',
-      message: `this token of ${principal.name} is for incidents of type ${types.join(', ')}`,
-    }
-  }
-  const refusal = await refusalToDecide(db, operatorId, row)
+  const refusal = (await refusalByTypes(db, principal, approvalId)) ?? (await refusalToDecide(db, operatorId, row))
   if (refusal) return { outcome: 'forbidden', message: refusal }
   const token = randomBytes(32).toString('base64url')
   const minted = await db
     .insertInto('decisionToken')
-    .columns(['sha256', 'approvalId', 'operatorId', 'decision', 'expiresAt'])
+    .columns(['sha256', 'approvalId', 'operatorId', 'decision', 'purpose', 'binds', 'expiresAt'])
     .expression(
       db
         .selectFrom('approval')
@@ -51,6 +70,8 @@ export async function mintDecisionToken(
           'id',
           sql<string>`${operatorId}`.as('operatorId'),
           sql<Decision>`${decision}`.as('decision'),
+          sql<TokenPurpose>`${purpose}`.as('purpose'),
+          sql<string | null>`${binds}::text`.as('binds'),
           'expiresAt',
         ])
         .where('id', '=', approvalId)
@@ -60,7 +81,15 @@ export async function mintDecisionToken(
     .returning('expiresAt')
     .executeTakeFirst()
   if (!minted) return { outcome: 'gone', message: `${approvalId} is ${row.status} and cannot be decided any more` }
-  return { outcome: 'minted', token, approvalId, incidentId: row.incidentId, decision, expiresAt: minted.expiresAt }
+  const { incidentId } = row
+  return { outcome: 'minted', token, approvalId, incidentId, decision, purpose, expiresAt: minted.expiresAt }
+}
+
+/** Why a credential that is for some types of incidents only reaches no approval of another; null where it does. */
+async function refusalByTypes(db: Db, principal: Principal, approvalId: string): Promise<string | null> {
+  const types = typesOf(principal)
+  if (!types || types.includes((await typeOfApproval(db, approvalId)) ?? '')) return null
+  return `this token of ${principal.name} is for incidents of type ${types.join(', ')}`
 }
 
 export type StoredToken = {
@@ -70,6 +99,8 @@ export type StoredToken = {
   /** Name of its person. */
   name: string
   decision: Decision | null
+  purpose: TokenPurpose | null
+  binds: string | null
   usedFor: string | null
   isSpent: boolean
   isLate: boolean
@@ -81,7 +112,8 @@ export async function findToken(db: Db | Trx, text: string): Promise<StoredToken
   const found = await db
     .selectFrom('decisionToken')
     .innerJoin('operator', 'operator.id', 'decisionToken.operatorId')
-    .select(['sha256', 'approvalId', 'operatorId', 'operator.name', 'decision', 'usedFor', 'request', 'outcome'])
+    .select(['sha256', 'approvalId', 'operatorId', 'operator.name', 'decision'])
+    .select(['purpose', 'binds', 'usedFor', 'request', 'outcome'])
     .select(sql<boolean>`used_at is not null`.as('isSpent'))
     .select(sql<boolean>`expires_at <= nightshift_now()`.as('isLate'))
     .where('sha256', '=', sha256(text))

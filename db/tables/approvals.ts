@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { TokenPurpose } from '../../domain/approval.ts'
 import type { Preparation } from '../../domain/tool.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
@@ -69,6 +70,10 @@ export type ApprovalTables = {
     expiresAt: Deadline
     /** Null in those that version 0.1.0 minted: good for either. */
     decision: 'approve' | 'deny' | null
+    /** Null in those that version 0.2.0 or an older one minted. */
+    purpose: TokenPurpose | null
+    /** Digest of the decision that it carries; null where it carries the verdict alone. */
+    binds: string | null
     usedAt: NullableTime
     /** What it was spent for: a verdict, `edit`, or why it is void. */
     usedFor: string | null

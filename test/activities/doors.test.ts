@@ -8,7 +8,6 @@ import { sanitizeFailures } from '../../activities/failures.ts'
 import { groupActivities } from '../../activities/queue.ts'
 import { principalOf } from '../../db/access/principals.ts'
 import { createToken, ensureOperator } from '../../db/access/tokens.ts'
-import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { incidentById, setWaiting } from '../../db/incidents/incidents.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import type { Decision } from '../../domain/approval.ts'
@@ -19,6 +18,7 @@ import { cancelInvestigation } from '../../workflows/outcome.ts'
 import { asked } from '../support/announced.ts'
 import { temporalAddress } from '../support/broker.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
+import { mintedToken } from '../support/decision-tokens.ts'
 import { eventually } from '../support/directory.ts'
 import { calls, hourMs, scriptedRun } from '../support/scripted-run.ts'
 import { newTaskQueue, scheduled, spoken, useTemporal } from '../support/temporal.ts'
@@ -101,11 +101,8 @@ async function whileItWaits(work: (waiting: Waiting) => Promise<unknown>): Promi
   })
 }
 
-async function token(approvalId: string, decision: Decision): Promise<string> {
-  const minted = await mintDecisionToken(database.db, anna, approvalId, decision)
-  if (minted.outcome !== 'minted') throw new Error(minted.message)
-  return minted.token
-}
+const token = (approvalId: string, decision: Decision) =>
+  mintedToken(database.db, anna, approvalId, { decision }, 'temporal')
 
 const codesOf = async (incidentId: string) =>
   (await eventsOf(database.db, incidentId)).flatMap((event) =>

@@ -164,7 +164,7 @@ test('behind the doors it is the same: no session, no decision token, no person'
   for (const role of machines) {
     const principal = await principalOf(api.db, api.tokens[role])
     if (!principal) throw new Error('the token is good')
-    expect((await mintDecisionToken(api.db, principal, id, 'approve')).outcome).toBe('forbidden')
+    expect((await mintDecisionToken(api.db, principal, id, { decision: 'approve' })).outcome).toBe('forbidden')
     expect(await openSession(api.db, principal.tokenId)).toBeNull()
     // A session that got into the database by another way opens nothing.
     await sql`insert into session (sha256, token_id, expires_at)

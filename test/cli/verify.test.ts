@@ -3,7 +3,6 @@ import { sql } from 'kysely'
 import { principalOf } from '../../db/access/principals.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { storeGrant, useGrant } from '../../db/approvals/grants.ts'
-import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { append } from '../../db/log/append.ts'
 import { recordAudit, verifyAudit } from '../../db/log/audit.ts'
@@ -12,6 +11,7 @@ import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
 import { announced, asked, consumed } from '../support/announced.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
+import { mintedToken } from '../support/decision-tokens.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
@@ -39,10 +39,9 @@ async function aWholeLife() {
   const identity = { id: 'db-osl-1' }
   const approval = await asked(api.db, incident, { tool: 'converge_shard', identity })
   const principal = await principalOf(api.db, api.tokens.approver)
-  const minted = await mintDecisionToken(api.db, principal!, approval, 'approve')
-  if (minted.outcome !== 'minted') throw new Error(minted.outcome)
-  const common = { token: minted.token, category: null, edited: null, incidentId: null }
-  await decide(api.db, { ...common, decision: 'approve', reason: null, approvalId: approval, via: 'api' })
+  const token = await mintedToken(api.db, principal!, approval, { decision: 'approve' })
+  const at = { approvalId: approval, incidentId: null, token, caller: principal!.operatorId, via: 'api' }
+  await decide(api.db, { ...at, decision: 'approve' })
   await consumed(api.db, incident, approval)
   const key = await announced(api.db, incident, 'converge_shard', identity, approval)
   await acceptEffect(api.db, {

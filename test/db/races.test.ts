@@ -53,7 +53,7 @@ async function asked(expirySeconds: number): Promise<{ id: string; incidentId: s
 }
 
 const tokenOf = async (principal: Principal, id: string, decision: 'approve' | 'deny' = 'approve') => {
-  const minted = await mintDecisionToken(database.db, principal, id, decision)
+  const minted = await mintDecisionToken(database.db, principal, id, { decision }, 'temporal')
   return minted.outcome === 'minted' ? minted.token : 'none'
 }
 
@@ -70,7 +70,7 @@ async function race(round: number): Promise<void> {
       from approval where id = ${id}`.execute(db)
   }
   const say = (token: string, decision: 'approve' | 'deny', via: string) => () =>
-    decide(db, { approvalId: id, incidentId: null, token, decision, reason: 'because', via })
+    decide(db, { approvalId: id, incidentId: null, token, decision, reason: 'because', caller: null, via })
   const contenders: (() => Promise<unknown>)[] = [
     ...tokens.flatMap((token) => ['api', 'signal', 'update', 'slack'].map((via) => say(token, 'approve', via))),
     ...denials.map((token) => say(token, 'deny', 'page')),

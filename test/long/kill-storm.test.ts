@@ -101,8 +101,9 @@ async function approve({ spine }: World, decided: Set<string>, isOver: () => boo
         .get<{ items: Approval[] }>('/approvals?status=pending&limit=100', token)
         .catch(() => ({ items: [] }))
       for (const { id } of pending.items) {
-        const minted = await spine.post(`/approvals/${id}/token`, { decision: 'approve' }, { token }).catch(() => null)
-        const body = { token: minted?.body.token, decision: 'approve', reason: 'go on' }
+        const said = { decision: 'approve', reason: 'go on' }
+        const minted = await spine.post(`/approvals/${id}/token`, said, { token }).catch(() => null)
+        const body = { ...said, token: minted?.body.token }
         const answer =
           minted?.status === 201
             ? await spine.post(`/approvals/${id}/decision`, body, { token }).catch(() => null)

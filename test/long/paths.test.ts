@@ -7,13 +7,13 @@ import { actActivities } from '../../activities/act.ts'
 import { claim } from '../../activities/claim.ts'
 import { principalOf } from '../../db/access/principals.ts'
 import { decide } from '../../db/approvals/decide.ts'
-import { mintDecisionToken } from '../../db/approvals/tokens.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { investigationId, stepKey } from '../../domain/step-key.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
 import { corePort } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
+import { mintedToken } from '../support/decision-tokens.ts'
 import { freePort, temporaryDirectory } from '../support/directory.ts'
 import { answeredWith } from '../support/events.ts'
 import { enrol, useMeshApi } from '../support/mesh-api.ts'
@@ -96,10 +96,10 @@ async function openRun(resource: Record<string, string>) {
 
 async function approve(id: string) {
   const person = await principalOf(api.db, api.tokens.approver)
-  const minted = await mintDecisionToken(api.db, person!, id, 'approve')
-  if (minted.outcome !== 'minted') throw new Error(JSON.stringify(minted))
-  const decision = { approvalId: id, incidentId: null, token: minted.token, decision: 'approve', via: 'api' } as const
-  const decided = await decide(api.db, { ...decision, reason: null, category: null })
+  const said = { decision: 'approve' } as const
+  const token = await mintedToken(api.db, person!, id, said)
+  const at = { approvalId: id, incidentId: null, token, caller: person!.operatorId, via: 'api' }
+  const decided = await decide(api.db, { ...said, ...at })
   expect(decided.outcome).toBe('recorded')
 }
 

@@ -53,7 +53,7 @@ type Decision = { decision: 'approve' | 'deny'; reason?: string; grant?: { uses:
 
 async function decide({ id }: Approval, decision: Decision): Promise<void> {
   const as = spine.tokens.approver
-  const { token } = await post(`/approvals/${id}/token`, { decision: decision.decision }, as)
+  const { token } = await post(`/approvals/${id}/token`, decision, as)
   await post(`/approvals/${id}/decision`, { token, ...decision }, as)
 }
 

@@ -46,11 +46,10 @@ export function useDecision(id: string) {
     mutationFn: async ({ decision, ids, args, grant, ...more }: DecisionRequest) => {
       for (const [sent, each] of ids.entries()) {
         // Changed arguments and a standing grant are for the approval whose card this is.
-        const own = each === id ? { args, grant } : {}
+        const said = { decision, ...more, ...(each === id && { args, grant }) }
         try {
-          const minted = { method: 'POST', body: { decision } } as const
-          const { token } = await ask<{ token: string }>(`/approvals/${each}/token`, minted)
-          await ask(`/approvals/${each}/decision`, { method: 'POST', body: { decision, token, ...more, ...own } })
+          const { token } = await ask<{ token: string }>(`/approvals/${each}/token`, { method: 'POST', body: said })
+          await ask(`/approvals/${each}/decision`, { method: 'POST', body: { ...said, token } })
         } catch (failure) {
           const before = sent === 0 ? '' : `${sent} of ${ids.length} decisions were recorded. The next: `
           const said = `${before}${await explain(failure, each)}`

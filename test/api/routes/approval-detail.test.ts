@@ -183,9 +183,9 @@ test('a card lists the other calls that were asked with it, each the newest of i
 test('changed arguments that do not fit are refused with the name of each, and nothing changes', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
   const as = api.tokens.approver
-  const { token } = (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })).body
-  const args = { id: 'web osl', reason: 'x' }
-  const refused = await api.post(`/approvals/${id}/decision`, { as, body: { decision: 'approve', token, args } })
+  const said = { decision: 'approve', args: { id: 'web osl', reason: 'x' } }
+  const { token } = (await api.post(`/approvals/${id}/token`, { as, body: said })).body
+  const refused = await api.post(`/approvals/${id}/decision`, { as, body: { ...said, token } })
   expect([refused.status, refused.body.code]).toEqual([422, 'EDIT_REFUSED'])
   expect(refused.body.errors).toMatchObject([
     { in: 'body', field: 'args.id' },
@@ -198,9 +198,9 @@ test('who gave a standing grant and who ended it is in the audit', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
   await api.owner.updateTable('approval').set({ risk: 'medium' }).where('id', '=', id).execute()
   const as = api.tokens.approver
-  const { token } = (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })).body
-  const body = { decision: 'approve', token, grant: { uses: 3, hours: 2 } }
-  expect((await api.post(`/approvals/${id}/decision`, { as, body })).status).toBe(200)
+  const said = { decision: 'approve', grant: { uses: 3, hours: 2 } }
+  const { token } = (await api.post(`/approvals/${id}/token`, { as, body: said })).body
+  expect((await api.post(`/approvals/${id}/decision`, { as, body: { ...said, token } })).status).toBe(200)
   const [grant] = (await api.get('/grants')).body.items as unknown as { id: string }[]
   await api.post(`/grants/${grant?.id}/revoke`)
   expect((await api.get('/audit?what=grant')).body.items).toMatchObject([

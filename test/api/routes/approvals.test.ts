@@ -7,11 +7,16 @@ import { claimedIncident, moveClock } from '../../support/database.ts'
 
 const api = useApi()
 
-async function minted(approvalId: string, as = api.tokens.approver, decision = 'approve'): Promise<string> {
+async function minted(
+  approvalId: string,
+  as = api.tokens.approver,
+  decision = 'approve',
+  reason: string | null = null,
+): Promise<string> {
   const answer = await api.post(`/approvals/${approvalId}/token`, {
     as,
     key: `mint-${approvalId}-${decision}`,
-    body: { decision },
+    body: { decision, reason },
   })
   expect(answer.status).toBe(201)
   return answer.body.token as unknown as string
@@ -104,12 +109,23 @@ test('a form that is wrong spends no token', async () => {
     { decision: 'maybe', token },
     { decision: 'approve', token, args: 'all' },
     { decision: 'approve', token, surprise: 1 },
-    { decision: 'approve', token, grant: { uses: 3, hours: 2 } },
   ]) {
     expect((await api.post(`/approvals/${id}/decision`, { body, as })).status).toBeGreaterThanOrEqual(400)
   }
   expect((await api.post(`/approvals/${id}/token`, { as })).status).toBeGreaterThanOrEqual(400)
   expect((await decide(id, token)).body).toMatchObject({ outcome: 'recorded', status: 'approved' })
+})
+
+test('a grant that its tool does not allow is refused, and spends no token', async () => {
+  const id = await asked(api.db, await claimedIncident(api.db))
+  const as = api.tokens.approver
+  const said = { decision: 'approve', grant: { uses: 3, hours: 2 } }
+  const { token } = (await api.post(`/approvals/${id}/token`, { as, body: said })).body
+  const body = { ...said, token }
+  expect((await api.post(`/approvals/${id}/decision`, { body, as })).body.code).toBe('NOT_GRANTABLE')
+  expect(await api.db.selectFrom('decisionToken').select('usedAt').where('approvalId', '=', id).execute()).toEqual([
+    { usedAt: null },
+  ])
 })
 
 test('a token to deny approves nothing, and is spent by the attempt', async () => {
@@ -127,7 +143,9 @@ test('two people are two people: the same one twice is one', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { required: 2 })
   expect((await decide(id, await minted(id))).body.status).toBe('pending')
   expect((await decide(id, await minted(id))).body).toMatchObject({ outcome: 'repeated', status: 'pending' })
-  expect((await decide(id, await minted(id, api.tokens.admin))).body.status).toBe('approved')
+  expect((await decide(id, await minted(id, api.tokens.admin), 'approve', null, api.tokens.admin)).body.status).toBe(
+    'approved',
+  )
 })
 
 test('of fifty people who decide at once, exactly one decides', async () => {
@@ -137,7 +155,7 @@ test('of fifty people who decide at once, exactly one decides', async () => {
   for (let n = 0; n < 50; n++) {
     const operatorId = await ensureOperator(api.db, `person-${n}`, 'approver')
     const as = await createToken(api.db, { name: `person-${n}`, role: 'approver', operatorId })
-    people.push({ as, token: await minted(id, as, n % 2 ? 'deny' : 'approve') })
+    people.push({ as, token: n % 2 ? await minted(id, as, 'deny', 'no') : await minted(id, as) })
   }
   const answers = await Promise.all(
     people.map(({ as, token }, n) => decide(id, token, n % 2 ? 'deny' : 'approve', n % 2 ? 'no' : null, as)),

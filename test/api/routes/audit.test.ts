@@ -73,7 +73,8 @@ test('decisions, forgeries and what a person did to an incident come from the lo
     api.post(`/approvals/${id}/decision`, { body: { decision: 'deny', token, reason: 'not now' }, as })
   await decide('forged')
   await decide(
-    (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'deny' } })).body.token as unknown as string,
+    (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'deny', reason: 'not now' } })).body
+      .token as unknown as string,
   )
   await api.post(`/incidents/${incidentId}/escalate`, { body: { reason: 'needs hands' }, as: api.tokens.operator })
   const open = { type: 'question', severity: 'info', title: 'Is all well?' }

@@ -281,7 +281,7 @@ test('a press in Slack against a denial at the API has one outcome, and the lose
     const { id } = await asks()
     const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
     const { token } = (
-      await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'deny' } })
+      await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'deny', reason: 'no' } })
     ).body
     const [, denied] = await Promise.all([
       send(form),

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { requestApproval } from '../../../db/approvals/ask.ts'
+import { decide } from '../../../db/approvals/decide.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { asked } from '../../support/announced.ts'
@@ -150,7 +151,8 @@ test('a printed token is alone on stdout, decides once, and stderr has the comma
   expect(stderr.replace(/ \\\n +/g, ' ')).toContain(
     `temporal workflow update execute --address 127.0.0.1:7999 --namespace ops --workflow-id investigate:${incidentId}:1 --name decide --input '{"decision":"approve","token":"${token}"}'`,
   )
-  expect((await api.post(`/approvals/${id}/decision`, { body: { decision: 'approve', token } })).status).toBe(200)
+  const sent = { approvalId: id, incidentId, token, decision: 'approve', caller: null, via: 'update' } as const
+  expect(await decide(api.db, sent)).toMatchObject({ outcome: 'recorded', status: 'approved' })
 })
 
 test('a watched approval ends the watch when it is decided, and a watch of all tells of each', async () => {

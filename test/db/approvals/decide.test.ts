@@ -15,6 +15,7 @@ import { systemScope } from '../../../db/scope.ts'
 import type { Decision } from '../../../domain/approval.ts'
 import type { Principal, Role } from '../../../domain/permissions.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
+import { mintedToken } from '../../support/decision-tokens.ts'
 
 const database = useDatabase()
 const people: Record<string, Principal> = {}
@@ -58,11 +59,9 @@ async function asked(more: { required?: number; expirySeconds?: number; risk?: '
   return { incidentId, id }
 }
 
-async function tokenOf(name: string, approvalId: string, decision: Decision = 'approve'): Promise<string> {
-  const minted = await mintDecisionToken(database.db, people[name] as Principal, approvalId, decision)
-  if (minted.outcome !== 'minted') throw new Error(minted.message)
-  return minted.token
-}
+/** As it is signed at Temporal: what each door makes of a token is in tokens.test.ts. */
+const tokenOf = (name: string, approvalId: string, decision: Decision = 'approve') =>
+  mintedToken(database.db, people[name] as Principal, approvalId, { decision }, 'temporal')
 
 const say = (
   token: string,
@@ -76,7 +75,8 @@ const say = (
     approvalId,
     incidentId,
     reason: decision === 'deny' ? 'too risky' : null,
-    via: 'api',
+    caller: null,
+    via: 'update',
   })
 
 const security = async (incidentId: string) =>
@@ -118,6 +118,7 @@ test('a denial without words is a denial', async () => {
       approvalId: id,
       incidentId: null,
       reason: '  ',
+      caller: null,
       via: 'signal',
     }),
   ).toMatchObject({ outcome: 'recorded', status: 'denied' })
@@ -179,14 +180,14 @@ test('the yes of a person who was disabled since does not count, their no does',
 
 test('a standing grant is as good as its giver is when it is used', async () => {
   const given = await asked()
+  const [bert, said] = [people.bert as Principal, { decision: 'approve', grant: { uses: 2, hours: 1 } } as const]
   await decide(database.db, {
-    token: await tokenOf('bert', given.id),
-    decision: 'approve',
+    ...said,
+    token: await mintedToken(database.db, bert, given.id, said),
     approvalId: given.id,
     incidentId: null,
-    reason: null,
+    caller: bert.operatorId,
     via: 'page',
-    grant: { uses: 2, hours: 1 },
   })
   const run = { incidentId: await claimedIncident(database.db), attempt: 1, turn: 1 }
   const inTrx = <T>(work: (trx: Trx) => Promise<T>) => database.db.transaction().execute(work)
@@ -232,7 +233,7 @@ test('a spent token shown again for another request is recorded', async () => {
   const token = await tokenOf('anna', id)
   await say(token, 'approve', id)
   await sql`delete from approval_decision where approval_id = ${id}`.execute(database.owner)
-  const another = { decision: 'approve', edited: { other: 'arguments' }, reason: null, via: 'api' } as const
+  const another = { decision: 'approve', args: { other: 'arguments' }, caller: null, via: 'update' } as const
   expect(await decide(database.db, { ...another, token, approvalId: id, incidentId: null })).toMatchObject({
     outcome: 'forbidden',
     code: 'SPENT_TOKEN',
@@ -254,7 +255,7 @@ test('a decision after the expiry is gone, and expires the approval on the way',
 test('no token is minted for an agent, a viewer, or an approval that is settled', async () => {
   const { id } = await asked()
   const mint = async (name: string) =>
-    (await mintDecisionToken(database.db, people[name] as Principal, id, 'approve')).outcome
+    (await mintDecisionToken(database.db, people[name] as Principal, id, { decision: 'approve' })).outcome
   expect([await mint('agent'), await mint('vera'), await mint('anna')]).toEqual(['forbidden', 'forbidden', 'minted'])
   await say(await tokenOf('anna', id, 'deny'), 'deny', id)
   expect(await mint('bert')).toBe('gone')

@@ -6,7 +6,6 @@ import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
 import { decide } from '../../../db/approvals/decide.ts'
 import { readDecision, withdrawPending } from '../../../db/approvals/settle.ts'
-import { mintDecisionToken } from '../../../db/approvals/tokens.ts'
 import { closeIncident } from '../../../db/incidents/close-incident.ts'
 import { lockIncident } from '../../../db/incidents/incidents.ts'
 import { takeIncident } from '../../../db/incidents/owners.ts'
@@ -18,6 +17,7 @@ import { startSlack } from '../../../notify/slack/send.ts'
 import { startDeliveries } from '../../../worker/deliver.ts'
 import { asked } from '../../support/announced.ts'
 import { anAlert, claimedIncident, useDatabase } from '../../support/database.ts'
+import { mintedToken } from '../../support/decision-tokens.ts'
 import { eventually } from '../../support/directory.ts'
 import { type ScriptedSlack, startScriptedSlack } from '../../support/scripted-slack.ts'
 
@@ -77,16 +77,10 @@ async function decideAs(name: string, approvalId: string, decision: 'approve' | 
     operatorId: await ensureOperator(database.db, name, 'approver'),
   })
   const principal = await principalOf(database.db, token)
-  const minted = await mintDecisionToken(database.db, principal!, approvalId, decision)
-  if (minted.outcome !== 'minted') throw new Error(minted.message)
-  return await decide(database.db, {
-    approvalId,
-    incidentId: null,
-    token: minted.token,
-    decision,
-    via: 'cli',
-    reason: decision === 'deny' ? 'backup runs' : null,
-  })
+  const said = { decision, reason: decision === 'deny' ? 'backup runs' : null }
+  const minted = await mintedToken(database.db, principal!, approvalId, said)
+  const at = { approvalId, incidentId: null, token: minted, caller: principal!.operatorId, via: 'cli' }
+  return await decide(database.db, { ...said, ...at })
 }
 
 test('an incident has one thread: its first message, the question and its end below, the first kept current', async () => {
