@@ -1,5 +1,5 @@
 import { announceAsked, markCardLead, requestApproval } from '../db/approvals/ask.ts'
-import { voteOfEditor } from '../db/approvals/decide.ts'
+import { voteOfEditor, voteOfRequester } from '../db/approvals/decide.ts'
 import { approvalState, latestOfCall, pendingOfAction, pendingOfTool } from '../db/approvals/find.ts'
 import { withdrawPending } from '../db/approvals/settle.ts'
 import { databaseTime } from '../db/clock.ts'
@@ -10,6 +10,7 @@ import { eventsOf } from '../db/log/events.ts'
 import type { SettingsReader } from '../db/settings.ts'
 import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import type { ManualChange } from '../domain/manual-change.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { type CallRef, callId, parseCallId, stepKey } from '../domain/step-key.ts'
 import { type Preparation, requiredApprovals } from '../domain/tool.ts'
@@ -125,10 +126,12 @@ type Asking = {
   isAnnounced: boolean
   /** The first approval of the card, where this call is asked about before its turn. */
   lead?: string
+  /** The person's own write that this is. */
+  manual?: ManualChange | null
 }
 
-export async function askPeople(trx: Trx, place: CallRef, asking: Asking): Promise<PendingApproval> {
-  const { call, ruling, prepared } = asking
+export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Promise<PendingApproval> {
+  const { call, ruling, prepared, manual } = asking
   // The judge asks about prepared writes only: what cannot be prepared is refused.
   if (!prepared?.ok) throw new NonRetryable('ASKED_UNPREPARED')
   const { preparation } = prepared
@@ -149,18 +152,24 @@ export async function askPeople(trx: Trx, place: CallRef, asking: Asking): Promi
     stateFingerprint: preparation.stateFingerprint,
     risk: ruling.risk,
     reversible: toolFacts.get(call.tool)?.reversible ?? false,
-    required: Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
+    required: manual?.alone ? 1 : Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
     dryRun: withProof(call.tool, preparation.dryRun),
     expirySeconds: expirySecondsOf(asking.settings, call.tool),
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
     replaces: replaced,
     askedWith: asking.lead ?? before?.askedWith ?? null,
-    isAnnounced: asking.isAnnounced,
-    actor: agentActor,
+    isAnnounced: asking.isAnnounced && !manual,
+    actor: place.actor ?? agentActor,
   })
   // The person who wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
+  }
+  // Who asked for their own write agrees to it; others hear of it where that is not enough.
+  if (manual) {
+    if ((await voteOfRequester(trx, approval.id, manual)) !== 'pending')
+      return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
+    await announceAsked(trx, approval.id)
   }
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
 }

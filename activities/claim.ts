@@ -1,9 +1,11 @@
 import type { Db } from '../db/connect.ts'
 import { claimIncident, lockIncident, toIncident } from '../db/incidents/incidents.ts'
 import { append } from '../db/log/append.ts'
+import { eventsOf } from '../db/log/events.ts'
 import { spentCap } from '../db/models/spend.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
 import { agentActor, type ConfigInForce } from '../domain/event.ts'
+import { findManualChange, type ManualChange, manualChangeType } from '../domain/manual-change.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { investigationId, stepKey } from '../domain/step-key.ts'
 import { mayClaim, ownRunId, ownWorkflowId, recordForgery } from './own-run.ts'
@@ -25,10 +27,11 @@ export async function claim(
   input: ClaimInput,
 ): Promise<ClaimedIncident | null> {
   const settings = await readSettings(db, environment)
-  // Not only the queue may start a run: what is off and what is paused take up nothing, by any way.
-  if (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db))) return null
+  const change = findManualChange(await eventsOf(db, input.incidentId), input.attempt)
+  // Not only the queue may start a run: what is off and what is paused take up nothing, by any way, but what a person does.
+  if (!change && (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db)))) return null
   // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
-  const claimed = ownWorkflowId() === investigationId(input) ? await claimRows(db, settings, input) : 'forged'
+  const claimed = ownWorkflowId() === investigationId(input) ? await claimRows(db, settings, input, change) : 'forged'
   if (claimed !== 'forged') return claimed
   await recordForgery(db, input)
   return null
@@ -38,19 +41,20 @@ async function claimRows(
   db: Db,
   settings: SettingsReader,
   input: ClaimInput,
+  change: ManualChange | null,
 ): Promise<ClaimedIncident | 'forged' | null> {
   const workflowId = ownWorkflowId()
   const timeBudgetSeconds = settings.value<number>('agent.time_budget')
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, input.incidentId)
-    if (!row) return null
+    if (!row || (row.type === manualChangeType && !change)) return null
     if (input.attempt > row.attempt + 1 || !(await mayClaim(trx, input))) return 'forged'
     if (!(await claimIncident(trx, { ...input, workflowId, timeBudgetSeconds }))) return null
     await append(trx, input.incidentId, input.attempt, {
       kind: 'claimed',
-      actor: agentActor,
+      actor: change?.actor ?? agentActor,
       stepKey: stepKey(input, 0, 'claimed', 0),
-      detail: 'Investigation started',
+      detail: change ? 'Began to carry it out' : 'Investigation started',
       metadata: {
         role: input.role,
         groupId: input.groupId,

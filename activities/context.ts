@@ -7,6 +7,7 @@ import { storeBody } from '../db/log/bodies.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../db/settings.ts'
 import { agentActor } from '../domain/event.ts'
+import { manualChangeType } from '../domain/manual-change.ts'
 import { inventoryKind } from '../domain/registry.ts'
 import type { RunbookGiven } from '../domain/runbook.ts'
 import { type RunRef, stepKey } from '../domain/step-key.ts'
@@ -88,6 +89,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const incident = await incidentById(db, incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
   const timeBudgetMs = settings.value<number>('agent.time_budget') * 1000
+  // No model is asked about a person's own write: there is nothing to gather.
+  if (incident.type === manualChangeType) return { timeBudgetMs, maxTurns: 2 }
   const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
   const stored = await eventByStepKey(db, key, 'context_assembled')
   if (stored) return { timeBudgetMs, maxTurns: stored.metadata.maxTurns }

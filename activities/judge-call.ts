@@ -6,6 +6,7 @@ import { readPolicy } from '../db/policy.ts'
 import type { SettingsReader } from '../db/settings.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis, type ProposedCall } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { findManualChange } from '../domain/manual-change.ts'
 import { editedByPerson } from '../domain/refusal.ts'
 import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
 import { fold, type SafetyState } from '../safety/fold.ts'
@@ -20,7 +21,11 @@ export type EffectiveCall = ProposedCall & {
 }
 
 /** A place in the log, and the approval that the run waited for, where it did. */
-export type RuledPlace = CallRef & { approvalId: string | null }
+export type RuledPlace = CallRef & {
+  approvalId: string | null
+  /** Set where a person proposed the call: their name stands on its rows. */
+  actor?: string
+}
 
 export type CallToRule = {
   place: RuledPlace
@@ -39,6 +44,7 @@ type RuledCall = { ruling: Ruling; policy: Policy; state: SafetyState; basis: Ju
 export async function judgeCall(trx: Trx, unjudged: CallToRule): Promise<RuledCall> {
   const { place, call, prepared, incident, events, earlier, settings } = unjudged
   const state = fold(events, place.attempt, incident.resource)
+  const manual = findManualChange(events, place.attempt)
   const isEnding = toolFacts.get(call.tool)?.effect === 'terminal'
   const targets = prepared?.ok ? prepared.preparation.targets : []
   const policy = await readPolicy(trx, incident, settings, {
@@ -46,6 +52,7 @@ export async function judgeCall(trx: Trx, unjudged: CallToRule): Promise<RuledCa
     targets,
     approvalId: place.approvalId,
     isEnding,
+    manual,
   })
   const at = await databaseTime(trx)
   const ground = restsOnBodies(toolFacts.get(call.tool)?.effect, call.arguments)
@@ -67,7 +74,7 @@ export async function recordRuling(
   const { verdict, code, reason, hint, details, phase, effect, risk, targets, actionDigest } = ruling
   await append(trx, place.incidentId, place.attempt, {
     kind: 'call_judged',
-    actor: agentActor,
+    actor: place.actor ?? agentActor,
     turn: place.turn,
     stepKey: stepKey(place, place.turn, 'call_judged', place.call, step),
     detail: `${verdict}: ${toolFacts.has(call.tool) ? call.tool : 'an unknown tool'} (${code}) ${reason}`,

@@ -7,6 +7,7 @@ import { eventsOf } from '../db/log/events.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { takeLeases } from '../db/writes/leases.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import { findManualChange } from '../domain/manual-change.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
 import type { SafetyState } from '../safety/fold.ts'
@@ -45,15 +46,17 @@ type Proposed = { call: EffectiveCall; prepared: Call['prepared']; later: readon
 export async function rule(
   deps: { environment: EnvironmentDefaults },
   trx: Trx,
-  place: RuledPlace,
+  asked: RuledPlace,
   { call, prepared, later }: Proposed,
 ): Promise<RuleOutcome | ToPrepare> {
-  const incident = await lockIncident(trx, place.incidentId)
-  if (!incident || incident.attempt !== place.attempt)
-    throw new StaleRunError(place.incidentId, place.attempt, incident?.attempt ?? 0)
+  const incident = await lockIncident(trx, asked.incidentId)
+  if (!incident || incident.attempt !== asked.attempt)
+    throw new StaleRunError(asked.incidentId, asked.attempt, incident?.attempt ?? 0)
   if (incident.status !== 'investigating' && incident.status !== 'awaiting_approval') return { kind: 'closed' }
 
-  const events = await eventsOf(trx, place.incidentId)
+  const events = await eventsOf(trx, asked.incidentId)
+  const manual = findManualChange(events, asked.attempt)
+  const place = manual ? { ...asked, actor: manual.actor } : asked
   const startKey = stepKey(place, place.turn, 'tool_started', place.call)
   const started = events.find((event) => event.stepKey === startKey)
   if (started?.kind === 'tool_started') return { kind: 'run', started, again: true }
@@ -83,9 +86,9 @@ export async function rule(
     return await start(trx, place, { call, ...judged, events, approvalId: policy.approval?.id ?? null })
   if (joined) return await joinApproval(trx, place.incidentId, joined)
   const isAnnounced = !later?.length
-  const asked = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced })
-  if (later?.length) await askTogether(trx, { approvalId: asked.approvalId, ruling }, later, around)
-  return asked
+  const question = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced, manual })
+  if (later?.length) await askTogether(trx, { approvalId: question.approvalId, ruling }, later, around)
+  return question
 }
 
 const minWaitMs = 250
@@ -115,7 +118,7 @@ type Starting = {
 /** From here on the call may reach the world: a later run that finds `tool_started` asks what became of it. */
 async function start(
   trx: Trx,
-  place: CallRef,
+  place: RuledPlace,
   { call, ruling, state, events, approvalId }: Starting,
 ): Promise<RuleOutcome> {
   const id = callId(place.turn, place.call)
@@ -135,7 +138,7 @@ async function start(
   if (ruling.effect === 'terminal' && state.hintFrom !== null) await recordHint(trx, place, state, events)
   const { event } = await append(trx, place.incidentId, place.attempt, {
     kind: 'tool_started',
-    actor: agentActor,
+    actor: place.actor ?? agentActor,
     turn: place.turn,
     stepKey: stepKey(place, place.turn, 'tool_started', place.call),
     action: actionOf('tool_started', { effect: ruling.effect }),

@@ -10,7 +10,7 @@ import { otherNames } from '../db/inventory/registry.ts'
 import { actionOf, append } from '../db/log/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
 import { blockedEnvelope, failedEnvelope } from '../domain/envelope.ts'
-import { agentActor, type BodyRef, type IncidentEvent } from '../domain/event.ts'
+import type { BodyRef, IncidentEvent } from '../domain/event.ts'
 import type { ErrorClass } from '../domain/refusal.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { sayResult } from '../domain/say.ts'
@@ -183,7 +183,7 @@ async function finish(
     const result: Envelope = body === null ? (data === undefined ? bare : { ...bare, data }) : bare
     const { event } = await append(trx, place.incidentId, place.attempt, {
       kind: 'tool_finished',
-      actor: agentActor,
+      actor: started.actor,
       turn: place.turn,
       stepKey: stepKey(place, place.turn, 'tool_finished', place.call),
       action: actionOf('tool_finished', { effect: started.metadata.effect }),

@@ -5,6 +5,7 @@ import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import { costOfAnswer, recordSpend, spentCap } from '../db/models/spend.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { findManualChange } from '../domain/manual-change.ts'
 import { type PersonMessage, unreadOf } from '../domain/message.ts'
 import { callId, type RunRef, stepKey, type TurnRef } from '../domain/step-key.ts'
 import type { ParsedAnswer } from '../model/protocol.ts'
@@ -18,6 +19,7 @@ import { type ModelRoutes, modelFor, type RoutedModel } from './choose-model.ts'
 import { conclude } from './conclude.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { withHeartbeat } from './heartbeat.ts'
+import { takeManualTurn } from './manual-change.ts'
 import { type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
 import { assertOwnRun } from './own-run.ts'
 
@@ -52,6 +54,8 @@ export function thinkActivities(deps: ThinkDeps) {
           const stored = await eventByStepKey(db, stepKey(turn, turn.turn, 'model_answered', 0), 'model_answered')
           if (stored) return await conclude(db, turn, stored)
           const events = await eventsOf(db, turn.incidentId)
+          const manual = findManualChange(events, turn.attempt)
+          if (manual) return await takeManualTurn(db, turn, manual, events)
           const state = fold(events, turn.attempt)
           const opening = contextOf(events, turn.attempt)
           const budgets = budgetsOf(events, turn.attempt, opening)

@@ -5,7 +5,7 @@ import { actionOf, append } from '../db/log/append.ts'
 import { countEvents, eventOfCall, eventsOf } from '../db/log/events.ts'
 import { releaseLeases } from '../db/writes/leases.ts'
 import type { VerificationOutcome } from '../domain/envelope.ts'
-import { agentActor, type IncidentEvent } from '../domain/event.ts'
+import type { IncidentEvent } from '../domain/event.ts'
 import { formatVerification } from '../domain/format-approval.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { type CallRef, type RunRef, stepKey } from '../domain/step-key.ts'
@@ -139,7 +139,7 @@ async function recordVerification(
     const earlier = await countEvents(trx, run, 'verification')
     await append(trx, run.incidentId, run.attempt, {
       kind: 'verification',
-      actor: agentActor,
+      actor: started.actor,
       turn: started.turn,
       stepKey: stepKey(run, started.turn ?? 0, 'verification', started.seq, earlier),
       action: actionOf('verification', { verified: outcome }),

@@ -55,6 +55,7 @@ import { jobRoutes } from './routes/jobs.ts'
 import { judgeRoutes } from './routes/judge.ts'
 import { knowledgeRoutes } from './routes/knowledge.ts'
 import { linkRoutes } from './routes/links.ts'
+import { manualChangeRoutes } from './routes/manual-changes.ts'
 import { modelRoutes } from './routes/model.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { oidcRoutes } from './routes/oidc.ts'
@@ -139,6 +140,7 @@ const routers = [
   tenantRoutes,
   hostRoutes,
   vmRepairRoutes,
+  manualChangeRoutes,
   linkRoutes,
   resourceRoutes,
   resourceStateRoutes,

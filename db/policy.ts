@@ -1,6 +1,7 @@
 import { actionByKeys, keyReader, type NamingFacts } from '../domain/approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
+import type { ManualChange } from '../domain/manual-change.ts'
 import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
@@ -23,7 +24,13 @@ export async function readPolicy(
   trx: Trx,
   incident: Incident,
   settings: SettingsReader,
-  call: { facts: NamingFacts; targets: ResourceRef[]; approvalId: string | null; isEnding: boolean },
+  call: {
+    facts: NamingFacts
+    targets: ResourceRef[]
+    approvalId: string | null
+    isEnding: boolean
+    manual?: ManualChange | null
+  },
 ): Promise<Policy> {
   const { resource } = incident
   const { name: tool } = call.facts
@@ -47,6 +54,7 @@ export async function readPolicy(
     // Nothing but an ending is judged by its alerts.
     ...(call.isEnding && { alerts: await alertsNow(trx, incident, settings) }),
     isQuestion: incident.type === 'question',
+    ...(call.manual && { manual: { stateFingerprint: call.manual.stateFingerprint } }),
   }
 }
 

@@ -3,7 +3,7 @@ import type { TokenUsage } from './chat.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { Certainty, StoredClaim, StoredHypothesis, UnshownSentence } from './hypothesis.ts'
-import type { EscalationCategory, IncidentRole, ResolveOutcome, Severity } from './incident.ts'
+import type { EscalationCategory, IncidentRole, ResolveOutcome, ReviewVerdict, Severity } from './incident.ts'
 import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './registry.ts'
 import type { RunbookGiven } from './runbook.ts'
@@ -26,6 +26,8 @@ export type NotedCode =
   | 'late_end'
   | 'ending_kept'
   | 'approval_extended'
+  /** A person acts on the same thing directly. */
+  | 'manual_change'
   | 'kept'
   | 'taken'
   | 'given_back'
@@ -286,4 +288,18 @@ export type EventMetadata = {
     hypothesis?: StoredHypothesis
   }
   notified: { destination: string; trigger: string; status: string; attempts: number }
+  /** What a person asked to be done by hand, on which state; `alone`: an admin did it without a second person. */
+  change_requested: {
+    tool: string
+    arguments: Record<string, unknown>
+    targets: ResourceRef[]
+    stateFingerprint: string
+    risk: Risk
+    reason: string
+    operatorId: string
+    name: string
+    alone: boolean
+  }
+  /** What a second person said of a write that was done alone. */
+  change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }
 }

@@ -15,7 +15,7 @@ export type {
  * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn is one `model_answered`
  * (or `model_failed`) and, per proposed call, `call_judged`, then for `run` `tool_started`, any `tool_output`, and `tool_finished`, for `ask`
  * the approval's rows and `call_judged` again. A write is followed by `verification`. An attempt ends with one of
- * `resolved`, `escalated`, `cancelled`.
+ * `resolved`, `escalated`, `cancelled`. A person's own write begins with `change_requested`, and a turn has its call from that row.
  */
 export const eventKind = z.enum([
   'alert_received',
@@ -48,6 +48,8 @@ export const eventKind = z.enum([
   'capability_gap',
   'commented',
   'notified',
+  'change_requested',
+  'change_reviewed',
 ])
 export type EventKind = z.infer<typeof eventKind>
 

@@ -35,10 +35,17 @@ export type IncidentRole = z.infer<typeof incidentRole>
 
 /**
  * Why an incident was closed as resolved. `repaired` needs writes that held, `answered` ends a question, `expected` is a
- * person's mark in force.
+ * person's mark in force, `changed` a person's own write that was carried out.
  */
-export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault', 'answered', 'expected'])
+export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault', 'answered', 'expected', 'changed'])
 export type ResolveOutcome = z.infer<typeof resolveOutcome>
+
+/** What a person, or the agent, may close an incident as; the others are code's to say. */
+export const sayableOutcome = resolveOutcome.exclude(['expected', 'changed'])
+
+/** What a second person says of a write that was done alone. */
+export const reviewVerdict = z.enum(['right', 'wrong'])
+export type ReviewVerdict = z.infer<typeof reviewVerdict>
 
 /** Why an incident went to people. `mitigated`: the impact is gone and the cause is left; nobody is paged for it. */
 export const escalationCategory = z.enum([
@@ -112,6 +119,14 @@ export type Incident = z.infer<typeof incident>
  * where there is no name at all.
  */
 export function incidentTypeOf(labels: Record<string, string>, name: string): string {
+  const type = typeByName(labels, name)
+  return reservedTypes.includes(type) ? `alert_${type}` : type
+}
+
+/** What only people open: no alert can call itself one. */
+const reservedTypes: readonly string[] = ['question', 'manual_change']
+
+function typeByName(labels: Record<string, string>, name: string): string {
   const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
   if (!given) return 'unknown'
   const snake = given

@@ -59,6 +59,7 @@ export const refusals = {
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
+  STATE_CHANGED: { class: 'POLICY_BLOCKED', recoverable: false },
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
   UNBOUNDED_COMMAND: { class: 'POLICY_BLOCKED', recoverable: true },
@@ -134,6 +135,8 @@ export type Policy = {
     /** How long they must be quiet before an incident may end as over. */
     quietSeconds: number
   }
+  /** Set where a person asked for this write: what they named is known, a pause stops them not, and they agreed to this state. */
+  manual?: { stateFingerprint: string }
   /** A person asked something; there is nothing to repair. */
   isQuestion?: boolean
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */

@@ -45,6 +45,7 @@ export const outcomeWords: Record<ResolveOutcome, string> = {
   no_fault: 'no fault',
   answered: 'answered',
   expected: 'expected',
+  changed: 'changed by a person',
 }
 
 /** Why it was escalated, as people say it. */

@@ -3,15 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpError } from '../clients/http.ts'
 import { type PlatformClient, PlatformError } from '../clients/platform.ts'
 import { withAdvisoryLock } from '../db/advisory-lock.ts'
+import type { Db } from '../db/connect.ts'
 import { deviceById } from '../db/inventory/devices.ts'
 import { proposalById } from '../db/inventory/proposals.ts'
+import { recordAudit } from '../db/log/audit.ts'
 import { authorityOf } from '../db/log/calls.ts'
 import { eventByStepKey } from '../db/log/events.ts'
 import { callByKey } from '../db/writes/device-calls.ts'
 import { acceptEffect, effectByKey, finishEffect, planOfEffect, type WriteRecord } from '../db/writes/effects.ts'
+import { takeLeasesOfEffect } from '../db/writes/leases.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { runJobTool } from '../domain/job.ts'
 import type { Principal } from '../domain/permissions.ts'
+import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { specOfTool, toDeviceCall } from '../mesh/registry.ts'
 import { askDevice, whyEndedBadly } from './devices/ask-device.ts'
 import { mapCall, readInput, requireExecutor } from './devices/executor.ts'
@@ -28,6 +32,8 @@ type EffectRequest = {
   tool: string
   actionDigest: string
   incidentId?: string | null
+  /** A person's own write of low risk: what it touches, for its lease and its row of the audit. */
+  direct?: { targets: ResourceRef[]; detail: string }
 }
 
 type EffectSteps = {
@@ -88,7 +94,7 @@ async function startOnce(
   return await withAdvisoryLock(locks, effectLock(key), async () => {
     // The write itself changes the state that `before` compares, so a repeated request skips it.
     if (before && !(await effectByKey(db, key))) await before()
-    if (!(await acceptEffect(db, { key, incidentId, tool, actionDigest }))) return false
+    if (!(await accept(db, request, { key, incidentId, tool, actionDigest }))) return false
     try {
       const ending = await perform(key)
       if (ending) await finishEffect(db, key, ending)
@@ -96,6 +102,24 @@ async function startOnce(
     } finally {
       state.forget()
     }
+    return true
+  })
+}
+
+/** Accepts the key; a person's own write takes its targets and leaves its row of the audit with it, or nothing is accepted. */
+async function accept(
+  db: Db,
+  { direct, principal }: EffectRequest,
+  effect: Parameters<typeof acceptEffect>[1],
+): Promise<boolean> {
+  if (!direct) return await acceptEffect(db, effect)
+  return await db.transaction().execute(async (trx) => {
+    if (!(await acceptEffect(trx, effect))) return false
+    const busy = await takeLeasesOfEffect(trx, effect.key, direct.targets)
+    if (busy) throw new EffectRefused('conflict', 'TARGET_BUSY', `${busy} is being written to: look again later.`)
+    const subject = direct.targets.map(resourceKey).join(', ')
+    const detail = `${direct.detail} (${effect.key})`
+    await recordAudit(trx, { who: principal.name, what: 'platform.acted', subject, detail })
     return true
   })
 }

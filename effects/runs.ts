@@ -1,6 +1,7 @@
 import { type Client, ScheduleNotFoundError, ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import type { Logger } from 'pino'
+import { startManualChange } from '../clients/manual-change-run.ts'
 import { defaultTaskQueue, investigationId, queueScheduleId } from '../domain/step-key.ts'
 import { cleanse } from '../safety/redact.ts'
 import { alertResolved, cancelInvestigation, decided, searchAttributeNames } from '../workflows/outcome.ts'
@@ -19,6 +20,8 @@ export type Runs = {
     signal: RunSignal,
     withinMs: number,
   ): Promise<'told' | 'gone' | 'unreached'>
+  /** Starts the run of a person's own write; false where Temporal did not answer, and the queue starts it within a minute. */
+  startManualChange(incidentId: string): Promise<boolean>
   /** Triggers the queue now instead of at the next minute. Many triggers at once are one. */
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
@@ -98,6 +101,15 @@ export function temporalRuns(client: Client, log: Logger): Runs {
         return error instanceof WorkflowNotFoundError ? 'gone' : 'unreached'
       }
     },
+    async startManualChange(incidentId) {
+      try {
+        await within(triggerWithinMs, () => startManualChange(client, incidentId))
+        return true
+      } catch (error) {
+        log.warn({ incidentId, err: error }, "a person's own write could not be started now")
+        return false
+      }
+    },
     triggerQueue() {
       again = true
       if (!isTriggering) void trigger()
@@ -160,6 +172,7 @@ async function scheduleState(client: Client): Promise<ScheduleState | null> {
 /** Where no Temporal is configured. */
 export const noRuns: Runs = {
   tell: async () => 'unreached',
+  startManualChange: async () => false,
   triggerQueue: () => {},
   isReachable: async () => false,
 }

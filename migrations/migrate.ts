@@ -40,6 +40,7 @@ import * as askedTogether from './0035-asked-together.ts'
 import * as modelProtocol from './0036-model-protocol.ts'
 import * as workerEnvironment from './0037-worker-environment.ts'
 import * as boundDecisions from './0038-bound-decisions.ts'
+import * as manualChanges from './0039-manual-changes.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -182,6 +183,7 @@ const migrations: Record<string, Migration> = {
   '0036-model-protocol': modelProtocol,
   '0037-worker-environment': workerEnvironment,
   '0038-bound-decisions': boundDecisions,
+  '0039-manual-changes': manualChanges,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -17,6 +17,7 @@ export const writeRules: readonly PolicyRule[] = [
   deniedBefore,
   targetBusy,
   notPrepared,
+  manualOnOtherState,
   approved,
   placeAsks,
   unprovenCommand,
@@ -29,7 +30,7 @@ export const writeRules: readonly PolicyRule[] = [
 ]
 
 function paused({ policy }: Judging): RuleAnswer | null {
-  if (!policy.paused) return null
+  if (!policy.paused || policy.manual) return null
   return refuse('PAUSED', 'writes are paused by an operator', 'Look, record what you find, and escalate.')
 }
 
@@ -38,7 +39,9 @@ function lastWriteUnverified({ call, state: { open } }: Judging): RuleAnswer | n
 }
 
 /** A write names only what this attempt looked up, and one that names nothing names too little. */
-function targetNotLookedUp({ call, resolved: { targets }, state, nowMs }: Judging): RuleAnswer | null {
+function targetNotLookedUp({ call, resolved: { targets }, state, policy, nowMs }: Judging): RuleAnswer | null {
+  // What a person named was read when it was prepared for them.
+  if (policy.manual) return null
   if (targets.length === 0) {
     return refuse('STRICT_RESOLUTION', `${call.tool} names nothing that could be looked up`)
   }
@@ -87,6 +90,12 @@ function targetBusy({ policy }: Judging): RuleAnswer | null {
 function notPrepared({ call }: Judging): RuleAnswer | null {
   if (!call.prepared) return refuse('NOT_PREPARED', `what ${call.tool} would do could not be found out`)
   return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
+}
+
+/** A person asked for this on the state that they saw: on another one it is another write. */
+function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer | null {
+  if (!manual || manual.stateFingerprint === fingerprint({ call })) return null
+  return refuse('STATE_CHANGED', 'the state changed since a person asked for this: nothing was done')
 }
 
 /** People agreed to exactly this action on exactly this state; on another state they are asked again. */

@@ -3,7 +3,7 @@ import { claim, hypothesisFields, maxClaims } from '../domain/claim.ts'
 import { recordableAction } from '../domain/event.ts'
 import { formatCount, withSpaces } from '../domain/format.ts'
 import { certainties, hypothesisStates } from '../domain/hypothesis.ts'
-import { escalationCategory, resolveOutcome } from '../domain/incident.ts'
+import { escalationCategory, sayableOutcome } from '../domain/incident.ts'
 import { toText } from '../domain/say.ts'
 import { defineTool, incidentId } from './define.ts'
 
@@ -99,7 +99,7 @@ export const resolveIncident = defineTool({
   input: z.strictObject({
     id: incidentId,
     resolution: z.string().min(3).max(2000).describe('cause and repair'),
-    outcome: resolveOutcome.exclude(['expected']).describe('repaired needs writes that held; answered ends a question'),
+    outcome: sayableOutcome.describe('repaired needs writes that held; answered ends a question'),
     claims: z
       .array(claim, 'send claims: [{ kind, text, quotes: [{ seq, text }] }]')
       .min(1)

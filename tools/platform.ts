@@ -198,6 +198,11 @@ function toldOf({ nodes }: Changing) {
   return { told, tried: true }
 }
 
+/** Which nodes a convergence is about, however they are. */
+export function fingerprintOfNodes(nodes: readonly { id: string; hostname?: unknown; ip?: unknown }[]): string {
+  return digestOf(nodes.map(({ id, hostname, ip }) => [id, hostname, ip].join(' ')).sort())
+}
+
 /**
  * Re-applies desired state to every node of a shard. Safe to repeat, so it runs unasked near the
  * incident's resource.
@@ -225,7 +230,7 @@ export const convergeShard = defineTool({
       identity: { id },
       // Desired state is the same however the nodes are; which nodes they are is what was decided
       // about.
-      stateFingerprint: digestOf(items.map(({ id, hostname, ip }) => [id, hostname, ip].join(' ')).sort()),
+      stateFingerprint: fingerprintOfNodes(items),
       dryRun: {
         possible: would !== null,
         summary: `Converge ${id}: re-apply desired state to ${items.length} nodes`,

@@ -13,8 +13,8 @@ import {
   type IncidentStatus,
   incident,
   incidentActions,
-  resolveOutcome,
   runningStatuses,
+  sayableOutcome,
 } from '../../domain/incident.ts'
 import { plainWords } from '../../domain/say.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
@@ -51,7 +51,7 @@ function declareResolve(router: Router, deps: ApiDeps): void {
     params: incidentParams,
     body: z.strictObject({
       resolution: z.string().min(3).max(2000),
-      outcome: resolveOutcome.exclude(['expected']),
+      outcome: sayableOutcome,
       claims: z.array(claim).max(maxClaims).default([]),
       next_step: z.string().max(1000).optional(),
       certainty: z.enum(certainties).optional(),

@@ -18,6 +18,7 @@ import {
   incidentStatus,
   incidentType,
   type QueuePlace,
+
   severity,
 } from '../../domain/incident.ts'
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
@@ -153,7 +154,7 @@ function declareOpenIncident(router: Router, deps: ApiDeps): void {
     summary: 'Opens an incident by hand',
     description: 'Who opens it cannot approve its critical actions.',
     body: z.strictObject({
-      type: incidentType,
+      type: incidentType.refine((type) => type !== manualChangeType, 'is opened by what a person does directly'),
       severity,
       title: writtenText(3, 300),
       resource: resourceRef.nullable().default(null),

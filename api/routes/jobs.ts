@@ -13,6 +13,7 @@ import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { keyShape } from '../http/idempotency.ts'
+import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect } from './effects.ts'
 import { incidentId } from './examples.ts'
 
@@ -197,9 +198,9 @@ function declareRun(router: Router, deps: ApiDeps): void {
       '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another declaration is a 412, and a check mode that says something else by then fails the run before it begins. Agents need an approval that their run has used up.',
     params,
     headers: z.object({ 'if-match': z.string().max(120).optional() }),
-    body: z.strictObject({ kind: inventoryKind, id: resourceId, reason: z.string().min(3).max(500) }),
+    body: z.strictObject({ kind: inventoryKind, id: resourceId, ...directBody }),
     bodyExample: { kind: 'node', id: 'web-1', reason: 'its configuration has drifted' },
-    answer: z.looseObject({ detail: z.string(), key: z.string() }),
+    answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
     example: {
       detail: 'converge-web: ansible-playbook ended with code 0',
       key: `${incidentId}.1:4:tool_started:0`,
@@ -213,10 +214,20 @@ function declareRun(router: Router, deps: ApiDeps): void {
       approved: true,
       identity: ({ name }, { kind, id }) => ({ job: name, kind, id }),
     },
-    async run({ params: { name }, body: { kind, id }, principal, key, judged, c }) {
+    async run({ params: { name }, body: { kind, id, reason, alone }, principal, actor, key, judged, c }) {
       await deps.state.refresh()
       const job = await requireJob(deps, { name, kind, id })
       const ifMatch = c.req.header('if-match')
+      if (!judged) {
+        const prepare = async () => {
+          requireReady(deps, job, ifMatch)
+          const stateFingerprint = String(ifMatch).replace(/^(?:W\/)?"?|"$/g, '')
+          return { targets: [{ kind, id }], summary: `Run the job ${name} on ${kind} ${id}`, stateFingerprint }
+        }
+        const args = { job: name, kind, id, reason }
+        const manual = await actDirectly(deps, { principal, actor, tool: runJobTool, args, alone, prepare })
+        if (manual) return manual
+      }
       const effect = await runEffect(
         deps,
         { principal, key, judged, tool: runJobTool, actionDigest: actionDigest(runJobTool, { job: name, kind, id }) },

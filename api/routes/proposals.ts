@@ -1,7 +1,14 @@
 import { z } from '@hono/zod-openapi'
 import { placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
 import { actionDigest } from '../../domain/digest.ts'
-import { type PlacementProblem, placementIntent, proposal, proposalWithProblem } from '../../domain/placement.ts'
+import {
+  type PlacementProblem,
+  type Proposal,
+  placementIntent,
+  proposal,
+  proposalWithProblem,
+} from '../../domain/placement.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import { executePlan } from '../../effects/execute-plan.ts'
 import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-state.ts'
 import { requirePlatform } from '../../effects/platform.ts'
@@ -14,6 +21,7 @@ import { listBarred } from '../../placement/unplaced.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
+import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect } from './effects.ts'
 import { incidentId, proposalExample, proposalId } from './examples.ts'
 import { requireIncident } from './incidents.ts'
@@ -169,22 +177,25 @@ function declareExecute(router: Router, deps: ApiDeps): void {
       '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. Agents need an approval that their run has used up.',
     params,
     headers: z.object({ 'if-match': z.string().max(100).optional() }),
-    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    body: z.strictObject(directBody),
     bodyExample: { reason: 'host-osl-2 is down' },
     answer: z.looseObject({
       detail: z.string(),
       key: z.string(),
-      steps: z.array(
-        z.object({
-          step: z.number().int(),
-          vm: z.string(),
-          to: z.string(),
-          status: z.enum(['OK', 'FAILED', 'SKIPPED']),
-          detail: z.string(),
-        }),
-      ),
-      failed: z.number().int(),
-      skipped: z.number().int(),
+      steps: z
+        .array(
+          z.object({
+            step: z.number().int(),
+            vm: z.string(),
+            to: z.string(),
+            status: z.enum(['OK', 'FAILED', 'SKIPPED']),
+            detail: z.string(),
+          }),
+        )
+        .optional(),
+      failed: z.number().int().optional(),
+      skipped: z.number().int().optional(),
+      ...directAnswer,
       next_proposal_id: z.string().optional(),
     }),
     example: {
@@ -203,10 +214,20 @@ function declareExecute(router: Router, deps: ApiDeps): void {
         return found && { plan: found.proposal.planDigest }
       },
     },
-    async run({ params: { id }, principal, actor, key, judged, c }) {
+    async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }) {
       const platform = requirePlatform(deps)
       const found = await requireProposal(deps, id)
       const { proposal: plan } = found
+      if (!judged) {
+        const prepare = async () => {
+          const state = await requireUnchanged(deps, found, c.req.header('if-match'))
+          const targets = targetsOfPlan(plan)
+          return { targets, summary: `Carry out plan ${id}`, stateFingerprint: stateFingerprint(state) }
+        }
+        const args = { proposal_id: id, reason }
+        const manual = await actDirectly(deps, { principal, actor, tool: 'execute_migration', args, alone, prepare })
+        if (manual) return manual
+      }
       const digest = actionDigest('execute_migration', { plan: plan.planDigest })
       const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
       let approved: ClusterState | null = null
@@ -226,6 +247,13 @@ function declareExecute(router: Router, deps: ApiDeps): void {
       return c.json(answerEffect(effect))
     },
   })
+}
+
+/** What a plan touches, as the agent's call of it names them. */
+function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceRef[] {
+  const vms = steps.map(({ vm }) => ({ kind: 'vm' as const, id: vm }))
+  const hosts = [...new Set(steps.map(({ to }) => to))].map((host) => ({ kind: 'host' as const, id: host }))
+  return [...hosts, ...vms, { kind: 'proposal', id }]
 }
 
 /** Throws InvalidProblemError for bytes that are not UTF-8 and keys that are given twice: of such a body only a part would be planned for. */

@@ -9,10 +9,12 @@ import { followWrite } from '../../effects/follow-write.ts'
 import { requirePlatform } from '../../effects/platform.ts'
 import { withHealth } from '../../effects/platform-state.ts'
 import { runEffect } from '../../effects/run-effect.ts'
+import { fingerprintOfNodes } from '../../tools/platform.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
+import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect } from './effects.ts'
 import { nodeExample } from './examples.ts'
 import { deviceField, offeredExample, withDevices } from './offered.ts'
@@ -151,19 +153,40 @@ function declareConverge(router: Router, deps: ApiDeps): void {
       'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`. With `?dry_run=true` nothing is done: the answer is that of the GET.',
     params: resourceParams,
     query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
-    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    body: z.strictObject(directBody),
     bodyExample: { reason: 'The replica stopped replaying.' },
-    answer: z.looseObject({ detail: z.string(), key: z.string().optional() }),
+    answer: z.looseObject({ detail: z.string(), key: z.string().optional(), ...directAnswer }),
     example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
     problems: [404, 502, 504],
     agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
-    async run({ scope, params: { id }, query: { dry_run: isDry }, principal, key, judged }) {
+    async run({
+      scope,
+      params: { id },
+      query: { dry_run: isDry },
+      body: { reason, alone },
+      principal,
+      actor,
+      key,
+      judged,
+    }) {
       if (isDry === 'true') return await readConvergeDryRun(scope, deps, id)
       const platform = requirePlatform(deps)
       if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
+      const targets = [{ kind: 'shard' as const, id }]
+      const act = { principal, actor, tool: 'converge_shard', args: { id, reason }, alone }
+      const summary = `Converge ${id}`
+      const prepare = async () => ({
+        targets,
+        summary,
+        stateFingerprint: fingerprintOfNodes(await nodesOfShard(scope, id)),
+      })
+      const manual = judged ? null : await actDirectly(deps, { ...act, prepare })
+      if (manual) return manual
+      const direct = judged ? {} : { direct: { targets, detail: `${summary}: ${reason}` } }
+      const digest = actionDigest('converge_shard', { id })
       const effect = await runEffect(
         deps,
-        { principal, key, judged, tool: 'converge_shard', actionDigest: actionDigest('converge_shard', { id }) },
+        { principal, key, judged, tool: 'converge_shard', actionDigest: digest, ...direct },
         { perform: (effectKey) => followWrite(platform, effectKey, () => platform.converge(id, effectKey)) },
       )
       return answerEffect(effect)

@@ -7,6 +7,7 @@ import { runEffect } from '../../effects/run-effect.ts'
 import { performRepair, prepareRepair, type ReadyVm, requireSameVm } from '../../effects/vm-repair.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint, type Router } from '../http/endpoint.ts'
+import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect, tag } from './effects.ts'
 import { incidentId } from './examples.ts'
 import { resourceParams } from './resources.ts'
@@ -75,22 +76,34 @@ function declareRepair(router: Router, deps: ApiDeps, action: VmAction): void {
       '`If-Match` is the `stateFingerprint` of the dry run that was decided on: a VM that is on another host, or runs where it did not, is a 412. Agents need an approval that their run has used up.',
     params: resourceParams,
     headers: z.object({ 'if-match': z.string().max(120).optional() }),
-    body: z.strictObject({ reason: z.string().min(3).max(500) }),
+    body: z.strictObject(directBody),
     bodyExample: { reason: 'it does not answer any more' },
-    answer: z.looseObject({ detail: z.string(), key: z.string() }),
+    answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
     example: { detail: `vm-osl-3: ${action} done on host-osl-3`, key: `${incidentId}.1:4:tool_started:0` },
     problems: [404, 409, 412, 428, 502, 504],
     agent: { tool, approved: true, identity: ({ id }) => ({ id }) },
-    async run({ params: { id }, principal, key, judged, c }) {
+    async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }) {
       const platform = requirePlatform(deps)
+      const ifMatchOf = () => c.req.header('if-match')
+      if (!judged) {
+        const prepare = async () => {
+          await requireSameVm(deps, action, id, { ifMatch: ifMatchOf(), incidentId: null })
+          const { dryRun, ...prepared } = await prepareRepair(deps, action, id)
+          return { ...prepared, summary: dryRun.summary }
+        }
+        const manual = await actDirectly(deps, { principal, actor, tool, args: { id, reason }, alone, prepare })
+        if (manual) return manual
+      }
       let ready: ReadyVm | null = null
       const effect = await runEffect(
         deps,
         { principal, key, judged, tool, actionDigest: actionDigest(tool, { id }) },
         {
           async before() {
-            const ifMatch = c.req.header('if-match')
-            ready = await requireSameVm(deps, action, id, { ifMatch, incidentId: judged?.incidentId ?? null })
+            ready = await requireSameVm(deps, action, id, {
+              ifMatch: ifMatchOf(),
+              incidentId: judged?.incidentId ?? null,
+            })
           },
           async perform(effectKey) {
             if (!ready) throw new Error('a repair begins after the state was compared')

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { expectation, expectationSubject } from '../../domain/expectation.ts'
-import { closedStatuses, escalationCategory, resolveOutcome } from '../../domain/incident.ts'
+import { closedStatuses, escalationCategory, sayableOutcome } from '../../domain/incident.ts'
 import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
 import { readIncident } from '../read-api.ts'
 import { formatMoment, formatTable } from '../ui/table.ts'
@@ -108,7 +108,7 @@ async function endIncident(
   printNote(`Requested; its run ends in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
 }
 
-const outcomes = resolveOutcome.exclude(['expected']).options
+const outcomes = sayableOutcome.options
 
 export function addResolveCommand(parent: Command): void {
   withConnectionOptions(

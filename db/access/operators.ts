@@ -106,10 +106,19 @@ export async function refusalToDecide(
   operatorId: string,
   approval: { incidentId: string; risk: string },
 ): Promise<string | null> {
-  const operator = await operatorById(db, operatorId)
   const incidentType = await typeOfIncident(db, approval.incidentId)
-  if (!operator || incidentType === null) return 'there is no such person or incident'
-  return mayDecide(deciderOf(operator), { risk: approval.risk, incidentType })
+  if (incidentType === null) return 'there is no such incident'
+  return await refusalForRisk(db, operatorId, { risk: approval.risk, incidentType })
+}
+
+/** The same where nothing is asked yet. */
+export async function refusalForRisk(
+  db: Db,
+  operatorId: string,
+  asked: { risk: string; incidentType: string },
+): Promise<string | null> {
+  const operator = await operatorById(db, operatorId)
+  return operator ? mayDecide(deciderOf(operator), asked) : 'there is no such person'
 }
 
 function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorRow): Decider {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type ApprovalStatus, type Decision, type DecisionOutcome, useBySeconds } from '../../domain/approval.ts'
+import type { ManualChange } from '../../domain/manual-change.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { inSeconds, now } from '../clock.ts'
@@ -199,6 +200,18 @@ export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter):
   const refused = (await refusalToDecide(trx, editor.operatorId, row)) ?? (await isOwnRun(trx, editor.operatorId, row))
   if (refused) return row.status
   return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
+}
+
+/** The vote of the person whose own write this is: it counts where that person may decide about it. */
+export async function voteOfRequester(
+  trx: Trx,
+  approvalId: string,
+  { operatorId, name, reason, alone }: ManualChange,
+): Promise<ApprovalStatus> {
+  const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
+  if (await refusalToDecide(trx, operatorId, row)) return row.status
+  const words = alone ? `alone: ${reason}` : reason
+  return await vote(trx, row, { operatorId, name }, { decision: 'approve', reason: words, via: 'direct' })
 }
 
 type Voter = { operatorId: string; name: string }

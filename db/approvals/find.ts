@@ -3,6 +3,7 @@ import type { Approval, ApprovalStatus, Decision, DenialCategory } from '../../d
 import type { Attachment } from '../../domain/attachment.ts'
 import { sha256 } from '../../domain/digest.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
+import type { RunRef } from '../../domain/step-key.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -58,6 +59,19 @@ export async function latestOfCall(
 }
 
 /** Where an approval stands, and which state of its targets it was given for; null when there is none. */
+/** The question about this call that waits for an answer; null where none does. */
+export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('approval')
+    .select('id')
+    .where('incidentId', '=', run.incidentId)
+    .where('attempt', '=', run.attempt)
+    .where('callId', '=', callId)
+    .where('status', '=', 'pending')
+    .executeTakeFirst()
+  return row?.id ?? null
+}
+
 export async function approvalState(db: Db | Trx, id: string) {
   const columns = ['incidentId', 'status', 'expiresAt', 'stateFingerprint'] as const
   return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null

@@ -9,6 +9,7 @@ import {
 import { newId } from '../../domain/digest.ts'
 import { type NewEvent, systemActor } from '../../domain/event.ts'
 import type { IncidentStatus, Severity } from '../../domain/incident.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
@@ -65,12 +66,14 @@ export async function stampQueue(db: Db, slots: number): Promise<string[]> {
 
 /** An incident that the queue is to have investigated. */
 export const isWaiting = sql<boolean>`(
-  status = 'open' and assigned_to is null and kept_reason is null and look_wanted is distinct from 'expected')`
+  type <> ${manualChangeType} and status = 'open' and assigned_to is null and kept_reason is null and look_wanted is distinct from 'expected')`
 
 /** Claimed and at work, or stamped and about to be. */
-const isAtWork = (incident: 'incident' | 'busy') => sql<boolean>`(${sql.ref(`${incident}.status`)} = 'investigating'
+const isAtWork = (
+  incident: 'incident' | 'busy',
+) => sql<boolean>`(${sql.ref(`${incident}.type`)} <> ${manualChangeType} and (${sql.ref(`${incident}.status`)} = 'investigating'
   or (${sql.ref(`${incident}.status`)} = 'open'
-    and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds})))`
+    and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds}))))`
 
 /** Types with something to investigate, the one with the most urgent, then oldest incident first. */
 export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {

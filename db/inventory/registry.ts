@@ -247,8 +247,8 @@ export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: 
   if (targets.length === 0) return []
   return await db
     .selectFrom('targetLease')
-    .select(['target', 'incidentId'])
+    .select(['target', sql<string>`coalesce(incident_id, 'a person')`.as('incidentId')])
     .where('target', 'in', await leaseKeys(db, targets))
-    .where('incidentId', '!=', incidentId)
+    .where('incidentId', 'is distinct from', incidentId)
     .execute()
 }

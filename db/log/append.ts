@@ -208,6 +208,8 @@ const actionOfKind: Record<EventKind, EventAction> = {
   capability_gap: 'capability_gap',
   commented: 'commented',
   notified: 'commented',
+  change_requested: 'commented',
+  change_reviewed: 'commented',
 }
 
 export function actionOf(

@@ -1,20 +1,28 @@
 import { sql } from 'kysely'
 import type { IncidentEvent, ProposedCall } from '../../domain/event.ts'
-import { type CallRef, siblingKey, stepKey } from '../../domain/step-key.ts'
+import { findManualChange } from '../../domain/manual-change.ts'
+import { type CallRef, callId, siblingKey, stepKey } from '../../domain/step-key.ts'
 import type { Db, Trx } from '../connect.ts'
-import { eventByStepKey } from './events.ts'
+import { eventByStepKey, eventsOf } from './events.ts'
 
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
 
-/** A call as the model proposed it, with a person's edit of it where there is one; null where no model proposed it. */
+/** A call as the model, or a person, proposed it, with a person's edit of it where there is one; null where nobody proposed it. */
 export async function proposedCall(
   db: Db | Trx,
   place: CallRef,
 ): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
   const { incidentId, attempt, turn } = place
   const answered = await eventByStepKey(db, stepKey(place, turn, 'model_answered', 0), 'model_answered')
-  const call = answered?.metadata.calls[place.call]
+  const call = answered?.metadata.calls[place.call] ?? (await manualCall(db, place))
   return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
+}
+
+/** The one call of a person's own write. */
+async function manualCall(db: Db | Trx, { incidentId, attempt, turn, call }: CallRef): Promise<ProposedCall | null> {
+  if (turn !== 1 || call !== 0) return null
+  const change = findManualChange(await eventsOf(db, incidentId), attempt)
+  return change && { id: callId(turn, call), tool: change.tool, arguments: change.arguments, problem: null }
 }
 
 /** The `tool_started` row that announces this very action for the incident's current attempt; null when there is none. */

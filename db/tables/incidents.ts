@@ -77,6 +77,8 @@ type IncidentTable = {
   lookWantedAt: NullableTime
   /** When the watchdog decides about it next. */
   checkAt: NullableTime
+  /** Done by an admin alone, and nobody else has reviewed it yet. */
+  reviewWantedAt: NullableTime
 }
 
 type HeartbeatTable = {

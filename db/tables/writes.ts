@@ -27,7 +27,15 @@ export type EffectTables = {
     detail: string | null
     begunAt: Time
   }
-  targetLease: { target: string; incidentId: string; attempt: number; callId: string; since: Time }
+  targetLease: {
+    target: string
+    /** Null where a person's own write of low risk holds it: then `effectKey` is set. */
+    incidentId: string | null
+    attempt: number
+    callId: string
+    effectKey: Generated<string | null>
+    since: Time
+  }
   idempotency: {
     tokenId: string
     route: string

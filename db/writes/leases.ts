@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Db, Trx } from '../connect.ts'
 import { leaseKeys, leasesOfOthers } from '../inventory/registry.ts'
@@ -12,6 +13,7 @@ export async function takeLeases(
   targets: ResourceRef[],
 ): Promise<boolean> {
   const keys = await leaseKeys(trx, targets)
+  await dropStale(trx)
   for (const target of keys) {
     await trx
       .insertInto('targetLease')
@@ -33,6 +35,31 @@ export async function takeLeases(
   return false
 }
 
+/** The same for a person's own write, which no incident stands behind: it holds its targets by its key until it ends. */
+export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: ResourceRef[]): Promise<string | null> {
+  const keys = await leaseKeys(trx, targets)
+  await dropStale(trx)
+  for (const target of keys) {
+    const taken = await trx
+      .insertInto('targetLease')
+      .values({ target, incidentId: null, attempt: 0, callId: '', effectKey })
+      .onConflict((conflict) => conflict.column('target').doNothing())
+      .returning('target')
+      .executeTakeFirst()
+    if (!taken) return target
+  }
+  return null
+}
+
+/** A process that died leaves a lease of an effect that nobody ends: no write of low risk takes that long. */
+async function dropStale(trx: Trx): Promise<void> {
+  await trx
+    .deleteFrom('targetLease')
+    .where('effectKey', 'is not', null)
+    .where('since', '<', sql<string>`nightshift_now() - interval '15 minutes'`)
+    .execute()
+}
+
 /**
  * Lets go of everything an incident held. While one of its writes still runs at the platform the targets stay taken, even if
  * its run is gone: the end of that effect releases it (`releaseAfterEffect`).
@@ -51,6 +78,7 @@ export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<
 
 /** A write ended whose incident was closed meanwhile: nobody else will let go of what it held. */
 export async function releaseAfterEffect(db: Db | Trx, effectKey: string): Promise<void> {
+  await db.deleteFrom('targetLease').where('effectKey', '=', effectKey).execute()
   const closed = await db
     .selectFrom('effect')
     .innerJoin('incident', 'incident.id', 'effect.incidentId')

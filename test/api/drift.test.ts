@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { PlanStep } from '../../domain/placement.ts'
 import type { Inventory } from '../../domain/platform.ts'
+import { approvedWrite } from '../support/announced.ts'
 import { twoWaves, useApi } from '../support/api.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
@@ -17,7 +18,7 @@ afterEach(() => {
   Object.assign(platform, { migrateVm, inventory })
 })
 
-type Plan = { proposal_id: string; stateFingerprint: string; steps: PlanStep[] }
+type Plan = { proposal_id: string; planDigest: string; stateFingerprint: string; steps: PlanStep[] }
 type Step = { vm: string; status: string; detail: string }
 
 /** Executes the plan for the dead host, and answers what became of each VM. */
@@ -26,7 +27,8 @@ async function executed(change: () => void): Promise<Record<string, Step>> {
   const plan = (await api.post('/placement/proposals', { body })).body as unknown as Plan
   change()
   const headers = { 'if-match': plan.stateFingerprint }
-  const more = { body: { reason: 'host c is dead' }, key: `k-${plan.proposal_id}`, headers }
+  const sent = await approvedWrite(api, 'execute_migration', { plan: plan.planDigest })
+  const more = { ...sent, body: { reason: 'host c is dead' }, headers }
   const answer = await api.post(`/placement/proposals/${plan.proposal_id}/execute`, more)
   const done = (answer.body.result ?? answer.body) as unknown as { steps: Step[] }
   const numbers = new Map(plan.steps.map(({ step, vm }) => [String(step), vm]))

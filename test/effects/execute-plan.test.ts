@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { eventsOf } from '../../db/log/events.ts'
 import { effectByKey, notePlanOfEffect } from '../../db/writes/effects.ts'
 import type { PlanStep } from '../../domain/placement.ts'
-import { announced, asked, consumed } from '../support/announced.ts'
+import { announced, approvedWrite, asked, consumed } from '../support/announced.ts'
 import { twoWaves, useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
@@ -36,10 +36,11 @@ async function planned(incidentId: string | null = null): Promise<Proposed> {
   return answer.body as unknown as Proposed
 }
 
-async function execute(plan: Proposed, key = `k-${plan.proposal_id}`) {
+async function execute(plan: Proposed, incident: string | null = null) {
+  const sent = await approvedWrite(api, 'execute_migration', { plan: plan.planDigest }, incident)
   const answer = await api.post(`/placement/proposals/${plan.proposal_id}/execute`, {
+    ...sent,
     body: { reason: 'host c is dead' },
-    key,
     headers: { 'if-match': plan.stateFingerprint },
   })
   return answer.body as unknown as {
@@ -66,7 +67,7 @@ test('steps whose needs are met run at once, the others when these are done, and
     running.now -= 1
     return await migrateVm(...args)
   }
-  const done = await execute(await planned(incident))
+  const done = await execute(await planned(incident), incident)
   expect(statusOf(done.steps)).toEqual({ 'small-1': 'OK', 'small-2': 'OK', big: 'OK', lone: 'OK' })
   expect(running.most).toBe(2)
   expect([hostOf('big'), hostOf('small-1'), hostOf('small-2')]).toEqual(['a', 'b', 'b'])
@@ -105,7 +106,7 @@ test('a host that dies in the middle stops the rest, keeps what is done, and has
     Object.assign(platform.inventoryState.hosts.find(({ id }) => id === 'a')!, { ramMib: 4_000 })
     return answer
   }
-  const done = await execute(await planned(incident))
+  const done = await execute(await planned(incident), incident)
   expect(statusOf(done.steps)).toMatchObject({ 'small-1': 'OK', 'small-2': 'OK', big: 'SKIPPED' })
   expect(done.steps.find(({ vm }) => vm === 'big')?.detail).toContain('a has another size')
   const rows = (await eventsOf(api.db, incident)).filter(({ kind }) => kind === 'step_finished')

@@ -8,6 +8,7 @@ import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
+import { claimedIncident } from './database.ts'
 
 let calls = 0
 
@@ -152,4 +153,18 @@ export async function wroteRows(
     } as unknown as NewEvent
     await db.transaction().execute((trx) => append(trx, incidentId, 1, event))
   }
+}
+
+/** A write as a run sends it after a person approved it: answers what its request needs beside its body. */
+export async function approvedWrite(
+  api: { db: Db; tokens: { agent: string } },
+  tool: string,
+  identity: Record<string, unknown>,
+  ofIncident: string | null = null,
+): Promise<{ as: string; key: string }> {
+  const incidentId = ofIncident ?? (await claimedIncident(api.db))
+  const approval = await asked(api.db, incidentId, { tool, identity })
+  await approvedBySomebody(api.db, approval)
+  await consumed(api.db, incidentId, approval)
+  return { as: api.tokens.agent, key: await announced(api.db, incidentId, tool, identity, approval) }
 }

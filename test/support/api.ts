@@ -36,6 +36,8 @@ export function useApi(options: (db: Db) => Partial<ApiOptions> | Promise<Partia
       test.told.push({ ...run, signal })
       return test.runs.answer
     },
+    // No worker carries it out here: what is asked for is under way.
+    startManualChange: async () => false,
     triggerQueue: () => void test.triggered.push(Date.now()),
     isReachable: async () => true,
   }

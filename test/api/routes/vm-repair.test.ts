@@ -11,7 +11,7 @@ import { importSource } from '../../../domain/declared-resources.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { tools } from '../../../tools/registry.ts'
-import { announced, approvedBySomebody } from '../../support/announced.ts'
+import { announced, approvedBySomebody, approvedWrite } from '../../support/announced.ts'
 import { corePort, useApi } from '../../support/api.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
@@ -36,8 +36,14 @@ async function prepared(id: string, action: string): Promise<Prepared> {
   expect([answer.status, answer.body.detail]).toEqual([200, undefined])
   return answer.body as unknown as Prepared
 }
-const repair = (id: string, action: string, ifMatch: string | null, key: string) =>
-  api.post(`/vms/${id}/${action}`, { body: reason, key, headers: ifMatch === null ? {} : { 'if-match': ifMatch } })
+const sends = new Map<string, ReturnType<typeof approvedWrite>>()
+/** As a run sends it after a person approved it; the same name is the same call again. */
+async function repair(id: string, action: string, ifMatch: string | null, name: string) {
+  const sent = sends.get(name) ?? approvedWrite(api, `vm_${action}`, { id })
+  sends.set(name, sent)
+  const headers: Record<string, string> = ifMatch === null ? {} : { 'if-match': ifMatch }
+  return await api.post(`/vms/${id}/${action}`, { ...(await sent), body: reason, headers })
+}
 
 test('the dry run says how the VM is, what depends on it and how to undo it, and changes nothing', async () => {
   await api.db.transaction().execute((trx) =>

@@ -1,0 +1,55 @@
+import type { Db } from '../db/connect.ts'
+import { type Closing, closeIncident } from '../db/incidents/close-incident.ts'
+import type { EventKind, IncidentEvent } from '../domain/event.ts'
+import { formatVerification } from '../domain/format-approval.ts'
+import type { ManualChange } from '../domain/manual-change.ts'
+import { stepKey, type TurnRef } from '../domain/step-key.ts'
+import type { TurnOutcome } from '../workflows/outcome.ts'
+
+/**
+ * The turn of a run that carries out a person's own write: no model is asked. The first turn proposes the one call that the person
+ * asked for; the next closes the incident by what became of it.
+ */
+export async function takeManualTurn(
+  db: Db,
+  turn: TurnRef,
+  change: ManualChange,
+  events: readonly IncidentEvent[],
+): Promise<TurnOutcome> {
+  if (turn.turn === 1) return { kind: 'calls', calls: [change.tool] }
+  const by = { actor: change.actor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) }
+  await db
+    .transaction()
+    .execute((trx) => closeIncident(trx, turn.incidentId, turn.attempt, closingOf(change, events), by))
+  return { kind: 'closed' }
+}
+
+function closingOf({ tool, name }: ManualChange, events: readonly IncidentEvent[]): Closing {
+  const finished = newest(events, 'tool_finished')
+  if (!finished) return { status: 'cancelled', reason: `${whyNotDone(events)}. Nothing was done.` }
+  const verified = newest(events, 'verification')
+  const outcome = verified?.metadata.outcome ?? 'unproven'
+  const looked = verified?.metadata.observed ? `: ${verified.metadata.observed}` : ''
+  const said = `${tool} by ${name}: ${formatVerification(outcome).toLowerCase()}${looked}`
+  if (finished.metadata.outcome === 'done' && (outcome === 'held' || outcome === 'unproven'))
+    return { status: 'resolved', resolution: said, outcome: 'changed', claims: [], confidence: null }
+  const error = finished.metadata.result.error?.message
+  return {
+    status: 'escalated',
+    code: 'MANUAL_CHANGE_FAILED',
+    reason: error ? `${tool} by ${name} went wrong: ${error}` : said,
+  }
+}
+
+function whyNotDone(events: readonly IncidentEvent[]): string {
+  const denied = events.findLast((event) => event.kind === 'approval_decided' && event.metadata.decision === 'deny')
+  if (denied) return denied.detail
+  const judged = newest(events, 'call_judged')
+  return judged?.metadata.verdict === 'refuse'
+    ? `Refused (${judged.metadata.code}): ${judged.metadata.reason}`
+    : 'It did not begin'
+}
+
+function newest<K extends EventKind>(events: readonly IncidentEvent[], kind: K): IncidentEvent<K> | undefined {
+  return events.findLast((event) => event.kind === kind) as IncidentEvent<K> | undefined
+}

@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from '@hono/zod-openapi'
+import { refusalForRisk } from '../db/access/operators.ts'
+import { pendingApprovalOf } from '../db/approvals/find.ts'
+import { incidentById } from '../db/incidents/incidents.ts'
+import { openManualChange } from '../db/incidents/manual-change.ts'
+import { readSettings } from '../db/settings.ts'
+import { highestRisk, isManualChangeNeeded, manualChangeType } from '../domain/manual-change.ts'
+import type { Principal } from '../domain/permissions.ts'
+import { callId, stepKey } from '../domain/step-key.ts'
+import type { Preparation, Risk } from '../domain/tool.ts'
+import { tools } from '../tools/registry.ts'
+import { type ApiDeps, requirePerson } from './deps.ts'
+import { Problem } from './http/problem.ts'
+
+/** What a person adds to a write that they do themselves. */
+export const directBody = {
+  reason: z.string().min(3).max(500),
+  /** Of critical risk: without a second person. An admin alone may, everybody is paged, and somebody else reviews it. */
+  alone: z.boolean().optional(),
+}
+
+/** What became of a person's own write, beyond what the write itself answers. */
+export const directAnswer = {
+  incidentId: z.string().optional(),
+  approvalId: z.string().nullish(),
+  status: z.enum(['done', 'awaiting_approval', 'under_way']).optional(),
+}
+
+type DirectAct = {
+  principal: Principal
+  actor: string
+  tool: string
+  args: Record<string, unknown> & { reason: string }
+  alone: boolean | undefined
+  /** What it would touch and on which state: read once it is known that an incident is needed. */
+  prepare(): Promise<Pick<Preparation, 'targets' | 'stateFingerprint' | 'asks'> & { summary: string }>
+}
+
+type DirectOutcome = {
+  detail: string
+  key: string
+  incidentId: string
+  approvalId: string | null
+  status: 'done' | 'awaiting_approval' | 'under_way'
+}
+
+/**
+ * A person's own write of medium risk or more: an incident with an approval, a lease, a log and a verification, as the agent's would
+ * have. Null where it is of less, and the caller does it at once. Answers when it is done or waits for somebody, at the latest in 20 s.
+ */
+export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<DirectOutcome | null> {
+  const settings = await readSettings(deps.db, deps.environment)
+  const own = highestRisk(tools.get(act.tool)?.risk, settings.value<Risk | null>('approval.risk', act.tool))
+  const person = requirePerson(act.principal, act.actor)
+  // What is of low risk by itself may be of more where it would be done; that is read only for tools that can say so.
+  if (!isManualChangeNeeded(own)) {
+    if (act.alone) throw new Problem(422, 'NOT_CRITICAL', 'Alone is for what is of critical risk: leave it out.')
+    return null
+  }
+  const { summary, asks, targets, stateFingerprint } = await act.prepare()
+  const risk = highestRisk(own, asks?.risk)
+  if (act.alone) await requireAdminFor(deps, act.principal, person.operatorId, risk)
+  const paused = settings.value<boolean>('agent.paused') ? ' (the agent is paused)' : ''
+  const { reason } = act.args
+  const change = {
+    tool: act.tool,
+    arguments: act.args,
+    targets,
+    stateFingerprint,
+    risk,
+    reason,
+    alone: act.alone === true,
+  }
+  const opened = await deps.db
+    .transaction()
+    .execute((trx) => openManualChange(trx, person, { ...change, summary: `${summary}${paused}` }))
+  for (const run of opened.withdrawnFrom) await deps.runs.tell(run, 'decided', tellWithinMs)
+  const isStarted = await deps.runs.startManualChange(opened.incident.id)
+  return await outcomeOf(deps, opened.incident.id, isStarted)
+}
+
+const tellWithinMs = 2_000
+const answerWithinMs = 20_000
+const lookEveryMs = 200
+
+async function requireAdminFor(
+  deps: ApiDeps,
+  { role, name }: Principal,
+  operatorId: string,
+  risk: Risk,
+): Promise<void> {
+  if (risk !== 'critical') {
+    throw new Problem(422, 'NOT_CRITICAL', `This is of ${risk} risk: alone is for what is critical. Leave it out.`)
+  }
+  const refused =
+    role === 'admin'
+      ? await refusalForRisk(deps.db, operatorId, { risk, incidentType: manualChangeType })
+      : `${name} (${role}) may not act alone: an admin may`
+  if (refused) throw new Problem(403, 'FORBIDDEN', `${refused}.`)
+}
+
+async function outcomeOf({ db }: ApiDeps, incidentId: string, isStarted: boolean): Promise<DirectOutcome> {
+  const run = { incidentId, attempt: 1 }
+  const base = { key: stepKey(run, 1, 'tool_started', 0), incidentId, approvalId: null }
+  const untilMs = Date.now() + answerWithinMs
+  while (isStarted && Date.now() < untilMs) {
+    const incident = await incidentById(db, incidentId)
+    if (incident?.status === 'resolved') return { ...base, status: 'done', detail: incident.resolution ?? 'done' }
+    const fields = { incidentId, key: base.key }
+    if (incident?.status === 'cancelled') throw new Problem(409, 'NOT_DONE', incident.resolution ?? '', { fields })
+    if (incident?.status === 'escalated') throw new Problem(502, 'EFFECT_FAILED', incident.resolution ?? '', { fields })
+    const approvalId = await pendingApprovalOf(db, run, callId(1, 0))
+    if (approvalId) {
+      const detail = `Nothing was done yet: ${approvalId} asks somebody who may decide it.`
+      return { ...base, status: 'awaiting_approval', approvalId, detail }
+    }
+    await sleep(lookEveryMs)
+  }
+  const detail = isStarted
+    ? `It is under way: ${incidentId} says what became of it.`
+    : `Nothing was done yet: Temporal gives no answer. ${incidentId} begins within a minute of its return.`
+  return { ...base, status: 'under_way', detail }
+}

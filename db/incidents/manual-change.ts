@@ -1,0 +1,164 @@
+import { sql } from 'kysely'
+import type { Incident, ReviewVerdict, Severity } from '../../domain/incident.ts'
+import { type ManualChange, manualChangeType } from '../../domain/manual-change.ts'
+import { resourceKey } from '../../domain/registry.ts'
+import type { Risk } from '../../domain/tool.ts'
+import { withdrawPending } from '../approvals/settle.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { leaseKeys } from '../inventory/registry.ts'
+import { append } from '../log/append.ts'
+import { recordAudit } from '../log/audit.ts'
+import { enqueueNotification } from '../outbox/deliveries.ts'
+import type { Person } from './close-incident.ts'
+import { lockIncident, openIncident } from './incidents.ts'
+
+const severities: Record<Risk, Severity> = {
+  none: 'info',
+  low: 'info',
+  medium: 'info',
+  high: 'warning',
+  critical: 'critical',
+}
+
+/**
+ * Opens the incident of a person's own write, with who asked for what on which state. What waits for an answer about one of its targets
+ * in another incident is withdrawn, and each log names the other. One that an admin does alone pages everybody, and waits for its review.
+ */
+export async function openManualChange(
+  trx: Trx,
+  person: Person,
+  change: Omit<ManualChange, 'actor' | 'operatorId' | 'name'> & { summary: string },
+): Promise<{ incident: Incident; withdrawnFrom: { incidentId: string; attempt: number }[] }> {
+  const { summary, ...asked } = change
+  const incident = await openIncident(trx, {
+    type: manualChangeType,
+    severity: severities[change.risk],
+    severitySource: 'person',
+    title: `${person.name}: ${summary}`,
+    resource: change.targets[0] ?? null,
+    requestedBy: null,
+  })
+  const withdrawnFrom = await takeOver(trx, person, incident.id, change)
+  const how = change.alone ? ', alone' : ''
+  const detail = `${person.name} asked for this${how}: ${summary}. ${change.reason}`
+  await append(trx, incident.id, null, {
+    kind: 'change_requested',
+    actor: person.actor,
+    detail,
+    metadata: { ...asked, operatorId: person.operatorId, name: person.name },
+  })
+  const audited = `${summary}${how}, as ${incident.id}: ${change.reason}`
+  await recordAudit(trx, { who: person.name, what: 'change.requested', subject: incident.id, detail: audited })
+  if (change.alone) await announceAlone(trx, incident.id, detail)
+  return { incident, withdrawnFrom }
+}
+
+async function announceAlone(trx: Trx, id: string, text: string): Promise<void> {
+  await trx.updateTable('incident').set({ reviewWantedAt: now }).where('id', '=', id).execute()
+  const row = await lockIncident(trx, id)
+  if (row) await enqueueNotification(trx, row, 'escalated', text)
+}
+
+/** Open incidents about the same things hear of it, and their questions about them are withdrawn: a person answers them by acting. */
+async function takeOver(
+  trx: Trx,
+  person: Person,
+  changeId: string,
+  { targets, tool }: Pick<ManualChange, 'targets' | 'tool'>,
+): Promise<{ incidentId: string; attempt: number }[]> {
+  const keys = new Set(await leaseKeys(trx, targets))
+  const open = await trx
+    .selectFrom('incident')
+    .select(['id', 'attempt', 'resourceKind', 'resourceId'])
+    .where('status', 'in', ['open', 'investigating', 'awaiting_approval'])
+    .where('id', '!=', changeId)
+    .where(({ or, and, eb, exists, selectFrom }) =>
+      or([
+        ...targets.map(({ kind, id }) => and([eb('resourceKind', '=', kind), eb('resourceId', '=', id)])),
+        exists(
+          selectFrom('approval')
+            .select('id')
+            .whereRef('incidentId', '=', 'incident.id')
+            .where('status', '=', 'pending'),
+        ),
+      ]),
+    )
+    .orderBy('id')
+    .execute()
+  const told: { incidentId: string; attempt: number }[] = []
+  for (const { id, attempt, resourceKind, resourceId } of open) {
+    await lockIncident(trx, id)
+    const pending = await trx
+      .selectFrom('approval')
+      .select(['id', 'targets'])
+      .where('incidentId', '=', id)
+      .where('status', '=', 'pending')
+      .execute()
+    let isTouched = targets.some((target) => target.kind === resourceKind && target.id === resourceId)
+    for (const question of pending) {
+      if (!(await leaseKeys(trx, question.targets as ManualChange['targets'])).some((key) => keys.has(key))) continue
+      isTouched = true
+      await withdrawPending(trx, id, `${person.name} acts on it directly (${changeId})`, question.id)
+      told.push({ incidentId: id, attempt })
+    }
+    if (!isTouched) continue
+    const text = `${person.name} acts on ${targets.map(resourceKey).join(', ')} directly: ${tool}, ${changeId}`
+    await append(trx, id, null, {
+      kind: 'noted',
+      actor: person.actor,
+      detail: text,
+      metadata: { code: 'manual_change', text },
+    })
+  }
+  return told
+}
+
+type ReviewOutcome = { outcome: 'reviewed' } | { outcome: 'not_found' | 'conflict' | 'forbidden'; message: string }
+
+/** A second person says what they think of a write that was done alone: then it stands on Home no more. */
+export async function reviewManualChange(
+  db: Db,
+  person: Person,
+  id: string,
+  { verdict, text }: { verdict: ReviewVerdict; text: string },
+): Promise<ReviewOutcome> {
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, id)
+    if (!row) return { outcome: 'not_found', message: `there is no incident ${id}` }
+    if (row.reviewWantedAt === null) return { outcome: 'conflict', message: `${id} waits for no review` }
+    const asked = await trx
+      .selectFrom('incidentEvent')
+      .select(sql<string>`metadata->>'operatorId'`.as('operatorId'))
+      .where('incidentId', '=', id)
+      .where('kind', '=', 'change_requested')
+      .executeTakeFirstOrThrow()
+    if (asked.operatorId === person.operatorId)
+      return { outcome: 'forbidden', message: 'who acted alone cannot review it: somebody else has to' }
+    const { operatorId, name, actor } = person
+    const detail = `${name} reviewed it: ${verdict}. ${text}`
+    await append(trx, id, null, {
+      kind: 'change_reviewed',
+      actor,
+      detail,
+      metadata: { verdict, text, operatorId, name },
+    })
+    await recordAudit(trx, { who: name, what: 'change.reviewed', subject: id, detail: `${verdict}: ${text}` })
+    await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
+    return { outcome: 'reviewed' }
+  })
+}
+
+/** People's own writes whose run was not started: Temporal was away, or the process ended in between. */
+export async function unbegunManualChanges(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectFrom('incident')
+    .select('id')
+    .where('type', '=', manualChangeType)
+    .where('status', '=', 'open')
+    .where('attempt', '=', 0)
+    .where(sql<boolean>`created_at < nightshift_now() - interval '5 seconds'`)
+    .limit(20)
+    .execute()
+  return rows.map(({ id }) => id)
+}

@@ -1,0 +1,16 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * What people do directly. A write of low risk holds its targets by its own key, since no incident stands behind it. One that an admin
+ * did alone waits for its review.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    alter table target_lease
+      alter column incident_id drop not null,
+      add column effect_key text,
+      add check ((incident_id is null) = (effect_key is not null))`.execute(db)
+  await sql`alter table incident add column review_wanted_at timestamptz`.execute(db)
+  await sql`
+    create index incident_review_wanted on incident (review_wanted_at) where review_wanted_at is not null`.execute(db)
+}

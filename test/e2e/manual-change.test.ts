@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { createToken, ensureOperator } from '../../db/access/tokens.ts'
+import { type Spine, startSpine } from '../support/spine.ts'
+
+let spine: Spine
+let operator = ''
+let secondAdmin = ''
+
+beforeAll(async () => {
+  spine = await startSpine({ parts: ['lab', 'api', 'worker'], environment: { AGENT_ENABLED: 'false' } })
+  operator = await personOf('oppie', 'operator')
+  secondAdmin = await personOf('ada', 'admin')
+})
+afterAll(async () => {
+  await spine?.stop()
+})
+
+async function personOf(name: string, role: 'operator' | 'admin'): Promise<string> {
+  return await createToken(spine.db, { name, role, operatorId: await ensureOperator(spine.db, name, role) })
+}
+
+type Vm = { id: string; running: boolean }
+let used = 0
+
+async function runningVm(): Promise<string> {
+  const { items } = await spine.get<{ items: Vm[] }>('/vms?limit=100')
+  const vm = items.filter(({ running }) => running)[used]
+  used += 1
+  return String(vm?.id)
+}
+
+async function set(key: string, value: unknown): Promise<void> {
+  const answer = await fetch(`${spine.url}/api/v1/config/${key}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${spine.tokens.admin}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ value, reason: 'for a test' }),
+  })
+  expect([key, answer.status]).toEqual([key, 200])
+}
+
+const isRunning = async (id: string) => (await spine.get<Vm>(`/vms/${id}`)).running
+
+/** Asks for a stop of a VM as this person, on the state that they saw. */
+async function stopVm(id: string, token: string, more: object = {}) {
+  const dry = await spine.get<{ stateFingerprint: string }>(`/vms/${id}/stop?dry_run=true`, token)
+  const headers = { 'if-match': dry.stateFingerprint }
+  return await spine.post(`/vms/${id}/stop`, { reason: 'maintenance', ...more }, { token, headers })
+}
+
+async function decide(approvalId: unknown, decision: 'approve' | 'deny', token: string) {
+  const said = { decision, reason: decision === 'deny' ? 'not now' : null }
+  const { body } = await spine.post(`/approvals/${approvalId}/token`, said, { token })
+  return await spine.post(`/approvals/${approvalId}/decision`, { ...said, token: body.token }, { token })
+}
+
+const ended = (id: unknown) =>
+  spine.until(`the end of ${id}`, async () => {
+    const incident = (await spine.incidents()).find((each) => each.id === id)
+    return incident && ['resolved', 'escalated', 'cancelled'].includes(incident.status) ? incident : null
+  })
+
+test('an operator who may decide nothing stops no VM: an approver is asked, and the log says who asked and who agreed', async () => {
+  const vm = await runningVm()
+  const asked = await stopVm(vm, operator)
+  expect(asked.body).toMatchObject({ status: 'awaiting_approval', incidentId: expect.stringMatching(/^inc_/) })
+  expect(await isRunning(vm)).toBe(true)
+  expect((await decide(asked.body.approvalId, 'approve', spine.tokens.approver)).status).toBe(200)
+  expect(await ended(asked.body.incidentId)).toMatchObject({
+    type: 'manual_change',
+    status: 'resolved',
+    outcome: 'changed',
+  })
+  expect(await isRunning(vm)).toBe(false)
+  const rows = await spine.events(String(asked.body.incidentId))
+  expect(rows.filter(({ kind }) => /change_requested|decided|tool_started|verification/.test(kind))).toMatchObject([
+    { kind: 'change_requested', actor: 'user:oppie' },
+    { kind: 'approval_decided', actor: 'user:approver' },
+    { kind: 'tool_started', actor: 'user:oppie' },
+    { kind: 'verification', actor: 'user:oppie', metadata: { outcome: 'held' } },
+  ])
+  const { items } = await spine.get<{ items: object[] }>('/audit?what=change')
+  expect(items[0]).toMatchObject({ who: 'oppie', what: 'change.requested', subject: asked.body.incidentId })
+})
+
+test('a person who may decide it does it at once, while the agent is paused and off', async () => {
+  await set('agent.paused', 'true')
+  const vm = await runningVm()
+  const done = await stopVm(vm, spine.tokens.approver)
+  expect(done.body).toMatchObject({ status: 'done' })
+  expect(await isRunning(vm)).toBe(false)
+})
+
+test('what a person denied is not done, and the incident says so', async () => {
+  const vm = await runningVm()
+  const asked = await stopVm(vm, operator)
+  await decide(asked.body.approvalId, 'deny', spine.tokens.approver)
+  expect(await ended(asked.body.incidentId)).toMatchObject({ status: 'cancelled' })
+  expect(await isRunning(vm)).toBe(true)
+})
+
+test('a critical write needs a second person; an admin alone is paged about, and somebody else reviews it', async () => {
+  await set('approval.risk.vm_stop', 'critical')
+  const vm = await runningVm()
+  const asked = await stopVm(vm, spine.tokens.admin)
+  expect(asked.body).toMatchObject({ status: 'awaiting_approval' })
+  expect(await isRunning(vm)).toBe(true)
+  await decide(asked.body.approvalId, 'deny', spine.tokens.approver)
+  expect((await stopVm(vm, operator, { alone: true })).status).toBe(403)
+  const alone = await stopVm(vm, spine.tokens.admin, { alone: true, reason: 'it eats the pool, nobody answers' })
+  expect(alone.body).toMatchObject({ status: 'done' })
+  expect(await isRunning(vm)).toBe(false)
+  const id = String(alone.body.incidentId)
+  const review = (token: string) =>
+    spine.post(`/incidents/${id}/review`, { verdict: 'right', text: 'the pool was full' }, { token })
+  expect((await review(spine.tokens.admin)).status).toBe(403)
+  expect((await review(secondAdmin)).status).toBe(200)
+  expect((await review(secondAdmin)).status).toBe(409)
+  expect((await spine.events(id)).filter(({ kind }) => kind === 'change_reviewed')).toMatchObject([
+    { actor: 'user:ada' },
+  ])
+})
