@@ -18,10 +18,10 @@ import {
   incidentStatus,
   incidentType,
   type QueuePlace,
-
   severity,
 } from '../../domain/incident.ts'
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { wordsOf, writtenText } from '../http/body.ts'
