@@ -1,12 +1,12 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { alertState, receivedAlert } from '../domain/alert.ts'
 import { parseResourceKey } from '../domain/registry.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
 import { formatMoment, formatTable } from './ui/table.ts'
 import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addAlertsCommand(program: Command): void {
+export function addAlertsCommand(program: CliCommand): void {
   const parent = program
     .command('alerts')
     .description('what the senders of alerts sent')
@@ -27,20 +27,17 @@ function parseResource(text: string): string {
   return text
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('alerts as they were taken in, newest first')
-      .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
-      .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
-      .option('--source <name>', 'of this sender, as alertmanager')
-      .option('--q <text>', 'only those with this text in name, title or fingerprint')
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
-    .action(async ({ resource, status, source, q, limit, ...options }: ListOptions) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('alerts as they were taken in, newest first')
+    .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
+    .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
+    .option('--source <name>', 'of this sender, as alertmanager')
+    .option('--q <text>', 'only those with this text in name, title or fingerprint')
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
+    .connected('\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
+    .calls(async (api, { resource, status, source, q, limit, ...options }: ListOptions) => {
       const query = new URLSearchParams({
         ...(resource && { resource }),
         ...(status && { status }),

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { formatSpan } from '../../domain/format.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
 import { isMetricFault } from '../../lab/monitoring-rules.ts'
@@ -6,7 +5,7 @@ import { type OracleVerdict, type Scenario, scenarioName } from '../../lab/oracl
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { type ApiClient, createApiClient } from '../api.ts'
-import { readLocalRun } from '../connection.ts'
+import { type CliCommand, readLocalRun } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { describeEnding } from '../incidents/follow.ts'
 import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read-api.ts'
@@ -33,7 +32,7 @@ function connectLab(): LabClient {
   return labClient(run.labUrl, run.labControlToken)
 }
 
-function addOracleCommand(parent: Command): void {
+function addOracleCommand(parent: CliCommand): void {
   parent
     .command('oracle')
     .description('check whether the state is a good end of this scenario; exit 7 when not')
@@ -207,7 +206,7 @@ async function findFreshTarget(
 
 type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
-export function addLabCommand(program: Command): void {
+export function addLabCommand(program: CliCommand): void {
   const parent = program
     .command('lab')
     .description('a platform of real processes to break things in')
@@ -224,7 +223,7 @@ export function addLabCommand(program: Command): void {
       'after',
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
-    .action(async ({ scenario, ...options }: Options, self: Command) => {
+    .action(async ({ scenario, ...options }: Options, self: CliCommand) => {
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
     })
@@ -235,7 +234,7 @@ export function addLabCommand(program: Command): void {
   addStatusCommand(parent)
 }
 
-function addFaultsCommand(parent: Command): void {
+function addFaultsCommand(parent: CliCommand): void {
   parent
     .command('faults')
     .description('what can be broken, and where')
@@ -248,7 +247,7 @@ function addFaultsCommand(parent: Command): void {
     })
 }
 
-function addBreakCommand(parent: Command): void {
+function addBreakCommand(parent: CliCommand): void {
   parent
     .command('break')
     .description('break something for real')
@@ -263,7 +262,7 @@ function addBreakCommand(parent: Command): void {
     })
 }
 
-function addHealCommand(parent: Command): void {
+function addHealCommand(parent: CliCommand): void {
   parent
     .command('heal')
     .description('undo all faults and start what is down; or only one fault')
@@ -278,7 +277,7 @@ function addHealCommand(parent: Command): void {
     })
 }
 
-function addStatusCommand(parent: Command): void {
+function addStatusCommand(parent: CliCommand): void {
   parent
     .command('status')
     .description('what is broken now, and which writes really ran')
