@@ -11,7 +11,7 @@ import { describeEnding } from '../incidents/follow.ts'
 import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
-import { alertTypes, checkEnding, faultGuide, type ScenarioName, scenarioNames } from './endings.ts'
+import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
@@ -136,7 +136,7 @@ async function playScript(
   target: string,
   listener: Audience,
 ): Promise<ApiIncident> {
-  const type = alertTypes[course.faults[0] as FaultName] ?? ''
+  const type = faultRows[course.faults[0] as FaultName]?.alert ?? ''
   return await withShortTimes(world.api, type, course.times ?? {}, listener.remark, () =>
     course.play(world, target, listener),
   )
@@ -161,8 +161,8 @@ async function chooseTarget(
   course: ScenarioScript,
 ): Promise<string> {
   if (target) return target
-  if (!course.targets) return faultGuide[scenario as FaultName].example
-  const fresh = await findFreshTarget(api, lab, alertTypes[course.faults[0] as FaultName] ?? '', course.targets)
+  if (!course.targets) return faultRows[scenario as FaultName].example
+  const fresh = await findFreshTarget(api, lab, faultRows[course.faults[0] as FaultName]?.alert ?? '', course.targets)
   if (fresh === null) {
     printNote(
       'Every target of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
@@ -241,8 +241,14 @@ function addFaultsCommand(parent: CliCommand): void {
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab faults')
     .action((options: { json?: boolean }) => {
-      if (options.json) return printJson(Object.entries(faultGuide).map(([fault, rest]) => ({ fault, ...rest })))
-      const rows = Object.entries(faultGuide).map(([fault, { does, example }]) => [fault, example, does])
+      const all = Object.entries(faultRows).map(([fault, { target, example, does }]) => ({
+        fault,
+        target,
+        example,
+        does,
+      }))
+      if (options.json) return printJson(all)
+      const rows = all.map(({ fault, does, example }) => [fault, example, does])
       print(formatTable(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
     })
 }
