@@ -3,8 +3,8 @@ import { alertState, receivedAlert } from '../domain/alert.ts'
 import { parseResourceKey } from '../domain/registry.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
-import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, parseOneOf, parseWholeNumber } from './ui/terminal.ts'
 
 export function addAlertsCommand(program: CliCommand): void {
   const parent = program
@@ -46,15 +46,12 @@ function addListCommand(parent: CliCommand): void {
         limit: String(Math.min(limit, 100)),
       })
       const alerts = await listAll(api, `/api/v1/alerts?${query}`, receivedAlert.loose(), limit)
-      if (options.json) return printJson(alerts)
-      if (alerts.length === 0) return printNote('No alert fits.')
-      const rows = alerts.map((each) => [
-        inert(each.status),
-        formatMoment(each.startsAt),
-        inert(each.source),
-        inert(each.incidentId ?? ''),
-        inert(each.name),
-      ])
-      print(formatTable(['STATUS', 'SINCE', 'SENDER', 'INCIDENT', 'ALERT'], rows, 4))
+      printList(options, alerts, 'No alert fits.', {
+        STATUS: (each) => inert(each.status),
+        SINCE: (each) => formatMoment(each.startsAt),
+        SENDER: (each) => inert(each.source),
+        INCIDENT: (each) => inert(each.incidentId ?? ''),
+        ALERT: (each) => inert(each.name),
+      })
     })
 }

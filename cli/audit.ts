@@ -3,8 +3,8 @@ import { auditRow } from '../domain/audit.ts'
 import { parseTime } from '../domain/format.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
-import { inert, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, parseWholeNumber } from './ui/terminal.ts'
 
 export function addAuditCommand(program: CliCommand): void {
   const parent = program
@@ -37,16 +37,13 @@ function addListCommand(parent: CliCommand): void {
       )
       const query = new URLSearchParams([...asked, ['limit', String(Math.min(limit, 200))]])
       const entries = await listAll(api, `/api/v1/audit?${query}`, auditEntry, limit)
-      if (options.json) return printJson(entries)
-      if (entries.length === 0) return printNote('Nothing.')
-      const rows = entries.map((each) => [
-        formatMoment(each.at),
-        inert(each.who),
-        inert(each.what),
-        inert(each.subject),
-        inert(each.detail),
-      ])
-      print(formatTable(['WHEN', 'WHO', 'WHAT', 'ABOUT', 'DETAIL'], rows, 4))
+      printList(options, entries, 'Nothing.', {
+        WHEN: (each) => formatMoment(each.at),
+        WHO: (each) => inert(each.who),
+        WHAT: (each) => inert(each.what),
+        ABOUT: (each) => inert(each.subject),
+        DETAIL: (each) => inert(each.detail),
+      })
     })
 }
 

@@ -6,7 +6,7 @@ import { parseResourceKey, type ResourceRef, resourceKey } from '../domain/regis
 import { type ApiClient, ApiProblem } from './api.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
+import { formatMoment, printList } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addJobsCommand(program: CliCommand): void {
@@ -40,16 +40,14 @@ function addListCommand(parent: CliCommand): void {
     .calls(async (api, { on, ...options }: ConnectionOptions & { on?: ResourceRef }) => {
       const query = on ? `?kind=${on.kind}&id=${encodeURIComponent(on.id)}` : ''
       const { items } = z.object({ items: z.array(listedJob.loose()) }).parse(await api.get(`/api/v1/jobs${query}`))
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote(on ? `No job may run on ${resourceKey(on)}.` : none)
-      const rows = items.map(({ name, kind, system, hasCheck, isProvable, about }) => [
-        inert(name),
-        inert(kind),
-        inert(system),
-        hasCheck ? (isProvable ? 'yes, proves it' : 'yes') : 'no',
-        inert(about),
-      ])
-      print(formatTable(['NAME', 'KIND', 'BY', 'CHECK', 'WHAT IT DOES'], rows, 4))
+      const nothing = on ? `No job may run on ${resourceKey(on)}.` : none
+      printList(options, items, nothing, {
+        NAME: ({ name }) => inert(name),
+        KIND: ({ kind }) => inert(kind),
+        BY: ({ system }) => inert(system),
+        CHECK: ({ hasCheck, isProvable }) => (hasCheck ? (isProvable ? 'yes, proves it' : 'yes') : 'no'),
+        'WHAT IT DOES': ({ about }) => inert(about),
+      })
     })
 }
 

@@ -3,8 +3,8 @@ import { inventoryKind } from '../domain/registry.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
-import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, parseOneOf, parseWholeNumber, print, printJson } from './ui/terminal.ts'
 
 export function addResourcesCommand(program: CliCommand): void {
   const parent = program
@@ -35,15 +35,13 @@ function addListCommand(parent: CliCommand): void {
         limit: String(Math.min(limit, 200)),
       })
       const items = await listAll(api, `/api/v1/inventory/resources?${query}`, listedResource.loose(), limit)
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote('Nothing. Import what there is: nightshift inventory import FILE.')
-      const rows = items.map((each) => [
-        inert(`${each.kind}:${each.id}`),
-        inert(each.sources.join(', ')),
-        `${formatMoment(each.seenAt)}${each.isStale ? ' (stale)' : ''}`,
-        inert([each.name === each.id ? '' : each.name, ...each.aliases].filter(Boolean).join(', ')),
-      ])
-      print(formatTable(['RESOURCE', 'SOURCE', 'LAST SEEN', 'ALSO KNOWN AS'], rows, 3))
+      printList(options, items, 'Nothing. Import what there is: nightshift inventory import FILE.', {
+        RESOURCE: (each) => inert(`${each.kind}:${each.id}`),
+        SOURCE: (each) => inert(each.sources.join(', ')),
+        'LAST SEEN': (each) => `${formatMoment(each.seenAt)}${each.isStale ? ' (stale)' : ''}`,
+        'ALSO KNOWN AS': (each) =>
+          inert([each.name === each.id ? '' : each.name, ...each.aliases].filter(Boolean).join(', ')),
+      })
     })
 }
 

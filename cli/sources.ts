@@ -4,7 +4,7 @@ import { type ListedSource, listedSource, sourceName, sourceTest } from '../doma
 import type { ApiClient } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
+import { formatMoment, printList } from './ui/table.ts'
 import { inert, paint, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 export function addSourcesCommand(program: CliCommand): void {
@@ -78,10 +78,12 @@ function addListCommand(parent: CliCommand): void {
     .connected('\nExample:\n  nightshift sources list')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = z.object({ items: z.array(listedSource.loose()) }).parse(await api.get('/api/v1/sources'))
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote('None. Add one: nightshift sources add main --kind prometheus --at URL.')
-      const rows = items.map((each) => [inert(each.name), inert(each.kind), formatHealth(each), inert(each.url)])
-      print(formatTable(['NAME', 'KIND', 'HEALTH', 'ADDRESS'], rows, 3))
+      printList(options, items, 'None. Add one: nightshift sources add main --kind prometheus --at URL.', {
+        NAME: (each) => inert(each.name),
+        KIND: (each) => inert(each.kind),
+        HEALTH: (each) => formatHealth(each),
+        ADDRESS: (each) => inert(each.url),
+      })
     })
 }
 

@@ -4,7 +4,7 @@ import { formatSpan } from '../domain/format.ts'
 import { role } from '../domain/permissions.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
+import { formatMoment, printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 // Loose, so that fields of a newer API still reach --json; a role may be one that this version does not know.
@@ -31,19 +31,16 @@ function addTokenListCommand(parent: CliCommand): void {
     .calls(async (api, options: ConnectionOptions & { all?: boolean }) => {
       const tokens = await listAll(api, '/api/v1/tokens?limit=200', listedToken)
       const some = options.all ? tokens : tokens.filter((each) => !isEnded(each))
-      if (options.json) return printJson(some)
-      if (some.length === 0) return printNote('None.')
       const now = Date.now()
-      const rows = some.map((each) => [
-        inert(each.id),
-        inert(each.prefix),
-        inert([each.role, ...each.scopes].join(' ')),
-        inert(each.operator ?? '-'),
-        describeEnd(each),
-        each.lastUsedAt ? `${formatSpan(now - Date.parse(each.lastUsedAt))} ago` : 'never',
-        inert(each.name),
-      ])
-      print(formatTable(['ID', 'PREFIX', 'MAY', 'PERSON', 'ENDS', 'USED', 'NAME'], rows, 6))
+      printList(options, some, 'None.', {
+        ID: (each) => inert(each.id),
+        PREFIX: (each) => inert(each.prefix),
+        MAY: (each) => inert([each.role, ...each.scopes].join(' ')),
+        PERSON: (each) => inert(each.operator ?? '-'),
+        ENDS: (each) => describeEnd(each),
+        USED: (each) => (each.lastUsedAt ? `${formatSpan(now - Date.parse(each.lastUsedAt))} ago` : 'never'),
+        NAME: (each) => inert(each.name),
+      })
     })
 }
 

@@ -9,7 +9,7 @@ import { type CliCommand, type ConnectionOptions, commandLine } from '../connect
 import { CommandFailed } from '../exit-codes.ts'
 import { type ApiApproval, apiApproval, listAll, readApproval } from '../read-api.ts'
 import { streamEvents } from '../stream.ts'
-import { formatMoment, formatTable, paintState } from '../ui/table.ts'
+import { formatMoment, paintState, printList } from '../ui/table.ts'
 import {
   inert,
   parseOneOf,
@@ -54,17 +54,15 @@ function addListCommand(parent: CliCommand): void {
     .calls(async (api, options: ListOptions) => {
       const query = options.status === 'all' ? '' : `?${new URLSearchParams({ status: options.status })}`
       const approvals = await listAll(api, `/api/v1/approvals${query}`, apiApproval, options.limit)
-      if (options.json) return printJson(approvals)
-      if (approvals.length === 0)
-        return printNote(options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.')
-      const rows = approvals.map((each) => [
-        inert(each.id),
-        paintState(each.status),
-        paintState(each.risk),
-        each.status === 'pending' ? `in ${formatSpan(Date.parse(each.expiresAt) - Date.now())}` : '',
-        inert(`${each.tool}: ${each.dryRun.summary}`),
-      ])
-      print(formatTable(['ID', 'STATUS', 'RISK', 'EXPIRES', 'ACTION'], rows, 4))
+      const nothing = options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.'
+      printList(options, approvals, nothing, {
+        ID: (each) => inert(each.id),
+        STATUS: (each) => paintState(each.status),
+        RISK: (each) => paintState(each.risk),
+        EXPIRES: (each) =>
+          each.status === 'pending' ? `in ${formatSpan(Date.parse(each.expiresAt) - Date.now())}` : '',
+        ACTION: (each) => inert(`${each.tool}: ${each.dryRun.summary}`),
+      })
     })
 }
 
@@ -191,16 +189,13 @@ function addGrantsCommand(parent: CliCommand): void {
     .connected('\nExample:\n  nightshift approvals grants\n  nightshift approvals revoke grt_01k…')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = grantsAnswer.parse(await api.get('/api/v1/grants'))
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote('Nothing was granted.')
-      const rows = items.map((each) => [
-        inert(each.id),
-        inert(each.tool),
-        `${each.usesLeft} of ${each.uses}`,
-        each.revokedAt ? 'revoked' : formatMoment(each.expiresAt),
-        inert(`${each.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')}, by ${each.grantedBy}`),
-      ])
-      print(formatTable(['GRANT', 'TOOL', 'LEFT', 'UNTIL', 'FOR'], rows, 4))
+      printList(options, items, 'Nothing was granted.', {
+        GRANT: (each) => inert(each.id),
+        TOOL: (each) => inert(each.tool),
+        LEFT: (each) => `${each.usesLeft} of ${each.uses}`,
+        UNTIL: (each) => (each.revokedAt ? 'revoked' : formatMoment(each.expiresAt)),
+        FOR: (each) => inert(`${each.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')}, by ${each.grantedBy}`),
+      })
     })
 }
 

@@ -7,7 +7,7 @@ import type { ApiClient } from '../api.ts'
 import { type CliCommand, type ConnectionOptions, connect } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { listAll } from '../read-api.ts'
-import { formatMoment, formatTable } from '../ui/table.ts'
+import { formatMoment, formatTable, printList } from '../ui/table.ts'
 import { inert, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import {
   addDiffCommand,
@@ -187,15 +187,13 @@ function addHistoryCommand(parent: CliCommand): void {
     .calls(async (api, key: string, options: ConnectionOptions) => {
       await getStoredSetting(api, key)
       const all = await listRevisions(api, key)
-      if (options.json) return printJson(all)
-      if (all.length === 0) return printNote(`${key} was never set.`)
-      const rows = all.map(({ version, oldValue, newValue, actor, reason, at }) => [
-        String(version),
-        formatMoment(at),
-        inert(actor ?? 'unknown (by SQL)'),
-        inert(`${oldValue ?? '(not set)'} → ${newValue ?? '(not set)'}${reason ? `  (${reason})` : ''}`),
-      ])
-      print(formatTable(['VERSION', 'WHEN', 'WHO', 'CHANGE'], rows, 3))
+      printList(options, all, `${key} was never set.`, {
+        VERSION: ({ version }) => String(version),
+        WHEN: ({ at }) => formatMoment(at),
+        WHO: ({ actor }) => inert(actor ?? 'unknown (by SQL)'),
+        CHANGE: ({ oldValue, newValue, reason }) =>
+          inert(`${oldValue ?? '(not set)'} → ${newValue ?? '(not set)'}${reason ? `  (${reason})` : ''}`),
+      })
     })
 }
 

@@ -3,8 +3,8 @@ import { expectation, expectationSubject } from '../../domain/expectation.ts'
 import { closedStatuses, escalationCategory, sayableOutcome } from '../../domain/incident.ts'
 import { type CliCommand, type ConnectionOptions, commandLine, connect } from '../connection.ts'
 import { readIncident } from '../read-api.ts'
-import { formatMoment, formatTable } from '../ui/table.ts'
-import { inert, parseFutureTime, parseOneOf, print, printJson, printNote } from '../ui/terminal.ts'
+import { formatMoment, printList } from '../ui/table.ts'
+import { inert, parseFutureTime, parseOneOf, printJson, printNote } from '../ui/terminal.ts'
 import { describeStanding } from './follow.ts'
 
 // Loose, so that fields of a newer API still reach --json.
@@ -29,16 +29,12 @@ function addListCommand(parent: CliCommand): void {
     .calls(async (api, options: ConnectionOptions & { all?: boolean }) => {
       const { items } = expectationsAnswer.parse(await api.get('/api/v1/expectations'))
       const shown = options.all ? items : items.filter(({ inForce }) => inForce)
-      if (options.json) return printJson(shown)
-      if (shown.length === 0)
-        return printNote('Nothing is marked as expected. Mark it with "nightshift incidents expect".')
-      const rows = shown.map((each) => [
-        inert(each.id),
-        each.subject,
-        each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over',
-        inert(`${each.about}, by ${each.createdBy}: ${each.reason}`),
-      ])
-      print(formatTable(['MARK', 'ON', 'UNTIL', 'WHAT AND WHY'], rows, 3))
+      printList(options, shown, 'Nothing is marked as expected. Mark it with "nightshift incidents expect".', {
+        MARK: (each) => inert(each.id),
+        ON: (each) => each.subject,
+        UNTIL: (each) => (each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over'),
+        'WHAT AND WHY': (each) => inert(`${each.about}, by ${each.createdBy}: ${each.reason}`),
+      })
     })
 }
 

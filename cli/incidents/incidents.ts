@@ -7,7 +7,7 @@ import { remarks } from '../../domain/status-words.ts'
 import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../read-api.ts'
-import { formatTable, paintState } from '../ui/table.ts'
+import { paintState, printList } from '../ui/table.ts'
 import {
   getTerminalWidth,
   inert,
@@ -87,16 +87,13 @@ function addListCommand(parent: CliCommand): void {
           query.set(name, String(value))
       }
       const incidents = await listAll(api, `/api/v1/incidents?${query}`, apiIncident, options.limit)
-      if (options.json) return printJson(incidents)
-      if (incidents.length === 0) return printNote('No incidents match.')
-      const rows = incidents.map((each) => [
-        inert(each.id),
-        paintState(each.severity),
-        paintState(each.status),
-        formatSpan(Date.now() - Date.parse(each.createdAt)),
-        formatTitle(inert(each.title), inert(remarks(each).join(', '))),
-      ])
-      print(formatTable(['ID', 'SEVERITY', 'STATUS', 'AGE', 'TITLE'], rows, 4))
+      printList(options, incidents, 'No incidents match.', {
+        ID: (each) => inert(each.id),
+        SEVERITY: (each) => paintState(each.severity),
+        STATUS: (each) => paintState(each.status),
+        AGE: (each) => formatSpan(Date.now() - Date.parse(each.createdAt)),
+        TITLE: (each) => formatTitle(inert(each.title), inert(remarks(each).join(', '))),
+      })
     })
 }
 
