@@ -1,7 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
-import { cardTitles, formatProof, formatReversible, isReadExactly } from '../../domain/format-approval.ts'
+import {
+  cardTitles,
+  formatProof,
+  formatReversible,
+  formatUnheard,
+  isReadExactly,
+} from '../../domain/format-approval.ts'
 import { ask } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { listChanges } from '../differences.ts'
@@ -53,6 +59,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       <Together approval={approval} card={card} isLocked={decision.isPending} />
       {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
       <Standing approval={approval} />
+      {approval.unheardAt !== null && <p className="said wrong">{formatUnheard(formatMoment(approval.unheardAt))}</p>}
       {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
       <Replaced approval={approval} />
       <section className="stack tight">
