@@ -83,6 +83,10 @@ function printResource(found: ShownResource): void {
     print(`  ${inert(source).padEnd(13)}  ${inert(facts.join(', ') || 'lists it')} (${formatMoment(seenAt)})`)
   }
   printRelations(found)
+  for (const { at, who, did, incidentId } of found.acts)
+    print(
+      `  ${'by a person'.padEnd(13)}  ${inert(who)}: ${inert(did)} (${formatMoment(at)}) ${inert(incidentId ?? '')}`,
+    )
   for (const { name, status, incidentId } of found.alerts)
     print(`  ${inert(status).padEnd(13)}  ${inert(name)} ${inert(incidentId ?? '')}`)
   for (const { id, status, title } of found.incidents)

@@ -9,6 +9,7 @@ import { foldBrief, servedBrief } from '../../domain/brief.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type Incident, type IncidentStatus, incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
 import { lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
@@ -28,6 +29,7 @@ const permissionOf: Record<PersonAction, Permission> = {
   give_back: 'manage_incident',
   expected: 'manage_incident',
   investigate: 'manage_incident',
+  review: 'decide',
 }
 
 /** A group may hold thousands of followers: the page lists these and links to the rest. */
@@ -133,7 +135,10 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
     case 'take':
       if (owner && owner.id === principal.operatorId) return 'You have it already.'
       return refusedByStatus(each, status)
+    case 'review':
+      return found.reviewWantedAt === null ? 'It waits for no review.' : null
     case 'investigate':
+      if (found.type === manualChangeType) return 'A person did this: there is nothing to investigate.'
       if (status !== 'open') return refusedByStatus(each, status)
       return keptReason === null ? 'It is queued already.' : null
     default:

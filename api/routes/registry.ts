@@ -40,6 +40,7 @@ const exampleResource: ShownResource = {
     },
   ],
   sameAs: [],
+  acts: [],
   state: { health: 'nominal', observed: 'node web-1 is nominal', fields: {} },
   relations: [{ from: 'node:web-1', kind: 'belongs_to', to: 'shard:hosts', source: 'site', hasAuthority: true }],
   alerts: [],

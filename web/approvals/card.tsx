@@ -1,6 +1,12 @@
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
-import { cardTitles, formatProof, formatReversible, isReadExactly } from '../../domain/format-approval.ts'
+import {
+  cardTitles,
+  formatProof,
+  formatReversible,
+  formatUnheard,
+  isReadExactly,
+} from '../../domain/format-approval.ts'
 import { useAsk } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { listChanges } from '../differences.ts'
@@ -49,6 +55,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       <Together approval={approval} card={card} isLocked={decision.isPending} />
       {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
       <Standing approval={approval} />
+      {approval.unheardAt !== null && <p className="said wrong">{formatUnheard(formatMoment(approval.unheardAt))}</p>}
       {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
       <Replaced approval={approval} />
       <section className="stack tight">

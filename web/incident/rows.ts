@@ -237,6 +237,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   budget_day_100: { word: 'budget of the day', shape: 'cross', tone: 'critical' },
   budget_month_80: { word: 'budget of the month', tone: 'warning' },
   budget_month_100: { word: 'budget of the month', shape: 'cross', tone: 'critical' },
+  withdrawn_at_temporal: { word: 'withdrawn at Temporal', shape: 'cross', tone: 'warning' },
   manual_change: { word: 'done by hand', shape: 'arrow', tone: 'info' },
   watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
   watch_over: { word: 'over', shape: 'check', tone: 'good' },

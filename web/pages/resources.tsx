@@ -197,6 +197,7 @@ function Resource({ resource }: { resource: ShownResource }) {
       )}
       <TopologyPicture resource={resource} />
       <Fires resource={resource} />
+      <Acts acts={resource.acts} />
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />
       <section className="stack tight">
@@ -220,6 +221,27 @@ function Resource({ resource }: { resource: ShownResource }) {
         </ul>
       </section>
     </article>
+  )
+}
+
+/** Who did what to it directly. */
+function Acts({ acts }: Pick<ShownResource, 'acts'>) {
+  if (acts.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>Done by people</h2>
+      <ul className="things">
+        {acts.map(({ at, who, did, incidentId }) => (
+          <li key={`${at} ${did}`} className="wraps">
+            <strong>
+              <Inert text={who} />
+            </strong>{' '}
+            <Inert text={did} /> <span className="soft small">{formatMoment(at)}</span>{' '}
+            {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 
