@@ -3,17 +3,14 @@ import { incidentIdsAfter } from '../../db/incidents/incidents.ts'
 import { verifyAudit } from '../../db/log/audit.ts'
 import { verifyGrants, verifyIncident } from '../../db/verify/incident.ts'
 import { auditChain, type Difference, verifiedPage } from '../../domain/chain.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { tag } from './audit.ts'
 import { incidentId } from './examples.ts'
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no hash of a row: 64 hexadecimal digits')
 
-export function verifyRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-
-  endpoint(router, deps, {
+export const verifyRoutes = [
+  endpoint({
     method: 'get',
     path: '/verify',
     permission: 'audit',
@@ -32,7 +29,7 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       nextCursor: incidentId,
       differences: [{ subject: incidentId, what: 'status is "open", the rows say "resolved"' }],
     },
-    async run({ query: { limit, cursor } }) {
+    async run({ query: { limit, cursor } }, { db }) {
       const ids = await incidentIdsAfter(db, cursor ?? '', limit)
       const differences: Difference[] = []
       let events = 0
@@ -45,9 +42,8 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       if (nextCursor === null) differences.push(...(await verifyGrants(db)))
       return { incidents: ids.length, events, differences, nextCursor }
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'get',
     path: '/audit/verify',
     permission: 'audit',
@@ -62,6 +58,6 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       headHash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
       problem: null,
     },
-    run: ({ query: { head } }) => verifyAudit(db, head),
-  })
-}
+    run: ({ query: { head } }, { db }) => verifyAudit(db, head),
+  }),
+]

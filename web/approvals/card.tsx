@@ -1,4 +1,3 @@
-import { useQuery } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
 import {
@@ -8,7 +7,7 @@ import {
   formatUnheard,
   isReadExactly,
 } from '../../domain/format-approval.ts'
-import { ask } from '../api.ts'
+import { useAsk } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
@@ -24,10 +23,7 @@ import { Changes, DryRun } from './edit.tsx'
 import { useDecision } from './query.ts'
 
 export function ApprovalPage({ id }: { id: string }) {
-  const approval = useQuery({
-    queryKey: ['approval', id],
-    queryFn: ({ signal }) => ask<ApprovalDetail>(`/approvals/${encodeURIComponent(id)}`, { signal }),
-  })
+  const approval = useAsk<ApprovalDetail>(['approval', id], `/approvals/${encodeURIComponent(id)}`)
   useRunNews(id, approval.data?.incidentId)
   if (approval.isPending) return <Loading what="the approval" />
   return (
