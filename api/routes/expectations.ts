@@ -125,7 +125,7 @@ function declareEndExpectation(router: Router, deps: ApiDeps): void {
     problems: [404],
     async run({ params: { id }, actor, principal }) {
       const by = requirePerson(principal, actor)
-      const ended = await endExpectation(db, id, by.operatorId)
+      const ended = await endExpectation(db, id, by)
       if (!ended) throw notFound(`mark ${id} in force`)
       return toExpectation({ ...ended, inForce: false }, by.name)
     },
