@@ -237,12 +237,15 @@ async function namesOf(trx: Trx): Promise<Names> {
 }
 
 /** A hash of a credential says nothing to people; what it is for does. */
-function subjectOf({ ofTable, rowKey, kept }: Pick<Change, 'ofTable' | 'rowKey' | 'kept'>, { key }: Rule): string {
+function subjectOf(
+  { ofTable, rowKey, kept }: Pick<Change, 'ofTable' | 'rowKey' | 'kept'>,
+  { key, inPart }: Rule,
+): string {
+  if (inPart) return rowKey
   const name = kept?.name ?? kept?.approval_id ?? kept?.device_id ?? kept?.token_id
   const shown = key === 'sha256' ? `${rowKey.slice(0, 12)}…` : rowKey
-  return [ofTable.replaceAll('_', ' '), shown, name !== undefined && name !== rowKey ? `(${name})` : '']
-    .filter(Boolean)
-    .join(' ')
+  const also = name !== undefined && name !== rowKey ? ` (${name})` : ''
+  return `${ofTable.replaceAll('_', ' ')} ${shown}${also}`
 }
 
 const done = { kept: 'kept', insert: 'made', update: 'changed', delete: 'removed' }
