@@ -9,6 +9,7 @@ import {
   formatEvidence,
   type NextCall,
 } from '../../domain/approval.ts'
+import { formatMinute } from '../../domain/format.ts'
 import {
   cardTitles,
   formatApprovalEnd,
@@ -25,7 +26,6 @@ import {
   pathOfAttachment,
   type Rehearsal,
 } from '../../domain/format-approval.ts'
-import { formatMinute } from '../../domain/format.ts'
 import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
@@ -65,7 +65,8 @@ export function plainSignIn(id: string, message: string | null): Html {
  * until when, and then the two ways to decide.
  */
 export function plainApproval(
-  approval: Approval & Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together'> & { cause?: string | null },
+  approval: Approval &
+    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together'> & { cause?: string | null },
   reader: { name: string; may: boolean; said: string | null },
   now = Date.now(),
 ): Html {
