@@ -112,7 +112,7 @@ const endExpectationEndpoint = endpoint({
   problems: [404],
   async run({ params: { id }, actor, principal }, { db }) {
     const by = requirePerson(principal, actor)
-    const ended = await endExpectation(db, id, by.operatorId)
+    const ended = await endExpectation(db, id, by)
     if (!ended) throw notFound(`mark ${id} in force`)
     return toExpectation({ ...ended, inForce: false }, by.name)
   },

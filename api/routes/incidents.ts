@@ -9,7 +9,9 @@ import { thinkingOf } from '../../db/models/slots.ts'
 import { costOfIncident } from '../../db/models/spend.ts'
 import { deliveriesOf } from '../../db/outbox/deliveries.ts'
 import type { Scope } from '../../db/scope.ts'
-import { logChain } from '../../domain/chain.ts'
+import { verifyIncident } from '../../db/verify/incident.ts'
+import { verifyChangesOf } from '../../db/verify/row-changes.ts'
+import { addFindings, verifiedIncident } from '../../domain/chain.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
@@ -189,17 +191,23 @@ const verificationStateEndpoint = endpoint({
   path: '/incidents/{id}/verify',
   permission: 'read',
   tag,
-  summary: 'Recomputes the hash chain of the log',
-  description: '`head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
+  summary: 'Recomputes the hash chain of the log, and holds against it what is stored of the incident',
+  description:
+    'Its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
   params: incidentParams,
   query: z.object({ head: z.string().max(128).optional() }),
-  answer: logChain,
-  example: { ok: true, events: 7, headHash: '60303ae2…', problem: null },
+  answer: verifiedIncident,
+  example: {
+    ...{ ok: true, events: 7, headHash: '60303ae2…', problem: null },
+    ...{ differences: [], checked: { incidents: 1, votes: 1 }, untold: {} },
+  },
   problems: [404],
   async run({ params: { id }, query: { head } }, { db }) {
     const report = await verifyChain(db, id, head)
     if (!report) throw notFound(`incident ${id}`)
-    return report
+    const { events: _, ...found } = await verifyIncident(db, id)
+    addFindings(found, await verifyChangesOf(db, id))
+    return { ...report, ...found, ok: report.ok && found.differences.length === 0 }
   },
 })
 

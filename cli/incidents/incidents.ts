@@ -1,6 +1,7 @@
 import { text as readText } from 'node:stream/consumers'
-import { logChain } from '../../domain/chain.ts'
+import { verifiedIncident } from '../../domain/chain.ts'
 import { formatSpan, truncate } from '../../domain/format.ts'
+import { formatCounts, formatUntold } from '../../domain/format-findings.ts'
 import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
@@ -139,13 +140,15 @@ function addShowCommand(parent: CliCommand): void {
 function addVerifyCommand(parent: CliCommand): void {
   parent
     .command('verify')
-    .description('recompute the hash chain of the timeline, to see that it was not altered')
+    .description('recompute the hash chain of the timeline, and hold what is stored of the incident against it')
     .argument('<id>', 'as inc_…')
     .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain')
     .connected('\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
     .calls(async (api, id: string, options: ConnectionOptions & { head?: string }) => {
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
-      const answer = logChain.loose().parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
+      const answer = verifiedIncident
+        .loose()
+        .parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
       if (options.json) printJson(answer)
       else if (answer.ok) {
         print(
@@ -153,8 +156,16 @@ function addVerifyCommand(parent: CliCommand): void {
         )
         print(`  head ${inert(answer.headHash)}`)
         if (options.head) print('  The hash you named is in it, so nothing up to there was removed.')
+        print(`  Checked against it: ${inert(formatCounts(answer.checked))}.`)
       }
+      const untold = formatUntold(answer)
+      if (untold && !options.json) print(`  ${inert(untold)}`)
       if (answer.ok) return
+      if (!answer.problem && answer.differences.length > 0) {
+        const lines = answer.differences.map(({ subject, what }) => `\n  ${inert(subject)}: ${inert(what)}`)
+        const said = `${answer.differences.length} things of ${id} are not what its rows say:${lines.join('')}`
+        throw new CommandFailed('error', options.json ? '' : said)
+      }
       const where = answer.problem
         ? `row ${answer.problem.seq}: ${inert(answer.problem.what)}`
         : 'it does not say where'

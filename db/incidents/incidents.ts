@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { newId } from '../../domain/digest.ts'
+import type { OpenedIncident } from '../../domain/event-metadata.ts'
 import {
   type Incident,
   type IncidentAction,
@@ -88,6 +89,11 @@ export async function openIncident(trx: Trx, incident: NewIncident): Promise<Inc
     .returningAll()
     .executeTakeFirstOrThrow()
   return toIncident(row)
+}
+
+/** What an incident is about, for the row that opens it. */
+export function openedAs({ type, severity, title, resource }: OpenedIncident): OpenedIncident {
+  return { type, severity, title, resource }
 }
 
 function columnsOf(incident: NewIncident) {

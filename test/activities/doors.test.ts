@@ -167,7 +167,11 @@ test.each([
       expect(rows.filter(({ kind }) => kind === 'escalated')).toMatchObject([
         { metadata: { code: 'WITHDRAWN_AT_TEMPORAL' } },
       ])
-      const told = database.db.selectFrom('delivery').select('messageId').distinct().where('incidentId', '=', incidentId)
+      const told = database.db
+        .selectFrom('delivery')
+        .select('messageId')
+        .distinct()
+        .where('incidentId', '=', incidentId)
       expect((await told.execute()).length).toBeLessThanOrEqual(2)
     }),
 )

@@ -246,6 +246,8 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
   reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
   quiet: { word: 'quiet', shape: 'check', tone: 'good' },
+  ends_believed: { word: 'ends believed', shape: 'check', tone: 'quiet' },
+  stale: { word: 'stale', shape: 'ring', tone: 'warning' },
   crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
