@@ -192,7 +192,7 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db)
 }
 
-/** What has ended stays as it ended, whoever asks. */
+/** What has ended stays as it ended, for every caller. */
 async function keepWhatEnded(db: Kysely<unknown>): Promise<void> {
   const ended: Record<string, string> = {
     effect: `old.status in ('done', 'failed')`,

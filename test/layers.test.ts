@@ -140,6 +140,8 @@ const withoutScope = [
   'databaseTime',
   'verifyAudit',
   'verifyIncident',
+  'verifyChangesOf',
+  'holdRows',
   'verifyGrants',
   'verifyChain',
   'incidentIdsAfter',

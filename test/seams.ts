@@ -25,6 +25,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'config/environment.ts': ['withoutCredentials'],
   'db/access/tokens.ts': ['FirstRunTokens', 'createToken', 'ensureOperator'],
   'db/alerts/ingest-body.ts': ['ingestAlert'],
+  'db/connect.ts': ['rfc3339'],
   'db/incidents/incidents.ts': ['IncidentFilter'],
   'db/models/profiles.ts': ['Served'],
   'db/policy.ts': ['readDenials'],
