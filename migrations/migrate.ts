@@ -41,6 +41,7 @@ import * as modelProtocol from './0036-model-protocol.ts'
 import * as workerEnvironment from './0037-worker-environment.ts'
 import * as boundDecisions from './0038-bound-decisions.ts'
 import * as manualChanges from './0039-manual-changes.ts'
+import * as strangers from './0041-strangers.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -184,6 +185,7 @@ const migrations: Record<string, Migration> = {
   '0037-worker-environment': workerEnvironment,
   '0038-bound-decisions': boundDecisions,
   '0039-manual-changes': manualChanges,
+  '0041-strangers': strangers,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

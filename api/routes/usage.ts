@@ -24,6 +24,7 @@ export function usageRoutes(router: Router, deps: ApiDeps): void {
           promptTokens: 120_400,
           completionTokens: 3_100,
           reasoningTokens: 0,
+          assumed: 0,
           seconds: 96,
         },
       ],

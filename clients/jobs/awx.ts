@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import type { AwxStep, JobOutcome } from '../../domain/job.ts'
-import { type Exchange, exchange, JobSystemError, outputOf, type RemoteJobs, read } from './exchange.ts'
+import {
+  type Exchange,
+  exchange,
+  type JobCredentials,
+  JobSystemError,
+  outputOf,
+  type RemoteJobs,
+  read,
+} from './exchange.ts'
 
 /** What a job template lets a launch choose. What it does not let be chosen, AWX leaves out without a word. */
 const launchable = z.object({
@@ -21,7 +29,7 @@ const ended: Record<string, boolean> = { successful: true, failed: false, error:
  * Jobs of an AWX (or Ansible Automation Platform) by its REST API v2. A template that ignores what is chosen for a launch is refused
  * before it is launched: its check would be a real run, and its limit every host.
  */
-export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?: string }): RemoteJobs {
+export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = step.url.replace(/\/+$/, '')
   const ask = (method: 'GET' | 'POST', path: string, more: Partial<Exchange> = {}) =>
     exchange({
@@ -30,6 +38,7 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
       headers: { authorization: `Bearer ${token}` },
       who: 'AWX',
       ca,
+      hide,
       ...more,
     })
 

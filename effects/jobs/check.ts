@@ -48,7 +48,7 @@ export async function runStep(run: StepRun): Promise<StepEnd> {
   } catch (error) {
     if (error instanceof NoCredential) return ended(notBegun(error.message))
     if (!(error instanceof JobSystemError)) throw error
-    const detail = credentials.hide(error.message)
+    const detail = credentials.cleanse(error.message)
     return error.mayHaveBegun ? { kind: 'lost', detail, isAskable: false } : ended(notBegun(detail))
   }
 }
@@ -67,9 +67,11 @@ export async function lookAtStep(step: JobStep, ref: string): Promise<JobOutcome
 
 function openRemote(step: JobStep, credentials: Credentials): RemoteJobs {
   const { awx, rundeck, http } = step
-  if (awx) return createAwxJobs(awx, { token: credentials.read(awx.token), ...readCa(awx.caFile) })
-  if (rundeck) return createRundeckJobs(rundeck, { token: credentials.read(rundeck.token), ...readCa(rundeck.caFile) })
-  if (http) return createHttpJobs(http, { headers: credentials.fill(http.headers), ...readCa(http.caFile) })
+  const { hide } = credentials
+  if (awx) return createAwxJobs(awx, { token: credentials.read(awx.token), hide, ...readCa(awx.caFile) })
+  if (rundeck)
+    return createRundeckJobs(rundeck, { token: credentials.read(rundeck.token), hide, ...readCa(rundeck.caFile) })
+  if (http) return createHttpJobs(http, { headers: credentials.fill(http.headers), hide, ...readCa(http.caFile) })
   throw new Error('a step of a job without a system')
 }
 
@@ -82,7 +84,7 @@ const notBegun = (why: string): JobOutcome => ({
 })
 
 function hideSecrets(outcome: JobOutcome, credentials: Credentials): JobOutcome {
-  return { ...outcome, output: credentials.hide(outcome.output), detail: credentials.hide(outcome.detail) }
+  return { ...outcome, output: credentials.cleanse(outcome.output), detail: credentials.cleanse(outcome.detail) }
 }
 
 /** What the check mode of a job said. */
