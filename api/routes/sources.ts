@@ -229,11 +229,16 @@ function declareRead(router: Router, deps: ApiDeps): void {
       tool: (body) => (typeof body.tool === 'string' && sourceTools.has(body.tool) ? body.tool : null),
       identity: (_, body) => (body.arguments ?? {}) as Record<string, unknown>,
     },
-    async run({ body, judged }) {
+    async run({ body, judged, principal }) {
       const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
       if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
       const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
       const incidentBeganMs = incident ? Date.parse(incident.createdAt) : null
+      if (!judged) {
+        const { name: subject } = planned.source
+        const detail = `${body.tool} ${JSON.stringify(planned.args)}`
+        await recordAudit(deps.db, { who: principal.name, what: 'source.read', subject, detail })
+      }
       const startedAt = performance.now()
       try {
         const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs })

@@ -309,3 +309,12 @@ test('labels of logs are chosen by code: the narrowest first, and a service only
   const pods = (pod: string) => chooseLabels(new Set(['pod']), { ...workload, alertLabels: { pod } })
   expect([pods('shop-7d9f8b6c5-x2x9k'), pods('exporter-1')]).toEqual([[{ pod: 'shop-7d9f8b6c5-x2x9k' }], []])
 })
+
+test('who read a source by hand, and what was asked, is in the audit', async () => {
+  await add('main')
+  stage.answer = matrix([])
+  const asked = { tool: 'query_metrics', arguments: { source: 'main', promql: 'up{team="payroll"}', window: 'now' } }
+  expect((await api.post('/sources/read', { body: asked, as: api.tokens.viewer })).status).toBe(200)
+  const { items } = (await api.get('/audit?what=source.read')).body as unknown as { items: Record<string, string>[] }
+  expect(items[0]).toMatchObject({ who: 'viewer', subject: 'main', detail: expect.stringContaining('payroll') })
+})
