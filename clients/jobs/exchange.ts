@@ -21,9 +21,12 @@ export type RemoteJobs = {
 export class JobSystemError extends Error {
   override name = 'JobSystemError' as const
   readonly mayHaveBegun: boolean
-  constructor(message: string, mayHaveBegun: boolean) {
+  /** The system did something else than it was asked to. */
+  readonly isOtherwise: boolean
+  constructor(message: string, mayHaveBegun: boolean, isOtherwise = false) {
     super(message)
     this.mayHaveBegun = mayHaveBegun
+    this.isOtherwise = isOtherwise
   }
 }
 
