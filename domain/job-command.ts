@@ -1,5 +1,5 @@
 /**
- * What a job's command may be: a program and its words. A text that a shell or an interpreter would read is none, behind any other program as well, since
+ * What a job's command may be: a program and its words. A text that a shell or an interpreter would read is refused, behind any other program as well, since
  * nothing here knows what such a text does with the words that are filled in.
  */
 
