@@ -42,12 +42,3 @@ export const verifiedPage = findings.extend({
   events: z.number().int(),
   nextCursor: z.string().nullable(),
 })
-
-export const noFindings = (): Findings => ({ differences: [], checked: {}, untold: {} })
-
-/** Adds what was found to what was found before. */
-export function addFindings(into: Findings, more: Findings): void {
-  into.differences.push(...more.differences)
-  for (const name of ['checked', 'untold'] as const)
-    for (const [kind, count] of Object.entries(more[name])) into[name][kind] = (into[name][kind] ?? 0) + count
-}

@@ -326,6 +326,8 @@ export type EventMetadata = {
     reason: string
     operatorId: string
     name: string
+    /** What the incident is; absent in rows of earlier versions. */
+    opened?: OpenedIncident
     alone: boolean
   }
   /** What a second person said of a write that was done alone. */

@@ -52,7 +52,7 @@ const tables: { name: string; key: string[]; without?: string[]; of?: string[]; 
     of: [
       ...['closed_at', 'closed_by', 'reopened', 'requested_by', 'owner_id', 'owned_at', 'kept_reason'],
       ...['expectation_id', 'time_budget_seconds', 'watch_until', 'repair_confirmed_at', 'cancelled_until'],
-      ...['reminded_at', 'role', 'assigned_to'],
+      ...['reminded_at', 'role', 'assigned_to', 'review_wanted_at'],
     ],
     events: 'update',
   },
