@@ -7,7 +7,7 @@ const chain = {
 }
 
 /** Of an incident's log. */
-export const logChain = z.object({ ok: z.boolean(), events: z.number().int(), ...chain })
+const logChain = z.object({ ok: z.boolean(), events: z.number().int(), ...chain })
 export type LogChain = z.infer<typeof logChain>
 
 /** Of the audit. */
@@ -23,7 +23,7 @@ const counts = z.record(z.string(), z.number().int())
 export type Counts = z.infer<typeof counts>
 
 /** What was held against the log and the audit. */
-export const findings = z.object({
+const findings = z.object({
   differences: z.array(difference),
   /** How many of each kind were looked at. */
   checked: counts,

@@ -96,7 +96,8 @@ const withoutScope = [
   'databaseTime',
   'verifyAudit',
   'verifyIncident',
-  'verifyGrants',
+  'verifyChangesOf',
+  'holdRows',
   'verifyChain',
   'incidentIdsAfter',
 ]

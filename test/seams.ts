@@ -23,6 +23,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'clients/model.ts': ['ModelRequest'],
   'config/environment.ts': ['withoutCredentials'],
   'db/access/tokens.ts': ['FirstRunTokens'],
+  'db/connect.ts': ['rfc3339'],
   'db/models/profiles.ts': ['Served'],
   'db/policy.ts': ['readDenials'],
   'domain/alert.ts': ['alert'],

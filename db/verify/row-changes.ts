@@ -45,7 +45,7 @@ const signedIn = (told: Told, who: string | null) =>
   told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who)
 
 /** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
-export const rules: Record<string, Rule> = {
+const rules: Record<string, Rule> = {
   operator: {
     kind: 'people',
     key: 'id',
@@ -300,7 +300,7 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
   }
 }
 
-/** A column that is newer than the change is told of by nothing yet, and is no flaw. */
+/** Names the columns that differ. One that is newer than the change is not in it, and is left out. */
 function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): string | null {
   if (!op) return 'nothing was written down when it was made'
   if (!stored) return op === 'delete' || passes ? null : 'it was removed, and nothing was written down'

@@ -1,5 +1,4 @@
 import { expect, test } from '@jest/globals'
-import { addFindings, noFindings } from '../../domain/findings.ts'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { connect, rfc3339 } from '../../db/connect.ts'
@@ -7,6 +6,7 @@ import { verifyAudit } from '../../db/log/audit.ts'
 import { verifyGrants } from '../../db/verify/grants.ts'
 import { verifyIncident } from '../../db/verify/incident.ts'
 import { verifyChanges, verifyKept } from '../../db/verify/row-changes.ts'
+import { addFindings, noFindings } from '../../domain/findings.ts'
 import { useApi } from '../support/api.ts'
 import { aSitesLife } from './verify/life.ts'
 

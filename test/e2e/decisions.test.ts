@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 afterEach(async () => {
   await spine.lab.heal()
-  await sql`delete from platform_config`.execute(spine.db)
+  await sql`delete from platform_config`.execute(spine.owner)
 })
 
 async function tokenFor(approval: Approval, as: string, decision: Decision = 'approve'): Promise<string> {
@@ -70,7 +70,7 @@ test("an approval with changed arguments is judged and asked again with the edit
 
 test('where configuration asks for two people, one is not enough, the same one twice neither', async () => {
   await sql`insert into platform_config (key, value) values ('approval.required.execute_migration', '2')`.execute(
-    spine.db,
+    spine.owner,
   )
   await spine.lab.break('host_down', 'host-osl-2')
   const asked = await spine.pendingApproval()
@@ -88,7 +88,7 @@ test('where configuration asks for two people, one is not enough, the same one t
 })
 
 test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
-  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
+  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.owner)
   await spine.lab.break('service_down', 'web-osl-1')
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'converge_shard', risk: 'high' })
@@ -105,7 +105,7 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
 })
 
 test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
-  await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.db)
+  await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.owner)
   await spine.lab.break('host_down', 'host-ams-1')
   const approval = await spine.pendingApproval()
   // A second source tells of the same host.
@@ -161,7 +161,7 @@ const newest = async (type: string) => (await spine.incidents(`?type=${type}`))[
 
 test('a standing grant lets the very same action run without asking, once for each use, and no other action', async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'medium')`.execute(
-    spine.db,
+    spine.owner,
   )
   await spine.lab.break('service_down', 'web-ams-1')
   const asked = await spine.pendingApproval()

@@ -5,8 +5,8 @@ import { type Closing, closeIncident } from '../../../db/incidents/close-inciden
 import { append } from '../../../db/log/append.ts'
 import { publishLiveAnswer } from '../../../db/log/live.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../../domain/event.ts'
-import { asked } from '../../support/announced.ts'
 import { claimed } from '../../db/verify/life.ts'
+import { asked } from '../../support/announced.ts'
 import { claimedIncident, openedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
 import {
