@@ -1,9 +1,8 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { auditChain, difference, type Findings, verifiedPage } from '../domain/chain.ts'
 import { addFindings, formatCounts, formatUntold, noFindings } from '../domain/findings.ts'
 import type { ApiClient } from './api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
@@ -24,19 +23,16 @@ const progressEveryMs = 2_000
 /** Incidents per request: few, so that the API answers in time even when their logs are long. */
 const pageSize = 20
 
-export function addVerifyCommand(root: Command): void {
-  withConnectionOptions(
-    root
-      .command('verify')
-      .description('check what is stored against the log and the audit, and these against their hash chains')
-      .option(
-        '--all',
-        'every incident with its approvals, votes, alerts and effects; people, tokens, grants, sources, settings; and the audit',
-      )
-      .option('--head <hash>', 'an earlier head of the audit, which must still be in the chain'),
-  )
-    .addHelpText(
-      'after',
+export function addVerifyCommand(root: CliCommand): void {
+  root
+    .command('verify')
+    .description('check what is stored against the log and the audit, and these against their hash chains')
+    .option(
+      '--all',
+      'every incident with its approvals, votes, alerts and effects; people, tokens, grants, sources, settings; and the audit',
+    )
+    .option('--head <hash>', 'an earlier head of the audit, which must still be in the chain')
+    .connected(
       '\nExample:\n  nightshift verify --all\n  nightshift verify --all --head 9f86d081… --json\n\nOne incident alone: nightshift incidents verify ID',
     )
     .action(async ({ all, head, ...options }: Options) => {

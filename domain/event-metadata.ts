@@ -34,6 +34,8 @@ export type NotedCode =
   | 'approval_extended'
   /** A person acts on the same thing directly. */
   | 'manual_change'
+  /** A signal without a token took the run's questions back. */
+  | 'withdrawn_at_temporal'
   | 'kept'
   | 'taken'
   | 'given_back'

@@ -7,8 +7,7 @@ import { verifyIncident } from '../../db/verify/incident.ts'
 import { verifyChanges, verifyKept } from '../../db/verify/row-changes.ts'
 import { auditChain, type Findings, verifiedPage } from '../../domain/chain.ts'
 import { addFindings, noFindings } from '../../domain/findings.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { tag } from './audit.ts'
 import { incidentId } from './examples.ts'
 
@@ -27,10 +26,8 @@ async function holdRows(db: Db, after: number, found: Findings): Promise<string 
   return null
 }
 
-export function verifyRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-
-  endpoint(router, deps, {
+export const verifyRoutes = [
+  endpoint({
     method: 'get',
     path: '/verify',
     permission: 'audit',
@@ -51,7 +48,7 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       checked: { incidents: 50, votes: 12 },
       untold: { votes: 3 },
     },
-    async run({ query: { limit, cursor = '' } }) {
+    async run({ query: { limit, cursor = '' } }, { db }) {
       const found = noFindings()
       if (cursor.startsWith(changesCursor)) {
         const nextCursor = await holdRows(db, Number(cursor.slice(changesCursor.length)) || 0, found)
@@ -67,9 +64,8 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       const nextCursor = ids.length === limit ? (ids.at(-1) as string) : await holdRows(db, 0, found)
       return { incidents: ids.length, events, ...found, nextCursor }
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'get',
     path: '/audit/verify',
     permission: 'audit',
@@ -84,6 +80,6 @@ export function verifyRoutes(router: Router, deps: ApiDeps): void {
       headHash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
       problem: null,
     },
-    run: ({ query: { head } }) => verifyAudit(db, head),
-  })
-}
+    run: ({ query: { head } }, { db }) => verifyAudit(db, head),
+  }),
+]

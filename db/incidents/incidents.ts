@@ -53,6 +53,7 @@ export function toIncident(row: IncidentRow & Partial<About>): Incident {
     alerts: { firing: row.firing ?? 0, unknown: row.unknown ?? 0 },
     reopened: row.reopened,
     watchUntil: row.watchUntil,
+    reviewWantedAt: row.reviewWantedAt,
     cancelledUntil: row.cancelledUntil,
     owner:
       row.ownerId === null || row.ownedAt === null

@@ -88,7 +88,9 @@ test('where configuration asks for two people, one is not enough, the same one t
 })
 
 test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
-  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.owner)
+  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(
+    spine.owner,
+  )
   await spine.lab.break('service_down', 'web-osl-1')
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'converge_shard', risk: 'high' })
