@@ -122,16 +122,22 @@ function Counted({ checked, untold }: Pick<Findings, 'checked' | 'untold'>) {
         <thead>
           <tr>
             <th scope="col">Kind</th>
-            <th scope="col">Held</th>
-            {hasUntold && <th scope="col">Older rows do not tell</th>}
+            <th scope="col" className="num">
+              Held
+            </th>
+            {hasUntold && (
+              <th scope="col" className="num">
+                Older rows do not tell
+              </th>
+            )}
           </tr>
         </thead>
         <tbody>
           {kinds.map((kind) => (
             <tr key={kind}>
               <th scope="row">{kind}</th>
-              <td>{formatNumber(checked[kind] ?? 0)}</td>
-              {hasUntold && <td>{untold[kind] ? formatNumber(untold[kind]) : ''}</td>}
+              <td className="num">{formatNumber(checked[kind] ?? 0)}</td>
+              {hasUntold && <td className="num">{untold[kind] ? formatNumber(untold[kind]) : ''}</td>}
             </tr>
           ))}
         </tbody>
