@@ -84,7 +84,7 @@ export async function askModel(
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
-    if (error.code === 'oversized') return tooLargeAnswer(opening.model)
+    if (error.code === 'oversized') return tooLargeAnswer(opening.model, error.usage)
     await recordFailure(deps, turn, error)
     if (!error.retryable) throw new NonRetryable(`MODEL_${error.code.toUpperCase()}`)
     throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
@@ -257,12 +257,12 @@ function assertOpeningFits(characters: number, window: Window): void {
 }
 
 /** An answer too large to read is an answer all the same: a row, and a correction that says so. */
-function tooLargeAnswer(model: string): ParsedReply {
+function tooLargeAnswer(model: string, usage: ChatAnswer['usage'] | null): ParsedReply {
   const answer: ChatAnswer = {
     content: '',
     toolCalls: [],
     finishReason: 'oversized',
-    usage: { promptTokens: 0, completionTokens: 0 },
+    usage: usage ?? { promptTokens: 0, completionTokens: 0 },
     model,
     durationMs: 0,
   }

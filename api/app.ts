@@ -97,6 +97,8 @@ export type ApiOptions = {
   log?: Logger
   environment?: EnvironmentDefaults
   variables?: ApiDeps['variables']
+  /** Below which files of sources are read. */
+  sourcesDirectory?: string
   publicUrl?: string | null
   oidc?: Oidc | null
   slack?: SlackClient | null
@@ -183,7 +185,7 @@ export function createApi(options: ApiOptions): Api {
     temporalPage: options.temporalPage ?? null,
     modelInUse: options.modelInUse ?? null,
     knowledge: options.knowledge ?? openKnowledge({}),
-    sources: newSourceStates((change) => logSourceChange(log, change)),
+    sources: newSourceStates((change) => logSourceChange(log, change), options.sourcesDirectory),
     closing: options.closing ?? new AbortController().signal,
   }
   const app = new OpenAPIHono<Env>()

@@ -65,6 +65,7 @@ const { app, deps } = createApi({
   platform,
   mesh,
   jobs,
+  sourcesDirectory: config.SOURCES_DIR,
   knowledge,
   placement: {
     engine: config.PLACEMENT_ENGINE,

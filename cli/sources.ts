@@ -31,6 +31,7 @@ type AddOptions = ConnectionOptions & {
   kind: string
   at: string
   credential?: string
+  credentialSha256?: string
   ca?: string
   timeout: number
   option: Record<string, string>
@@ -48,27 +49,38 @@ function addAddCommand(parent: CliCommand): void {
     .argument('<name>', 'what it is called here', parseName)
     .requiredOption('--kind <kind>', 'what it speaks; an unknown word is answered with those that are known')
     .requiredOption('--at <url>', 'its address, with the path below which its API lives')
-    .option('--credential <ref>', 'file:/path, or env:NIGHTSHIFT_SOURCE_…; the API process reads it, nothing else does')
-    .option('--ca <file>', 'PEM file of the authorities to believe, on the machine of the API')
+    .option(
+      '--credential <ref>',
+      'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
+    )
+    .option('--credential-sha256 <hex>', 'its SHA-256, where it would go to another address than before')
+    .option('--ca <file>', 'PEM file of the authorities to believe, below SOURCES_DIR')
     .option('--timeout <seconds>', 'how long it may take to answer', parseWholeNumber, 10)
     .option('--option <name=value>', 'an option of its kind; may be repeated', collect, {})
     .connected(
-      '\nExample:\n  nightshift sources add main --kind prometheus --at https://prometheus.example.com --credential file:/etc/nightshift/prometheus-token',
+      '\nExample:\n  nightshift sources add main --kind prometheus --at https://prometheus.example.com --credential file:/run/nightshift-api/sources/prometheus-token',
     )
-    .calls(async (api, name: string, { kind, at, credential, ca, timeout, option, ...options }: AddOptions) => {
-      const body = {
-        kind,
-        url: at,
-        credential: credential ?? null,
-        caFile: ca ?? null,
-        timeoutSeconds: timeout,
-        options: option,
-      }
-      const added = listedSource.loose().parse(await api.put(`/api/v1/sources/${name}`, body))
-      const tested = await askSource(api, name)
-      if (options.json) return printJson({ ...added, test: tested })
-      printTest(name, tested)
-    })
+    .calls(
+      async (
+        api,
+        name: string,
+        { kind, at, credential, credentialSha256, ca, timeout, option, ...options }: AddOptions,
+      ) => {
+        const body = {
+          kind,
+          url: at,
+          ...(credential !== undefined && { credential: credential === 'none' ? null : credential }),
+          ...(credentialSha256 !== undefined && { credentialSha256: credentialSha256.toLowerCase() }),
+          caFile: ca ?? null,
+          timeoutSeconds: timeout,
+          options: option,
+        }
+        const added = listedSource.loose().parse(await api.put(`/api/v1/sources/${name}`, body))
+        const tested = await askSource(api, name)
+        if (options.json) return printJson({ ...added, test: tested })
+        printTest(name, tested)
+      },
+    )
 }
 
 function addListCommand(parent: CliCommand): void {

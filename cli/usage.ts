@@ -35,6 +35,10 @@ export function addUsageCommand(program: CliCommand): void {
         ])
       const ofModel = (name: string) => formatNumber(tokens.get(name) ?? 0)
       print(formatTable(['MODEL', 'ANSWERS', 'TOKENS', 'COST'], rows(money.byModel, ofModel), 0))
+      for (const { model, answers, assumed } of models.filter((each) => each.assumed > 0))
+        print(
+          `The tokens of ${assumed} of ${answers} answers of ${inert(model)} are assumed by their length: its server states none, or what cannot be.`,
+        )
       print(
         formatTable(
           ['TYPE', 'ANSWERS', '', 'COST'],

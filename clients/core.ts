@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hideKey } from '../domain/hidden-credentials.ts'
 import type { CoreAnswer, CorePort } from '../domain/tool.ts'
 import type { AddressPolicy } from './address.ts'
 import { HttpError, type HttpRequest, request } from './http.ts'
@@ -94,7 +95,7 @@ function readJson(text: string, what: string): unknown {
 }
 
 function problemOf(status: number, text: string, apiKey: string) {
-  const safe = apiKey.length >= 8 ? text.replaceAll(apiKey, '[redacted]') : text
+  const safe = hideKey(apiKey).text(text)
   let told: z.infer<typeof problem> = {}
   try {
     told = problem.parse(JSON.parse(safe))

@@ -8,6 +8,7 @@ import {
   type SeenAbilities,
   type Writing,
 } from '../domain/chat.ts'
+import { type CredentialHider, hideKey } from '../domain/hidden-credentials.ts'
 import type { AddressPolicy } from './address.ts'
 import {
   causeIn,
@@ -23,6 +24,7 @@ import {
 import { answerTokens, requestBody } from './chat/body.ts'
 import { correctedShape, readRefusal, withoutLimit } from './chat/refusal.ts'
 import { type AnswerStream, readStream } from './chat/stream.ts'
+import { addUsage, boundUsage, type Exchanged } from './chat/usage.ts'
 import { receive } from './http.ts'
 
 type ModelOptions = {
@@ -69,6 +71,8 @@ export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer>
 
 /** So often one request is asked otherwise; a server that is not content by then is not going to be. */
 const maxCorrections = 8
+/** Of an answer without envelope. */
+const maxAnswerBytes = 2_000_000
 /** Bytes of a stream for each byte of an answer: every token comes in an envelope. */
 const envelopeFactor = 16
 /** After the end of an answer, so long the counts of tokens may take. */
@@ -81,20 +85,22 @@ const countsMs = 2_000
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
   const memory = options.memory ?? ownMemory()
+  const hide = hideKey(options.apiKey)
   return {
     async complete(asked) {
       let isStreamed = false
-      const server = openServer(options, timeoutMs, (writing) => {
+      const heard: Heard = { reasoning: 0 }
+      const server = openServer(options, { timeoutMs, heard }, (writing) => {
         isStreamed = true
-        asked.onWriting?.(writing)
+        asked.onWriting?.(hideWritten(writing, hide))
       })
       let shape = await memory.recall(asked.model)
       const tried = new Set<string>()
-      const spent = { promptTokens: 0, completionTokens: 0 }
+      let spent: ChatAnswer['usage'] = { promptTokens: 0, completionTokens: 0 }
       const begunMs = performance.now()
       for (let repeat = 0; ; repeat += 1) {
         tried.add(JSON.stringify(shape))
-        const outcome = await exchange(server, asked, shape, repeat)
+        const outcome = await exchange({ server, heard, hide }, asked, shape, repeat)
         const next = repeat < maxCorrections ? nextShape(shape, outcome, asked, tried) : null
         const isRefused = outcome instanceof RefusedRequest
         // Kept once the server is content with it, or complains of something else than the request.
@@ -102,19 +108,19 @@ export function createModelClient(options: ModelOptions): ModelClient {
         if (!next) {
           if (isRefused) {
             if (asked.tools && lacksTools(outcome.refusal)) await memory.note?.(asked.model, { tools: 'no' })
-            throw refusedError(outcome, options.apiKey)
+            throw refusedError(outcome, hide)
           }
           const { isSpentOnReasoning, ...answer } = outcome
           // This prompt left no room for more; the next is cut so that it does.
           if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))
           await memory.note?.(asked.model, seenIn(answer, isStreamed))
-          return { ...answer, usage: added(answer.usage, spent) }
+          return { ...answer, usage: addUsage(answer.usage, spent) }
         }
         if (!isRefused) {
           // Kept at once: the next try takes longer, and may be the next activity's.
           await memory.keep(asked.model, next)
           if (performance.now() - begunMs > timeoutMs / 2) throw spentOnReasoning()
-          Object.assign(spent, added(outcome.usage, spent))
+          spent = addUsage(outcome.usage, spent)
         }
         shape = next
       }
@@ -122,7 +128,23 @@ export function createModelClient(options: ModelOptions): ModelClient {
   }
 }
 
-function openServer(options: ModelOptions, timeoutMs: number, onWriting: OnWriting): OpenAI {
+/** What came of an exchange and is in no body. */
+type Heard = { reasoning: number }
+type Server = { server: OpenAI; heard: Heard; hide: CredentialHider }
+
+/** Of what is written just now: the end, which is what is shown. */
+const maxWritten = 10_000
+
+function hideWritten({ content, call, ...rest }: Writing, hide: CredentialHider): Writing {
+  const safe = (text: string) => hide.text(text.slice(-maxWritten))
+  return { ...rest, content: safe(content), call: call && { name: safe(call.name), arguments: safe(call.arguments) } }
+}
+
+function openServer(
+  options: ModelOptions,
+  { timeoutMs, heard }: { timeoutMs: number; heard: Heard },
+  onWriting: OnWriting,
+): OpenAI {
   return new OpenAI({
     baseURL: baseUrlOf(options.baseUrl),
     apiKey: options.apiKey || 'none',
@@ -135,19 +157,25 @@ function openServer(options: ModelOptions, timeoutMs: number, onWriting: OnWriti
     // Ours ends first; this one is only there because the SDK insists on one.
     timeout: timeoutMs + 10_000,
     logLevel: 'off',
-    fetch: boundedFetch(options, timeoutMs, onWriting),
+    fetch: boundedFetch(options, { timeoutMs, heard }, onWriting),
   })
 }
 
 /** One exchange. A refusal of the request is answered, because it may be learned from; every other failure is thrown. */
 async function exchange(
-  server: OpenAI,
+  { server, heard, hide }: Server,
   asked: ModelRequest,
   shape: RequestShape,
   repeat: number,
 ): Promise<ReadAnswer | RefusedRequest> {
+  heard.reasoning = 0
   const begunMs = performance.now()
   const body = requestBody(shape, asked)
+  const bytes = {
+    request: Buffer.byteLength(JSON.stringify(body)),
+    prompt: Buffer.byteLength(JSON.stringify([body.messages, body.tools])),
+    maxTokens: shape.limit === 'none' ? 0 : answerTokens(shape, asked.maxTokens, asked.mostTokens),
+  }
   // A server that replays by key must not repeat the answer to a request of another shape.
   const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
   try {
@@ -159,14 +187,26 @@ async function exchange(
     })
     const fault = errorInBody(answer)
     if (fault) return new RefusedRequest(readRefusal(fault.status, fault.text), {})
-    return readAnswer(answer, Math.round(performance.now() - begunMs))
+    return readAnswer(hide.value(answer), Math.round(performance.now() - begunMs), {
+      ...bytes,
+      reasoning: heard.reasoning,
+    })
   } catch (error) {
     const own = causeIn(error, ModelError)
+    if (own?.code === 'oversized') throw oversizedError(own, bytes)
     if (own) throw own
     const refused = causeIn(error, RefusedRequest)
     if (refused) return refused
-    throw modelErrorOf(error)
+    const failure = modelErrorOf(error)
+    throw failure.code === 'oversized' ? oversizedError(failure, bytes) : failure
   }
+}
+
+/** An answer that is too large to read was made and counted all the same. */
+function oversizedError({ message, status }: ModelError, bytes: Omit<Exchanged, 'said' | 'received'>): ModelError {
+  const all = { ...bytes, said: maxAnswerBytes, received: maxAnswerBytes }
+  const usage = boundUsage({ prompt: null, completion: null, reasoning: undefined }, all)
+  return new ModelError('oversized', message, { status, retryable: false, usage })
 }
 
 /** The shape to ask with next, or null where what came stands. None is tried twice. */
@@ -191,7 +231,7 @@ function seenIn({ toolCalls, usage }: ChatAnswer, isStreamed: boolean): SeenAbil
   return {
     ...(toolCalls.length > 0 && { tools: 'yes' }),
     ...(toolCalls.length > 1 && { parallel: 'yes' }),
-    ...(usage.completionTokens > 0 && { usage: 'yes' }),
+    ...(!usage.isAssumed && { usage: 'yes' }),
     ...(isStreamed && { streaming: 'yes' }),
   }
 }
@@ -203,15 +243,6 @@ function wider(shape: RequestShape): RequestShape {
 function spentOnReasoning(): ModelError {
   const message = 'the whole limit of the answer went into reasoning: it is asked again with a larger one'
   return new ModelError('bad_answer', message, { status: 200, retryable: true })
-}
-
-function added(usage: ChatAnswer['usage'], spent: ChatAnswer['usage']): ChatAnswer['usage'] {
-  const reasoningTokens = (usage.reasoningTokens ?? 0) + (spent.reasoningTokens ?? 0)
-  return {
-    promptTokens: usage.promptTokens + spent.promptTokens,
-    completionTokens: usage.completionTokens + spent.completionTokens,
-    ...((usage.reasoningTokens ?? spent.reasoningTokens) !== undefined && { reasoningTokens }),
-  }
 }
 
 function ownMemory(): ShapeMemory {
@@ -237,8 +268,12 @@ export function serverName(baseUrl: string): string {
 }
 
 /** The SDK's way to the network: whole answers, bounded, through the address guard. A stream is put together here. */
-function boundedFetch(options: ModelOptions, timeoutMs: number, onWriting: OnWriting) {
-  const maxBytes = options.maxAnswerBytes ?? 2_000_000
+function boundedFetch(
+  options: ModelOptions,
+  { timeoutMs, heard }: { timeoutMs: number; heard: Heard },
+  onWriting: OnWriting,
+) {
+  const maxBytes = options.maxAnswerBytes ?? maxAnswerBytes
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const headers: Record<string, string> = {}
     for (const [name, value] of new Headers(init?.headers)) {
@@ -259,7 +294,7 @@ function boundedFetch(options: ModelOptions, timeoutMs: number, onWriting: OnWri
       signal: given ? AbortSignal.any([given, stall.signal]) : stall.signal,
     } as const
     return await receive(asked, async (answer) => {
-      const body = await readBody(answer, { maxBytes, stall, stallMs: options.stallMs ?? timeoutMs }, onWriting)
+      const body = await readBody(answer, { maxBytes, stall, stallMs: options.stallMs ?? timeoutMs, heard }, onWriting)
       if (answer.status < 200 || answer.status > 299) {
         throw new RefusedRequest(readRefusal(answer.status, body), answer.headers)
       }
@@ -275,7 +310,7 @@ function boundedFetch(options: ModelOptions, timeoutMs: number, onWriting: OnWri
 
 type OnWriting = (writing: Writing) => void
 type Opened = Parameters<Parameters<typeof receive>[1]>[0]
-type Bounds = { maxBytes: number; stall: AbortController; stallMs: number }
+type Bounds = { maxBytes: number; stall: AbortController; stallMs: number; heard: Heard }
 
 function isStream({ status, headers }: Opened): boolean {
   return status === 200 && (headers['content-type'] ?? '').includes('event-stream')
@@ -300,6 +335,7 @@ async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): P
   // A stream that its server called something else.
   const stream = readStream(bounds.maxBytes)
   stream.feed(text)
+  bounds.heard.reasoning = stream.reasoningBytes()
   return JSON.stringify(stream.whole())
 }
 
@@ -324,6 +360,7 @@ async function readStreamed(answer: Opened, bounds: Bounds, onWriting: OnWriting
   } finally {
     clearTimeout(timer)
   }
+  bounds.heard.reasoning = stream.reasoningBytes()
   return stream.whole()
 }
 

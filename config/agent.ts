@@ -143,6 +143,10 @@ export const platform = z.object({
   PLACEMENT_CPU_OVERCOMMIT_PERCENT: z.coerce.number().int().min(100).max(3_200).default(100),
   PLACEMENT_RAM_RESERVE_PERCENT: z.coerce.number().int().min(0).max(90).default(0),
   JOBS_FILE: z.string().min(1).optional(),
+  SOURCES_DIR: z
+    .string()
+    .regex(/^\/[^\0]+$/, 'is not an absolute path')
+    .default('/run/nightshift-api/sources'),
   PLATFORM_URL: url.optional(),
   PLATFORM_TOKEN: z.string().default(''),
   // Nodes of one cluster: `https://pve1:8006,https://pve2:8006`.

@@ -83,7 +83,8 @@ async function alertsNow(trx: Trx, incident: Incident, settings: SettingsReader)
   const quietSeconds = quietSecondsFor(incident.status, { quietSeconds: settings.value<number>('alert.quiet') })
   const isOver = total > 0 && firing === 0 && lastEnd !== null
   const endedForSeconds = isOver ? (Date.parse(await databaseTime(trx)) - Date.parse(lastEnd)) / 1000 : null
-  return { total, firing: firing - endless, unknown, endless, endedForSeconds, quietSeconds }
+  const isCritical = incident.severity === 'critical'
+  return { total, firing: firing - endless, unknown, endless, isCritical, endedForSeconds, quietSeconds }
 }
 
 async function usableApproval(trx: Trx, incidentId: string, approvalId: string | null): Promise<Policy['approval']> {

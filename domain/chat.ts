@@ -19,7 +19,13 @@ export type ChatTool = {
 }
 
 /** `completionTokens` holds those of reasoning too; how many these were only some servers count. */
-export type TokenUsage = { promptTokens: number; completionTokens: number; reasoningTokens?: number }
+export type TokenUsage = {
+  promptTokens: number
+  completionTokens: number
+  reasoningTokens?: number
+  /** The server stated none, or what cannot be: counted by the bytes that were sent and received. */
+  isAssumed?: boolean
+}
 
 export type ChatAnswer = {
   /** Without reasoning that came in a separate field. */
@@ -27,7 +33,6 @@ export type ChatAnswer = {
   toolCalls: ChatToolCall[]
   /** The server's word: `stop`, `tool_calls`, `length`, … */
   finishReason: string
-  /** Zero where the server counts nothing. */
   usage: TokenUsage
   /** The model that answered, by its own name. */
   model: string

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { findScriptText } from './job-command.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
 /** Jobs that an operator declares in a file (`JOBS_FILE`): how a resource is brought back to its wanted state, and what would change. */
@@ -110,14 +111,15 @@ function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
   if (given.length !== 1) context.addIssue(`takes one of ${systems.join(', ')}, and has ${given.join(', ') || 'none'}`)
   if (step.command === undefined && (step.cwd !== undefined || step.env !== undefined))
     context.addIssue('has cwd or env, which belong to a command')
-  const [program = '', ...rest] = step.command ?? []
+  const [program = ''] = step.command ?? []
   if (program.includes('{'))
     context.addIssue({ code: 'custom', path: ['command', 0], message: 'names no fixed program' })
-  if (/(?:^|\/)(?:ba|da|z|k)?sh$/.test(program) && rest.some((word) => /^-\w*c/.test(word)))
+  const why = findScriptText(step.command ?? [])
+  if (why !== null)
     context.addIssue({
       code: 'custom',
       path: ['command'],
-      message: 'is a text for a shell: name the program and its arguments, or a script in a file',
+      message: `is a text for a shell (${why}): name the program and its arguments, or a script in a file`,
     })
 }
 
@@ -150,6 +152,8 @@ const resources = z
     kind: z.enum(inventoryKinds),
     ids: z.array(z.string().min(1).max(128)).min(1).max(1_000).optional(),
     pattern: pattern.optional(),
+    /** Names, where they are not the ids or full names of them (`web-1.example.com`). */
+    names: pattern.optional(),
   })
   .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'takes ids or pattern, one of them')
 
@@ -274,13 +278,33 @@ export function fitsJob({ resources }: DeclaredJob, { kind, id }: { kind: string
 
 /** The only characters that go into a job: `web-1:all` would be two patterns of hosts to Ansible. */
 const plainWord = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-/** Words that name more than one host, or the one that this runs on. */
-const wideWords = ['all', 'ungrouped', 'localhost']
+/** Words that name more than one host, or the one that this runs on; `127.1` and `0x7f000001` are addresses as well. */
+function isWideWord(value: string): boolean {
+  const word = value.toLowerCase().replace(/\.+$/, '')
+  if (/^(?:all|ungrouped|localhost|ip6-localhost|ip6-loopback|broadcasthost)$/.test(word)) return true
+  if (/^(?:localhost|.*\.localhost|localhost\..*)$/.test(word)) return true
+  const parts = word.split('.')
+  if (!parts.every((part) => /^(?:0x[0-9a-f]*|\d+)$/.test(part)) || parts.length > 4) return false
+  const first = parseAddressPart(parts[0] ?? '')
+  if (parts.length > 1) return first === 127 || first === 0
+  return first === 0 || (first >= 127 * 2 ** 24 && first < 128 * 2 ** 24)
+}
+
+const parseAddressPart = (part: string): number =>
+  /^0x/.test(part) ? Number.parseInt(part.slice(2) || '0', 16) : Number.parseInt(part, /^0[0-7]+$/.test(part) ? 8 : 10)
+
+/** A name is whatever somebody calls a machine: it has to be the id, its full name, or what the declaration says of names. */
+function isNameExpected({ resources }: DeclaredJob, { id, name }: { id: string; name: string }): boolean {
+  if (resources.names !== undefined) return new RegExp(`^(?:${resources.names})$`).test(name)
+  if (name === id || name.startsWith(`${id}.`)) return true
+  return resources.pattern !== undefined && new RegExp(`^(?:${resources.pattern})$`).test(name)
+}
 
 /** Why this resource cannot be named to this job; null when it can. */
 export function whyUnnameable(
   job: DeclaredJob,
   resource: { kind: InventoryKind; id: string; name: string },
+  groups: readonly string[] = [],
 ): string | null {
   const text = JSON.stringify([job.run, job.check ?? null])
   for (const word of ['id', 'name'] as const) {
@@ -288,8 +312,13 @@ export function whyUnnameable(
     if (!text.includes(`{${word}}`)) continue
     if (!plainWord.test(value))
       return `its ${word} holds characters that no argument of a job takes (letters, digits and . _ - are taken)`
-    if (wideWords.includes(value.toLowerCase()) && !job.resources.ids?.includes(resource.id))
+    const isListed = job.resources.ids?.includes(resource.id) && value === resource.id
+    if (isWideWord(value) && !isListed)
       return `its ${word} means more than this one resource to a job: list it in the job's ids`
+    if (groups.some((group) => group.toLowerCase() === value.toLowerCase()) && !isListed)
+      return `its ${word} is the name of a group as well, which a job would take for all of it: list it in the job's ids`
+    if (word === 'name' && !isNameExpected(job, resource))
+      return `its name ${value} is neither its id nor a full name of it: say in resources.names what names may be`
   }
   return null
 }

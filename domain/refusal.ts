@@ -130,6 +130,8 @@ export type Policy = {
     unknown: number
     /** Firing, of a sender that never says when an alert ends. */
     endless: number
+    /** The incident is critical: what nothing shows to be over is for a person. Absent in what older versions stored. */
+    isCritical?: boolean
     /** Since the last of them ended; null while one fires, or without one. */
     endedForSeconds: number | null
     /** How long they must be quiet before an incident may end as over. */

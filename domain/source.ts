@@ -16,7 +16,7 @@ const credentialRef = z
   .max(500)
   .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_SOURCE_[A-Z0-9_]+)$/, 'is file:/path, or env:NIGHTSHIFT_SOURCE_ with a name')
 
-export const sourceInput = z.strictObject({
+const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^https?$/ }).max(500),
   /** Sent as a bearer token; `user:password` is sent as Basic. */
@@ -27,6 +27,16 @@ export const sourceInput = z.strictObject({
   timeoutSeconds: z.number().int().min(1).max(60).default(10),
 })
 export type SourceInput = z.infer<typeof sourceInput>
+
+/** What somebody puts: without `credential` none is meant, where the address did not change. */
+export const sourcePut = sourceInput.extend({
+  credential: credentialRef.nullable().optional(),
+  /** SHA-256 of what the credential refers to: asked for where another address would be sent it. Compared, and stored nowhere. */
+  credentialSha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in hexadecimal')
+    .optional(),
+})
 
 const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), createdAt: z.string() })
 export type Source = z.infer<typeof source>

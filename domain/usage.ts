@@ -10,6 +10,8 @@ export const usage = z.object({
       promptTokens: z.number(),
       completionTokens: z.number(),
       reasoningTokens: z.number(),
+      /** Answers whose server stated no tokens, or what cannot be: theirs are counted by the bytes that were sent and received. */
+      assumed: count,
       seconds: z.number(),
     }),
   ),

@@ -42,6 +42,7 @@ import * as workerEnvironment from './0037-worker-environment.ts'
 import * as boundDecisions from './0038-bound-decisions.ts'
 import * as manualChanges from './0039-manual-changes.ts'
 import * as rowChanges from './0040-row-changes.ts'
+import * as strangers from './0041-strangers.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -186,6 +187,7 @@ const migrations: Record<string, Migration> = {
   '0038-bound-decisions': boundDecisions,
   '0039-manual-changes': manualChanges,
   '0040-row-changes': rowChanges,
+  '0041-strangers': strangers,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -107,7 +107,20 @@ function noFaultRule(state: SafetyState, policy: Policy): RuleAnswer | null {
       'Say what was repaired, or escalate.',
     )
   }
-  return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
+  return firingRule(policy) ?? degradedRule(state, policy) ?? endlessRule(state, policy) ?? quietRule(state, policy)
+}
+
+/** Nothing will ever say that such an alert is over: the resource itself has to, and of what is critical a person. */
+function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
+  if (!alerts || alerts.endless === 0) return null
+  const never = 'the sender of its alert never says when one ends'
+  const escalate = 'escalate_incident with category no_fault_found says what you saw to a person.'
+  if (alerts.isCritical === true)
+    return refuse('STILL_FIRING', `${never}, and it is critical: a person decides that it is no fault`, escalate)
+  const look = resource ? state.looks.get(resourceKey(resource)) : undefined
+  if (look?.health === 'nominal') return null
+  const remedy = resource ? `Look at ${resourceKey(resource)}: nominal is enough. Else ${escalate}` : escalate
+  return refuse('STILL_FIRING', `${never}, and no look of this attempt shows its resource nominal`, remedy)
 }
 
 function firingRule({ alerts }: Policy): RuleAnswer | null {

@@ -1,6 +1,12 @@
 import { HttpError, request } from '../clients/http.ts'
-import { NoCredential, readRef } from '../config/references.ts'
+import { type CredentialHider, hideCredentials, isBasicPair } from '../domain/hidden-credentials.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
+import {
+  defaultSourcesDirectory,
+  findCredentialTrouble,
+  readSourceAuthorities,
+  readSourceCredential,
+} from './credentials.ts'
 import { type AskSource, type PageAnswer, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
@@ -26,12 +32,17 @@ type State = {
 export type SourceChange = { source: string; is: 'away'; because: string } | { source: string; is: 'back' }
 
 /** How the sources did, as this process saw them. */
-export type SourceStates = { byName: Map<string, State>; report: (change: SourceChange) => void }
+export type SourceStates = {
+  byName: Map<string, State>
+  report: (change: SourceChange) => void
+  /** The only one whose files a source may name. */
+  directory: string
+}
 
-export const newSourceStates = (report: SourceStates['report'] = () => {}): SourceStates => ({
-  byName: new Map(),
-  report,
-})
+export const newSourceStates = (
+  report: SourceStates['report'] = () => {},
+  directory = defaultSourcesDirectory,
+): SourceStates => ({ byName: new Map(), report, directory })
 
 /** A source that was changed or removed begins as one that nobody asked. */
 export const forgetSource = ({ byName }: SourceStates, name: string): void => void byName.delete(name)
@@ -45,13 +56,16 @@ const newState = (): State => ({
   isAway: false,
 })
 
-export function healthOf({ byName }: SourceStates, name: string, nowMs: number): SourceHealth {
-  const state = byName.get(name)
+export function healthOf({ byName, directory }: SourceStates, source: Source, nowMs: number): SourceHealth {
+  const state = byName.get(source.name)
+  const trouble = findCredentialTrouble(source, directory)
+  const lastOkAt = state?.lastOkMs == null ? null : new Date(state.lastOkMs).toISOString()
+  if (trouble) return { state: 'failing', lastOkAt, lastError: trouble.text, restsUntil: null }
   if (!state) return { state: 'unknown', lastOkAt: null, lastError: null, restsUntil: null }
   const isResting = state.restsUntilMs > nowMs
   return {
     state: isResting ? 'resting' : state.failures > 0 ? 'failing' : state.lastOkMs === null ? 'unknown' : 'ok',
-    lastOkAt: state.lastOkMs === null ? null : new Date(state.lastOkMs).toISOString(),
+    lastOkAt,
     lastError: state.failures > 0 ? state.lastError : null,
     restsUntil: isResting ? new Date(state.restsUntilMs).toISOString() : null,
   }
@@ -78,7 +92,7 @@ export function askerOf(source: Source, states: SourceStates, signal?: AbortSign
       throw new SourceError('BUSY', `${source.name} is asked ${mostAtOnce} things already: ask again`)
     state.atOnce += 1
     try {
-      const answer = await send(source, asked, signal)
+      const answer = await send(source, asked, states.directory, signal)
       noteAnswer(state)
       return answer
     } catch (error) {
@@ -122,9 +136,15 @@ function noteFailure(state: State, error: unknown): void {
   if (state.failures >= failuresToRest) state.restsUntilMs = Date.now() + restMs
 }
 
-async function send(source: Source, asked: SourceRequest, signal: AbortSignal | undefined): Promise<unknown> {
+async function send(
+  source: Source,
+  asked: SourceRequest,
+  directory: string,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
   const { path, form, method = 'GET', accept = 'json', maxBytes = maxAnswerBytes } = asked
-  const secret = source.credential === null ? null : readSecret(source.name, source.credential)
+  const secret = readSourceCredential(source, directory)
+  const ca = readSourceAuthorities(source, directory)
   let answer: Awaited<ReturnType<typeof request>>
   try {
     answer = await request({
@@ -139,13 +159,13 @@ async function send(source: Source, asked: SourceRequest, signal: AbortSignal | 
       timeoutMs: source.timeoutSeconds * 1000,
       maxBytes,
       allow: 'private',
-      ...(source.caFile !== null && { ca: readSecret(source.name, `file:${source.caFile}`) }),
+      ...(ca !== null && { ca }),
       ...(signal && { signal }),
     })
   } catch (error) {
     throw error instanceof HttpError ? toSourceError(source, error, maxBytes) : error
   }
-  return readAnswer(source, answer, accept, secret)
+  return readAnswer(source, answer, accept, hideCredentials(secret === null ? [] : [secret]))
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
@@ -162,13 +182,15 @@ function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, maxBy
   return say('UNREACHABLE', 'cannot be reached')
 }
 
+/** Some servers repeat the headers of a request in what they answer: neither a text nor a value leaves this function with the credential. */
 function readAnswer(
   { name }: Source,
   { status, headers, body }: Awaited<ReturnType<typeof request>>,
   accept: SourceRequest['accept'],
-  secret: string | null,
+  hide: CredentialHider,
 ): unknown {
-  const text = hideCredential(Buffer.from(body).toString('utf8'), secret)
+  const text = hide.text(Buffer.from(body).toString('utf8'))
+  const type = headers['content-type'] ?? ''
   if (status >= 300 && status < 400)
     throw new SourceError('REDIRECT', `${name} redirects: set its address to where it really is`)
   if (status === 401 || status === 403) {
@@ -178,68 +200,67 @@ function readAnswer(
     )
   }
   // A gateway that says that the server behind it is not there is no page of that server.
-  if (accept === 'page' && status !== 502 && status !== 504)
-    return readPage(name, status, headers['content-type'] ?? '', text)
-  if (status === 400 || status === 422) throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text)}`)
+  if (accept === 'page' && status !== 502 && status !== 504) return readPage(name, { status, type, text }, hide)
+  if (status === 400 || status === 422)
+    throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text, hide)}`)
   if (status < 200 || status >= 300) throw new SourceError('BAD_ANSWER', `${name} answered ${status}`, { status })
   if (accept !== 'json') return text
-  if (!/json/.test(headers['content-type'] ?? '')) {
-    const type = (headers['content-type'] ?? 'no content type').slice(0, 60)
-    throw new SourceError('BAD_ANSWER', `${name} answered ${type} instead of JSON: is that the address of its API?`)
+  if (!/json/.test(type)) {
+    throw new SourceError(
+      'BAD_ANSWER',
+      `${name} answered ${nameType(type)} instead of JSON: is that the address of its API?`,
+    )
   }
-  return parseJson(name, text)
+  return parseJson(name, text, hide)
 }
 
 /** A page as it is, whatever its status: what a health page says with 503 is what is asked for. */
-function readPage(name: string, status: number, type: string, text: string): PageAnswer {
-  if (/[/+]json\b/i.test(type)) return { status, json: parseJson(name, text) }
+function readPage(
+  name: string,
+  { status, type, text }: { status: number; type: string; text: string },
+  hide: CredentialHider,
+): PageAnswer {
+  if (/[/+]json\b/i.test(type)) return { status, json: parseJson(name, text, hide) }
   if (/^text\/|[/+](?:xml|yaml|x-ndjson|openmetrics-text)\b/i.test(type) || (type === '' && !text.includes('\0')))
     return { status, text: text.replaceAll('\0', '\u{fffd}') }
-  throw new SourceError(
-    'BAD_ANSWER',
-    `${name} answered ${type.slice(0, 60) || 'bytes'}, which is neither JSON nor text`,
-  )
+  throw new SourceError('BAD_ANSWER', `${name} answered ${nameType(type)}, which is neither JSON nor text`)
 }
 
-function parseJson(name: string, text: string): unknown {
+/** Types that are shown by name. What a server makes up is its own text, and may be anything. */
+const shownTypes = [
+  ...['text/html', 'text/plain', 'text/css', 'text/csv', 'text/event-stream', 'text/javascript', 'text/xml'],
+  ...['application/json', 'application/javascript', 'application/octet-stream', 'application/pdf', 'application/xml'],
+  ...['application/x-protobuf', 'application/vnd.google.protobuf', 'application/gzip', 'application/zip'],
+  ...['application/openmetrics-text', 'application/yaml', 'application/x-www-form-urlencoded', 'multipart/form-data'],
+  ...['image/gif', 'image/jpeg', 'image/png', 'image/svg+xml', 'image/webp'],
+]
+
+function nameType(type: string): string {
+  if (type === '') return 'no content type'
+  const plain = type.replace(/;.*$/s, '').trim().toLowerCase()
+  return shownTypes.includes(plain) ? plain : 'an unknown content type'
+}
+
+function parseJson(name: string, text: string, hide: CredentialHider): unknown {
+  let parsed: unknown
   try {
-    return JSON.parse(text)
+    parsed = JSON.parse(text)
   } catch {
     throw new SourceError('BAD_ANSWER', `${name} answered JSON that does not parse`)
   }
+  return hide.value(parsed)
 }
 
 /** The reason that a server of this family gives, as plain text of one line. */
-function errorIn(text: string): string {
+function errorIn(text: string, hide: CredentialHider): string {
   try {
     const { error } = JSON.parse(text) as { error?: unknown }
-    if (typeof error === 'string') return error.replace(/\s+/g, ' ').slice(0, 300)
+    if (typeof error === 'string') return hide.text(error).replace(/\s+/g, ' ').slice(0, 300)
   } catch {
     // It is text then.
   }
   return text.replace(/\s+/g, ' ').slice(0, 200) || 'without a reason'
 }
 
-function toAuthorization(secret: string): string {
-  const isPair = /^[^\s:]+:\S+$/.test(secret) && !secret.startsWith('eyJ')
-  return isPair ? `Basic ${Buffer.from(secret).toString('base64')}` : `Bearer ${secret}`
-}
-
-/** Some servers repeat the headers of a request in what they answer. The credential is not what anybody asked for. */
-function hideCredential(text: string, secret: string | null): string {
-  if (secret === null) return text
-  const [, encoded = secret] = toAuthorization(secret).split(' ')
-  const password = /^[^\s:]+:(\S{6,})$/.exec(secret)?.[1]
-  return [secret, encoded, ...(password ? [password] : [])].reduce(
-    (rest, part) => rest.replaceAll(part, '[credential]'),
-    text,
-  )
-}
-
-function readSecret(name: string, ref: string): string {
-  try {
-    return readRef(ref)
-  } catch (error) {
-    throw error instanceof NoCredential ? new SourceError('NO_CREDENTIAL', `${name}: ${error.message}`) : error
-  }
-}
+const toAuthorization = (secret: string): string =>
+  isBasicPair(secret) ? `Basic ${Buffer.from(secret).toString('base64')}` : `Bearer ${secret}`

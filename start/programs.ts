@@ -94,6 +94,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
         ...meshOf(env, stateDir),
         // What the operator of the lab declared, where nobody has jobs.
         ...(labUrl && { JOBS_FILE: env.JOBS_FILE || writeJobs(labDirectory(stateDir)) }),
+        SOURCES_DIR: env.SOURCES_DIR || join(stateDir, 'sources'),
         PORT: String(ports.api),
         PLATFORM_URL: labUrl ?? setting(env, 'PLATFORM_URL'),
         PLATFORM_TOKEN: platformToken,

@@ -121,7 +121,8 @@ const variables = [...settingNames, ...secrets.map((name) => `${name}_FILE`)].fi
 
 /** Which services read it. What one process alone may know goes into no other. */
 function readersOf(name: string): string[] {
-  if (name.startsWith('MESH_') || name.startsWith('KNOWLEDGE_') || name === 'JOBS_FILE') return ['api']
+  if (name.startsWith('MESH_') || name.startsWith('KNOWLEDGE_') || name === 'JOBS_FILE' || name === 'SOURCES_DIR')
+    return ['api']
   if (name.startsWith('BOOTSTRAP_')) return ['migrate']
   if (name.startsWith('WORKER_') || name === 'LLM_SERVERS_FILE') return ['worker']
   return ['api', 'migrate', 'worker']

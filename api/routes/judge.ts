@@ -6,12 +6,13 @@ import { readPolicy } from '../../db/policy.ts'
 import { readSettings } from '../../db/settings.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { fold } from '../../safety/fold.ts'
-import { type DryRunResult, dryRunInput, dryRunPolicy, simulateCall } from '../../safety/replay.ts'
+import { type DryRunResult, dryRunInput } from '../../safety/replay.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
+import { judgeApart } from '../judge-apart.ts'
 
 const question = z.union([
   z.strictObject({ tool: z.string(), args: z.record(z.string(), z.unknown()), incident_id: z.string() }),
@@ -41,19 +42,23 @@ export const judgeRoutes = endpoint({
   tag: 'safety',
   summary: 'What would become of a command or a call',
   description:
-    'Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
+    'One at a time for a person, 64,000 characters, ten seconds. Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
   body: question,
   bodyExample: { command: 'systemctl restart mysql' },
   answer,
   example,
   status: 200,
   problems: [404],
-  async run({ body }, deps) {
+  async run({ body, principal }, deps) {
     const { db } = deps
-    if (!('incident_id' in body)) return dryRunPolicy(body, toolFacts, Date.parse(await databaseTime(db)))
+    const who = principal.operatorId ?? principal.tokenId
+    if (!('incident_id' in body)) {
+      const nowMs = Date.parse(await databaseTime(db))
+      return await judgeApart({ kind: 'supposed', input: body, nowMs }, who, body)
+    }
     const incident = await incidentById(db, body.incident_id)
     if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
-    return await dryRunJudge(deps, incident, body)
+    return await dryRunJudge(deps, incident, body, who)
   },
 })
 
@@ -62,8 +67,9 @@ export async function dryRunJudge(
   deps: Pick<ApiDeps, 'db' | 'environment'>,
   incident: Incident,
   call: { tool: string; args: Record<string, unknown>; callId?: string },
+  who: string | null = null,
 ): Promise<DryRunResult> {
-  return await deps.db.transaction().execute(async (trx) => {
+  const question = await deps.db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
     const facts = toolFacts.get(call.tool)
@@ -74,8 +80,9 @@ export async function dryRunJudge(
       approvalId: null,
       isEnding: true,
     })
-    return simulateCall(call, toolFacts, state, policy, at)
+    return { kind: 'call' as const, call, state, policy, nowMs: at }
   })
+  return await judgeApart(question, who, call)
 }
 
 export const tag = 'approvals'

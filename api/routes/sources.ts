@@ -1,19 +1,28 @@
 import { z } from '@hono/zod-openapi'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { findAlertResources } from '../../db/inventory/resources.ts'
-import { listSources, putSource, removeSource, sourceByName, storeReading } from '../../db/inventory/sources.ts'
+import {
+  ForeignAddress,
+  listSources,
+  putSource,
+  removeSource,
+  sourceByName,
+  storeReading,
+} from '../../db/inventory/sources.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import { bodyOfIncident } from '../../db/log/bodies.ts'
 import {
   type ListedSource,
   listedSource,
   type Source,
   type SourceReading,
-  sourceInput,
   sourceName,
+  sourcePut,
   sourceReading,
   sourceTest,
 } from '../../domain/source.ts'
 import { forgetSource, healthOf } from '../../sources/ask.ts'
+import { defaultSourcesDirectory, findCredentialTrouble, matchesCredential } from '../../sources/credentials.ts'
 import { SourceError } from '../../sources/kind.ts'
 import { planRead, probeSource, readSource, sourceKinds, sourceTools } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -29,7 +38,7 @@ const example: ListedSource = {
   name: 'main',
   kind: 'prometheus',
   url: 'https://prometheus.example.com',
-  credential: 'file:/etc/nightshift/prometheus-token',
+  credential: `file:${defaultSourcesDirectory}/prometheus-token`,
   caFile: null,
   options: {},
   timeoutSeconds: 10,
@@ -40,7 +49,7 @@ const example: ListedSource = {
 
 const listed = (deps: ApiDeps, source: Source): ListedSource => ({
   ...source,
-  health: healthOf(deps.sources, source.name, Date.now()),
+  health: healthOf(deps.sources, source, Date.now()),
 })
 
 const listEndpoint = endpoint({
@@ -65,9 +74,9 @@ const putEndpoint = endpoint({
   permission: 'write_config',
   tag,
   summary: 'Adds a source, or changes the one of that name',
-  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\`, or \`env:NIGHTSHIFT_SOURCE_…\`.`,
+  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`. Where another address would be sent a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\`, or for another \`credential\`.`,
   params,
-  body: sourceInput,
+  body: sourcePut,
   bodyExample,
   answer: listedSource,
   example,
@@ -90,10 +99,47 @@ const putEndpoint = endpoint({
       )
     if (search !== '' || hash !== '')
       throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
-    forgetSource(deps.sources, name)
-    return listed(deps, await putSource(deps.db, name, { ...body, options: options.data }, principal.name))
+    const { credentialSha256, ...input } = body
+    const put = { ...input, name, credential: input.credential ?? null, options: options.data }
+    await requireCredentialAgain(deps, put, input.credential)
+    const trouble = findCredentialTrouble(put, deps.sources.directory)
+    if (trouble && !trouble.isAbsent) throw new Problem(422, 'INVALID', `${trouble.text}.`)
+    const isKnown =
+      credentialSha256 !== undefined &&
+      trouble === null &&
+      matchesCredential(put, deps.sources.directory, credentialSha256)
+    try {
+      const { name: _, ...row } = put
+      const source = await putSource(deps.db, name, row, principal.name, isKnown)
+      forgetSource(deps.sources, name)
+      return listed(deps, source)
+    } catch (error) {
+      if (!(error instanceof ForeignAddress)) throw error
+      const { origin } = new URL(put.url)
+      const detail = `${put.credential} was given for ${error.known.join(', ')}, and ${origin} would be sent it`
+      await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
+      const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
+      throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(put.credential ?? '')}`)
+    }
   },
 })
+
+/** A changed address of a source with a credential: what is not said would be lost without a word. */
+async function requireCredentialAgain({ db }: ApiDeps, put: SourceUrl, given: string | null | undefined) {
+  if (given !== undefined) return
+  const before = await sourceByName(db, put.name)
+  if (!before?.credential || new URL(before.url).origin === new URL(put.url).origin) return
+  const detail = `The address of ${put.name} changes, and it has a credential: send "credential" again, as ${before.credential}, another one, or null (in the terminal --credential REF, or --credential none).`
+  throw new Problem(422, 'CREDENTIAL_ASKED', detail)
+}
+
+type SourceUrl = { name: string; url: string }
+
+function howToSend(reference: string): string {
+  const [kind, place = ''] = reference.split(/:(.*)/s)
+  const digest = kind === 'file' ? `sha256sum < ${place}` : `printf %s "$${place}" | sha256sum`
+  return `Give it again as "credentialSha256" (in the terminal --credential-sha256), which is the first word of what "${digest}" prints where the API runs, or name another credential.`
+}
 
 const removeEndpoint = endpoint({
   method: 'post',
@@ -165,11 +211,16 @@ const readEndpoint = endpoint({
     tool: (body) => (typeof body.tool === 'string' && sourceTools.has(body.tool) ? body.tool : null),
     identity: (_, body) => (body.arguments ?? {}) as Record<string, unknown>,
   },
-  async run({ body, judged }, deps) {
+  async run({ body, judged, principal }, deps) {
     const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
     if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
     const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
     const incidentBeganMs = incident ? Date.parse(incident.createdAt) : null
+    if (!judged) {
+      const { name: subject } = planned.source
+      const detail = `${body.tool} ${JSON.stringify(planned.args)}`
+      await recordAudit(deps.db, { who: principal.name, what: 'source.read', subject, detail })
+    }
     const startedAt = performance.now()
     try {
       const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs })

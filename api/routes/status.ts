@@ -113,7 +113,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       knowledgePart(deps.knowledge.list()),
       ...budgetParts(spend),
     ],
-    sources: sources.map(({ name, kind }) => sourcePart(name, kind, healthOf(deps.sources, name, Date.now()))),
+    sources: sources.map((each) => sourcePart(each.name, each.kind, healthOf(deps.sources, each, Date.now()))),
     paused: settings.value<boolean>('agent.paused'),
     backlog,
     schedule: queue?.schedule ?? null,

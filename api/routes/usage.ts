@@ -22,6 +22,7 @@ export const usageRoutes = endpoint({
         promptTokens: 120_400,
         completionTokens: 3_100,
         reasoningTokens: 0,
+        assumed: 0,
         seconds: 96,
       },
     ],

@@ -1,8 +1,10 @@
 import OpenAI from 'openai'
 import { z } from 'zod'
-import type { ChatAnswer } from '../../domain/chat.ts'
+import type { ChatAnswer, TokenUsage } from '../../domain/chat.ts'
+import type { CredentialHider } from '../../domain/hidden-credentials.ts'
 import { HttpError, retryAfterMs } from '../http.ts'
 import { isTooLong, type Refusal } from './refusal.ts'
+import { boundUsage, type Exchanged } from './usage.ts'
 
 /** What came instead of an answer: any status but success, or an error with status 200. */
 export class RefusedRequest extends Error {
@@ -16,8 +18,8 @@ export class RefusedRequest extends Error {
 }
 
 /** A refusal that stands, as the error that the workflow knows. */
-export function refusedError({ refusal, headers }: RefusedRequest, apiKey: string): ModelError {
-  const said = lineOf(refusal.message, apiKey)
+export function refusedError({ refusal, headers }: RefusedRequest, hide: CredentialHider): ModelError {
+  const said = lineOf(refusal.message, hide)
   const should = headers['x-should-retry']
   const [code, retryable] = codeOf(refusal)
   const hint = code === 'bad_request' ? hintFor(refusal) : ''
@@ -79,9 +81,9 @@ function codeOf(refusal: Refusal): [ModelError['code'], boolean] {
 }
 
 /** One line of what the server said, without the key and without anything that moves a terminal. */
-function lineOf(text: string, apiKey: string): string {
-  const safe = apiKey.length >= 4 ? text.replaceAll(apiKey, '[redacted]') : text
-  return safe
+function lineOf(text: string, hide: CredentialHider): string {
+  return hide
+    .text(text)
     .slice(0, 300)
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
@@ -122,10 +124,18 @@ export class ModelError extends Error {
   readonly retryable: boolean
   /** The window of the model, where a refusal for length says it. */
   readonly windowTokens: number | null
+  /** Of an answer that came and cannot be used. */
+  readonly usage: TokenUsage | null
   constructor(
     code: ModelErrorCode,
     message: string,
-    details: { status?: number | null; retryAfterMs?: number | null; retryable: boolean; windowTokens?: number | null },
+    details: {
+      status?: number | null
+      retryAfterMs?: number | null
+      retryable: boolean
+      windowTokens?: number | null
+      usage?: TokenUsage
+    },
   ) {
     super(message)
     this.code = code
@@ -133,6 +143,7 @@ export class ModelError extends Error {
     this.retryAfterMs = details.retryAfterMs ?? null
     this.retryable = details.retryable
     this.windowTokens = details.windowTokens ?? null
+    this.usage = details.usage ?? null
   }
 }
 
@@ -141,7 +152,6 @@ const calledFunction = z.object({
   name: z.string(),
   arguments: z.union([z.string(), z.record(z.string(), z.unknown())]).nullish(),
 })
-const tokens = z.number().nonnegative().catch(0)
 
 /**
  * What we need of an answer. Servers differ in the rest: arguments as an object, content as parts, no usage at all. Fields with
@@ -169,10 +179,10 @@ const completion = z.object({
     .min(1),
   usage: z
     .object({
-      prompt_tokens: tokens,
-      completion_tokens: tokens,
-      reasoning_tokens: tokens.optional(),
-      completion_tokens_details: z.object({ reasoning_tokens: tokens }).nullish().catch(null),
+      prompt_tokens: z.unknown().optional(),
+      completion_tokens: z.unknown().optional(),
+      reasoning_tokens: z.unknown().optional(),
+      completion_tokens_details: z.object({ reasoning_tokens: z.unknown().optional() }).nullish().catch(null),
     })
     .nullish()
     .catch(null),
@@ -189,8 +199,11 @@ export type ReadAnswer = ChatAnswer & {
   isSpentOnReasoning: boolean
 }
 
+/** What the request took, and of a stream what came of reasoning, which its body leaves out. */
+type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number }
+
 /** Reads a whole body with status 200, or throws ModelError. Text of reasoning is in no field of what it gives. */
-export function readAnswer(body: unknown, durationMs: number): ReadAnswer {
+export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): ReadAnswer {
   const parsed = completion.safeParse(body)
   if (!parsed.success) {
     const place = parsed.error.issues[0]?.path.join('.') || 'the body'
@@ -212,28 +225,20 @@ export function readAnswer(body: unknown, durationMs: number): ReadAnswer {
   }
   const content = textOf(choice.message.content)
   const calls = tool_calls ?? (function_call ? [{ id: null, function: function_call }] : [])
-  const { usage } = parsed.data
-  const reasoningTokens = usage?.completion_tokens_details?.reasoning_tokens ?? usage?.reasoning_tokens
+  const usage = usageIn(parsed.data, sent)
   const finishReason = cutWords.has(word) ? 'length' : word
   const { reasoning_content, reasoning, reasoning_details, thinking } = choice.message
   const reasons =
-    [reasoning_content, reasoning, reasoning_details, thinking].some(isSomething) || (reasoningTokens ?? 0) > 0
+    [reasoning_content, reasoning, reasoning_details, thinking].some(isSomething) || (usage.reasoningTokens ?? 0) > 0
   return {
     content,
     toolCalls: calls.map((call, index) => ({
       id: call.id || `call_${index}`,
       name: call.function.name,
-      arguments:
-        typeof call.function.arguments === 'string'
-          ? call.function.arguments
-          : JSON.stringify(call.function.arguments ?? null),
+      arguments: asText(call.function.arguments),
     })),
     finishReason,
-    usage: {
-      promptTokens: usage?.prompt_tokens ?? 0,
-      completionTokens: usage?.completion_tokens ?? 0,
-      ...(reasoningTokens !== undefined && { reasoningTokens }),
-    },
+    usage,
     model: parsed.data.model,
     durationMs,
     isSpentOnReasoning:
@@ -241,6 +246,21 @@ export function readAnswer(body: unknown, durationMs: number): ReadAnswer {
       calls.length === 0 &&
       (isUnendedThought(content) || (content.trim() === '' && reasons)),
   }
+}
+
+function usageIn({ choices, usage }: z.infer<typeof completion>, sent: SentBytes): TokenUsage {
+  const { content, refusal, tool_calls, function_call, ...fields } = choices[0]!.message
+  const calls = [...(tool_calls ?? []).map((call) => call.function), ...(function_call ? [function_call] : [])]
+  const texts = calls.flatMap(({ name, arguments: given }) => [name, asText(given)])
+  const said = Buffer.byteLength([textOf(content), ...texts].join(''))
+  const stated = {
+    prompt: usage?.prompt_tokens,
+    completion: usage?.completion_tokens,
+    reasoning: usage?.completion_tokens_details?.reasoning_tokens ?? usage?.reasoning_tokens,
+  }
+  const reasoning = Object.values(fields).filter(isSomething)
+  const received = said + Buffer.byteLength(reasoning.map(asText).join('')) + sent.reasoning
+  return boundUsage(stated, { ...sent, received, said })
 }
 
 /** The error in a body with status 200, as OpenRouter sends it once the provider has begun. Null for any other body. */
@@ -265,6 +285,8 @@ function textOf(content: z.infer<typeof completion>['choices'][number]['message'
     })
     .join('')
 }
+
+const asText = (given: unknown): string => (typeof given === 'string' ? given : JSON.stringify(given ?? null))
 
 function isUnendedThought(content: string): boolean {
   return /^\s*(<think(ing)?>|\[THINK\])/i.test(content) && !/<\/think(ing)?>|\[\/THINK\]/i.test(content)

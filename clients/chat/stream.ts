@@ -50,7 +50,8 @@ type Assembly = {
   content: string
   calls: Call[]
   refusal: string
-  hasReasoned: boolean
+  /** Bytes of it: nothing else of it is kept. */
+  reasoning: number
   finish: string | null
   usage: unknown
   fault: unknown
@@ -71,6 +72,7 @@ export type AnswerStream = {
   /** Nothing follows. */
   isDone(): boolean
   writing(): Writing
+  reasoningBytes(): number
   /** The whole answer as one body. Throws where the stream ended before the answer did, or held an error. */
   whole(): unknown
 }
@@ -82,7 +84,7 @@ export function readStream(maxCharacters: number): AnswerStream {
     content: '',
     calls: [],
     refusal: '',
-    hasReasoned: false,
+    reasoning: 0,
     finish: null,
     usage: null,
     fault: null,
@@ -106,6 +108,7 @@ export function readStream(maxCharacters: number): AnswerStream {
     },
     isEnded: () => state.finish !== null,
     isDone: () => state.isDone,
+    reasoningBytes: () => state.reasoning,
     writing: () => ({
       pieces: state.pieces,
       content: state.content,
@@ -153,7 +156,7 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
   state.characters += said.length + (delta.refusal ?? '').length
   for (const field of reasoningFields) {
     const length = lengthOf(delta[field])
-    if (length > 0) state.hasReasoned = true
+    state.reasoning += bytesOf(delta[field])
     state.characters += length
   }
   for (const piece of delta.tool_calls ?? []) takeCall(state, piece)
@@ -203,7 +206,7 @@ function wholeOf(state: Assembly): unknown {
           content,
           refusal: refusal || null,
           tool_calls: calls.map((call) => ({ id: call.id, function: { name: call.name, arguments: call.arguments } })),
-          ...(state.hasReasoned && { reasoning: 'left out' }),
+          ...(state.reasoning > 0 && { reasoning: 'left out' }),
         },
       },
     ],
@@ -226,6 +229,9 @@ function textOf(content: unknown): string {
     })
     .join('')
 }
+
+const bytesOf = (value: unknown): number =>
+  lengthOf(value) === 0 ? 0 : Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value))
 
 function lengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length

@@ -1,4 +1,5 @@
 import type { SeenAbilities, ServedModel } from '../../domain/chat.ts'
+import { hideKey } from '../../domain/hidden-credentials.ts'
 import type { AddressPolicy } from '../address.ts'
 import { request } from '../http.ts'
 
@@ -167,7 +168,7 @@ async function ask(
       allow: where.allow ?? 'private',
     })
     if (answer.status !== 200) return null
-    const parsed: unknown = JSON.parse(Buffer.from(answer.body).toString())
+    const parsed: unknown = hideKey(where.apiKey).value(JSON.parse(Buffer.from(answer.body).toString()))
     return isJson(parsed) ? parsed : null
   } catch (error) {
     return error instanceof SyntaxError ? null : 'unreached'

@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import type { AwxStep, JobOutcome } from '../../domain/job.ts'
-import { type Exchange, exchange, JobSystemError, outputOf, type RemoteJobs, read } from './exchange.ts'
+import {
+  type Exchange,
+  exchange,
+  type JobCredentials,
+  JobSystemError,
+  outputOf,
+  type RemoteJobs,
+  read,
+} from './exchange.ts'
 
 /** What a job template lets a launch choose. What it does not let be chosen, AWX leaves out without a word. */
 const launchable = z.object({
@@ -11,7 +19,13 @@ const launchable = z.object({
   defaults: z.object({ job_type: z.string().default('run') }).default({ job_type: 'run' }),
 })
 
-const launched = z.object({ job: z.number().int().optional(), id: z.number().int().optional() })
+const launched = z.object({
+  job: z.number().int().optional(),
+  id: z.number().int().optional(),
+  job_type: z.string().optional(),
+  limit: z.string().optional(),
+  ignored_fields: z.record(z.string(), z.unknown()).catch({}).default({}),
+})
 
 const job = z.object({ status: z.string(), job_type: z.string().optional(), job_explanation: z.string().default('') })
 
@@ -21,7 +35,7 @@ const ended: Record<string, boolean> = { successful: true, failed: false, error:
  * Jobs of an AWX (or Ansible Automation Platform) by its REST API v2. A template that ignores what is chosen for a launch is refused
  * before it is launched: its check would be a real run, and its limit every host.
  */
-export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?: string }): RemoteJobs {
+export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = step.url.replace(/\/+$/, '')
   const ask = (method: 'GET' | 'POST', path: string, more: Partial<Exchange> = {}) =>
     exchange({
@@ -30,6 +44,7 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
       headers: { authorization: `Bearer ${token}` },
       who: 'AWX',
       ca,
+      hide,
       ...more,
     })
 
@@ -45,18 +60,22 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
         throw new JobSystemError(detail, false)
       }
       const { ask_job_type_on_launch: asksType, ask_diff_mode_on_launch: asksDiff } = found.data
-      const answer = await ask('POST', path, {
-        body: {
-          ...(asksType && { job_type: isCheck ? 'check' : 'run' }),
-          ...(asksDiff && isCheck && { diff_mode: true }),
-          ...(step.limit !== undefined && { limit: step.limit }),
-          ...(Object.keys(step.extraVars).length > 0 && { extra_vars: step.extraVars }),
-        },
-      })
-      const number = launched.safeParse(answer).data
-      const id = number?.job ?? number?.id
-      if (id === undefined) throw new JobSystemError('AWX launched a job without saying which', true)
-      return { ref: String(id) }
+      const body = {
+        ...(asksType && { job_type: isCheck ? 'check' : 'run' }),
+        ...(asksDiff && isCheck && { diff_mode: true }),
+        ...(step.limit !== undefined && { limit: step.limit }),
+        ...(Object.keys(step.extraVars).length > 0 && { extra_vars: step.extraVars }),
+      }
+      const answer = launched.safeParse(await ask('POST', path, { body })).data
+      const id = answer?.job ?? answer?.id
+      if (answer === undefined || id === undefined)
+        throw new JobSystemError('AWX launched a job without saying which', true)
+      const ref = String(id)
+      const wrong = await whatIsOtherwise(ref, answer, body, isCheck)
+      if (wrong === null) return { ref }
+      // The template changed between the two requests: this is no check, or one of more hosts.
+      await cancel(ref).catch(() => {})
+      throw new JobSystemError(`AWX job ${ref} was asked to stop: ${wrong}`, true, true)
     },
     async look(ref) {
       const found = read(job, await ask('GET', `/jobs/${ref}/`), 'AWX')
@@ -64,9 +83,27 @@ export function createAwxJobs(step: AwxStep, { token, ca }: { token: string; ca?
       if (isOk === undefined) return null
       return await outcomeOf(ref, found, isOk)
     },
-    async cancel(ref) {
-      await ask('POST', `/jobs/${ref}/cancel/`, { body: {}, accept: 'text' })
-    },
+    cancel,
+  }
+
+  async function cancel(ref: string): Promise<void> {
+    await ask('POST', `/jobs/${ref}/cancel/`, { body: {}, accept: 'text' })
+  }
+
+  /** What AWX did otherwise than it was asked; null where all is as it was sent. */
+  async function whatIsOtherwise(
+    ref: string,
+    answer: z.infer<typeof launched>,
+    sent: Record<string, unknown>,
+    isCheck: boolean,
+  ): Promise<string | null> {
+    const ignored = Object.keys(answer.ignored_fields).filter((name) => name in sent && name !== 'diff_mode')
+    if (ignored.length > 0) return `its template ignores ${ignored.join(' and ')}`
+    if (answer.limit !== undefined && sent.limit !== undefined && answer.limit !== sent.limit)
+      return 'it is limited to other hosts than were sent'
+    if (!isCheck) return null
+    const type = answer.job_type ?? read(job, await ask('GET', `/jobs/${ref}/`), 'AWX').job_type
+    return type === 'check' ? null : `it is of type ${type === 'run' ? 'run' : 'unknown'}, and not a check`
   }
 
   async function outcomeOf(ref: string, found: z.infer<typeof job>, isOk: boolean): Promise<JobOutcome> {

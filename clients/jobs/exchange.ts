@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import type { CredentialHider } from '../../domain/hidden-credentials.ts'
 import type { JobOutcome } from '../../domain/job.ts'
 import { HttpError, request } from '../http.ts'
 
@@ -20,9 +21,12 @@ export type RemoteJobs = {
 export class JobSystemError extends Error {
   override name = 'JobSystemError' as const
   readonly mayHaveBegun: boolean
-  constructor(message: string, mayHaveBegun: boolean) {
+  /** The system did something else than it was asked to. */
+  readonly isOtherwise: boolean
+  constructor(message: string, mayHaveBegun: boolean, isOtherwise = false) {
     super(message)
     this.mayHaveBegun = mayHaveBegun
+    this.isOtherwise = isOtherwise
   }
 }
 
@@ -35,7 +39,12 @@ export type Exchange = {
   /** Of the system, for errors. */
   who: string
   accept?: 'json' | 'text'
+  /** Of what the request carries. */
+  hide: CredentialHider
 }
+
+/** What a system is asked with; `hide` takes it out of what is answered. */
+export type JobCredentials = { token: string; hide: CredentialHider; ca?: string }
 
 const answerWithinMs = 30_000
 const maxAnswerBytes = 2_000_000
@@ -43,7 +52,8 @@ const maxAnswerBytes = 2_000_000
 const maxOutputCharacters = 64_000
 
 /** One request that follows no redirect. Throws JobSystemError; a 4xx began nothing, and silence may have. */
-export async function exchange({ method, url, headers, body, ca, who, accept = 'json' }: Exchange): Promise<unknown> {
+export async function exchange(asked: Exchange): Promise<unknown> {
+  const { method, url, headers, body, ca, who, accept = 'json', hide } = asked
   const isLook = method === 'GET'
   let answer: Awaited<ReturnType<typeof request>>
   try {
@@ -67,12 +77,13 @@ export async function exchange({ method, url, headers, body, ca, who, accept = '
     const neverSent = error.code === 'connect' || error.code === 'refused_address'
     throw new JobSystemError(`${who} gave no answer (${error.code})`, !isLook && !neverSent)
   }
-  const text = Buffer.from(answer.body).toString('utf8')
+  // Hidden before anything is cut: half a credential would not be known.
+  const text = hide.text(Buffer.from(answer.body).toString('utf8'))
   if (answer.status >= 200 && answer.status < 300) {
     if (accept === 'text') return text
     const json = jsonOf(text)
     if (json === undefined) throw new JobSystemError(`${who} answered something that is not JSON`, !isLook)
-    return json
+    return hide.value(json)
   }
   const said = text.replace(/\s+/g, ' ').slice(0, 300)
   throw new JobSystemError(`${who} answered ${answer.status}: ${said}`, !isLook && answer.status >= 500)

@@ -1,5 +1,5 @@
 import type { HttpStep, JobOutcome } from '../../domain/job.ts'
-import { exchange, JobSystemError, keepEnd, type RemoteJobs } from './exchange.ts'
+import { exchange, type JobCredentials, JobSystemError, keepEnd, type RemoteJobs } from './exchange.ts'
 
 const answerPlace = /\{answer\.([\w-]+(?:\.[\w-]+)*)\}/g
 
@@ -8,7 +8,7 @@ const plainValue = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 /** Any HTTP service: one request, and where it is declared a place that says later how it ended. Its number is that address. */
 export function createHttpJobs(
   step: HttpStep,
-  { headers, ca }: { headers: Record<string, string>; ca?: string },
+  { headers, hide, ca }: Omit<JobCredentials, 'token'> & { headers: Record<string, string> },
 ): RemoteJobs {
   const { poll } = step
   const who = URL.parse(step.url)?.host ?? 'the service'
@@ -21,6 +21,7 @@ export function createHttpJobs(
         headers: { ...headers, 'idempotency-key': key },
         body: step.body,
         ca,
+        hide,
         who,
         accept: poll ? 'json' : 'text',
       })
@@ -30,7 +31,7 @@ export function createHttpJobs(
     },
     async look(ref) {
       if (!poll) return null
-      const answer = await exchange({ method: 'GET', url: ref, headers, ca, who })
+      const answer = await exchange({ method: 'GET', url: ref, headers, ca, hide, who })
       const state = String(valueAt(answer, poll.state) ?? '')
       if (poll.done.includes(state)) return outcomeOf(true, answer, `${who} says ${state}`)
       return poll.failed.includes(state) ? outcomeOf(false, answer, `${who} says ${state}`) : null

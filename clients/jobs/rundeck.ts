@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import type { RundeckStep } from '../../domain/job.ts'
-import { type Exchange, exchange, JobSystemError, output, outputOf, type RemoteJobs, read } from './exchange.ts'
+import {
+  type Exchange,
+  exchange,
+  type JobCredentials,
+  JobSystemError,
+  output,
+  outputOf,
+  type RemoteJobs,
+  read,
+} from './exchange.ts'
 
 const execution = z.object({ id: z.union([z.number(), z.string()]).transform(String), status: z.string() })
 
@@ -14,7 +23,7 @@ const rundeckEnded: Record<string, boolean> = {
 }
 
 /** Jobs of a Rundeck by its API. It knows no check mode: a check is another job, or the same one with another option. */
-export function createRundeckJobs(step: RundeckStep, { token, ca }: { token: string; ca?: string }): RemoteJobs {
+export function createRundeckJobs(step: RundeckStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = `${step.url.replace(/\/+$/, '')}/api/${step.apiVersion}`
   const ask = (method: 'GET' | 'POST', path: string, more: Partial<Exchange> = {}) =>
     exchange({
@@ -23,6 +32,7 @@ export function createRundeckJobs(step: RundeckStep, { token, ca }: { token: str
       headers: { 'x-rundeck-auth-token': token },
       who: 'Rundeck',
       ca,
+      hide,
       ...more,
     })
 

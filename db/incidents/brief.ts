@@ -63,7 +63,7 @@ async function briefEvents({ db }: Scope, { id, attempt }: Incident): Promise<In
 async function spentOfAttempts({ db }: Scope, incidentId: string): Promise<AttemptSpent[]> {
   const { rows } = await sql<AttemptSpent>`
     select attempt, count(*)::int as turns,
-      sum((metadata->'usage'->>'promptTokens')::int + (metadata->'usage'->>'completionTokens')::int)::int as tokens,
+      sum((metadata->'usage'->>'promptTokens')::float8 + (metadata->'usage'->>'completionTokens')::float8)::float8 as tokens,
       coalesce(sum((metadata->'cost'->>'dollars')::float8), 0) as dollars,
       sum((metadata->>'durationMs')::float8)::int as "modelMs"
     from incident_event where incident_id = ${incidentId} and kind = 'model_answered' group by attempt`.execute(db)

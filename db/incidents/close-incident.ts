@@ -153,6 +153,17 @@ function withLowered(text: string, { certainty, claimed }: StatedCertainty): str
   return certainty && claimed ? `${text}\n\n${formatLowered(certainty, claimed)}` : text
 }
 
+/** Was the incident's own resource nominal when this attempt looked at it last? */
+async function isSeenNominal(trx: Trx, row: IncidentRow): Promise<boolean> {
+  const looks = (await eventsOf(trx, row.id, { attempt: row.attempt })).flatMap((event) =>
+    event.kind === 'tool_finished' ? event.metadata.discovered : [],
+  )
+  const own = looks.findLast(
+    ({ kind, id, seen, health }) => seen && health && kind === row.resourceKind && id === row.resourceId,
+  )
+  return own?.health === 'nominal'
+}
+
 /** What fires while the incident is about to be closed as if nothing did; null where nothing does. */
 export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
   if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
@@ -160,6 +171,11 @@ export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcom
   if (!row) return null
   const { firing, endless, total } = await alertCounts(trx, row, await readSettings(trx))
   if (outcome === 'self_resolved' && total === 0) return 'it has no alert that could have ended'
+  if (outcome === 'no_fault' && firing === endless && endless > 0) {
+    const never = 'the sender of its alert never says when one ends, and'
+    if (row.severity === 'critical') return `${never} it is critical: a person decides that it is no fault`
+    if (!(await isSeenNominal(trx, row))) return `${never} no look of this attempt shows its resource nominal`
+  }
   const counted = outcome === 'no_fault' ? firing - endless : firing
   return counted === 0 ? null : counted === 1 ? 'its alert fires' : `${counted} of its alerts fire`
 }

@@ -20,6 +20,13 @@ export async function readSite(db: Db | Trx): Promise<Site> {
   }
 }
 
+/** What things are grouped by: a tool that takes patterns of machines would take such a word for all of them. */
+export async function listGroups(db: Db | Trx): Promise<string[]> {
+  const { rows } = await sql<{ word: string }>`
+    select id as word from shard union select id from region union select role::text from shard`.execute(db)
+  return rows.map(({ word }) => word)
+}
+
 /** A node, group or host that has a device is not removed: its name, so that a person ends the device first. */
 export class HasDeviceError extends Error {
   override name = 'HasDeviceError' as const

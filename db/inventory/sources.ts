@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
@@ -13,9 +14,30 @@ export async function sourceByName(db: Db | Trx, name: string): Promise<Source |
   return (await db.selectFrom('source').selectAll().where('name', '=', name).executeTakeFirst()) ?? null
 }
 
-/** Adds a source, or changes the one of that name. */
-export async function putSource(db: Db, name: string, input: SourceInput, who: string): Promise<Source> {
+/** A credential would go to an address that nobody gave it for. */
+export class ForeignAddress extends Error {
+  override name = 'ForeignAddress' as const
+  /** Addresses that it was given for. */
+  readonly known: string[]
+  constructor(known: string[]) {
+    super('a credential would be sent to another address')
+    this.known = known
+  }
+}
+
+/**
+ * Adds a source, or changes the one of that name. A credential belongs to the addresses that it was given for, whatever source names it: another one
+ * takes somebody who knows it (`isKnown`), or throws ForeignAddress.
+ */
+export async function putSource(
+  db: Db,
+  name: string,
+  input: SourceInput,
+  who: string,
+  isKnown = false,
+): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
+    if (input.credential !== null) await bindCredential(trx, input.credential, new URL(input.url).origin, isKnown)
     const before = await trx
       .selectFrom('source')
       .select(['name', 'kind', 'url'])
@@ -34,6 +56,21 @@ export async function putSource(db: Db, name: string, input: SourceInput, who: s
     await recordAudit(trx, { who, what: 'source.put', subject: name, detail: `${input.kind} at ${input.url}` })
     return (await sourceByName(trx, name)) as Source
   })
+}
+
+async function bindCredential(trx: Trx, reference: string, address: string, isKnown: boolean): Promise<void> {
+  // Two that are the first for one credential would see nothing of each other.
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`credential ${reference}`}, 0))`.execute(trx)
+  const rows = await trx
+    .selectFrom('credentialAddress')
+    .select('address')
+    .where('reference', '=', reference)
+    .orderBy('address')
+    .execute()
+  const known = rows.map((each) => each.address)
+  if (known.includes(address)) return
+  if (known.length > 0 && !isKnown) throw new ForeignAddress(known)
+  await trx.insertInto('credentialAddress').values({ reference, address }).execute()
 }
 
 /** False: there is none of that name. */

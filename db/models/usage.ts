@@ -11,6 +11,8 @@ type TokenUse = {
     completionTokens: number
     /** Of those, spent on reasoning, where the server counts it. */
     reasoningTokens: number
+    /** Answers whose server stated no tokens, or what cannot be. */
+    assumed: number
     seconds: number
   }[]
   byDay: { day: string; incidents: number; tokens: number; approvals: number }[]
@@ -35,6 +37,7 @@ export async function usageOf({ db }: Scope, days: number): Promise<TokenUse> {
         coalesce(sum((metadata->'usage'->>'promptTokens')::float8), 0)::float8 as "promptTokens",
         coalesce(sum((metadata->'usage'->>'completionTokens')::float8), 0)::float8 as "completionTokens",
         coalesce(sum((metadata->'usage'->>'reasoningTokens')::float8), 0)::float8 as "reasoningTokens",
+        count(*) filter (where metadata->'usage'->'isAssumed' = 'true')::int as assumed,
         (coalesce(sum((metadata->>'durationMs')::float8), 0) / 1000)::float8 as seconds
       from incident_event where kind in ('model_answered', 'model_failed') and at > ${since}
       group by 1, 2`.execute(db),
@@ -79,6 +82,7 @@ function modelsOf(rows: ModelDay[]): TokenUse['models'] {
       promptTokens: sumOf(days, ({ promptTokens }) => promptTokens),
       completionTokens: sumOf(days, ({ completionTokens }) => completionTokens),
       reasoningTokens: sumOf(days, ({ reasoningTokens }) => reasoningTokens),
+      assumed: sumOf(days, ({ assumed }) => assumed),
       seconds: Math.round(sumOf(days, ({ seconds }) => seconds)),
     }))
     .sort((a, b) => b.answers - a.answers)

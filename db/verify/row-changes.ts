@@ -106,6 +106,12 @@ const rules: Record<string, Rule> = {
     secret: ['credential', 'url', 'options'],
     isTold: ({ op, rowKey }, told) => says(told, op === 'delete' ? /^source\.removed$/ : /^source\.put$/, rowKey),
   },
+  credential_address: {
+    kind: 'addresses of credentials',
+    key: 'reference',
+    inPart: true,
+    isTold: (_change, told) => told.audit.some(({ what }) => what === 'source.put'),
+  },
   platform_config: {
     kind: 'settings',
     key: 'key',

@@ -4,6 +4,7 @@ import { followRemote, JobSystemError, type RemoteJobs } from '../../clients/job
 import { createHttpJobs } from '../../clients/jobs/http.ts'
 import { createRundeckJobs } from '../../clients/jobs/rundeck.ts'
 import { NoCredential } from '../../config/references.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import type { Attachments } from '../../domain/attachment.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { describeStep, type JobCheck, type JobOutcome, type JobStep } from '../../domain/job.ts'
@@ -24,7 +25,9 @@ type StepRun = {
 }
 
 /** How a step ended. `lost`: it may have begun, and nobody can say now how it ended; `isAskable` where its system can be asked later. */
-type StepEnd = { kind: 'ended'; outcome: JobOutcome } | { kind: 'lost'; detail: string; isAskable: boolean }
+type StepEnd =
+  | { kind: 'ended'; outcome: JobOutcome }
+  | { kind: 'lost'; detail: string; isAskable: boolean; isOtherwise?: boolean }
 
 /** Runs one step to its end. Its output is without secrets. */
 export async function runStep(run: StepRun): Promise<StepEnd> {
@@ -48,8 +51,9 @@ export async function runStep(run: StepRun): Promise<StepEnd> {
   } catch (error) {
     if (error instanceof NoCredential) return ended(notBegun(error.message))
     if (!(error instanceof JobSystemError)) throw error
-    const detail = credentials.hide(error.message)
-    return error.mayHaveBegun ? { kind: 'lost', detail, isAskable: false } : ended(notBegun(detail))
+    const detail = credentials.cleanse(error.message)
+    const { isOtherwise } = error
+    return error.mayHaveBegun ? { kind: 'lost', detail, isAskable: false, isOtherwise } : ended(notBegun(detail))
   }
 }
 
@@ -67,9 +71,11 @@ export async function lookAtStep(step: JobStep, ref: string): Promise<JobOutcome
 
 function openRemote(step: JobStep, credentials: Credentials): RemoteJobs {
   const { awx, rundeck, http } = step
-  if (awx) return createAwxJobs(awx, { token: credentials.read(awx.token), ...readCa(awx.caFile) })
-  if (rundeck) return createRundeckJobs(rundeck, { token: credentials.read(rundeck.token), ...readCa(rundeck.caFile) })
-  if (http) return createHttpJobs(http, { headers: credentials.fill(http.headers), ...readCa(http.caFile) })
+  const { hide } = credentials
+  if (awx) return createAwxJobs(awx, { token: credentials.read(awx.token), hide, ...readCa(awx.caFile) })
+  if (rundeck)
+    return createRundeckJobs(rundeck, { token: credentials.read(rundeck.token), hide, ...readCa(rundeck.caFile) })
+  if (http) return createHttpJobs(http, { headers: credentials.fill(http.headers), hide, ...readCa(http.caFile) })
   throw new Error('a step of a job without a system')
 }
 
@@ -82,7 +88,7 @@ const notBegun = (why: string): JobOutcome => ({
 })
 
 function hideSecrets(outcome: JobOutcome, credentials: Credentials): JobOutcome {
-  return { ...outcome, output: credentials.hide(outcome.output), detail: credentials.hide(outcome.detail) }
+  return { ...outcome, output: credentials.cleanse(outcome.output), detail: credentials.cleanse(outcome.detail) }
 }
 
 /** What the check mode of a job said. */
@@ -92,6 +98,8 @@ export type CheckFound = {
   wouldChange: boolean | null
   outcome: JobOutcome
   fingerprint: string
+  /** Its system did something else than it was asked to. */
+  isOtherwise: boolean
 }
 
 /** Checks at once in this process: they begin unasked. */
@@ -119,6 +127,7 @@ export async function runCheck(job: ResourceJob, check: JobCheck, key: string): 
     wouldChange: worked ? wouldChange(check, outcome) : null,
     outcome,
     fingerprint: fingerprintOf(job, check, outcome),
+    isOtherwise: end.kind === 'lost' && end.isOtherwise === true,
   }
 }
 
@@ -134,11 +143,11 @@ function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOu
   return !saysSo
 }
 
-/** Times, and directories that Ansible makes up for each run: they differ between outputs that mean the same. */
+/** Times, and the directories that Ansible makes up for each run, as whole words: what stands below them is what was changed. */
 const volatile = [
   /\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?/g,
   /\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b/g,
-  /\S*ansible-(?:local|tmp)-[\w./-]+/g,
+  /(?<![\w./~-])(?:~|\/tmp|\/var\/tmp|\/root|\/home\/[\w.-]+)(?:\/\.ansible\/tmp)?\/ansible-(?:tmp-\d+(?:\.\d+)?(?:-\d+)*|local-\d+[a-z0-9_]{0,12})(?:\/tmp[a-z0-9_]{8})?(?![\w.-])/g,
 ]
 
 /** Of the declaration and of what its check mode said. Without a check it is the declaration alone. */
@@ -164,6 +173,7 @@ export async function prepareJob(deps: Deps, named: Named, key: string): Promise
   if (!job.check) return describe(job, null)
   const found = await takeCheck(deps.jobs, job, job.check, `preparation ${key}`)
   if (!found) return null
+  await noteOtherwise(deps, job, found)
   const { worked, outcome, fingerprint } = found
   if (!worked) {
     const said = lastLine(outcome.output)
@@ -195,10 +205,22 @@ export async function observeJob(deps: Deps, named: Named, key: string): Promise
   }
   const found = await takeCheck(deps.jobs, job, job.check, `observation ${key}`)
   if (!found) return null
+  await noteOtherwise(deps, job, found)
   const said = lastLine(found.outcome.output)
   if (!found.worked) return { holds: false, observed: `its check mode failed (${found.outcome.detail}) ${said}`.trim() }
   if (found.wouldChange) return { holds: false, observed: `its check mode would still change something: ${said}` }
   return { holds: true, observed: `the check mode of ${job.job.name} says that nothing would change` }
+}
+
+/** A check that was none may have changed something, and somebody made it so. */
+export async function noteOtherwise(
+  { db }: Pick<EffectDeps, 'db'>,
+  job: ResourceJob,
+  found: CheckFound,
+): Promise<void> {
+  if (!found.isOtherwise) return
+  const { detail } = found.outcome
+  await recordAudit(db, { who: 'unknown', what: 'security.job_not_a_check', subject: jobSlot(job), detail })
 }
 
 /** Begins a check, or joins the one of the same question; its answer is taken once, so that the next question looks again. */

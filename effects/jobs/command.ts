@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
-import { readRef } from '../../config/references.ts'
+import { readAuthorities, readRef } from '../../config/references.ts'
 import { readVariables } from '../../config/variables.ts'
+import { type CredentialHider, hideCredentials } from '../../domain/hidden-credentials.ts'
 import type { JobOutcome } from '../../domain/job.ts'
 import { cleanse } from '../../safety/redact.ts'
 
@@ -121,18 +122,24 @@ type Value = string | { from: string; prefix: string }
 export type Credentials = {
   read(ref: string): string
   fill(values: Record<string, Value>): Record<string, string>
+  /** What a system answered, without any of them. */
+  hide: CredentialHider
   /** A text without any of them, and without whatever else looks like a secret. */
-  hide(text: string): string
+  cleanse(text: string): string
 }
 
 export function openCredentials(): Credentials {
   const known = new Set<string>()
+  let hider = hideCredentials([])
   const read = (ref: string): string => {
     const secret = readRef(ref)
-    for (const line of [secret, ...secret.split('\n')]) if (line.length >= 4) known.add(line)
+    hider = hideCredentials([...known.add(secret)])
     return secret
   }
+  // More may be read after this was handed on.
+  const hide: CredentialHider = { text: (text) => hider.text(text), value: (value) => hider.value(value) }
   return {
+    hide,
     read,
     fill: (values) =>
       Object.fromEntries(
@@ -141,15 +148,11 @@ export function openCredentials(): Credentials {
           typeof value === 'string' ? value : `${value.prefix}${read(value.from)}`,
         ]),
       ),
-    hide(text) {
-      let safe = text
-      for (const secret of known) safe = safe.replaceAll(secret, '[redacted]')
-      return cleanse(safe)
-    },
+    cleanse: (text) => cleanse(hide.text(text)),
   }
 }
 
 /** PEM of authorities; it is no secret. */
 export function readCa(file: string | undefined): { ca: string } | null {
-  return file === undefined ? null : { ca: readRef(`file:${file}`) }
+  return file === undefined ? null : { ca: readAuthorities(file) }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
 import { registeredResource } from '../../db/inventory/registry.ts'
+import { listGroups } from '../../db/inventory/site.ts'
 import { runsOfJob } from '../../db/writes/effects.ts'
 import { digestOf } from '../../domain/digest.ts'
 import {
@@ -82,7 +83,7 @@ export async function requireJob(
       `${job.name} is not for ${named.kind} ${named.id}. ${others}`,
     )
   }
-  const why = whyUnnameable(job, resource)
+  const why = whyUnnameable(job, resource, ['shard', 'region'].includes(resource.kind) ? [] : await listGroups(db))
   if (why !== null) throw new EffectRefused('invalid', 'JOB_UNNAMEABLE', `${named.kind} ${named.id}: ${why}.`)
   return {
     job,

@@ -5,7 +5,7 @@ import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/j
 import { resourceKey } from '../../domain/registry.ts'
 import { type EffectDeps, type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import { jobSlot, lookAtStep, matchesDefinition, recentMs, runCheck, runStep } from './check.ts'
+import { jobSlot, lookAtStep, matchesDefinition, noteOtherwise, recentMs, runCheck, runStep } from './check.ts'
 import { type ResourceJob, requireJob } from './jobs.ts'
 
 /** Jobs at once in this process: each holds two connections that hold locks. */
@@ -72,7 +72,7 @@ async function checkAndRun(deps: EffectDeps, job: ResourceJob, by: Performing): 
 
 /** Null where the check mode still says what was approved. */
 async function whyChanged(
-  { jobs }: EffectDeps,
+  { db, jobs }: EffectDeps,
   job: ResourceJob,
   { key, ifMatch }: Performing,
 ): Promise<string | null> {
@@ -82,6 +82,7 @@ async function whyChanged(
   if (recent && performance.now() - recent.atMs < recentMs && isSameFingerprint(ifMatch, recent.fingerprint))
     return null
   const found = await runCheck(job, job.check, key)
+  await noteOtherwise({ db }, job, found)
   if (!found.worked) return `its check mode failed (${found.outcome.detail})`
   return isSameFingerprint(ifMatch, found.fingerprint)
     ? null

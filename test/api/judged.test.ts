@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { incidentById } from '../../db/incidents/incidents.ts'
+import { append } from '../../db/log/append.ts'
 import { eventsOf } from '../../db/log/events.ts'
+import { agentActor } from '../../domain/event.ts'
 import { announced } from '../support/announced.ts'
 import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
@@ -110,4 +112,44 @@ test('an announced capability gap is listed', async () => {
   const gaps = await api.get('/capability-gaps?category=remediation')
   expect(gaps.body.items).toMatchObject([{ incidentId: id, description: body.description }])
   expect((await api.get('/capability-gaps?category=notification')).body.items).toEqual([])
+})
+
+test('where the sender has no ends an announced no_fault takes a nominal look of this attempt, and of what is critical a person', async () => {
+  for (const source of ['generic', 'alertmanager'])
+    await api.put(`/config/alert.ends.${source}`, { body: { value: 'no', reason: 'it says none' } })
+  const look = (id: string, attempt: number, health: string) =>
+    api.db.transaction().execute((trx) =>
+      append(trx, id, attempt, {
+        kind: 'tool_finished',
+        actor: agentActor,
+        detail: '',
+        metadata: {
+          ...{ callId: `c1_${health}`, tool: 'get_shard', arguments: {}, effect: 'read', outcome: 'done', body: null },
+          ...{ targets: [], result: { ok: true, data: {}, meta: {} } },
+          discovered: [{ kind: 'shard', id: 'db-osl-1', name: 'db-osl-1', aliases: [], seen: true, health }],
+        },
+      } as never),
+    )
+  const resolve = async (id: string) => {
+    const body = { resolution: 'The alert is wrong', outcome: 'no_fault', claims: [seenNominal(1)] }
+    const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
+    return await api.post(`/incidents/${id}/resolve`, { body, key, as: api.tokens.agent })
+  }
+  const set = async (severity: 'critical' | 'warning') => {
+    const id = await claimedIncident(api.db)
+    const own = { severity, resourceKind: 'shard', resourceId: 'db-osl-1' }
+    await api.owner.updateTable('incident').set(own).where('id', '=', id).execute()
+    return id
+  }
+  const id = await set('warning')
+  expect((await resolve(id)).body).toMatchObject({ code: 'STILL_FIRING', detail: expect.stringContaining('nominal') })
+  await look(id, 1, 'degraded')
+  expect((await resolve(id)).status).toBe(409)
+  const critical = await set('critical')
+  await look(critical, 1, 'nominal')
+  const refused = await resolve(critical)
+  expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining('a person decides')])
+  const seen = await set('warning')
+  await look(seen, 1, 'nominal')
+  expect((await resolve(seen)).body).toMatchObject({ status: 'resolved', outcome: 'no_fault' })
 })

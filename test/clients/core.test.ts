@@ -41,7 +41,7 @@ test('a problem is an answer with its code, and never shows the key', async () =
   expect(await core.get('/api/v1/x')).toMatchObject({
     ok: false,
     status: 403,
-    problem: { title: 'Unjudged', detail: 'token [redacted] wrote', code: 'UNJUDGED' },
+    problem: { title: 'Unjudged', detail: 'token [credential] wrote', code: 'UNJUDGED' },
   })
 })
 

@@ -103,7 +103,7 @@ test('servers that bend the format are understood', async () => {
   expect(await ask()).toMatchObject({
     content: '',
     toolCalls: [{ id: 'call_0', name: 'f', arguments: '{"a":1}' }],
-    usage: { promptTokens: 0, completionTokens: 0 },
+    usage: { promptTokens: 8, completionTokens: 1, isAssumed: true },
     model: 'unknown',
   })
 })

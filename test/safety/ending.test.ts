@@ -57,6 +57,24 @@ describe('what fires is not over', () => {
     expect(ruled('self_resolved', [], { alerts: { ...over, endless: 1 } })?.code).toBe('STILL_FIRING')
   })
 
+  test('no_fault of an alert whose sender has no ends takes a nominal look at its resource, and where it is critical a person', () => {
+    const endless = { ...over, endless: 1, endedForSeconds: null }
+    const noFault = (rows: IncidentEvent[], more: Partial<Policy> = {}) =>
+      ruled('no_fault', rows, { alerts: endless, ...more })
+    const refused = { code: 'STILL_FIRING', hint: expect.stringContaining('no_fault_found') }
+    expect(noFault([])).toMatchObject({ ...refused, hint: expect.stringContaining('Look at shard:db-osl-1') })
+    expect(noFault([read(shard, 'unknown')])).toMatchObject(refused)
+    expect(noFault([read(vm, 'nominal')])).toMatchObject(refused)
+    expect(noFault([read(shard, 'nominal'), read(shard, 'unknown')])).toMatchObject(refused)
+    expect(noFault([read(shard, 'nominal')])).toBeNull()
+    expect(noFault([], { resource: null })).toMatchObject(refused)
+    const critical = { alerts: { ...endless, isCritical: true } }
+    expect(noFault([read(shard, 'nominal')], critical)).toMatchObject({
+      ...refused,
+      reason: expect.stringContaining('a person decides'),
+    })
+  })
+
   test('after a crowd of ends only the resource itself shows it', () => {
     const crowd = { ...over, unknown: 1 }
     expect(ruled('no_fault', [], { alerts: crowd })?.code).toBe('STILL_FIRING')

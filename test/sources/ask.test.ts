@@ -1,12 +1,15 @@
-import { writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { putSource } from '../../db/inventory/sources.ts'
 import { chooseLabels } from '../../sources/logs/last.ts'
 import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Answer, json, matrix, useSourceServer } from '../support/source-server.ts'
 
-const api = useApi()
+const directory = temporaryDirectory().path
+const api = useApi(() => ({ sourcesDirectory: directory }))
 
 const { stage, add, read } = useSourceServer(api)
 
@@ -161,19 +164,112 @@ test("a refused query is the query's fault, with the server's reason", async () 
 })
 
 test('a credential is read where it lies, sent, and shown nowhere', async () => {
-  const file = join(temporaryDirectory().path, 'token')
+  const file = join(directory, 'token')
   writeFileSync(file, 'sesame-open-the-door\n')
   await add('main', { credential: `file:${file}` })
   stage.answer = matrix([])
   await read({ source: 'main', promql: 'up', window: 'now' })
   expect(stage.asked[0]?.authorization).toBe('Bearer sesame-open-the-door')
   expect(JSON.stringify((await api.get('/sources')).body)).not.toContain('sesame')
-  await add('main', { credential: 'file:/nowhere/token' })
+  const nowhere = `file:${directory}/nowhere/token`
+  await add('main', { credential: nowhere })
   expect((await read({ source: 'main', promql: 'up', window: 'now' })).body).toMatchObject({
     code: 'NO_CREDENTIAL',
     detail: expect.stringContaining('/nowhere/token'),
   })
   expect(stage.asked).toEqual([])
+})
+
+test('only regular files of a bounded size below SOURCES_DIR are read, whatever names and links say', async () => {
+  const outside = join(temporaryDirectory().path, 'database-url')
+  writeFileSync(outside, 'postgresql://nightshift:secret@db/nightshift')
+  writeFileSync(join(directory, '.hidden'), 'a-token-of-another')
+  symlinkSync(outside, join(directory, 'link'))
+  symlinkSync(join(outside, '..'), join(directory, 'folder'))
+  mkdirSync(join(directory, 'sub'))
+  writeFileSync(join(directory, 'large'), 'x')
+  truncateSync(join(directory, 'large'), 3_000_000)
+  writeFileSync(join(directory, 'short'), 'ab')
+  writeFileSync(join(directory, 'no-pem'), 'postgresql://nightshift:secret@db/nightshift')
+  const refused = [
+    [{ credential: `file:${outside}` }, /is not below .* \(SOURCES_DIR\): mv .* && nightshift sources add x --kind/],
+    [{ credential: `file:${directory}/../${outside}` }, /is not below/],
+    [{ credential: `file:${directory}/sub/../../x` }, /is not below/],
+    [{ credential: `file:${directory}//token` }, /is not below/],
+    [{ credential: `file:${directory}/.hidden` }, /begins with a dot/],
+    [{ credential: `file:${directory}/link` }, /leads out of/],
+    [{ credential: `file:${directory}/folder/database-url` }, /leads out of/],
+    [{ credential: `file:${directory}/sub` }, /not a regular file/],
+    [{ credential: `file:${directory}/large` }, /larger than 64 kB/],
+    [{ credential: `file:${directory}/short` }, /fewer than 4 characters/],
+    [{ credential: 'file:/proc/self/environ' }, /is not below/],
+    [{ caFile: '/etc/ssl/certs/ca-certificates.crt' }, /is not below/],
+    [{ caFile: `${directory}/large` }, /larger than 2000 kB/],
+    [{ caFile: `${directory}/no-pem` }, /holds no certificate/],
+  ] as const
+  for (const [more, reason] of refused) {
+    const answer = await api.put('/sources/x', { body: { kind: 'prometheus', url: stage.url, ...more } })
+    expect([answer.status, answer.body.detail]).toEqual([422, expect.stringMatching(reason)])
+    expect(JSON.stringify(answer.body)).not.toContain('secret')
+  }
+})
+
+test('a source of before whose file lies elsewhere is not asked, and list, status and doctor name the path and what moves it', async () => {
+  const elsewhere = join(temporaryDirectory().path, 'token')
+  writeFileSync(elsewhere, 'sesame-open-the-door')
+  const row = { caFile: null, options: { x: ['a', 'b'] }, timeoutSeconds: 20, credential: `file:${elsewhere}` }
+  await putSource(api.db, 'old', { kind: 'prometheus', url: stage.url, ...row }, 'anna')
+  stage.asked = []
+  const told = await read({ source: 'old', promql: 'up', window: 'now' })
+  const move = `mv ${elsewhere} ${directory}/ && nightshift sources add old --kind prometheus --at ${stage.url} --credential file:${directory}/token --timeout 20 --option x=a,b`
+  expect(told.body).toMatchObject({ code: 'NO_CREDENTIAL', detail: expect.stringContaining(move) })
+  expect(stage.asked).toEqual([])
+  const { items } = (await api.get('/sources')).body as unknown as { items: { name: string; health: unknown }[] }
+  expect(items.find(({ name }) => name === 'old')?.health).toMatchObject({
+    state: 'failing',
+    lastError: expect.stringContaining(move),
+  })
+  const { sources } = (await api.get('/status')).body as unknown as { sources: { name: string }[] }
+  expect(sources.find(({ name }) => name.startsWith('old'))).toMatchObject({
+    status: 'failed',
+    detail: expect.stringContaining(move),
+  })
+  await api.post('/sources/old/remove')
+})
+
+test('a credential goes to no address that it was not given for, whatever source names it, but by somebody who knows it', async () => {
+  writeFileSync(join(directory, 'bound'), 'sesame-open-the-door\n')
+  const credential = `file:${directory}/bound`
+  await add('bound', { credential })
+  const other = { kind: 'prometheus', url: 'http://127.0.0.1:1/path' }
+  const sentence =
+    /bound was given for http:\/\/127.0.0.1:\d+, and http:\/\/127.0.0.1:1 would be sent it\..* "credentialSha256" .*sha256sum < /
+  for (const name of ['bound', 'another']) {
+    for (const credentialSha256 of [undefined, '0'.repeat(64)]) {
+      const asked = await api.put(`/sources/${name}`, { body: { ...other, credential, credentialSha256 } })
+      expect([asked.status, asked.body.code]).toEqual([422, 'CREDENTIAL_ASKED'])
+      expect(asked.body.detail).toMatch(sentence)
+    }
+  }
+  const silent = await api.put('/sources/bound', { body: other })
+  expect([silent.status, silent.body.code, silent.body.detail]).toEqual([
+    422,
+    'CREDENTIAL_ASKED',
+    expect.stringMatching(/send "credential" again.*or null.*--credential REF/),
+  ])
+  await api.post('/sources/bound/remove')
+  expect((await api.put('/sources/bound', { body: { ...other, credential } })).status).toBe(422)
+  // The same server under another path is the same server.
+  await add('bound', { credential, url: `${stage.url}/prometheus` })
+  for (const text of ['sesame-open-the-door', 'sesame-open-the-door\n']) {
+    const credentialSha256 = createHash('sha256').update(text).digest('hex')
+    const put = await api.put('/sources/known', { body: { ...other, credential, credentialSha256 } })
+    expect([put.status, JSON.stringify(put.body)]).toEqual([200, expect.not.stringContaining(credentialSha256)])
+  }
+  expect((await api.put('/sources/bound', { body: { ...other, credential: null } })).status).toBe(200)
+  const { items } = (await api.get('/audit?what=source.credential_refused')).body as unknown as { items: unknown[] }
+  expect(items).toHaveLength(5)
+  for (const name of ['bound', 'known']) await api.post(`/sources/${name}/remove`)
 })
 
 test.each([
@@ -212,4 +308,13 @@ test('labels of logs are chosen by code: the narrowest first, and a service only
   const workload = { ...subject, machine: [], unit: [], workload: ['shop'] }
   const pods = (pod: string) => chooseLabels(new Set(['pod']), { ...workload, alertLabels: { pod } })
   expect([pods('shop-7d9f8b6c5-x2x9k'), pods('exporter-1')]).toEqual([[{ pod: 'shop-7d9f8b6c5-x2x9k' }], []])
+})
+
+test('who read a source by hand, and what was asked, is in the audit', async () => {
+  await add('main')
+  stage.answer = matrix([])
+  const asked = { tool: 'query_metrics', arguments: { source: 'main', promql: 'up{team="payroll"}', window: 'now' } }
+  expect((await api.post('/sources/read', { body: asked, as: api.tokens.viewer })).status).toBe(200)
+  const { items } = (await api.get('/audit?what=source.read')).body as unknown as { items: Record<string, string>[] }
+  expect(items[0]).toMatchObject({ who: 'viewer', subject: 'main', detail: expect.stringContaining('payroll') })
 })

@@ -9,7 +9,8 @@ import { type Answer, json, matrix, useSourceServer, vector } from '../support/s
 
 /** Servers that misbehave: a reason, a summary within its bound, and nothing else. */
 
-const api = useApi()
+const directory = temporaryDirectory().path
+const api = useApi(() => ({ sourcesDirectory: directory }))
 const { stage, add, read } = useSourceServer(api)
 
 const bad: [string, Answer, string, RegExp][] = [
@@ -133,7 +134,7 @@ test('a server that answers more points than were asked for gives a reason', asy
 })
 
 test('a server that repeats the credential of a request gives it to nobody', async () => {
-  const file = join(temporaryDirectory().path, 'token')
+  const file = join(directory, 'token')
   for (const secret of ['sesame-open-the-door', 'reader:sesame-door']) {
     writeFileSync(file, secret)
     await add('main', { credential: `file:${file}` })
@@ -147,4 +148,46 @@ test('a server that repeats the credential of a request gives it to nobody', asy
     const told = await read({ source: 'main', promql: 'up', window: 'now' })
     for (const { body } of [refused, told]) expect(JSON.stringify(body)).not.toMatch(/sesame|cmVhZGVy/)
   }
+})
+
+const go = (secret: string) =>
+  JSON.stringify(secret)
+    .slice(1, -1)
+    .replace(/[&<>]/g, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`)
+
+test.each([
+  [
+    'the reason of an error',
+    'REJECTED',
+    (secret: string): Answer =>
+      (_, response) =>
+        void response.writeHead(400, { 'content-type': 'application/json' }).end(`{"error":"no ${go(secret)}"}`),
+  ],
+  [
+    'a type of content',
+    'BAD_ANSWER',
+    (secret: string): Answer =>
+      (_, response) =>
+        void response.writeHead(200, { 'content-type': `text/${encodeURIComponent(secret)}` }).end('x'),
+  ],
+  [
+    'a warning, a label and its name',
+    200,
+    (secret: string): Answer =>
+      (_, response) =>
+        void response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(
+            `{"status":"success","warnings":["${go(secret)}"],"data":{"resultType":"vector","result":[{"metric":{"leak":"${go(secret)}","${go(secret)}":"${Buffer.from(`Bearer ${secret}`).toString('base64url')}"},"value":[1,"1"]}]}}`,
+          ),
+  ],
+])('a credential is hidden in %s, however the server writes it', async (_, code, answering) => {
+  const secret = 'p&ss<w>rd-"ABC'
+  writeFileSync(join(directory, 'odd'), `${secret}\n`)
+  await add('main', { credential: `file:${directory}/odd` })
+  stage.answer = answering(secret)
+  const told = await read({ source: 'main', promql: 'up', window: 'now' })
+  expect(told.body.code ?? told.status).toBe(code)
+  const shown = JSON.stringify([told.body, (await api.get('/sources')).body, (await api.get('/status')).body])
+  expect(shown).not.toMatch(/ABC|QkM|FCQ|w\\u003e|w>/)
 })

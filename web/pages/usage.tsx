@@ -131,6 +131,11 @@ const modelColumns: Column<Usage['models'][number]>[] = [
   { head: 'Tokens in', className: 'num', cell: ({ promptTokens }) => formatNumber(promptTokens) },
   { head: 'Tokens out', className: 'num', cell: ({ completionTokens }) => formatNumber(completionTokens) },
   { head: 'Time', className: 'num wide', cell: ({ seconds }) => formatSeconds(seconds) },
+  {
+    head: 'Tokens assumed',
+    className: 'num wide',
+    cell: ({ assumed }) => (assumed > 0 ? `in ${formatNumber(assumed)} answers` : '–'),
+  },
 ]
 
 const incidentColumns: Column<Usage['incidents'][number]>[] = [

@@ -127,6 +127,23 @@ test('the fingerprint is the same while the check mode says the same, whatever t
   expect((await prepared()).stateFingerprint).not.toBe(stateFingerprint)
 })
 
+test('of directories that Ansible makes up for a run only whole ones are left out of the fingerprint', async () => {
+  const fingerprintOf = async (text: string) => {
+    host(`drifted ${text}`)
+    return (await prepared()).stateFingerprint
+  }
+  const plain = await fingerprintOf('/root/.ansible/tmp/ansible-tmp-17.1-2-3/source')
+  expect(await fingerprintOf('/root/.ansible/tmp/ansible-tmp-18.4-5-6/source')).toBe(plain)
+  for (const other of [
+    '/root/.ansible/tmp/ansible-tmp-18.4-5-6/other',
+    '/etc/ansible-tmp-18.4-5-6/source',
+    'ansible-tmp-rm-rf/source',
+    'x/root/.ansible/tmp/ansible-tmp-18.4-5-6/source',
+    '/root/.ansible/tmp/ansible-tmp-18.4-5-6-and-more/source',
+  ])
+    expect(await fingerprintOf(other)).not.toBe(plain)
+})
+
 test('a job runs once per key, and its check mode proves it afterwards', async () => {
   const { stateFingerprint } = await prepared()
   const answers = [await run(stateFingerprint, 'once'), await run(stateFingerprint, 'once')]

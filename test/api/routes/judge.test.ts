@@ -1,4 +1,6 @@
 import { expect, test } from '@jest/globals'
+import { judgeApart } from '../../../api/judge-apart.ts'
+import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
 import { append } from '../../../db/log/append.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { useApi } from '../../support/api.ts'
@@ -64,4 +66,38 @@ test('a refusal that was stored is counted at the next scrape, once', async () =
   expect(await scrape()).toContain(
     'nightshift_auto_recovery_attempt_total{code="STRICT_RESOLUTION",tool="converge_shard"} 1',
   )
+})
+
+/** Functions that call each other twice: what takes the judge longest. */
+const nested = Array.from({ length: 500 }, (_, at) => `f${at}() { f${at + 1}; f${at + 1}; }`).join('; ')
+
+test('while ten people have long texts judged, a list answers before them, and one person has one judged at a time', async () => {
+  await api.post('/judge', { body: { command: 'df -h' } })
+  const people = await Promise.all(
+    Array.from({ length: 10 }, async (_, at) => {
+      const operatorId = await ensureOperator(api.db, `stranger${at}`, 'viewer')
+      return await createToken(api.db, { name: `stranger${at}`, role: 'viewer', operatorId })
+    }),
+  )
+  const order: string[] = []
+  const judged = people.map(async (as) => {
+    const { status } = await api.post('/judge', { body: { command: nested }, as })
+    order.push(`judged ${status}`)
+  })
+  const again = await api.post('/judge', { body: { command: nested }, as: people[0] as string })
+  expect([again.status, again.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)])
+  expect((await api.get('/incidents', { as: api.tokens.viewer })).status).toBe(200)
+  order.push('list')
+  await Promise.all(judged)
+  expect(order.filter((each) => each !== 'list')).toEqual(Array(10).fill('judged 200'))
+  expect(order.indexOf('list')).toBeLessThan(5)
+})
+
+test('a text that takes too long is given up with a reason, and the next one is judged', async () => {
+  const input = { command: nested }
+  const question = { kind: 'supposed' as const, input, nowMs: Date.now() }
+  await expect(judgeApart(question, null, input, 1)).rejects.toMatchObject({ status: 422, code: 'TOO_LONG_TO_JUDGE' })
+  expect((await api.post('/judge', { body: { command: 'df -h' } })).body).toMatchObject({ verdict: 'run' })
+  const large = await api.post('/judge', { body: { tool: 'x', args: { text: 'x'.repeat(70_000) } } })
+  expect([large.status, large.body.detail]).toEqual([422, expect.stringContaining('64000')])
 })

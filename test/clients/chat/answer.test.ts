@@ -74,7 +74,7 @@ test.each([
   [
     'usage of text',
     { ...choice({ content: 'x' }), usage: { prompt_tokens: 'many' } },
-    { usage: { promptTokens: 0, completionTokens: 0 } },
+    { usage: { promptTokens: 15, completionTokens: 1, isAssumed: true } },
   ],
 ])('%s is understood', async (_what, body, expected) => {
   const host = await start(openRouter, () => ({ status: 200, body }))

@@ -17,6 +17,9 @@ type ScriptedAwx = {
   status: string
   /** The launch is carried out, and its answer never comes. */
   losesLaunch: boolean
+  /** What the launch answers besides, and of what type the job really is, where it is not the one that was asked for. */
+  answers: Record<string, unknown>
+  really: string | null
 }
 
 function scriptedAwx(): ScriptedAwx {
@@ -33,6 +36,8 @@ function scriptedAwx(): ScriptedAwx {
     endsAfter: 1,
     status: 'successful',
     losesLaunch: false,
+    answers: {},
+    really: null,
     play(response, { method, path, headers, body }) {
       const json = (status: number, answer: unknown) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
@@ -43,7 +48,7 @@ function scriptedAwx(): ScriptedAwx {
         const job = { id: 40 + awx.jobs.length, looks: 0, body: JSON.parse(body), canceled: false }
         awx.jobs.push(job)
         if (awx.losesLaunch) return response.destroy()
-        return json(201, { job: job.id, id: job.id, status: 'pending', ignored_fields: {} })
+        return json(201, { job: job.id, id: job.id, status: 'pending', ignored_fields: {}, ...awx.answers })
       }
       const [, id, rest] = /^\/api\/v2\/jobs\/(\d+)\/(.*)$/.exec(path) ?? []
       const job = awx.jobs.find((each) => String(each.id) === id)
@@ -58,7 +63,7 @@ function scriptedAwx(): ScriptedAwx {
       const isOver = awx.endsAfter !== null && job.looks > awx.endsAfter
       return json(200, {
         id: job.id,
-        job_type: job.body.job_type,
+        job_type: awx.really ?? job.body.job_type,
         job_explanation: '',
         status: job.canceled ? 'canceled' : isOver ? awx.status : 'running',
       })
@@ -189,6 +194,25 @@ test('a template of AWX that would ignore check mode or the limit is never launc
   expect(body.detail).toContain('does not let a launch choose its job type and limit')
   expect(awx.jobs).toEqual([])
 })
+
+test.each([
+  ['is a run', { job_type: 'run' }, 'it is of type run, and not a check'],
+  ['says no type, and is one', { job_type: undefined }, 'it is of type run, and not a check'],
+  ['ignores the limit', { ignored_fields: { limit: 'node-osl-2' } }, 'its template ignores limit'],
+  ['ignores the type', { ignored_fields: { job_type: 'check' } }, 'its template ignores job_type'],
+  ['has other hosts', { limit: 'all' }, 'it is limited to other hosts than were sent'],
+])(
+  'a check of AWX that %s, since its template changed meanwhile, is stopped, refused and in the audit',
+  async (_, answer, why) => {
+    const awx = Object.assign(scriptedAwx(), { answers: answer, really: 'run' })
+    server.play(awx.play)
+    const { body } = await prepare('awx')
+    expect(body).toMatchObject({ code: 'CHECK_FAILED', detail: expect.stringContaining(why) })
+    expect(awx.jobs.at(-1)).toMatchObject({ canceled: true })
+    const { items } = (await api.get('/audit?what=security.job_not_a_check')).body as unknown as { items: unknown[] }
+    expect(items[0]).toMatchObject({ subject: 'awx node:node-osl-2', detail: expect.stringContaining(why) })
+  },
+)
 
 test('an AWX job that takes too long is asked to stop, and its end is what AWX says', async () => {
   endIn(4)

@@ -84,6 +84,95 @@ test('a resource whose id would mean more than itself to a job is not named to i
   const why = (id: string) => whyUnnameable(declared!, { kind: 'node', id, name: id })
   for (const id of ['web-1:all', 'web-1,db-1', '-e', 'a b', '!web', 'x@y', '{{x}}', 'a/../b'])
     expect(why(id)).toContain('characters')
-  for (const id of ['all', 'ALL', 'localhost', 'ungrouped']) expect(why(id)).toContain('more than this one')
-  expect(why('web-1.example.com')).toBeNull()
+  for (const id of [
+    'all',
+    'ALL',
+    'localhost',
+    'ungrouped',
+    'localhost.',
+    'localhost.localdomain',
+    'a.localhost',
+    'all.',
+  ])
+    expect(why(id)).toContain('more than this one')
+  for (const id of [
+    '127.0.0.1',
+    '127.1',
+    '127.0.0.1.',
+    '0',
+    '0.0.0.0',
+    '0x7f000001',
+    '0177.0.0.1',
+    '2130706433',
+    '0x0.0',
+  ])
+    expect(why(id)).toContain('more than this one')
+  for (const id of ['web-1.example.com', '101', '10.0.0.7', '128.0.0.1', 'all-1'])
+    expect([id, why(id)]).toEqual([id, null])
+  const groups = ['webservers', 'eu1']
+  const named = (name: string, more = '') =>
+    whyUnnameable(
+      parseJobs(
+        `jobs: [{ name: a, about: some host, resources: { kind: node, pattern: "web-[0-9]+"${more} }, run: { command: [converge, "{name}"] } }]`,
+      )[0]!,
+      { kind: 'node', id: 'web-1', name },
+      groups,
+    )
+  expect(named('webservers')).toContain('name of a group')
+  expect(named('WebServers')).toContain('name of a group')
+  expect(named('db-1')).toContain('resources.names')
+  for (const name of ['web-1', 'web-1.example.com', 'web-2']) expect(named(name)).toBeNull()
+  expect(named('www', ', names: "www|web"')).toBeNull()
+  expect(named('web-1', ', names: "www|web"')).toContain('resources.names')
+})
+
+test.each([
+  '[sh, -c, "x {id}"]',
+  '[/bin/bash, -lc, "x {id}"]',
+  '[env, sh, -c, "x {id}"]',
+  '[env, -S, "sh -c x {id}"]',
+  '[sudo, bash, -c, "x {id}"]',
+  '[busybox, sh, -c, "x {id}"]',
+  '[nsenter, -t, "1", -m, sh, -c, "x {id}"]',
+  '[xargs, sh, -c, "x {id}"]',
+  '[timeout, "5", sh, -c, "x {id}"]',
+  '[ssh, "{id}", reboot]',
+  '[/usr/bin/ssh, -p, "22", "{id}", "reboot now"]',
+  '[su, -c, "x {id}"]',
+  '[su, deploy, "--command=x {id}"]',
+  '[python3, -c, "print(1)", "{id}"]',
+  '[/usr/bin/python3.12, -Ic, "x", "{id}"]',
+  '[perl, -e, "x", "{id}"]',
+  '[sudo, node, --eval, "x", "{id}"]',
+  '[node, --eval, "x", "{id}"]',
+  '[php, -r, "x", "{id}"]',
+  '[watch, "x {id}"]',
+  '[flock, /tmp/l, -c, "x {id}"]',
+  '[kubectl, exec, "{id}", --, sh, -c, uptime]',
+  '[docker, exec, "{id}", ash, -c, uptime]',
+  '[ansible, "{id}", -m, shell, -a, uptime]',
+  '[ansible, "{id}", -a, uptime]',
+  '[unknown-wrapper, "x {id}"]',
+  '[unknown-wrapper, "x;{id}"]',
+  '[unknown-wrapper, "$({id})"]',
+  '[find, /srv, -exec, bash, -c, "x {id}", ";"]',
+])('a text for a shell is no job, whatever stands before it: %s', (command) => {
+  expect(faultsOf(job(`    run: { command: ${command} }`)).join()).toContain('is a text for a shell')
+})
+
+test.each([
+  '[ansible-playbook, -i, hosts.ini, web.yml, --limit, "{id}", --check, --diff]',
+  '[ansible-playbook, web.yml, -e, "host={id} asked_by=nightshift", -e, \'{"host":"{name}"}\']',
+  '[terraform, plan, -target, "module.web[0]", -var, "id={id}"]',
+  '[sudo, -n, systemctl, restart, "app@{id}"]',
+  '[env, A=b, /opt/converge, "{id}"]',
+  '[timeout, "60", /opt/converge.sh, "{id}"]',
+  '[bash, /opt/converge.sh, "{id}"]',
+  '[python3, -m, converge, "{id}"]',
+  '[flock, /run/lock, /opt/converge, "{id}"]',
+  '[salt, "{id}", state.apply, test=True]',
+  '[knife, node, run_list, -E, prod, "{id}"]',
+  '[git, push, -c, "{id}"]',
+])('a program with its words is a job: %s', (command) => {
+  expect(faultsOf(job(`    run: { command: ${command} }`))).toEqual([])
 })

@@ -1,0 +1,139 @@
+import { Worker } from 'node:worker_threads'
+import type { Policy } from '../domain/refusal.ts'
+import type { SafetyState } from '../safety/fold.ts'
+import type { DryRunInput, DryRunResult } from '../safety/replay.ts'
+import { Problem } from './http/problem.ts'
+
+/**
+ * Judging apart from the loop that answers requests: a text that takes the judge long keeps nobody else waiting. Two threads at most, made when they are
+ * needed; one judgement a person at a time; a thread that is at one for too long is ended.
+ */
+
+export type JudgeQuestion =
+  | { kind: 'supposed'; input: DryRunInput; nowMs: number }
+  | { kind: 'call'; call: JudgedCall; state: SafetyState; policy: Policy; nowMs: number }
+
+type JudgedCall = { tool: string; args: Record<string, unknown>; callId?: string }
+
+const maxThreads = 2
+const maxWaiting = 50
+/** Of a question as JSON. */
+const maxCharacters = 64_000
+/** The longest that was found takes half a second of a processor; a busy machine has many at work. */
+const maxJudgingMs = 10_000
+/** A thread that nobody needs goes, and its memory with it. */
+const idleMs = 60_000
+const maxMemoryMb = 256
+
+type Thread = { worker: Worker; isReady: Promise<void>; idle: NodeJS.Timeout | null }
+const free: Thread[] = []
+let threads = 0
+const waiting: ((thread: Thread) => void)[] = []
+const people = new Set<string>()
+
+/** Judges for a person (`who`: null where a page asks, which may be open twice). Throws Problem where that takes too much. */
+export async function judgeApart(
+  question: JudgeQuestion,
+  who: string | null,
+  given: unknown,
+  maxMs = maxJudgingMs,
+): Promise<DryRunResult> {
+  if (JSON.stringify(given).length > maxCharacters)
+    throw new Problem(
+      422,
+      'INVALID',
+      `What is to be judged is longer than ${maxCharacters} characters: ask about a part.`,
+    )
+  if (who !== null && people.has(who))
+    throw tooMany('Something of yours is being judged already: ask again when it is answered.')
+  if (waiting.length >= maxWaiting) throw tooMany('Many things are being judged just now: ask again.')
+  if (who !== null) people.add(who)
+  try {
+    return await askThread(await takeThread(), question, maxMs)
+  } finally {
+    if (who !== null) people.delete(who)
+  }
+}
+
+const tooMany = (detail: string) => new Problem(429, 'TOO_MANY', detail, { headers: { 'retry-after': '2' } })
+
+function takeThread(): Promise<Thread> | Thread {
+  const thread = free.pop()
+  if (thread) {
+    clearTimeout(thread.idle ?? undefined)
+    return thread
+  }
+  if (threads < maxThreads) return startThread()
+  return new Promise((resolve) => waiting.push(resolve))
+}
+
+function startThread(): Thread {
+  threads += 1
+  const worker = new Worker(new URL('./judge-thread.ts', import.meta.url), {
+    // It is given no variable: this process knows secrets.
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
+  })
+  worker.unref()
+  const isReady = new Promise<void>((resolve, reject) => {
+    worker.once('message', () => resolve())
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('a thread that judges ended before it began')))
+  })
+  isReady.catch(() => {})
+  return { worker, isReady, idle: null }
+}
+
+async function askThread(thread: Thread, question: JudgeQuestion, maxMs: number): Promise<DryRunResult> {
+  let timer: NodeJS.Timeout | undefined
+  let isWell = false
+  try {
+    // A process that ends does not wait for it, but a request that waits holds the process.
+    thread.worker.ref()
+    await thread.isReady
+    const answer = await new Promise<DryRunResult>((resolve, reject) => {
+      thread.worker.once('message', resolve)
+      thread.worker.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooLong('memory') : error),
+      )
+      timer = setTimeout(() => reject(tooLong('time')), maxMs)
+      thread.worker.postMessage(question)
+    })
+    isWell = true
+    return answer
+  } finally {
+    clearTimeout(timer)
+    thread.worker.removeAllListeners('message')
+    thread.worker.removeAllListeners('error')
+    thread.worker.on('error', () => {})
+    thread.worker.unref()
+    if (isWell) giveBack(thread)
+    else await endThread(thread)
+  }
+}
+
+function tooLong(what: 'time' | 'memory'): Problem {
+  const detail = `Judging this takes more ${what} than there is for one text. Ask about a part of it: one command, without what is nested in others.`
+  return new Problem(422, 'TOO_LONG_TO_JUDGE', detail)
+}
+
+function giveBack(thread: Thread): void {
+  const next = waiting.shift()
+  if (next) {
+    next(thread)
+    return
+  }
+  free.push(thread)
+  thread.idle = setTimeout(() => {
+    free.splice(free.indexOf(thread), 1)
+    void endThread(thread)
+  }, idleMs)
+  thread.idle.unref()
+}
+
+async function endThread({ worker }: Thread): Promise<void> {
+  await worker.terminate()
+  threads -= 1
+  const next = waiting.shift()
+  if (next) next(startThread())
+}

@@ -1,0 +1,67 @@
+/**
+ * What a job's command may be: a program and its words. A text that a shell or an interpreter would read is none, behind any other program as well, since
+ * nothing here knows what such a text does with the words that are filled in.
+ */
+
+/** Programs that read a text: shells, and languages that take a program as a word. Wherever one stands, a wrapper may start it. */
+const readers =
+  /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
+/** Others of them, whose names are plain words elsewhere: they count where a program stands. */
+const plainReaders = /^(?:node|nodejs|deno|bun|tclsh[\d.]*|expect|rscript|osascript|groovy|julia|guile|emacs|vim?|ex)$/i
+/** Programs that hand a text to a shell, or words to a shell of another machine. */
+const handers =
+  /^(?:ssh|slogin|rsh|dsh|pssh|pdsh|clush|parallel-ssh|parallel|eval|watch|at|batch|crontab|tmux|screen|script|su|runuser|flock|entr|xargs|env)$/i
+/** Options by which these take a text. */
+const textOptions =
+  /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
+const remoteModules = /^(?:ansible\.builtin\.)?(?:shell|command|raw|script)$/
+
+const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
+
+/** Why these words are a text for a shell or an interpreter; null where they are a program and its words. */
+export function findScriptText(words: readonly string[]): string | null {
+  for (const [at, word] of words.entries()) {
+    const name = baseName(word)
+    const rest = words.slice(at + 1)
+    const isProgram = at === 0 || isBehindWrapper(words, at)
+    const isReader = readers.test(name) || (isProgram && plainReaders.test(name))
+    if (isReader && rest.some((each) => textOptions.test(each))) return `${name} reads a text`
+    if (!isProgram) continue
+    if (handers.test(name) && handsOn(name.toLowerCase(), rest)) return `${name} hands a text to a shell`
+    if (name === 'ansible' && rest.some((each, next) => each === '-m' && remoteModules.test(rest[next + 1] ?? '')))
+      return 'ansible runs a text on other machines: write a playbook'
+    if (name === 'ansible' && !rest.some((each) => /^(?:-m|--module-name)/.test(each)) && rest.includes('-a'))
+      return 'ansible runs a text on other machines: write a playbook'
+  }
+  const odd = words.find((word) => /\{(?:kind|id|name)\}/.test(word) && !isPlain(word))
+  return odd === undefined ? null : `${JSON.stringify(odd.slice(0, 80))} is more than one word to a shell`
+}
+
+/** `env A=b program` and `flock FILE program` hand words on, and no text. */
+function handsOn(name: string, rest: readonly string[]): boolean {
+  if (name === 'env') return rest.some((word) => /^(?:-[A-Za-z]*S|--split-string)/.test(word))
+  if (name === 'xargs') return true
+  if (name === 'flock' || name === 'su' || name === 'runuser' || name === 'script')
+    return rest.some((each) => textOptions.test(each))
+  return true
+}
+
+/** A word that a wrapper may start. Which of them it does depends on its options: each is taken for it. */
+function isBehindWrapper(words: readonly string[], at: number): boolean {
+  return wrappers.test(baseName(words[0] ?? '')) && !(words[at] ?? '').startsWith('-')
+}
+
+const wrappers =
+  /^(?:env|sudo|doas|nice|ionice|timeout|nohup|setsid|stdbuf|nsenter|unshare|chroot|time|taskset|chrt|systemd-run|systemd-inhibit|flock|runuser|setpriv|firejail|bwrap|proot|ltrace|strace|busybox|toybox)$/i
+
+/** A word stays one whatever reads it: no blank, quote or sign of a shell; settings with blanks between, or JSON, are taken as well. */
+function isPlain(word: string): boolean {
+  const filled = word.replaceAll(/\{(?:kind|id|name)\}/g, 'x')
+  if (/^[\w./=:@,+~%^-]*$/.test(filled)) return true
+  if (/^[\w.-]+=[\w./=:@,+-]*(?: [\w.-]+=[\w./=:@,+-]*)*$/.test(filled)) return true
+  try {
+    return typeof JSON.parse(filled) === 'object'
+  } catch {
+    return false
+  }
+}
