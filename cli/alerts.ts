@@ -56,7 +56,7 @@ function addListCommand(parent: Command): void {
         formatMoment(each.startsAt),
         inert(each.source),
         inert(each.incidentId ?? ''),
-        inert(each.name),
+        `${inert(each.name)}${each.endedBy ? ` (ended by another sender: ${inert(each.endedBy)})` : ''}`,
       ])
       print(formatTable(['STATUS', 'SINCE', 'SENDER', 'INCIDENT', 'ALERT'], rows, 4))
     })

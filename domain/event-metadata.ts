@@ -24,6 +24,7 @@ export type NotedCode =
   | 'quiet'
   | 'crowd'
   | 'late_end'
+  | 'foreign_end'
   | 'ending_kept'
   | 'approval_extended'
   /** A person acts on the same thing directly. */

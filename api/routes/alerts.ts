@@ -50,6 +50,8 @@ export function alertRoutes(router: Router, deps: ApiDeps): void {
             runbook: null,
           },
           groupKey: '{}:{alertname="ReplicationLag"}',
+          sender: 'alertmanager-eu1',
+          endedBy: null,
           raw: { source: 'alertmanager', severity: 'critical', severitySource: 'alert' },
         },
       ],

@@ -254,6 +254,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
   quiet: { word: 'quiet', shape: 'check', tone: 'good' },
   crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
+  foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'warning' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
   approval_extended: { word: 'more time', shape: 'ring', tone: 'lamp' },
