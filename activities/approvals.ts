@@ -1,11 +1,13 @@
 import { decide } from '../db/approvals/decide.ts'
 import { readDecision } from '../db/approvals/settle.ts'
 import { tokensAmong, voidToken } from '../db/approvals/tokens.ts'
+import { withdrawAtTemporal } from '../db/approvals/withdraw-at-temporal.ts'
 import type { Db } from '../db/connect.ts'
 import { lockIncident, setWaiting } from '../db/incidents/incidents.ts'
 import { stopRequest } from '../db/incidents/stop-requests.ts'
 import { StaleRunError } from '../db/log/append.ts'
 import { recordSecurityEvent } from '../db/log/audit.ts'
+import type { RunRef } from '../domain/step-key.ts'
 import type { DecideAnswer, DecideMessage, DecisionStatus, ReceivedDecision } from '../workflows/outcome.ts'
 import { assertOwnRun, ownRunOf } from './own-run.ts'
 
@@ -23,7 +25,7 @@ export function approvalActivities({ db }: { db: Db }) {
     /** Weighs decisions that came through Temporal, in their order, and answers each. */
     async decideAll(incidentId: string, attempt: number, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
       await assertOwnRun(db, { incidentId, attempt })
-      return await weighAll(db, incidentId, batch)
+      return await weighAll(db, { incidentId, attempt }, batch)
     },
 
     /** Does a person want this run to stop? A signal alone says nothing about who sent it. */
@@ -82,13 +84,20 @@ async function decideByToken(
  * One query finds the messages without a valid token, so that a flood of forgeries costs little. A token that decided nothing
  * is void afterwards: everybody who may read the workflow's history can read it.
  */
-async function weighAll(db: Db, incidentId: string, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
+async function weighAll(db: Db, run: RunRef, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
+  const { incidentId } = run
+  const isWithdrawn = batch.some(({ bare }) => bare === 'deny') && (await withdrawAtTemporal(db, run))
   const valid = await tokensAmong(db, [...new Set(batch.flatMap(getTokenTexts))])
-  const forged = batch.filter((each) => !getTokenTexts(each).some((text) => valid.has(text)))
+  const isHeard = ({ bare }: ReceivedDecision) => bare === 'deny' && isWithdrawn
+  const forged = batch.filter((each) => !isHeard(each) && !getTokenTexts(each).some((text) => valid.has(text)))
   if (forged.length > 0) await recordForgeries(db, incidentId, forged)
   const answers: DecideAnswer[] = []
   for (const each of batch) {
     const { message, door } = each
+    if (isHeard(each)) {
+      answers.push({ outcome: 'recorded', status: 'withdrawn', message: 'withdrawn at Temporal' })
+      continue
+    }
     answers.push(message && valid.has(message.token) ? await decideByToken(db, incidentId, message, door) : noDecision)
     // One that was spent for this very decision stays as it is.
     for (const text of getTokenTexts(each)) if (valid.has(text)) await voidToken(db, text, door)
@@ -114,15 +123,21 @@ function getTokenTexts({ message, texts }: ReceivedDecision): string[] {
   return message ? [message.token, ...texts] : texts
 }
 
+const bareApprovalText =
+  'an approval without a decision token decides nothing: decide on the card, or sign with "nightshift approvals token ID approve"'
+
 async function recordForgeries(db: Db, incidentId: string, forged: readonly ReceivedDecision[]): Promise<void> {
   const [first] = forged
   await db.transaction().execute(async (trx) => {
     if (!(await lockIncident(trx, incidentId))) return
+    const isBareYes = forged.every(({ bare }) => bare === 'approve')
     await recordSecurityEvent(trx, incidentId, {
-      code: 'UNKNOWN_TOKEN',
+      code: isBareYes ? 'BARE_APPROVAL' : 'UNKNOWN_TOKEN',
       door: first?.door ?? 'signal',
       subject: 'unknown',
-      detail: `${forged.length === 1 ? '1 message was' : `${forged.length} messages were`} refused: no valid decision token`,
+      detail: isBareYes
+        ? bareApprovalText
+        : `${forged.length === 1 ? '1 message was' : `${forged.length} messages were`} refused: no valid decision token`,
     })
   })
 }

@@ -112,7 +112,7 @@ export type ApiOptions = {
 
 export type Api = { app: OpenAPIHono<Env>; deps: ApiDeps }
 
-const routers = [
+const operations = [
   // Before the door of alerts, whose dialects are a parameter of the path.
   ingestChangeRoutes,
   ingestRoutes,
@@ -197,7 +197,7 @@ export function createApi(options: ApiOptions): Api {
   healthRoutes(app, deps)
 
   const router = new OpenAPIHono<Env>({ defaultHook: invalidRequest as never })
-  for (const routes of routers) routes(router, deps)
+  for (const mount of operations.flat()) mount(router, deps)
   sessionRoutes(app, deps)
   plainApprovalRoutes(app, deps)
   oidcRoutes(app, deps)

@@ -1,12 +1,12 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { alertState, receivedAlert } from '../domain/alert.ts'
 import { parseResourceKey } from '../domain/registry.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
-import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, parseOneOf, parseWholeNumber } from './ui/terminal.ts'
 
-export function addAlertsCommand(program: Command): void {
+export function addAlertsCommand(program: CliCommand): void {
   const parent = program
     .command('alerts')
     .description('what the senders of alerts sent')
@@ -27,20 +27,17 @@ function parseResource(text: string): string {
   return text
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('alerts as they were taken in, newest first')
-      .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
-      .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
-      .option('--source <name>', 'of this sender, as alertmanager')
-      .option('--q <text>', 'only those with this text in name, title or fingerprint')
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
-    .action(async ({ resource, status, source, q, limit, ...options }: ListOptions) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('alerts as they were taken in, newest first')
+    .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
+    .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
+    .option('--source <name>', 'of this sender, as alertmanager')
+    .option('--q <text>', 'only those with this text in name, title or fingerprint')
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
+    .connected('\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
+    .calls(async (api, { resource, status, source, q, limit, ...options }: ListOptions) => {
       const query = new URLSearchParams({
         ...(resource && { resource }),
         ...(status && { status }),
@@ -49,15 +46,13 @@ function addListCommand(parent: Command): void {
         limit: String(Math.min(limit, 100)),
       })
       const alerts = await listAll(api, `/api/v1/alerts?${query}`, receivedAlert.loose(), limit)
-      if (options.json) return printJson(alerts)
-      if (alerts.length === 0) return printNote('No alert fits.')
-      const rows = alerts.map((each) => [
-        inert(each.status),
-        formatMoment(each.startsAt),
-        inert(each.source),
-        inert(each.incidentId ?? ''),
-        `${inert(each.name)}${each.endedBy ? ` (ended by another sender: ${inert(each.endedBy)})` : ''}`,
-      ])
-      print(formatTable(['STATUS', 'SINCE', 'SENDER', 'INCIDENT', 'ALERT'], rows, 4))
+      printList(options, alerts, 'No alert fits.', {
+        STATUS: (each) => inert(each.status),
+        SINCE: (each) => formatMoment(each.startsAt),
+        SENDER: (each) => inert(each.source),
+        INCIDENT: (each) => inert(each.incidentId ?? ''),
+        ALERT: (each) =>
+          `${inert(each.name)}${each.endedBy ? ` (ended by another sender: ${inert(each.endedBy)})` : ''}`,
+      })
     })
 }

@@ -1,12 +1,12 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { auditRow } from '../domain/audit.ts'
 import { parseTime } from '../domain/format.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
-import { inert, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, parseWholeNumber } from './ui/terminal.ts'
 
-export function addAuditCommand(program: Command): void {
+export function addAuditCommand(program: CliCommand): void {
   const parent = program
     .command('audit')
     .description('who did what')
@@ -19,40 +19,31 @@ const auditEntry = auditRow.pick({ at: true, who: true, what: true, subject: tru
 
 type ListOptions = ConnectionOptions & { who?: string; what?: string; since?: string; limit: number }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('decisions, settings, tokens, people, sign-ins and what looked like an attack, newest first')
-      .option('--who <name>', 'of this person only')
-      .option(
-        '--what <word>',
-        'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
-      )
-      .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseMoment)
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift audit list --what sign_in.refused\n  nightshift audit list --who anna --json',
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('decisions, settings, tokens, people, sign-ins and what looked like an attack, newest first')
+    .option('--who <name>', 'of this person only')
+    .option(
+      '--what <word>',
+      'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
     )
-    .action(async ({ who, what, since, limit, ...options }: ListOptions) => {
-      const { api } = connect(options)
+    .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseMoment)
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
+    .connected('\nExample:\n  nightshift audit list --what sign_in.refused\n  nightshift audit list --who anna --json')
+    .calls(async (api, { who, what, since, limit, ...options }: ListOptions) => {
       const asked = Object.entries({ who, what, since }).filter(
         (pair): pair is [string, string] => pair[1] !== undefined,
       )
       const query = new URLSearchParams([...asked, ['limit', String(Math.min(limit, 200))]])
       const entries = await listAll(api, `/api/v1/audit?${query}`, auditEntry, limit)
-      if (options.json) return printJson(entries)
-      if (entries.length === 0) return printNote('Nothing.')
-      const rows = entries.map((each) => [
-        formatMoment(each.at),
-        inert(each.who),
-        inert(each.what),
-        inert(each.subject),
-        inert(each.detail),
-      ])
-      print(formatTable(['WHEN', 'WHO', 'WHAT', 'ABOUT', 'DETAIL'], rows, 4))
+      printList(options, entries, 'Nothing.', {
+        WHEN: (each) => formatMoment(each.at),
+        WHO: (each) => inert(each.who),
+        WHAT: (each) => inert(each.what),
+        ABOUT: (each) => inert(each.subject),
+        DETAIL: (each) => inert(each.detail),
+      })
     })
 }
 

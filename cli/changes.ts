@@ -1,15 +1,15 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { changeSources, nearChange, type StoredChange, storedChange } from '../domain/change.ts'
 import { parseResourceKey, type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { parseDuration } from '../domain/source.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'
 import { formatMoment, formatTable } from './ui/table.ts'
 import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addChangesCommand(program: Command): void {
+export function addChangesCommand(program: CliCommand): void {
   const parent = program
     .command('changes')
     .description('what was deployed or configured')
@@ -37,22 +37,17 @@ function parseWindow(text: string): string {
   return text
 }
 
-function addChangesList(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('changes by their moment, newest first')
-      .option('--resource <kind:id>', 'of this, and of what it runs on or depends on', parseResource)
-      .option('--window <duration>', 'with --resource: how far back, 7d unless said', parseWindow)
-      .option('--source <name>', changeSources.join(', '), parseOneOf(changeSources))
-      .option('--unmatched', 'only those for which no resource was found, and why')
-      .option('--q <text>', 'only those with this text in title, author or revision')
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift changes list --resource node:web-1\n  nightshift changes list --unmatched',
-    )
+function addChangesList(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('changes by their moment, newest first')
+    .option('--resource <kind:id>', 'of this, and of what it runs on or depends on', parseResource)
+    .option('--window <duration>', 'with --resource: how far back, 7d unless said', parseWindow)
+    .option('--source <name>', changeSources.join(', '), parseOneOf(changeSources))
+    .option('--unmatched', 'only those for which no resource was found, and why')
+    .option('--q <text>', 'only those with this text in title, author or revision')
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
+    .connected('\nExample:\n  nightshift changes list --resource node:web-1\n  nightshift changes list --unmatched')
     .action(async (options: ChangesOptions) => {
       const changes = options.resource ? await readNear(options, options.resource) : await readAll(options)
       if (options.json) return printJson(changes)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Command, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { type LocalRun, readRunFile, stateDirOf } from '../start/run-file.ts'
 import { type ApiClient, createApiClient } from './api.ts'
 import { CommandFailed } from './exit-codes.ts'
@@ -10,25 +10,28 @@ import { useUtc } from './ui/table.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 
-/**
- * Adds the flags of every command that calls the API: its address, the token, and the output
- * format.
- */
-export function withConnectionOptions(command: Command): Command {
-  return command
-    .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
-    .option('--token-file <file>', 'file with the bearer token (else NIGHTSHIFT_TOKEN_FILE or NIGHTSHIFT_TOKEN)')
-    .addOption(
-      new Option('--as <token>', 'which token of the start that runs here').choices([
-        'admin',
-        'approver',
-        'ingest',
-        'agent',
-      ]),
-    )
-    .option('--utc', 'times in UTC instead of local time')
-    .on('option:utc', useUtc)
-    .option('--json', 'JSON for programs; errors are problem+json on stderr')
+/** A command of the program: its sub-commands can call the API. */
+export class CliCommand extends Command {
+  override createCommand(name?: string): CliCommand {
+    return new CliCommand(name)
+  }
+
+  /** Adds the flags of every command that calls the API: its address, the token, and the output format. */
+  connected(help?: string): this {
+    const names = ['admin', 'approver', 'ingest', 'agent']
+    this.option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
+      .option('--token-file <file>', 'file with the bearer token (else NIGHTSHIFT_TOKEN_FILE or NIGHTSHIFT_TOKEN)')
+      .addOption(new Option('--as <token>', 'which token of the start that runs here').choices(names))
+      .option('--utc', 'times in UTC instead of local time')
+      .on('option:utc', useUtc)
+      .option('--json', 'JSON for programs; errors are problem+json on stderr')
+    return help === undefined ? this : this.addHelpText('after', help)
+  }
+
+  /** Runs with the API client of its flags; throws as `resolveTarget` does. */
+  calls(run: (api: ApiClient, ...given: never[]) => void | Promise<void>): this {
+    return this.action((...given) => run(connect(given.at(-2)).api, ...(given as never[])))
+  }
 }
 
 /**

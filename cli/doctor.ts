@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
 import { troubleWith } from '../clients/temporal.ts'
 import { ConfigError, readConfig } from '../config/settings.ts'
 import { capitalize } from '../domain/format.ts'
@@ -9,12 +8,12 @@ import { describeAbilities, describePassport } from '../domain/status-words.ts'
 import type { LocalRun } from '../start/run-file.ts'
 import { ApiProblem, createApiClient } from './api.ts'
 import {
+  type CliCommand,
   type ConnectionOptions,
   getLogFile,
   readLocalRun,
   resolveTarget,
   rootDir,
-  withConnectionOptions,
 } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { probeHttp, probePostgres, probeWorkers } from './probes.ts'
@@ -25,9 +24,11 @@ import { getTerminalWidth, inert, paint, print, printJson, wrap } from './ui/ter
 /** The result of one check. The command fails when a `needed` one is not ok. */
 type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
 
-export function addDoctorCommand(program: Command): void {
-  withConnectionOptions(program.command('doctor').description('check what is reachable, and say how to fix the rest'))
-    .addHelpText('after', '\nExample:\n  nightshift doctor || echo "something is down"')
+export function addDoctorCommand(program: CliCommand): void {
+  program
+    .command('doctor')
+    .description('check what is reachable, and say how to fix the rest')
+    .connected('\nExample:\n  nightshift doctor || echo "something is down"')
     .action(async (options: ConnectionOptions) => {
       const findings = await examine(options)
       if (options.json) printJson(findings)

@@ -1,20 +1,17 @@
-import type { Command } from 'commander'
 import { formatSpan } from '../domain/format.ts'
 import { type DoneLine, home, type NeedLine, type WorkLine } from '../domain/incident-detail.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../domain/status-words.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { formatTable, paintState } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
 /** The start page of the terminal: what needs the reader, what is at work, what is done. */
-export function addHomeCommand(program: Command): void {
-  withConnectionOptions(
-    program
-      .command('home')
-      .description('the night at a glance: what needs you, what is at work, what is done')
-      .option('--since <time>', 'when the night began, as 12h or 2026-11-24T22:00Z (12h)', parsePastTime),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
+export function addHomeCommand(program: CliCommand): void {
+  program
+    .command('home')
+    .description('the night at a glance: what needs you, what is at work, what is done')
+    .option('--since <time>', 'when the night began, as 12h or 2026-11-24T22:00Z (12h)', parsePastTime)
+    .connected('\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
     .action(async (options: ConnectionOptions & { since?: string }) => {
       const query = options.since ? `?since=${encodeURIComponent(options.since)}` : ''
       const night = home.parse(await connect(options).api.get(`/api/v1/home${query}`))

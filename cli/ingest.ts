@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
 import { takenChanges } from '../domain/change.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { formatTable, paintState } from './ui/table.ts'
 import { inert, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
@@ -19,29 +18,24 @@ const accepted = z.looseObject({
   ),
 })
 
-export function addIngestCommand(program: Command): void {
+export function addIngestCommand(program: CliCommand): void {
   const parent = program
     .command('ingest')
     .description('incoming alerts and changes')
     .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
-  withConnectionOptions(
-    parent
-      .command('test')
-      .description('post a file as an alert source would, or show how it is read')
-      .argument('<file>', 'the body; - for stdin')
-      .option(
-        '--dialect <name>',
-        `format of the body: ${Object.keys(dialects).join(', ')}`,
-        parseOneOf(Object.keys(dialects)),
-        'alertmanager',
-      )
-      .option('--explain', 'ask what would become of it, and post nothing: type, severity, resource and why')
-      .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running'),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json',
+  parent
+    .command('test')
+    .description('post a file as an alert source would, or show how it is read')
+    .argument('<file>', 'the body; - for stdin')
+    .option(
+      '--dialect <name>',
+      `format of the body: ${Object.keys(dialects).join(', ')}`,
+      parseOneOf(Object.keys(dialects)),
+      'alertmanager',
     )
+    .option('--explain', 'ask what would become of it, and post nothing: type, severity, resource and why')
+    .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running')
+    .connected('\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json')
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
       if (options.dryRun) return printDryRun(bytes, options)
@@ -54,16 +48,14 @@ export function addIngestCommand(program: Command): void {
 const takenChange = takenChanges.shape.changes.element.extend({ outcome: z.string() })
 const taken = takenChanges.extend({ changes: z.array(takenChange.loose()) }).loose()
 
-function addChangeCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('change')
-      .description(
-        'report what was deployed or configured: { title, at, resources, labels, author, url, revision, environment }',
-      )
-      .argument('<file>', 'one change as JSON, or a list; - for stdin'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift ingest change deployed.json')
+function addChangeCommand(parent: CliCommand): void {
+  parent
+    .command('change')
+    .description(
+      'report what was deployed or configured: { title, at, resources, labels, author, url, revision, environment }',
+    )
+    .argument('<file>', 'one change as JSON, or a list; - for stdin')
+    .connected('\nExample:\n  nightshift ingest change deployed.json')
     .action(async (file: string, options: ConnectionOptions) => {
       const { api } = connect(options, 'ingest')
       const { changes, ignored } = taken.parse(await api.postBytes('/api/v1/ingest/change', readBody(file)))

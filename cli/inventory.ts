@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { findSiteFaults, type SiteFile, siteChange, siteFile } from '../domain/site.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addInventoryCommand(program: Command): void {
+export function addInventoryCommand(program: CliCommand): void {
   const parent = program
     .command('inventory')
     .description('hosts, nodes, services and whatever else alerts may be about')
@@ -16,30 +15,27 @@ export function addInventoryCommand(program: Command): void {
   addImportCommand(parent)
 }
 
-function addExportCommand(parent: Command): void {
-  withConnectionOptions(parent.command('export').description('the inventory as JSON that "inventory import" reads'))
-    .addHelpText('after', '\nExample:\n  nightshift inventory export > site.json')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addExportCommand(parent: CliCommand): void {
+  parent
+    .command('export')
+    .description('the inventory as JSON that "inventory import" reads')
+    .connected('\nExample:\n  nightshift inventory export > site.json')
+    .calls(async (api, _options: ConnectionOptions) => {
       printJson(siteFile.loose().parse(await api.get('/api/v1/inventory')))
     })
 }
 
-function addImportCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('import')
-      .description('add and change resources and their relations from a file')
-      .argument('<file>', 'YAML or JSON, as from "inventory export"; - for stdin')
-      .option('--dry-run', 'print what would change, and store nothing')
-      .option('--prune', 'remove what is not in the file, unless it has a device'),
-  )
-    .addHelpText(
-      'after',
+function addImportCommand(parent: CliCommand): void {
+  parent
+    .command('import')
+    .description('add and change resources and their relations from a file')
+    .argument('<file>', 'YAML or JSON, as from "inventory export"; - for stdin')
+    .option('--dry-run', 'print what would change, and store nothing')
+    .option('--prune', 'remove what is not in the file, unless it has a device')
+    .connected(
       '\nExample:\n  nightshift inventory import site.yaml --dry-run\n\nA file:\n  nodes:\n    - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }\n  resources:\n    - { kind: service_unit, id: "web-1:nginx.service", name: nginx.service }\n  relations:\n    - { from: "service_unit:web-1:nginx.service", kind: runs_on, to: "node:web-1" }',
     )
-    .action(async (file: string, options: ConnectionOptions & { dryRun?: boolean; prune?: boolean }) => {
-      const { api } = connect(options)
+    .calls(async (api, file: string, options: ConnectionOptions & { dryRun?: boolean; prune?: boolean }) => {
       const wanted = readSiteFile(file)
       const query = new URLSearchParams({
         ...(options.dryRun && { dry_run: 'true' }),

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { jobName, listedJob, type ShownJob, shownJob } from '../domain/job.ts'
 import { parseResourceKey, type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { type ApiClient, ApiProblem } from './api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
+import { formatMoment, printList } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addJobsCommand(program: Command): void {
+export function addJobsCommand(program: CliCommand): void {
   const parent = program
     .command('jobs')
     .description('jobs that JOBS_FILE declares: ways to bring a resource back')
@@ -31,41 +31,34 @@ function parseResource(text: string): ResourceRef {
   return ref
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('jobs by name, of one resource where it is named')
-      .option('--on <kind:id>', 'only those that may run on this', parseResource),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift jobs list --on node:web-1')
-    .action(async ({ on, ...options }: ConnectionOptions & { on?: ResourceRef }) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('jobs by name, of one resource where it is named')
+    .option('--on <kind:id>', 'only those that may run on this', parseResource)
+    .connected('\nExample:\n  nightshift jobs list --on node:web-1')
+    .calls(async (api, { on, ...options }: ConnectionOptions & { on?: ResourceRef }) => {
       const query = on ? `?kind=${on.kind}&id=${encodeURIComponent(on.id)}` : ''
       const { items } = z.object({ items: z.array(listedJob.loose()) }).parse(await api.get(`/api/v1/jobs${query}`))
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote(on ? `No job may run on ${resourceKey(on)}.` : none)
-      const rows = items.map(({ name, kind, system, hasCheck, isProvable, about }) => [
-        inert(name),
-        inert(kind),
-        inert(system),
-        hasCheck ? (isProvable ? 'yes, proves it' : 'yes') : 'no',
-        inert(about),
-      ])
-      print(formatTable(['NAME', 'KIND', 'BY', 'CHECK', 'WHAT IT DOES'], rows, 4))
+      const nothing = on ? `No job may run on ${resourceKey(on)}.` : none
+      printList(options, items, nothing, {
+        NAME: ({ name }) => inert(name),
+        KIND: ({ kind }) => inert(kind),
+        BY: ({ system }) => inert(system),
+        CHECK: ({ hasCheck, isProvable }) => (hasCheck ? (isProvable ? 'yes, proves it' : 'yes') : 'no'),
+        'WHAT IT DOES': ({ about }) => inert(about),
+      })
     })
 }
 
 const none = 'None. Declare one in a file, and name that file by JOBS_FILE for the API: docs/how-to/jobs.md.'
 
-function addShowCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('show')
-      .description('one job: what it is given, where it may run, its check mode, its last runs')
-      .argument('<name>', 'its name', parseName),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift jobs show converge-web')
+function addShowCommand(parent: CliCommand): void {
+  parent
+    .command('show')
+    .description('one job: what it is given, where it may run, its check mode, its last runs')
+    .argument('<name>', 'its name', parseName)
+    .connected('\nExample:\n  nightshift jobs show converge-web')
     .action(async (name: string, options: ConnectionOptions) => {
       const found = shownJob.loose().parse(await askForJob(connect(options).api, `/api/v1/jobs/${name}`))
       if (options.json) printJson(found)
@@ -105,15 +98,13 @@ const checked = z.looseObject({
     .nullable(),
 })
 
-function addCheckCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('check')
-      .description('run the check mode of a job on a resource: what it would change, without changing it')
-      .argument('<name>', 'its name', parseName)
-      .requiredOption('--on <kind:id>', 'the resource', parseResource),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift jobs check converge-web --on node:web-1')
+function addCheckCommand(parent: CliCommand): void {
+  parent
+    .command('check')
+    .description('run the check mode of a job on a resource: what it would change, without changing it')
+    .argument('<name>', 'its name', parseName)
+    .requiredOption('--on <kind:id>', 'the resource', parseResource)
+    .connected('\nExample:\n  nightshift jobs check converge-web --on node:web-1')
     .action(async (name: string, { on, ...options }: ConnectionOptions & { on: ResourceRef }) => {
       const found = await check(connect(options).api, name, on)
       if (options.json) return printJson(found)

@@ -1,14 +1,14 @@
 import { createInterface } from 'node:readline'
-import type { Command } from 'commander'
 import { type DryRunInput, type DryRunResult, dryRunInput, dryRunPolicy } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
+import type { CliCommand } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { collectValues, inert, paint, print, printJsonLine } from './ui/terminal.ts'
 
 type JudgeOptions = { json?: boolean; host: string[]; directory?: string; rootRead: string[] }
 
-export function addJudgeCommand(program: Command): void {
+export function addJudgeCommand(program: CliCommand): void {
   program
     .command('judge')
     .description('judge commands and calls: run, ask or refuse; runs nothing')

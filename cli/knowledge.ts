@@ -1,13 +1,13 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { formatNumber } from '../domain/format.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import { inventoryKind } from '../domain/registry.ts'
 import { knowledgeList, runbookMatch, runbookName, shownRunbook } from '../domain/runbook.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addKnowledgeCommand(program: Command): void {
+export function addKnowledgeCommand(program: CliCommand): void {
   const parent = program
     .command('knowledge')
     .description('runbooks: those that ship with the product, and those of this site')
@@ -23,11 +23,11 @@ export function parseKind(text: string): InventoryKind {
   return kind.data
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent.command('list').description('runbooks by name, their origin, and the files that were not taken'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift knowledge list')
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('runbooks by name, their origin, and the files that were not taken')
+    .connected('\nExample:\n  nightshift knowledge list')
     .action(async (options: ConnectionOptions) => {
       const known = knowledgeList.parse(await connect(options).api.get('/api/v1/knowledge'))
       if (options.json) return printJson(known)
@@ -50,16 +50,17 @@ function addListCommand(parent: Command): void {
     })
 }
 
-function addShowCommand(parent: Command): void {
+function addShowCommand(parent: CliCommand): void {
   const parseName = (text: string) => {
     if (!runbookName.safeParse(text).success)
       throw new InvalidArgumentError('It takes small letters, digits and single dashes, 64 at most.')
     return text
   }
-  withConnectionOptions(
-    parent.command('show').description('one runbook as a model reads it').argument('<name>', 'its name', parseName),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift knowledge show host-down')
+  parent
+    .command('show')
+    .description('one runbook as a model reads it')
+    .argument('<name>', 'its name', parseName)
+    .connected('\nExample:\n  nightshift knowledge show host-down')
     .action(async (name: string, options: ConnectionOptions) => {
       const found = shownRunbook.parse(await connect(options).api.get(`/api/v1/knowledge/${name}`))
       if (options.json) return printJson(found)
@@ -76,16 +77,14 @@ function addShowCommand(parent: Command): void {
 
 type TestOptions = ConnectionOptions & { kind?: InventoryKind; words?: string }
 
-function addTestCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('test')
-      .description('which runbook an incident of a type gets')
-      .argument('<incident-type>', 'its type, which is the name of its alert')
-      .option('--kind <kind>', 'the kind of its resource', parseKind)
-      .option('--words <text>', 'what its alert says'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift knowledge test NodeDiskFull --kind node')
+function addTestCommand(parent: CliCommand): void {
+  parent
+    .command('test')
+    .description('which runbook an incident of a type gets')
+    .argument('<incident-type>', 'its type, which is the name of its alert')
+    .option('--kind <kind>', 'the kind of its resource', parseKind)
+    .option('--words <text>', 'what its alert says')
+    .connected('\nExample:\n  nightshift knowledge test NodeDiskFull --kind node')
     .action(async (type: string, { kind, words, ...options }: TestOptions) => {
       const query = new URLSearchParams({ type, ...(kind && { kind }), ...(words && { words }) })
       const match = runbookMatch.parse(await connect(options).api.get(`/api/v1/knowledge-match?${query}`))

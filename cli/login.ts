@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { readProblem, toUnreachableProblem } from './api.ts'
-import { readLocalRun } from './connection.ts'
+import { type CliCommand, readLocalRun } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { getLastLoginUrl, getTokensFile, parseOrigin, removeToken, saveToken } from './saved-tokens.ts'
 import { askHidden, inert, printJson, printNote } from './ui/terminal.ts'
@@ -12,7 +11,7 @@ type Options = { url?: string; tokenFile?: string; json?: boolean }
 const person = z.looseObject({ name: z.string(), role: z.string() })
 const answerTimeoutMs = 30_000
 
-export function addLoginCommand(program: Command): void {
+export function addLoginCommand(program: CliCommand): void {
   program
     .command('login')
     .description('save a token for an API; the commands of this account use it')
@@ -35,7 +34,7 @@ export function addLoginCommand(program: Command): void {
     })
 }
 
-export function addLogoutCommand(program: Command): void {
+export function addLogoutCommand(program: CliCommand): void {
   program
     .command('logout')
     .description('remove the saved token for an API; it stays valid until it is revoked')

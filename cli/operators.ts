@@ -1,10 +1,9 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { operator } from '../domain/operator.ts'
 import { personRoles } from '../domain/permissions.ts'
 import { risks } from '../domain/tool.ts'
 import { ApiProblem } from './api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'
 import { formatTable } from './ui/table.ts'
@@ -16,7 +15,7 @@ const listedOperator = operator
   .extend({ role: z.string(), maxRisk: z.string() })
   .loose()
 
-export function addOperatorsCommand(program: Command): void {
+export function addOperatorsCommand(program: CliCommand): void {
   const parent = program
     .command('operators')
     .description('users, and what each may decide')
@@ -25,11 +24,12 @@ export function addOperatorsCommand(program: Command): void {
   addSetCommand(parent)
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(parent.command('list').description('users by name'))
-    .addHelpText('after', '\nExample:\n  nightshift operators list')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('users by name')
+    .connected('\nExample:\n  nightshift operators list')
+    .calls(async (api, options: ConnectionOptions) => {
       const people = await listAll(api, '/api/v1/operators?limit=200', listedOperator)
       if (options.json) return printJson(people)
       const rows = people.map(({ name, role, maxRisk, incidentTypes, disabledAt }) => [
@@ -54,28 +54,24 @@ type SetOptions = ConnectionOptions & {
   slack?: string | false
 }
 
-function addSetCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('set')
-      .description('add a person, or change what they may do; what is not named stays as it is')
-      .argument('<name>', 'one word, as rows will show it')
-      .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
-      .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
-      .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
-      .option('--all-types', 'decides about incidents of all types')
-      .option('--disable', 'may not sign in any more')
-      .option('--enable', 'may sign in again')
-      .option('--slack <member>', 'decides by buttons in Slack as this member')
-      .option('--no-slack', 'has no Slack member any more')
-      .option('--reason <text>', 'why, for the audit'),
-  )
-    .addHelpText(
-      'after',
+function addSetCommand(parent: CliCommand): void {
+  parent
+    .command('set')
+    .description('add a person, or change what they may do; what is not named stays as it is')
+    .argument('<name>', 'one word, as rows will show it')
+    .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
+    .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
+    .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
+    .option('--all-types', 'decides about incidents of all types')
+    .option('--disable', 'may not sign in any more')
+    .option('--enable', 'may sign in again')
+    .option('--slack <member>', 'decides by buttons in Slack as this member')
+    .option('--no-slack', 'has no Slack member any more')
+    .option('--reason <text>', 'why, for the audit')
+    .connected(
       '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
     )
-    .action(async (name: string, options: SetOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, name: string, options: SetOptions) => {
       const path = `/api/v1/operators/${encodeURIComponent(name)}`
       const before = await api.get(path).then(listedOperator.parse, (error: unknown) => {
         if (error instanceof ApiProblem && error.problem.status === 404) return null

@@ -1,11 +1,10 @@
-import type { Command } from 'commander'
 import type { IncidentEvent } from '../domain/event.ts'
 import { parseTime } from '../domain/format.ts'
 import { bodiesToReplay, type RulingDifference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { type ApiClient, ApiProblem } from './api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { type ApiIncident, apiIncident, listAll, parseEvent } from './read-api.ts'
 import { formatTable } from './ui/table.ts'
@@ -13,24 +12,18 @@ import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
 type Options = ConnectionOptions & { incident?: string; since?: string }
 
-export function addPolicyCommand(program: Command): void {
+export function addPolicyCommand(program: CliCommand): void {
   const parent = program
     .command('policy')
     .description('the rules that decide what a call becomes')
     .addHelpText('after', '\nExample:\n  nightshift policy replay --since 2026-11-01')
-  withConnectionOptions(
-    parent
-      .command('replay')
-      .description('judge stored calls again with the rules of this version, and show what differs')
-      .option('--incident <id>', 'only this one, as inc_…')
-      .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z'),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs.',
-    )
-    .action(async (options: Options) => {
-      const { api } = connect(options)
+  parent
+    .command('replay')
+    .description('judge stored calls again with the rules of this version, and show what differs')
+    .option('--incident <id>', 'only this one, as inc_…')
+    .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z')
+    .connected('\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs.')
+    .calls(async (api, options: Options) => {
       await loadSql()
       const incidents = await selectIncidents(api, options)
       const total = { incidents: incidents.length, judged: 0, unrepeatable: 0 }

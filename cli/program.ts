@@ -1,7 +1,8 @@
-import { Command, CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { ZodError } from 'zod'
 import { version } from '../domain/version.ts'
 import { ApiProblem } from './api.ts'
+import { CliCommand } from './connection.ts'
 import { CommandFailed, type ExitOutcome, exitCodes } from './exit-codes.ts'
 import { inert, inertJsonText, paint, parseOneOf, print, printNote, wrap } from './ui/terminal.ts'
 
@@ -108,7 +109,7 @@ complete --command nightshift --no-files --arguments '(__nightshift_words)'`
 }
 
 /** Each command by its first word, in the order of the help, with the file that defines it. */
-const commands: Record<string, () => Promise<(root: Command) => void>> = {
+const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   start: async () => (await import('./start.ts')).addStartCommand,
   status: async () => (await import('./status.ts')).addStatusCommand,
   usage: async () => (await import('./usage.ts')).addUsageCommand,
@@ -151,8 +152,8 @@ const commands: Record<string, () => Promise<(root: Command) => void>> = {
  * Builds the command that starts with this word, or all commands when no command does. Runs
  * nothing.
  */
-export async function buildProgram(firstWord?: string): Promise<Command> {
-  const root = new Command('nightshift')
+export async function buildProgram(firstWord?: string): Promise<CliCommand> {
+  const root = new CliCommand('nightshift')
     .description('Investigates infrastructure incidents while people sleep.')
     .version(version, '--version', 'which version this is')
     .exitOverride()

@@ -1,9 +1,8 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { formatCount, formatNumber } from '../domain/format.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import { shownPrompt } from '../domain/prompt.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { parseKind } from './knowledge.ts'
 import { inert, paint, print, printJson } from './ui/terminal.ts'
 
@@ -13,22 +12,20 @@ const promptShown = shownPrompt
 
 type PromptOptions = ConnectionOptions & { incident?: string; type?: string; kind?: InventoryKind; protocol: string }
 
-export function addPromptCommand(program: Command): void {
+export function addPromptCommand(program: CliCommand): void {
   const parent = program
     .command('prompt')
     .description('what a model reads of this site and of an incident')
     .addHelpText('after', '\nExample:\n  nightshift prompt show --type disk_pressure --kind node')
-  withConnectionOptions(
-    parent
-      .command('show')
-      .description('the prompt, the tools and the runbook of a first turn, with their bytes')
-      .option('--incident <id>', 'what the model of its newest attempt read, as it is stored')
-      .option('--type <type>', 'what a model would read of an incident of this type')
-      .option('--kind <kind>', 'about a resource of this kind', parseKind)
-      .option('--protocol <name>', 'native or json', 'native'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift prompt show --type host_down --kind host')
-    .action(async ({ incident, type, kind, protocol, ...options }: PromptOptions, command: Command) => {
+  parent
+    .command('show')
+    .description('the prompt, the tools and the runbook of a first turn, with their bytes')
+    .option('--incident <id>', 'what the model of its newest attempt read, as it is stored')
+    .option('--type <type>', 'what a model would read of an incident of this type')
+    .option('--kind <kind>', 'about a resource of this kind', parseKind)
+    .option('--protocol <name>', 'native or json', 'native')
+    .connected('\nExample:\n  nightshift prompt show --type host_down --kind host')
+    .action(async ({ incident, type, kind, protocol, ...options }: PromptOptions, command: CliCommand) => {
       if (incident !== undefined && (type !== undefined || kind !== undefined))
         command.error("error: --incident takes neither --type nor --kind: they are the incident's own")
       const query = new URLSearchParams({ ...(type && { type }), ...(kind && { kind }), protocol })

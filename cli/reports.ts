@@ -1,9 +1,8 @@
-import type { Command } from 'commander'
 import { formatNumber, formatSpan } from '../domain/format.ts'
 import { type Severity, severity as severities } from '../domain/incident.ts'
 import type { Report, Spread } from '../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare } from '../domain/status-words.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, paint, parseOneOf, print, printJson } from './ui/terminal.ts'
 
@@ -16,24 +15,18 @@ type ReportOptions = ConnectionOptions & {
   csv?: true
 }
 
-export function addReportsCommand(program: Command): void {
-  withConnectionOptions(
-    program
-      .command('reports')
-      .description('what became of incidents: resolved alone, waited for, escalated, by week or type')
-      .option('--since <day>', 'the first day (UTC), as 2026-11-01; twelve weeks ago when absent')
-      .option('--until <day>', 'the last day (UTC); today when absent')
-      .option('--type <type>', 'incidents of one type, as replication_lag')
-      .option('--severity <word>', 'incidents of one severity', parseOneOf(severities.options))
-      .option('--by <line>', 'a line for each week or type', parseOneOf(['week', 'type']), 'week')
-      .option('--csv', 'every line with every number, for a spreadsheet'),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift reports --since 2026-11-01 --by type\n  nightshift reports --csv > report.csv',
-    )
-    .action(async ({ since, until, type, severity, by, csv, ...options }: ReportOptions) => {
-      const { api } = connect(options)
+export function addReportsCommand(program: CliCommand): void {
+  program
+    .command('reports')
+    .description('what became of incidents: resolved alone, waited for, escalated, by week or type')
+    .option('--since <day>', 'the first day (UTC), as 2026-11-01; twelve weeks ago when absent')
+    .option('--until <day>', 'the last day (UTC); today when absent')
+    .option('--type <type>', 'incidents of one type, as replication_lag')
+    .option('--severity <word>', 'incidents of one severity', parseOneOf(severities.options))
+    .option('--by <line>', 'a line for each week or type', parseOneOf(['week', 'type']), 'week')
+    .option('--csv', 'every line with every number, for a spreadsheet')
+    .connected('\nExample:\n  nightshift reports --since 2026-11-01 --by type\n  nightshift reports --csv > report.csv')
+    .calls(async (api, { since, until, type, severity, by, csv, ...options }: ReportOptions) => {
       const query = new URLSearchParams({
         ...(since && { since }),
         ...(until && { until }),

@@ -1,13 +1,12 @@
-import type { Command } from 'commander'
 import { listedResource, type ShownResource, shownResource } from '../domain/listed-resource.ts'
 import { inventoryKind } from '../domain/registry.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
-import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, parseOneOf, parseWholeNumber, print, printJson } from './ui/terminal.ts'
 
-export function addResourcesCommand(program: Command): void {
+export function addResourcesCommand(program: CliCommand): void {
   const parent = program
     .command('resources')
     .description('what there is, who says so, and how it hangs together')
@@ -19,19 +18,16 @@ export function addResourcesCommand(program: Command): void {
 
 type ListOptions = ConnectionOptions & { kind?: string; q?: string; stale?: boolean; limit: number }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('resources by kind and id')
-      .option('--kind <kind>', inventoryKind.options.join(', '), parseOneOf(inventoryKind.options))
-      .option('--q <text>', 'only those with this text in id, name or alias')
-      .option('--stale', 'only what no source has listed for a day')
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 50),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift resources list --kind service_unit --q nginx')
-    .action(async ({ kind, q, stale, limit, ...options }: ListOptions) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('resources by kind and id')
+    .option('--kind <kind>', inventoryKind.options.join(', '), parseOneOf(inventoryKind.options))
+    .option('--q <text>', 'only those with this text in id, name or alias')
+    .option('--stale', 'only what no source has listed for a day')
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
+    .connected('\nExample:\n  nightshift resources list --kind service_unit --q nginx')
+    .calls(async (api, { kind, q, stale, limit, ...options }: ListOptions) => {
       const query = new URLSearchParams({
         ...(kind && { kind }),
         ...(q && { q }),
@@ -39,26 +35,27 @@ function addListCommand(parent: Command): void {
         limit: String(Math.min(limit, 200)),
       })
       const items = await listAll(api, `/api/v1/inventory/resources?${query}`, listedResource.loose(), limit)
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote('Nothing. Import what there is: nightshift inventory import FILE.')
-      const rows = items.map((each) => [
-        inert(`${each.kind}:${each.id}`),
-        inert(each.sources.join(', ')),
-        `${formatMoment(each.seenAt)}${each.isStale ? ' (stale)' : ''}`,
-        inert([each.name === each.id ? '' : each.name, ...each.aliases].filter(Boolean).join(', ')),
-      ])
-      print(formatTable(['RESOURCE', 'SOURCE', 'LAST SEEN', 'ALSO KNOWN AS'], rows, 3))
+      printList(options, items, 'Nothing. Import what there is: nightshift inventory import FILE.', {
+        RESOURCE: (each) => inert(`${each.kind}:${each.id}`),
+        SOURCE: (each) => inert(each.sources.join(', ')),
+        'LAST SEEN': (each) => `${formatMoment(each.seenAt)}${each.isStale ? ' (stale)' : ''}`,
+        'ALSO KNOWN AS': (each) =>
+          inert([each.name === each.id ? '' : each.name, ...each.aliases].filter(Boolean).join(', ')),
+      })
     })
 }
 
 function addShowCommand(
-  parent: Command,
+  parent: CliCommand,
   name: string,
   description: string,
   printFound: (found: ShownResource) => void,
 ): void {
-  withConnectionOptions(parent.command(name).description(description).argument('<resource>', 'kind:id, as node:web-1'))
-    .addHelpText('after', `\nExample:\n  nightshift resources ${name} node:web-1`)
+  parent
+    .command(name)
+    .description(description)
+    .argument('<resource>', 'kind:id, as node:web-1')
+    .connected(`\nExample:\n  nightshift resources ${name} node:web-1`)
     .action(async (resource: string, options: ConnectionOptions) => {
       const at = resource.indexOf(':')
       const kind = inventoryKind.safeParse(resource.slice(0, at))
@@ -86,6 +83,10 @@ function printResource(found: ShownResource): void {
     print(`  ${inert(source).padEnd(13)}  ${inert(facts.join(', ') || 'lists it')} (${formatMoment(seenAt)})`)
   }
   printRelations(found)
+  for (const { at, who, did, incidentId } of found.acts)
+    print(
+      `  ${'by a person'.padEnd(13)}  ${inert(who)}: ${inert(did)} (${formatMoment(at)}) ${inert(incidentId ?? '')}`,
+    )
   for (const { name, status, incidentId } of found.alerts)
     print(`  ${inert(status).padEnd(13)}  ${inert(name)} ${inert(incidentId ?? '')}`)
   for (const { id, status, title } of found.incidents)

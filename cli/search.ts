@@ -1,18 +1,15 @@
-import type { Command } from 'commander'
 import { truncate } from '../domain/format.ts'
 import { searchAnswer } from '../domain/incident-detail.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { formatMoment, formatTable } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addSearchCommand(program: Command): void {
-  withConnectionOptions(
-    program
-      .command('search')
-      .description('finds incidents and resources by their names, and rows of the log by their words')
-      .argument('<words...>', 'parts of a title or a resource, or beginnings of words of the log'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift search OOMKilled checkout')
+export function addSearchCommand(program: CliCommand): void {
+  program
+    .command('search')
+    .description('finds incidents and resources by their names, and rows of the log by their words')
+    .argument('<words...>', 'parts of a title or a resource, or beginnings of words of the log')
+    .connected('\nExample:\n  nightshift search OOMKilled checkout')
     .action(async (words: string[], options: ConnectionOptions) => {
       const text = words.join(' ')
       const found = searchAnswer.parse(

@@ -1,13 +1,13 @@
-import type { Command } from 'commander'
 import { TemporalError } from '../clients/temporal.ts'
 import { readConfig, temporalSettings } from '../config/settings.ts'
 import { type SetupRow, setUpTemporal } from '../start/temporal.ts'
+import type { CliCommand } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
 type SetupFlags = { dryRun?: boolean; json?: boolean }
 
-export function addSetupCommand(program: Command): void {
+export function addSetupCommand(program: CliCommand): void {
   program
     .command('setup')
     .description('create what Nightshift needs in Temporal: search attributes and the queue’s Schedule')

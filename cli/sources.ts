@@ -1,12 +1,13 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type ListedSource, listedSource, sourceName, sourceTest } from '../domain/source.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { ApiClient } from './api.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
+import { formatMoment, printList } from './ui/table.ts'
 import { inert, paint, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
-export function addSourcesCommand(program: Command): void {
+export function addSourcesCommand(program: CliCommand): void {
   const parent = program
     .command('sources')
     .description('where metrics, alerts and logs are read')
@@ -36,35 +37,35 @@ type AddOptions = ConnectionOptions & {
   option: Record<string, string>
 }
 
-function addAddCommand(parent: Command): void {
+function addAddCommand(parent: CliCommand): void {
   const collect = (pair: string, all: Record<string, string>) => {
     const [name = '', value] = pair.split(/=(.*)/s)
     if (value === undefined) throw new InvalidArgumentError('It takes name=value.')
     return { ...all, [name]: value }
   }
-  withConnectionOptions(
-    parent
-      .command('add')
-      .description('add a source, or change the one of that name, and ask it something small')
-      .argument('<name>', 'what it is called here', parseName)
-      .requiredOption('--kind <kind>', 'what it speaks; an unknown word is answered with those that are known')
-      .requiredOption('--at <url>', 'its address, with the path below which its API lives')
-      .option(
-        '--credential <ref>',
-        'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
-      )
-      .option('--credential-sha256 <hex>', 'its SHA-256, where it would go to another address than before')
-      .option('--ca <file>', 'PEM file of the authorities to believe, below SOURCES_DIR')
-      .option('--timeout <seconds>', 'how long it may take to answer', parseWholeNumber, 10)
-      .option('--option <name=value>', 'an option of its kind; may be repeated', collect, {}),
-  )
-    .addHelpText(
-      'after',
+  parent
+    .command('add')
+    .description('add a source, or change the one of that name, and ask it something small')
+    .argument('<name>', 'what it is called here', parseName)
+    .requiredOption('--kind <kind>', 'what it speaks; an unknown word is answered with those that are known')
+    .requiredOption('--at <url>', 'its address, with the path below which its API lives')
+    .option(
+      '--credential <ref>',
+      'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
+    )
+    .option('--credential-sha256 <hex>', 'its SHA-256, where it would go to another address than before')
+    .option('--ca <file>', 'PEM file of the authorities to believe, below SOURCES_DIR')
+    .option('--timeout <seconds>', 'how long it may take to answer', parseWholeNumber, 10)
+    .option('--option <name=value>', 'an option of its kind; may be repeated', collect, {})
+    .connected(
       '\nExample:\n  nightshift sources add main --kind prometheus --at https://prometheus.example.com --credential file:/run/nightshift-api/sources/prometheus-token',
     )
-    .action(
-      async (name: string, { kind, at, credential, credentialSha256, ca, timeout, option, ...options }: AddOptions) => {
-        const { api } = connect(options)
+    .calls(
+      async (
+        api,
+        name: string,
+        { kind, at, credential, credentialSha256, ca, timeout, option, ...options }: AddOptions,
+      ) => {
         const body = {
           kind,
           url: at,
@@ -82,16 +83,19 @@ function addAddCommand(parent: Command): void {
     )
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(parent.command('list').description('sources, and how each does'))
-    .addHelpText('after', '\nExample:\n  nightshift sources list')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('sources, and how each does')
+    .connected('\nExample:\n  nightshift sources list')
+    .calls(async (api, options: ConnectionOptions) => {
       const { items } = z.object({ items: z.array(listedSource.loose()) }).parse(await api.get('/api/v1/sources'))
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote('None. Add one: nightshift sources add main --kind prometheus --at URL.')
-      const rows = items.map((each) => [inert(each.name), inert(each.kind), formatHealth(each), inert(each.url)])
-      print(formatTable(['NAME', 'KIND', 'HEALTH', 'ADDRESS'], rows, 3))
+      printList(options, items, 'None. Add one: nightshift sources add main --kind prometheus --at URL.', {
+        NAME: (each) => inert(each.name),
+        KIND: (each) => inert(each.kind),
+        HEALTH: (each) => formatHealth(each),
+        ADDRESS: (each) => inert(each.url),
+      })
     })
 }
 
@@ -100,13 +104,13 @@ function formatHealth({ health: { state, lastOkAt, lastError } }: ListedSource):
   return state === 'unknown' ? 'not asked yet' : `${state}: ${inert(lastError ?? '')}`
 }
 
-function addTestCommand(parent: Command): void {
-  withConnectionOptions(
-    parent.command('test').description('ask a source something small').argument('<name>', 'its name', parseName),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift sources test main')
-    .action(async (name: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addTestCommand(parent: CliCommand): void {
+  parent
+    .command('test')
+    .description('ask a source something small')
+    .argument('<name>', 'its name', parseName)
+    .connected('\nExample:\n  nightshift sources test main')
+    .calls(async (api, name: string, options: ConnectionOptions) => {
       const tested = await askSource(api, name)
       if (options.json) printJson(tested)
       else printTest(name, tested)
@@ -116,7 +120,7 @@ function addTestCommand(parent: Command): void {
 
 const testAnswer = sourceTest.loose()
 
-const askSource = async (api: ReturnType<typeof connect>['api'], name: string) =>
+const askSource = async (api: ApiClient, name: string) =>
   testAnswer.parse(await api.post(`/api/v1/sources/${name}/test`))
 
 function printTest(name: string, { ok, code, detail }: z.infer<typeof testAnswer>): void {
@@ -124,13 +128,13 @@ function printTest(name: string, { ok, code, detail }: z.infer<typeof testAnswer
   else print(`${paint('red', '✖')} ${inert(detail)}${code === null ? '' : ` (${inert(code)})`}`)
 }
 
-function addRemoveCommand(parent: Command): void {
-  withConnectionOptions(
-    parent.command('remove').description('remove a source').argument('<name>', 'its name', parseName),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift sources remove main')
-    .action(async (name: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addRemoveCommand(parent: CliCommand): void {
+  parent
+    .command('remove')
+    .description('remove a source')
+    .argument('<name>', 'its name', parseName)
+    .connected('\nExample:\n  nightshift sources remove main')
+    .calls(async (api, name: string, options: ConnectionOptions) => {
       const removed = await api.post(`/api/v1/sources/${name}/remove`)
       if (options.json) return printJson(removed)
       printNote(`${name} is removed. What was read of it stays with its incidents.`)

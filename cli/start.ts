@@ -1,12 +1,11 @@
 import { join, relative } from 'node:path'
-import type { Command } from 'commander'
 import type { RunningStart } from '../start/everything.ts'
-import { commandLine, getStateDir, rootDir } from './connection.ts'
+import { type CliCommand, commandLine, getStateDir, rootDir } from './connection.ts'
 import { formatModelName } from './incidents/timeline.ts'
 import { playDemo } from './lab/demo.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
 
-export function addStartCommand(program: Command): void {
+export function addStartCommand(program: CliCommand): void {
   program
     .command('start')
     .description('start everything here, then show it at work on two real faults in the lab')
@@ -14,7 +13,7 @@ export function addStartCommand(program: Command): void {
     .option('--no-lab', 'no lab: for hosts of your own; without LLM_BASE_URL the agent is off')
     .option('--demo', 'break things even while approvals are pending')
     .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo')
-    .action(async (options: { demo?: boolean; lab: boolean }, self: Command) => {
+    .action(async (options: { demo?: boolean; lab: boolean }, self: CliCommand) => {
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env

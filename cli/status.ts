@@ -1,7 +1,6 @@
-import type { Command } from 'commander'
 import { formatSpan } from '../domain/format.ts'
 import { closedStatuses, incidentStatus } from '../domain/incident.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine, connect } from './connection.ts'
 import { apiApproval, apiIncident, listAll } from './read-api.ts'
 import { paintState } from './ui/table.ts'
 import { inert, paint, print, printJson } from './ui/terminal.ts'
@@ -9,9 +8,11 @@ import { inert, paint, print, printJson } from './ui/terminal.ts'
 /** Larger numbers are shown as `500+`. */
 const countUpTo = 500
 
-export function addStatusCommand(program: Command): void {
-  withConnectionOptions(program.command('status').description('what is open, what waits for a person, where it runs'))
-    .addHelpText('after', '\nExample:\n  nightshift status')
+export function addStatusCommand(program: CliCommand): void {
+  program
+    .command('status')
+    .description('what is open, what waits for a person, where it runs')
+    .connected('\nExample:\n  nightshift status')
     .action(async (options: ConnectionOptions) => {
       const { api, target } = connect(options)
       const open = incidentStatus.options.filter((status) => !closedStatuses.includes(status))

@@ -1,11 +1,10 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { apiToken } from '../domain/api-token.ts'
 import { formatSpan } from '../domain/format.ts'
 import { role } from '../domain/permissions.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, formatTable } from './ui/table.ts'
+import { formatMoment, printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
 // Loose, so that fields of a newer API still reach --json; a role may be one that this version does not know.
@@ -13,7 +12,7 @@ const listedToken = apiToken.omit({ kind: true }).extend({ role: z.string() }).l
 
 type ListedToken = z.infer<typeof listedToken>
 
-export function addTokensCommand(program: Command): void {
+export function addTokensCommand(program: CliCommand): void {
   const parent = program
     .command('tokens')
     .description('who may ask the API, and for what')
@@ -23,31 +22,25 @@ export function addTokensCommand(program: Command): void {
   addRevokeCommand(parent)
 }
 
-function addTokenListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('tokens, newest first, without their secrets')
-      .option('--all', 'also expired and revoked ones'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift tokens list\n  nightshift tokens list --all --json')
-    .action(async (options: ConnectionOptions & { all?: boolean }) => {
-      const { api } = connect(options)
+function addTokenListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('tokens, newest first, without their secrets')
+    .option('--all', 'also expired and revoked ones')
+    .connected('\nExample:\n  nightshift tokens list\n  nightshift tokens list --all --json')
+    .calls(async (api, options: ConnectionOptions & { all?: boolean }) => {
       const tokens = await listAll(api, '/api/v1/tokens?limit=200', listedToken)
       const some = options.all ? tokens : tokens.filter((each) => !isEnded(each))
-      if (options.json) return printJson(some)
-      if (some.length === 0) return printNote('None.')
       const now = Date.now()
-      const rows = some.map((each) => [
-        inert(each.id),
-        inert(each.prefix),
-        inert([each.role, ...each.scopes].join(' ')),
-        inert(each.operator ?? '-'),
-        describeEnd(each),
-        each.lastUsedAt ? `${formatSpan(now - Date.parse(each.lastUsedAt))} ago` : 'never',
-        inert(each.name),
-      ])
-      print(formatTable(['ID', 'PREFIX', 'MAY', 'PERSON', 'ENDS', 'USED', 'NAME'], rows, 6))
+      printList(options, some, 'None.', {
+        ID: (each) => inert(each.id),
+        PREFIX: (each) => inert(each.prefix),
+        MAY: (each) => inert([each.role, ...each.scopes].join(' ')),
+        PERSON: (each) => inert(each.operator ?? '-'),
+        ENDS: (each) => describeEnd(each),
+        USED: (each) => (each.lastUsedAt ? `${formatSpan(now - Date.parse(each.lastUsedAt))} ago` : 'never'),
+        NAME: (each) => inert(each.name),
+      })
     })
 }
 
@@ -69,27 +62,20 @@ type CreateOptions = ConnectionOptions & {
   forEver?: boolean
 }
 
-function addCreateCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('create')
-      .description('create a token; prints it once, and it cannot be printed again')
-      .argument('<name>', 'what it is for, as "alertmanager in Oslo"')
-      .requiredOption('--role <role>', `one of ${role.options.join(', ')}`, parseOneOf(role.options))
-      .option(
-        '--operator <name>',
-        'who it belongs to (else you); tokens of agents and alert senders belong to no person',
-      )
-      .option('--scope <scope>', 'narrow it: a permission, or type:<incident type>; repeatable', collectValues, [])
-      .option('--expires-in-days <n>', 'how long it is valid (else 90)', parseWholeNumber)
-      .option('--for-ever', 'for agents and alert senders only'),
-  )
-    .addHelpText(
-      'after',
+function addCreateCommand(parent: CliCommand): void {
+  parent
+    .command('create')
+    .description('create a token; prints it once, and it cannot be printed again')
+    .argument('<name>', 'what it is for, as "alertmanager in Oslo"')
+    .requiredOption('--role <role>', `one of ${role.options.join(', ')}`, parseOneOf(role.options))
+    .option('--operator <name>', 'who it belongs to (else you); tokens of agents and alert senders belong to no person')
+    .option('--scope <scope>', 'narrow it: a permission, or type:<incident type>; repeatable', collectValues, [])
+    .option('--expires-in-days <n>', 'how long it is valid (else 90)', parseWholeNumber)
+    .option('--for-ever', 'for agents and alert senders only')
+    .connected(
       '\nExample:\n  nightshift tokens create alertmanager --role ingest --for-ever\n  nightshift tokens create "anna, phone" --role approver --operator anna --scope type:disk_pressure',
     )
-    .action(async (name: string, options: CreateOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, name: string, options: CreateOptions) => {
       const answer = await api.post('/api/v1/tokens', {
         name,
         role: options.role,
@@ -107,16 +93,13 @@ function addCreateCommand(parent: Command): void {
     })
 }
 
-function addRevokeCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('revoke')
-      .description('revoke a token, and sign out the browsers that use it')
-      .argument('<id>', 'as tok_…; see "tokens list"'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift tokens revoke tok_01k…')
-    .action(async (id: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addRevokeCommand(parent: CliCommand): void {
+  parent
+    .command('revoke')
+    .description('revoke a token, and sign out the browsers that use it')
+    .argument('<id>', 'as tok_…; see "tokens list"')
+    .connected('\nExample:\n  nightshift tokens revoke tok_01k…')
+    .calls(async (api, id: string, options: ConnectionOptions) => {
       const answer = listedToken.parse(await api.post(`/api/v1/tokens/${encodeURIComponent(id)}/revoke`))
       if (options.json) return printJson(answer)
       printNote(`${inert(answer.name)} (${answer.prefix}) is revoked.`)

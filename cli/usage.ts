@@ -1,18 +1,19 @@
-import type { Command } from 'commander'
 import { formatNumber } from '../domain/format.ts'
 import { formatDollars } from '../domain/price.ts'
 import type { SpentOn } from '../domain/status.ts'
 import type { Usage } from '../domain/usage.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, print, printJson } from './ui/terminal.ts'
 
-export function addUsageCommand(program: Command): void {
-  withConnectionOptions(program.command('usage').description('tokens and approvals, and what they cost'))
+export function addUsageCommand(program: CliCommand): void {
+  program
+    .command('usage')
+    .description('tokens and approvals, and what they cost')
+    .connected()
     .option('--days <n>', 'over so many days, today included', '7')
     .addHelpText('after', '\nExample:\n  nightshift usage --days 30')
-    .action(async ({ days, ...options }: ConnectionOptions & { days: string }) => {
-      const { api } = connect(options)
+    .calls(async (api, { days, ...options }: ConnectionOptions & { days: string }) => {
       const used = (await api.get(`/api/v1/usage?days=${encodeURIComponent(days)}`)) as Usage
       if (options.json) return printJson(used)
       const { money, models } = used

@@ -1,8 +1,8 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
-import { auditChain, type Difference, difference, verifiedPage } from '../domain/chain.ts'
+import { addFindings, auditChain, difference, type Findings, noFindings, verifiedPage } from '../domain/chain.ts'
+import { formatCounts, formatUntold } from '../domain/format-findings.ts'
 import type { ApiClient } from './api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from './connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
@@ -11,10 +11,9 @@ const chain = auditChain.loose()
 
 type Options = ConnectionOptions & { all?: boolean; head?: string }
 
-type Verified = {
+type Verified = Findings & {
   incidents: number
   events: number
-  differences: Difference[]
   audit: z.infer<typeof chain>
 }
 
@@ -24,16 +23,16 @@ const progressEveryMs = 2_000
 /** Incidents per request: few, so that the API answers in time even when their logs are long. */
 const pageSize = 20
 
-export function addVerifyCommand(root: Command): void {
-  withConnectionOptions(
-    root
-      .command('verify')
-      .description('check stored rows against the log, and the log and the audit against their hash chains')
-      .option('--all', 'every incident with its approvals and effects, every standing grant, and the audit')
-      .option('--head <hash>', 'an earlier head of the audit, which must still be in the chain'),
-  )
-    .addHelpText(
-      'after',
+export function addVerifyCommand(root: CliCommand): void {
+  root
+    .command('verify')
+    .description('check what is stored against the log and the audit, and these against their hash chains')
+    .option(
+      '--all',
+      'every incident with its approvals, votes, alerts and effects; people, tokens, grants, sources, settings; and the audit',
+    )
+    .option('--head <hash>', 'an earlier head of the audit, which must still be in the chain')
+    .connected(
       '\nExample:\n  nightshift verify --all\n  nightshift verify --all --head 9f86d081… --json\n\nOne incident alone: nightshift incidents verify ID',
     )
     .action(async ({ all, head, ...options }: Options) => {
@@ -48,7 +47,7 @@ export function addVerifyCommand(root: Command): void {
 }
 
 async function verifyIncidents(api: ApiClient): Promise<Omit<Verified, 'audit'>> {
-  const verified: Omit<Verified, 'audit'> = { incidents: 0, events: 0, differences: [] }
+  const verified: Omit<Verified, 'audit'> = { incidents: 0, events: 0, ...noFindings() }
   let reportedAt = Date.now()
   let cursor: string | null = null
   do {
@@ -56,7 +55,7 @@ async function verifyIncidents(api: ApiClient): Promise<Omit<Verified, 'audit'>>
     const answer: z.infer<typeof page> = page.parse(await api.get(`/api/v1/verify?${query}`))
     verified.incidents += answer.incidents
     verified.events += answer.events
-    verified.differences.push(...answer.differences)
+    addFindings(verified, answer)
     cursor = answer.nextCursor
     if (cursor && Date.now() - reportedAt > progressEveryMs) {
       printNote(
@@ -73,16 +72,20 @@ async function verifyAudit(api: ApiClient, head: string | undefined): Promise<z.
   return chain.parse(await api.get(`/api/v1/audit/verify${query}`))
 }
 
-function formatReport({ incidents, events, differences, audit }: Verified, head: string | undefined): string {
+function formatReport(verified: Verified, head: string | undefined): string {
+  const { incidents, events, differences, checked, audit } = verified
   const lines =
     differences.length === 0
       ? [
-          `${paint('green', '✔')} ${incidents} incidents agree with their ${events} rows, and so do approvals, effects and grants.`,
+          `${paint('green', '✔')} ${incidents} incidents agree with their ${events} rows, and so does all else that was held against log and audit.`,
         ]
       : [
           `${paint('red', '✖')} ${differences.length} differences in ${incidents} incidents with ${events} rows:`,
           ...differences.map(({ subject, what }) => `  ${inert(subject)}: ${inert(what)}`),
         ]
+  lines.push(`  Checked: ${inert(formatCounts(checked))}.`)
+  const untold = formatUntold(verified)
+  if (untold) lines.push(`  ${inert(untold)}`)
   if (audit.problem) {
     lines.push(
       `${paint('red', '✖')} The chain of the audit does NOT hold at row ${audit.problem.seq}: ${inert(audit.problem.what)}`,

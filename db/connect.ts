@@ -88,11 +88,23 @@ export type Trx = Transaction<Database>
 const timestamptz = 1184
 const int8 = 20
 
-/** `2026-11-21 01:02:03.45+00` as `2026-11-21T01:02:03.450000Z`: the one spelling of a time in rows, hashes and answers. */
-function rfc3339(text: string): string {
-  const match = /^(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00(?::?00)?$/.exec(text)
-  if (!match) return text
-  return `${match[1]}T${match[2]}.${(match[3] ?? '').padEnd(6, '0')}Z`
+/**
+ * `2026-11-21 01:02:03.45+00` as `2026-11-21T01:02:03.450000Z`: the one spelling of a time in rows, hashes and answers, whatever zone the
+ * session has. Throws for what is no such time: another `datestyle`, infinity, a year before Christ.
+ */
+export function rfc3339(text: string): string {
+  const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::?\d\d){0,2})$/.exec(text)
+  if (!match) {
+    throw new Error(
+      `PostgreSQL wrote a time as ${JSON.stringify(text)}: times are read in the style ISO alone. Something between here and the database leaves out the settings of a connection, or the time is out of range`,
+    )
+  }
+  const [, day, clock, fraction = '', zone = ''] = match
+  const micros = fraction.padEnd(6, '0')
+  if (/^[+-]00(?::?00)*$/.test(zone)) return `${day}T${clock}.${micros}Z`
+  const [hours = 0, minutes = 0, seconds = 0] = (zone.slice(1).match(/\d\d/g) ?? []).map(Number)
+  const offsetMs = (hours * 3600 + minutes * 60 + seconds) * 1000 * (zone.startsWith('-') ? -1 : 1)
+  return `${new Date(Date.parse(`${day}T${clock}Z`) - offsetMs).toISOString().slice(0, 19)}.${micros}Z`
 }
 
 const types: pg.CustomTypesConfig = {
@@ -103,6 +115,10 @@ const types: pg.CustomTypesConfig = {
     return pg.types.getTypeParser(oid, format as 'text')
   },
 } as pg.CustomTypesConfig
+
+/** How values are written, whatever database and role are set to. */
+const plainStyle =
+  '-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 -c bytea_output=hex'
 
 /**
  * Opens a pool as the services' role, which may append to the log and nothing more. `owner: true` keeps the login's own
@@ -120,7 +136,7 @@ export function connect(
     application_name: options.name ?? 'nightshift',
     // For a free connection, or a new one. With the look at a silent statement it stays below the five seconds of an answer.
     connectionTimeoutMillis: options.patienceMs ?? 3_500,
-    options: options.owner ? '-c timezone=UTC' : '-c timezone=UTC -c role=nightshift_app',
+    options: options.owner ? plainStyle : `${plainStyle} -c role=nightshift_app`,
     // A statement of ours takes milliseconds: one that hangs holds a lock that investigations wait for.
     statement_timeout: 20_000,
     idle_in_transaction_session_timeout: 20_000,
@@ -144,6 +160,11 @@ export function connect(
 
 /** Who listens needs a connection that no statement of the pool gets. */
 const addresses = new WeakMap<Db, string>()
+
+/** Does this in the caller's transaction where there is one, else in one of its own. */
+export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
+  return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)
+}
 
 /** A connection to the same database outside of the pool. It is not open yet; errors are for who asked for it. */
 export function separateClient(db: Db, name: string): pg.Client {

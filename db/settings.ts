@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { type EffectiveSetting, effectiveSetting } from '../domain/setting.ts'
 import type { EnvironmentVariable } from '../domain/setting-row.ts'
 import { onceNow } from './clock.ts'
-import type { Db, Trx } from './connect.ts'
+import { type Db, inTransaction, type Trx } from './connect.ts'
+import { recordAudit } from './log/audit.ts'
 import type { Scope } from './scope.ts'
 
 /** Defaults that come from the environment, by the name of the variable. */
@@ -48,6 +49,19 @@ export async function configRow({ db }: Scope, key: string): Promise<ConfigRow |
  */
 export async function putConfig(
   db: Db,
+  change: { key: string; value: string; actor: string; reason: string | null; ifVersion: number | null },
+): Promise<ConfigRow | null> {
+  return await inTransaction(db, async (trx) => {
+    const row = await writeConfig(trx, change)
+    // The revision has the values; this says that the change came this way.
+    const entry = { who: change.actor.replace(/^user:/, ''), what: 'config.put' as const, subject: change.key }
+    if (row) await recordAudit(trx, { ...entry, detail: `Version ${row.version}` })
+    return row
+  })
+}
+
+async function writeConfig(
+  db: Trx,
   change: { key: string; value: string; actor: string; reason: string | null; ifVersion: number | null },
 ): Promise<ConfigRow | null> {
   const { key, value, actor: updatedBy, reason, ifVersion } = change

@@ -170,6 +170,8 @@ export const approvalDetail = approval.extend({
   together: z.array(approval).default([]),
   /** Empty once it is decided. */
   next: z.array(nextCall).default([]),
+  /** When somebody last approved it at Temporal without a token, which decides nothing; null where nobody did. */
+  unheardAt: z.string().nullable().default(null),
   /** JSON schema of the arguments, for the form that changes them; null for a tool that this version does not have. */
   schema: z.record(z.string(), z.unknown()).nullable().default(null),
 })

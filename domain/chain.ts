@@ -18,10 +18,36 @@ export type AuditChain = z.infer<typeof auditChain>
 export const difference = z.object({ subject: z.string(), what: z.string() })
 export type Difference = z.infer<typeof difference>
 
-/** A page of incidents, held against their logs. */
-export const verifiedPage = z.object({
+const counts = z.record(z.string(), z.number().int())
+/** How many of each kind, by its name for people. */
+export type Counts = z.infer<typeof counts>
+
+/** What was held against the log and the audit. */
+export const findings = z.object({
+  differences: z.array(difference),
+  /** How many of each kind were looked at. */
+  checked: counts,
+  /** Of them, those of which rows of an older version do not say enough: neither fine nor altered. */
+  untold: counts,
+})
+export type Findings = z.infer<typeof findings>
+
+/** Of one incident: its chain, and what belongs to it. `ok`: nothing differs. */
+export const verifiedIncident = logChain.extend(findings.shape)
+export type VerifiedIncident = z.infer<typeof verifiedIncident>
+
+/** Some incidents, or some rows of what the database wrote down, held against log and audit. */
+export const verifiedPage = findings.extend({
   incidents: z.number().int(),
   events: z.number().int(),
-  differences: z.array(difference),
   nextCursor: z.string().nullable(),
 })
+
+export const noFindings = (): Findings => ({ differences: [], checked: {}, untold: {} })
+
+/** Adds what was found to what was found before. */
+export function addFindings(into: Findings, more: Findings): void {
+  into.differences.push(...more.differences)
+  for (const name of ['checked', 'untold'] as const)
+    for (const [kind, count] of Object.entries(more[name])) into[name][kind] = (into[name][kind] ?? 0) + count
+}

@@ -6,7 +6,6 @@ import { certainties, hypothesisStates, type StoredClaim, type UnshownSentence }
  * a text is not there.
  */
 const claimKind = z.enum(['did', 'is', 'was', 'absent'])
-export type ClaimKind = z.infer<typeof claimKind>
 
 export const maxClaims = 20
 const maxQuotes = 20

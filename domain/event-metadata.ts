@@ -11,6 +11,9 @@ import type { DiscoveredThing, EffectKind, Envelope, Preparation, Risk } from '.
 
 /** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
 
+/** What an incident is about, said once, by the row that opened it. */
+export type OpenedIncident = { type: string; severity: Severity; title: string; resource: ResourceRef | null }
+
 /** What code notes about an incident besides its runs. Closed: pages and tests read the word, people read the text. */
 export type NotedCode =
   /** Of what models may cost, so much is spent. */
@@ -23,12 +26,17 @@ export type NotedCode =
   | 'reminded'
   | 'quiet'
   | 'crowd'
+  /** The ends of a crowd are believed, or an alert that is never ended was not heard of for long. */
+  | 'ends_believed'
+  | 'stale'
   | 'late_end'
   | 'foreign_end'
   | 'ending_kept'
   | 'approval_extended'
   /** A person acts on the same thing directly. */
   | 'manual_change'
+  /** A signal without a token took the run's questions back. */
+  | 'withdrawn_at_temporal'
   | 'kept'
   | 'taken'
   | 'given_back'
@@ -76,6 +84,8 @@ export type EventMetadata = {
     truncatedAlerts: number
     cappedFields: string[]
     outcome: string
+    /** What the incident that it opened is; absent in rows of 0.2 and before, and where it opened none. */
+    opened?: OpenedIncident
     /** How its resource was looked for, where it opened an incident. Absent in what was stored before. */
     about?: Omit<AlertResource, 'resource'>
   }
@@ -94,6 +104,9 @@ export type EventMetadata = {
     text: string
     /** Of `model_route`: the models by their declared names. */
     route?: { from: string; to: string }
+    /** Of `approval_extended`, from 0.3 on: which, and until when. */
+    approvalId?: string
+    expiresAt?: string
   }
   claimed: {
     role: IncidentRole
@@ -232,6 +245,8 @@ export type EventMetadata = {
     replaces: string | null
     /** What the dry run brought along, by the digest of its bytes: it is a part of what was shown. */
     attachments?: { name: string; digest: string }[]
+    /** Digest of all that was shown (`shownDigest`); absent in rows of 0.2 and before. */
+    shown?: string
   }
   approval_decided: {
     approvalId: string
@@ -242,9 +257,22 @@ export type EventMetadata = {
     via: string
     status: string
     actionDigest: string
+    /** Whose vote, when, and what it set; absent in rows of 0.2 and before. */
+    operatorId?: string
+    at?: string
+    decidedAt?: string | null
+    useBy?: string | null
   }
-  approval_expired: { approvalId: string; callId: string }
-  approval_withdrawn: { approvalId: string; callId: string; reason: string; edited?: Record<string, unknown> }
+  approval_expired: { approvalId: string; callId: string; decidedAt?: string | null }
+  approval_withdrawn: {
+    approvalId: string
+    callId: string
+    reason: string
+    edited?: Record<string, unknown>
+    /** Who wrote the arguments instead. */
+    operatorId?: string
+    decidedAt?: string | null
+  }
   grant_used: { approvalId: string; grantId: string; usesLeft: number }
   hint_confirmed: { leader: string }
   hint_diverged: { leader: string; why: string }
@@ -282,6 +310,8 @@ export type EventMetadata = {
     text: string
     confidence: string | null
     action: string | null
+    /** Of `opened`: what the incident is. */
+    opened?: OpenedIncident
     until?: string
     /** Of a message to the agent: what it names of the registry. */
     named?: DiscoveredThing[]

@@ -257,3 +257,8 @@ export function formatProof(proof: PostconditionProof | undefined): string {
   if (proof.by === 'state') return `Code will prove whether this worked: ${proof.text}.`
   return `Nothing will prove that this worked: ${proof.text}.`
 }
+
+/** Somebody approved at Temporal without a token: what to do instead. */
+export function formatUnheard(at: string): string {
+  return `Somebody approved this at Temporal without a decision token (${at}). That decides nothing: decide here, or sign with "nightshift approvals token ID approve".`
+}

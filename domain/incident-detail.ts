@@ -33,6 +33,7 @@ export const personAction = z.enum([
   'investigate',
   'comment',
   'tell',
+  'review',
 ])
 export type PersonAction = z.infer<typeof personAction>
 
@@ -62,7 +63,7 @@ export const surroundings = z.object({
 export type Surroundings = z.infer<typeof surroundings>
 
 /** Why an incident stands where a person looks first. `yours`: the reader took it. `kept`: no rule has it investigated. */
-const need = z.enum(['approval', 'yours', 'escalated', 'kept'])
+const need = z.enum(['approval', 'review', 'yours', 'escalated', 'kept'])
 export type Need = z.infer<typeof need>
 
 const shownIncident = incident.pick({

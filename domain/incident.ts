@@ -99,6 +99,8 @@ export const incident = z.object({
   /** After a repair: its firing alert has until then to end. */
   watchUntil: z.string().nullable(),
   cancelledUntil: z.string().nullable(),
+  /** Since when what an admin did alone waits for somebody else's review; null otherwise. */
+  reviewWantedAt: z.string().nullable().default(null),
   /** The person who has it. */
   owner: z.object({ id: z.string(), name: z.string(), since: z.string() }).nullable(),
   /** Why it is not investigated unless a person asks. */

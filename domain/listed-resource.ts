@@ -49,6 +49,10 @@ export const shownResource = listedResource.extend({
     z.object({ name: z.string(), status: z.string(), startsAt: z.string(), incidentId: z.string().nullable() }),
   ),
   incidents: z.array(z.object({ id: z.string(), title: z.string(), status: z.string(), createdAt: z.string() })),
+  /** What people did to it directly, newest first. */
+  acts: z
+    .array(z.object({ at: z.string(), who: z.string(), did: z.string(), incidentId: z.string().nullable() }))
+    .default([]),
   /** What an operator declared to bring it back to its wanted state. */
   jobs: z.array(z.object({ name: z.string(), about: z.string() })).optional(),
 })

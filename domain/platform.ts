@@ -16,7 +16,7 @@ import { sentAttachment } from './attachment.ts'
  *
  * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
  * so a write happens once however often it is sent. Another body under the same key is a 422. `docs/reference/platform.openapi.json` is this
- * as OpenAPI, written from these schemas (`domain/platform-openapi.ts`). A Proxmox VE cluster speaks another
+ * as OpenAPI, written from these schemas (`test/support/platform-openapi.ts`). A Proxmox VE cluster speaks another
  * protocol, which `clients/proxmox/` adapts to this one.
  */
 export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])

@@ -214,6 +214,7 @@ export function describeTonight(tonight: Home['tonight']): string {
 export function describeNeed({ need, category, count, incident, approval }: NeedLine): string {
   const firing = incident.alerts.firing > 0 && count === 1 ? ', its alert still fires' : ''
   if (approval) return `Approve or deny: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
+  if (need === 'review') return 'Done alone: somebody else reviews it'
   if (need === 'yours') return `You have it${firing}`
   if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
   return `Escalated: ${category ? categoryWords[category] : 'by a person'}${firing}`

@@ -5,7 +5,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import pino from 'pino'
 import { z } from 'zod'
-import { type EffectAnswer, restartBody, stopBody } from '../domain/platform.ts'
+import { convergeBody, type EffectAnswer, migrateBody, restartBody, startBody, stopBody } from '../domain/platform.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { conditionsIn, converge, listFilesToClear, previewConverge, watchedOnce } from './conditions.ts'
 import { devicesOf, enrolNode } from './devices.ts'
@@ -27,9 +27,6 @@ import { postTo, startProber } from './prober.ts'
 import { faultName, type Lab, WrongTarget } from './state.ts'
 import { migrateVm, restartVm, startVm, stopVm } from './vm.ts'
 
-const startBody = z.strictObject({ host: z.string() })
-const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
-const convergeBody = z.strictObject({})
 const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
 const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
 /** Without a fault all of them. */
@@ -87,43 +84,23 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
       return done(changed.join('; ') || 'nothing to change', { changed })
     })
   })
-  app.post('/v1/vms/:id/start', async (c) => {
-    const vm = c.req.param('id')
-    const body = await bodyOf(c, startBody)
-    if (body instanceof Response) return body
-    return (
-      unknown(c, lab, vm, [body.host]) ??
-      write(c, journal, vm, body, async () => done(await startVm(lab, vm, body.host), { vm, ...body }))
-    )
-  })
-  app.post('/v1/vms/:id/stop', async (c) => {
-    const vm = c.req.param('id')
-    const body = await bodyOf(c, stopBody)
-    if (body instanceof Response) return body
-    return (
-      unknown(c, lab, vm, [body.host]) ??
-      write(c, journal, vm, body, async () => done(await stopVm(lab, vm, body.host), { vm, ...body }))
-    )
-  })
-  app.post('/v1/vms/:id/restart', async (c) => {
-    const vm = c.req.param('id')
-    const body = await bodyOf(c, restartBody)
-    if (body instanceof Response) return body
-    return (
-      unknown(c, lab, vm, [body.host]) ??
-      write(c, journal, vm, body, async () => done(await restartVm(lab, vm, body.host), { vm, ...body }))
-    )
-  })
-  app.post('/v1/vms/:id/migrate', async (c) => {
-    const vm = c.req.param('id')
-    const body = await bodyOf(c, migrateBody)
-    if (body instanceof Response) return body
-    const { from, to } = body
-    return (
-      unknown(c, lab, vm, [from, to]) ??
-      write(c, journal, vm, body, async () => done(await migrateVm(lab, vm, from, to), { vm, from, to }))
-    )
-  })
+  /** Tells one VM something; each value of the body is a host. */
+  const onVm = <B extends Record<string, string>>(
+    verb: string,
+    schema: z.ZodType<B>,
+    act: (vm: string, body: B) => Promise<string>,
+  ) =>
+    app.post(`/v1/vms/:id/${verb}`, async (c) => {
+      const vm = c.req.param('id')
+      const body = await bodyOf(c, schema)
+      if (body instanceof Response) return body
+      const perform = async () => done(await act(vm, body), { vm, ...body })
+      return unknown(c, lab, vm, Object.values(body)) ?? write(c, journal, vm, body, perform)
+    })
+  onVm('start', startBody, (vm, { host }) => startVm(lab, vm, host))
+  onVm('stop', stopBody, (vm, { host }) => stopVm(lab, vm, host))
+  onVm('restart', restartBody, (vm, { host }) => restartVm(lab, vm, host))
+  onVm('migrate', migrateBody, (vm, { from, to }) => migrateVm(lab, vm, from, to))
 }
 
 /** For those who break the lab and judge the end. */

@@ -41,6 +41,7 @@ import * as modelProtocol from './0036-model-protocol.ts'
 import * as workerEnvironment from './0037-worker-environment.ts'
 import * as boundDecisions from './0038-bound-decisions.ts'
 import * as manualChanges from './0039-manual-changes.ts'
+import * as rowChanges from './0040-row-changes.ts'
 import * as strangers from './0041-strangers.ts'
 
 /** This build is older than the schema that it meets. */
@@ -185,6 +186,7 @@ const migrations: Record<string, Migration> = {
   '0037-worker-environment': workerEnvironment,
   '0038-bound-decisions': boundDecisions,
   '0039-manual-changes': manualChanges,
+  '0040-row-changes': rowChanges,
   '0041-strangers': strangers,
 }
 

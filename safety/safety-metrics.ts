@@ -63,6 +63,7 @@ const verdicts = new Set(['run', 'ask', 'refuse'])
 const securityCodes = new Set([
   'FORGED_RUN',
   'UNKNOWN_TOKEN',
+  'BARE_APPROVAL',
   'SPENT_TOKEN',
   'FOREIGN_TOKEN',
   'LATE_TOKEN',

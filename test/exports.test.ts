@@ -34,6 +34,16 @@ test('what a file exports is used by another, or is listed as a seam of the test
   expect(exported.length).toBeGreaterThan(1_000)
 })
 
+test('a source file says something', () => {
+  const empty = modules.filter(
+    ({ path }) =>
+      !readFileSync(path, 'utf8')
+        .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+        .trim(),
+  )
+  expect(empty.map(({ path }) => path)).toEqual([])
+})
+
 test('a seam is exported, a test uses it, and no source does', () => {
   const wrong = listed.filter(
     (name) => !exported.includes(name) || isUsed(usedBySources, name) || !isUsed(usedByTests, name),

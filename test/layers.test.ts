@@ -118,7 +118,7 @@ test('what a route reads for a caller goes through the scope of that caller', ()
     return text
       .split(/(?=method: ')/)
       .filter((part) => part.startsWith("method: 'get'"))
-      .map((part) => part.slice(0, part.search(/\n\}\n/)))
+      .map((part) => part.slice(0, part.search(/\n(?:\}|\}\)| {2}\}\),?)\n/)))
       .flatMap((part) => [...part.matchAll(/\b(\w+)\((?:deps\.)?db\b/g)].map(([, name]) => `${file}: ${name}`))
   })
   const allowed = [...withoutScope, ...ofFoundIncident, ...ofProcess]

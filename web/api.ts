@@ -1,4 +1,4 @@
-import { QueryCache, QueryClient } from '@tanstack/react-query'
+import { QueryCache, QueryClient, type QueryKey, type UseQueryOptions, useQuery } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 
 type FieldError = { field: string; message: string }
@@ -41,6 +41,10 @@ export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
   const response = await send(path, asking)
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
 }
+
+/** What the API answers at a path, kept under a key, and asked again as `more` says. */
+export const useAsk = <T>(queryKey: QueryKey, path: string, more?: Omit<UseQueryOptions<T>, 'queryKey' | 'queryFn'>) =>
+  useQuery({ ...more, queryKey, queryFn: ({ signal }) => ask<T>(path, { signal }) })
 
 /** The same for a text, by the whole path of its address. */
 export async function askText(path: string, signal: AbortSignal): Promise<string> {

@@ -1,9 +1,8 @@
-import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useDeferredValue, useEffect, useId, useRef, useState } from 'react'
 import { truncate } from '../domain/format.ts'
 import type { SearchAnswer } from '../domain/incident-detail.ts'
 import { idIn, pathOfId } from '../domain/step-key.ts'
-import { ask } from './api.ts'
+import { useAsk } from './api.ts'
 import { useSettings } from './config/query.ts'
 import { Inert } from './inert.tsx'
 import { StatusMark } from './marks.tsx'
@@ -168,11 +167,9 @@ function describeSearch(text: string, found: number, isSearching: boolean): stri
 
 function useTargets(text: string) {
   const { settings } = useSettings('')
-  const search = useQuery({
-    queryKey: ['search', text],
+  const search = useAsk<SearchAnswer>(['search', text], `/search?q=${encodeURIComponent(text)}`, {
     enabled: text !== '' && idIn(text) === null,
     staleTime: 10_000,
-    queryFn: ({ signal }) => ask<SearchAnswer>(`/search?q=${encodeURIComponent(text)}`, { signal }),
   })
   const id = idIn(text)
   const targets = [

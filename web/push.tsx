@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { PushDevice } from '../domain/push.ts'
-import { ask, queryClient } from './api.ts'
+import { ask, queryClient, useAsk } from './api.ts'
 import { Inert } from './inert.tsx'
 import { Failed } from './page-frame.tsx'
 import { missing } from './permissions.ts'
@@ -22,11 +22,7 @@ const isSupported = 'serviceWorker' in navigator && 'PushManager' in globalThis 
 function usePush() {
   const { data: session } = useSession()
   const isDecider = missing(session ?? null, 'decide') === null
-  const known = useQuery({
-    queryKey: pushKey,
-    enabled: isSupported && isDecider,
-    queryFn: ({ signal }) => ask<PushState>('/push', { signal }),
-  })
+  const known = useAsk<PushState>(pushKey, '/push', { enabled: isSupported && isDecider })
   const own = useQuery({
     queryKey: ['push', 'here'],
     enabled: isSupported && isDecider,

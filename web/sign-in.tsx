@@ -1,6 +1,6 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { ask } from './api.ts'
+import { useAsk } from './api.ts'
 import { Brand, Failed } from './page-frame.tsx'
 import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
@@ -68,10 +68,7 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
 
 /** The other way in, where an OpenID Connect provider is set. */
 function ProviderLink() {
-  const { data } = useQuery({
-    queryKey: ['ways to sign in'],
-    queryFn: ({ signal }) => ask<{ oidc: boolean }>('/auth/methods', { signal }),
-  })
+  const { data } = useAsk<{ oidc: boolean }>(['ways to sign in'], '/auth/methods')
   if (!data?.oidc) return null
   const here = location.pathname === '/sign-in' ? '/home' : location.pathname + location.search
   return (

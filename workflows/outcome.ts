@@ -29,8 +29,16 @@ export const wake = defineSignal('wake')
 export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
 
-/** A decision as it arrived: `message` where its form is right, `texts` what else in it may be a decision token. */
-export type ReceivedDecision = { door: 'signal' | 'update'; message: DecideMessage | null; texts: string[] }
+/**
+ * A decision as it arrived: `message` where its form is right, `texts` what else in it may be a decision token. `bare`: a signal of this
+ * verdict that holds nothing like a token.
+ */
+export type ReceivedDecision = {
+  door: 'signal' | 'update'
+  message: DecideMessage | null
+  texts: string[]
+  bare?: 'approve' | 'deny'
+}
 
 const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
 const textsKept = 5
@@ -48,7 +56,10 @@ export function parseDecision(
   const fields: Record<string, unknown> = typeof sent === 'object' && sent !== null ? { ...sent } : {}
   const token = cut(fields.token, 200)
   const texts = tokenTexts(sent).filter((text) => text !== token)
-  if (token === undefined) return { door, message: null, texts }
+  if (token === undefined) {
+    const isBare = door === 'signal' && texts.length === 0
+    return { door, message: null, texts, ...(isBare && { bare: decision }) }
+  }
   const [approvalId, reason] = [cut(fields.approvalId, 100), cut(fields.reason, 2_000)]
   const message: DecideMessage = {
     decision,

@@ -12,6 +12,9 @@ import { maxBodyBytes } from './middleware.ts'
 
 export type Router = OpenAPIHono<Env>
 
+/** What mounts an operation on a router. */
+type Operation = (router: Router, deps: ApiDeps) => void
+
 type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
   params: z.output<P>
   query: z.output<Q>
@@ -42,7 +45,7 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   body?: B
   bodyExample?: z.input<B>
   /** Looks at a body before its schema does, and throws a Problem: where what is wrong may be more than a schema can tell. */
-  checkBody?(body: unknown, c: Context): Promise<void>
+  checkBody?(body: unknown, c: Context, deps: ApiDeps): Promise<void>
   headers?: z.ZodObject
   answer: A
   example: z.input<A>
@@ -59,7 +62,7 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   agent?: AgentAction
   /** The answer holds a secret and is stored nowhere. */
   secret?: boolean
-  run(request: EndpointRequest<P, Q, B>): Promise<z.input<A> | Response>
+  run(request: EndpointRequest<P, Q, B>, deps: ApiDeps): Promise<z.input<A> | Response>
 }
 
 /** What of a declaration does not depend on its types. */
@@ -120,46 +123,52 @@ export function endpoint<
   P extends z.ZodType = z.ZodUnknown,
   Q extends z.ZodType = z.ZodUnknown,
   B extends z.ZodType = z.ZodUnknown,
->(router: Router, deps: ApiDeps, spec: Endpoint<P, Q, B, A>): void {
-  const route = createRoute({
-    method: spec.method,
-    path: spec.path,
-    tags: [spec.tag],
-    summary: spec.summary,
-    description: [spec.description, `Permission: \`${spec.permission}\`.`].filter(Boolean).join('\n\n'),
-    security: [{ bearer: [] }],
-    'x-permission': spec.permission,
-    ...(spec.agent && {
-      'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : (spec.agent.tools ?? 'one of several'),
-    }),
-    middleware: every(...buildGuards(deps, spec)) as never,
-    request: buildRequest(spec),
-    responses: buildResponses(spec),
-  })
-  const valid = (c: Context, part: string): unknown => c.req.valid(part as never)
-  router.openapi(
-    route as never,
-    (async (c: Context) => {
-      const principal = c.get('principal')
-      const header = c.req.header('idempotency-key')
-      const answer = await spec.run({
-        params: (spec.params ? valid(c, 'param') : undefined) as z.output<P>,
-        query: (spec.query ? valid(c, 'query') : undefined) as z.output<Q>,
-        body: (spec.body ? spec.body.parse(valid(c, 'json')) : undefined) as z.output<B>,
-        principal,
-        scope: scopeOf(deps.db, principal),
-        actor: principal.role === 'agent' ? agentActor : `user:${principal.name}`,
-        key: header === undefined ? null : idempotencyKey(header),
-        judged: c.get('judged'),
-        c,
-      })
-      return answer instanceof Response ? answer : c.json(answer as object, spec.status ?? 200)
-    }) as never,
-  )
+>(spec: Endpoint<P, Q, B, A>): Operation {
+  return (router, deps) => {
+    const route = createRoute({
+      method: spec.method,
+      path: spec.path,
+      tags: [spec.tag],
+      summary: spec.summary,
+      description: [spec.description, `Permission: \`${spec.permission}\`.`].filter(Boolean).join('\n\n'),
+      security: [{ bearer: [] }],
+      'x-permission': spec.permission,
+      ...(spec.agent && {
+        'x-agent-tool': typeof spec.agent.tool === 'string' ? spec.agent.tool : (spec.agent.tools ?? 'one of several'),
+      }),
+      middleware: every(...buildGuards(deps, spec)) as never,
+      request: buildRequest(spec),
+      responses: buildResponses(spec),
+    })
+    const valid = (c: Context, part: string): unknown => c.req.valid(part as never)
+    router.openapi(
+      route as never,
+      (async (c: Context) => {
+        const principal = c.get('principal')
+        const header = c.req.header('idempotency-key')
+        const answer = await spec.run(
+          {
+            params: (spec.params ? valid(c, 'param') : undefined) as z.output<P>,
+            query: (spec.query ? valid(c, 'query') : undefined) as z.output<Q>,
+            body: (spec.body ? spec.body.parse(valid(c, 'json')) : undefined) as z.output<B>,
+            principal,
+            scope: scopeOf(deps.db, principal),
+            actor: principal.role === 'agent' ? agentActor : `user:${principal.name}`,
+            key: header === undefined ? null : idempotencyKey(header),
+            judged: c.get('judged'),
+            c,
+          },
+          deps,
+        )
+        return answer instanceof Response ? answer : c.json(answer as object, spec.status ?? 200)
+      }) as never,
+    )
+  }
 }
 
 /** What every operation is checked by, in this order. */
-function buildGuards({ db }: ApiDeps, { method, permission, agent, secret, checkBody }: AnyEndpoint): Middleware[] {
+function buildGuards(deps: ApiDeps, { method, permission, agent, secret, checkBody }: AnyEndpoint): Middleware[] {
+  const { db } = deps
   const writes = method !== 'get'
   const guards = [permit(permission)]
   if (writes) guards.push(onlyJson)
@@ -168,7 +177,7 @@ function buildGuards({ db }: ApiDeps, { method, permission, agent, secret, check
   if (method === 'post' && !secret) guards.push(idempotent(db))
   if (checkBody)
     guards.push(async (c, next) => {
-      await checkBody(await jsonBody(c), c)
+      await checkBody(await jsonBody(c), c, deps)
       await next()
     })
   return guards

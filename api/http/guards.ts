@@ -70,6 +70,7 @@ export type AgentAction = {
   identity(
     params: Record<string, string>,
     body: Record<string, unknown>,
+    db: Db,
   ): Record<string, unknown> | Promise<Record<string, unknown> | null>
   /** The action needs an approval that the announcing run has used up. */
   approved?: boolean
@@ -89,7 +90,7 @@ export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
     const params = c.req.param() as Record<string, string>
     const body = await readSentBody(c)
     const tool = typeof action?.tool === 'function' ? action.tool(body) : (action?.tool ?? null)
-    const identity = action && tool !== null && key ? await action.identity(params, body) : null
+    const identity = action && tool !== null && key ? await action.identity(params, body, db) : null
     const row = tool !== null && identity ? await judgedRow(db, key, actionDigest(tool, identity)) : null
     if (!action || !row || !(await isAuthorized(db, action, row))) {
       const named = [params.id, body.incident_id, row?.incidentId, key.split('.')[0]]

@@ -33,8 +33,16 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     run: foldCallRun(log, found),
     together,
     next: found.status === 'pending' ? await previewNextCalls(deps, found, log) : [],
+    unheardAt: unheardAtOf(log, found),
     schema: tool ? describeTool(tool).inputSchema : null,
   }
+}
+
+function unheardAtOf(log: readonly IncidentEvent[], { requestedAt }: Approval): string | null {
+  const unheard = log.findLast(
+    (event) => event.kind === 'security_event' && event.metadata.code === 'BARE_APPROVAL' && event.at >= requestedAt,
+  )
+  return unheard?.at ?? null
 }
 
 /** The newest approval of each other call on its card, in the order of the calls. */

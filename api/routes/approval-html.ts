@@ -9,6 +9,7 @@ import {
   formatEvidence,
   type NextCall,
 } from '../../domain/approval.ts'
+import { formatMinute } from '../../domain/format.ts'
 import {
   cardTitles,
   formatApprovalEnd,
@@ -18,6 +19,7 @@ import {
   formatProof,
   formatReversible,
   formatRunOutcome,
+  formatUnheard,
   isReadExactly,
   listAnswers,
   parseRehearsal,
@@ -63,7 +65,8 @@ export function plainSignIn(id: string, message: string | null): Html {
  * until when, and then the two ways to decide.
  */
 export function plainApproval(
-  approval: Approval & Pick<ApprovalDetail, 'evidence' | 'run' | 'next' | 'together'> & { cause?: string | null },
+  approval: Approval &
+    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together'> & { cause?: string | null },
   reader: { name: string; may: boolean; said: string | null },
   now = Date.now(),
 ): Html {
@@ -73,7 +76,7 @@ export function plainApproval(
   const named = targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')
   return page(
     'Approval',
-    html`${messageHtml(reader.said)}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
+    html`${messageHtml(reader.said)}${messageHtml(approval.unheardAt && formatUnheard(formatMinute(approval.unheardAt)))}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 ${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun(dryRun.details))}
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
 <h2>${cardTitles.reason}</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>

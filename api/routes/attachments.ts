@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { attachmentBytes } from '../../db/approvals/find.ts'
 import type { Attachment } from '../../domain/attachment.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 
 const types: Record<Attachment['kind'], string> = { text: 'text/plain; charset=utf-8', png: 'image/png' }
@@ -11,40 +10,38 @@ const types: Record<Attachment['kind'], string> = { text: 'text/plain; charset=u
 const policy = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 /** What a dry run brought along, to those who may read its approval. */
-export function attachmentRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/approvals/{id}/attachments/{digest}',
-    permission: 'read',
-    tag: 'approvals',
-    summary: 'A text or a picture that the dry run of an approval brought along',
-    description:
-      'By the digest that the approval names in `dryRun.attachments`; one that this approval does not name is a 404. The bytes were written out by Nightshift and never change.',
-    params: z.object({
-      id: z.string().max(100),
-      digest: z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 digest in hexadecimal'),
-    }),
-    isFile: true,
-    hasEtag: true,
-    answer: z.string(),
-    example: '',
-    downloads: { 'text/plain': '-max_connections: 100\n+max_connections: 200\n', 'image/png': '…bytes…' },
-    problems: [404],
-    async run({ scope, params: { id, digest }, c }) {
-      const found = await attachmentBytes(scope, id, digest)
-      if (!found) throw notFound(`attachment ${digest} of approval ${id}`)
-      const { attachment, bytes } = found
-      const headers = {
-        etag: `"${digest}"`,
-        'cache-control': 'private, no-cache',
-        'content-security-policy': policy,
-        'content-disposition': `inline; filename="${toFileName(attachment)}"`,
-      }
-      if (c.req.header('if-none-match') === headers.etag) return c.body(null, 304, headers)
-      return c.body(new Uint8Array(bytes), 200, { ...headers, 'content-type': types[attachment.kind] })
-    },
-  })
-}
+export const attachmentRoutes = endpoint({
+  method: 'get',
+  path: '/approvals/{id}/attachments/{digest}',
+  permission: 'read',
+  tag: 'approvals',
+  summary: 'A text or a picture that the dry run of an approval brought along',
+  description:
+    'By the digest that the approval names in `dryRun.attachments`; one that this approval does not name is a 404. The bytes were written out by Nightshift and never change.',
+  params: z.object({
+    id: z.string().max(100),
+    digest: z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 digest in hexadecimal'),
+  }),
+  isFile: true,
+  hasEtag: true,
+  answer: z.string(),
+  example: '',
+  downloads: { 'text/plain': '-max_connections: 100\n+max_connections: 200\n', 'image/png': '…bytes…' },
+  problems: [404],
+  async run({ scope, params: { id, digest }, c }) {
+    const found = await attachmentBytes(scope, id, digest)
+    if (!found) throw notFound(`attachment ${digest} of approval ${id}`)
+    const { attachment, bytes } = found
+    const headers = {
+      etag: `"${digest}"`,
+      'cache-control': 'private, no-cache',
+      'content-security-policy': policy,
+      'content-disposition': `inline; filename="${toFileName(attachment)}"`,
+    }
+    if (c.req.header('if-none-match') === headers.etag) return c.body(null, 304, headers)
+    return c.body(new Uint8Array(bytes), 200, { ...headers, 'content-type': types[attachment.kind] })
+  },
+})
 
 /** Plain letters, with the ending of what it is. */
 function toFileName({ name, kind }: Attachment): string {

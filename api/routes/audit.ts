@@ -1,22 +1,32 @@
 import { z } from '@hono/zod-openapi'
 import { auditChoices, listAudit } from '../../db/log/audit.ts'
 import { auditRow } from '../../domain/audit.ts'
-import { type CapabilityGap, capabilityGap } from '../../domain/capability-gap.ts'
-import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { moment, storedMoment } from '../http/moments.ts'
 import { incidentId } from './examples.ts'
 
+export const tag = 'audit'
 const place = z.string().regex(new RegExp(`^${storedMoment}~[1-3]~\\d{1,15}$`), 'is not the cursor of a page')
 
-export function auditRoutes(router: Router, deps: ApiDeps): void {
-  declareChoices(router, deps)
-  endpoint(router, deps, {
+const choicesEndpoint = endpoint({
+  method: 'get',
+  path: '/audit/choices',
+  permission: 'audit',
+  tag,
+  summary: 'Who did something of late, and what was done: what the audit may be filtered by',
+  answer: z.object({ who: z.array(z.string()), what: z.array(z.string()) }),
+  example: { who: ['admin', 'anna'], what: ['approval.approved', 'config.changed'] },
+  run: ({ scope }) => auditChoices(scope),
+})
+
+export const auditRoutes = [
+  choicesEndpoint,
+  endpoint({
     method: 'get',
     path: '/audit',
     permission: 'audit',
-    tag: 'audit',
+    tag,
     summary: 'Who did what, newest first',
     description:
       'Decisions, configuration, tokens, people, what people did to incidents, sign-ins that were made and refused, and what looked like an attack. `what` is a word (`token.revoked`) or its first part (`token`). Values of settings are left out.',
@@ -51,30 +61,5 @@ export function auditRoutes(router: Router, deps: ApiDeps): void {
       const rows = await listAudit(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
-  })
-}
-
-function declareChoices(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/audit/choices',
-    permission: 'audit',
-    tag: 'audit',
-    summary: 'Who did something of late, and what was done: what the audit may be filtered by',
-    answer: z.object({ who: z.array(z.string()), what: z.array(z.string()) }),
-    example: { who: ['admin', 'anna'], what: ['approval.approved', 'config.changed'] },
-    run: ({ scope }) => auditChoices(scope),
-  })
-}
-
-export const tag = 'audit'
-
-export const example: CapabilityGap = {
-  id: '4712',
-  incidentId,
-  category: 'remediation',
-  description: 'No tool restarts one service on one node.',
-  actor: 'agent:incident-investigator',
-  at: '2026-11-21T01:47:10.000000Z',
-}
-export const { category } = capabilityGap.shape
+  }),
+]

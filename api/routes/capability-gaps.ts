@@ -1,21 +1,29 @@
 import { z } from '@hono/zod-openapi'
 import { capabilityGaps } from '../../db/incidents/capability-gaps.ts'
 import { append } from '../../db/log/append.ts'
-import { capabilityGap } from '../../domain/capability-gap.ts'
-import { type ApiDeps, toRowKey } from '../deps.ts'
+import { type CapabilityGap, capabilityGap } from '../../domain/capability-gap.ts'
+import { toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
-import { category, example } from './audit.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { incidentId } from './examples.ts'
 
-const gapsTag = 'capability gaps'
+const tag = 'capability gaps'
+const example: CapabilityGap = {
+  id: '4712',
+  incidentId,
+  category: 'remediation',
+  description: 'No tool restarts one service on one node.',
+  actor: 'agent:incident-investigator',
+  at: '2026-11-21T01:47:10.000000Z',
+}
+const { category } = capabilityGap.shape
 
-export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
+export const capabilityGapRoutes = [
+  endpoint({
     method: 'get',
     path: '/capability-gaps',
     permission: 'read',
-    tag: gapsTag,
+    tag,
     summary: 'What investigations lacked, newest first',
     query: z.object({
       category: category.optional(),
@@ -30,13 +38,12 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
       const rows = await capabilityGaps(scope, filter, { before: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => last.id)
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'post',
     path: '/capability-gaps',
     permission: 'record',
-    tag: gapsTag,
+    tag,
     summary: 'Reports something that an incident would have needed',
     body: z.strictObject({ incident_id: z.string(), category, description: z.string().min(3).max(1000) }),
     bodyExample: { incident_id: incidentId, category: 'remediation', description: example.description },
@@ -48,7 +55,7 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
       tool: 'report_capability_gap',
       identity: (_params, { incident_id, category, description }) => ({ incident_id, category, description }),
     },
-    async run({ body: { incident_id, category, description }, actor, judged }) {
+    async run({ body: { incident_id, category, description }, actor, judged }, deps) {
       const { event } = await deps.db.transaction().execute((trx) =>
         append(trx, incident_id, judged?.attempt ?? null, {
           kind: 'capability_gap',
@@ -62,5 +69,5 @@ export function capabilityGapRoutes(router: Router, deps: ApiDeps): void {
       const { id, at, incidentId } = event
       return { id, incidentId, category, description, actor, at }
     },
-  })
-}
+  }),
+]

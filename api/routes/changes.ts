@@ -6,9 +6,8 @@ import { changeSources, nearChange, type StoredChange, storedChange, summarizeCh
 import { inventoryKind, parseResourceKey, resourceKey } from '../../domain/registry.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { fitSummary } from '../../sources/kind.ts'
-import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { storedMoment } from '../http/moments.ts'
 import { notFound } from '../http/problem.ts'
 
@@ -39,44 +38,35 @@ const resourceKeyText = z
 
 const cursorShape = new RegExp(`^(${storedMoment}) (chg_[0-9a-z]{26})$`)
 
-/** What was deployed or configured, as a list and near a resource. */
-export function changeRoutes(router: Router, deps: ApiDeps): void {
-  declareList(router, deps)
-  declareNear(router, deps)
-  declareSummary(router, deps)
-}
-
-function declareList(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/changes',
-    permission: 'read',
-    tag,
-    summary: 'Changes by their moment, newest first',
-    description: '`unmatched=true`: those for which no resource was found; `why` says what was tried.',
-    query: z.object({
-      resource: resourceKeyText.optional(),
-      source: z.enum(changeSources).optional(),
-      unmatched: z.enum(['true', 'false']).optional(),
-      q: z.string().min(1).max(200).optional(),
-      limit: pageQuery.limit,
-      cursor: z.string().max(100).regex(cursorShape, 'is not the cursor of a page').optional(),
-    }),
-    answer: pageOf(storedChange),
-    example: { items: [example], nextCursor: null },
-    async run({ scope, query: { resource, source, unmatched, q, limit, cursor } }) {
-      const [, at, id] = cursorShape.exec(cursor ?? '') ?? []
-      const filter = {
-        resource: resource === undefined ? null : parseResourceKey(resource),
-        source: source ?? null,
-        q: q ?? null,
-        isUnmatched: unmatched === 'true',
-      }
-      const rows = await listChanges(scope, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })
-      return page(rows, limit, (last) => `${last.at} ${last.id}`)
-    },
-  })
-}
+const listEndpoint = endpoint({
+  method: 'get',
+  path: '/changes',
+  permission: 'read',
+  tag,
+  summary: 'Changes by their moment, newest first',
+  description: '`unmatched=true`: those for which no resource was found; `why` says what was tried.',
+  query: z.object({
+    resource: resourceKeyText.optional(),
+    source: z.enum(changeSources).optional(),
+    unmatched: z.enum(['true', 'false']).optional(),
+    q: z.string().min(1).max(200).optional(),
+    limit: pageQuery.limit,
+    cursor: z.string().max(100).regex(cursorShape, 'is not the cursor of a page').optional(),
+  }),
+  answer: pageOf(storedChange),
+  example: { items: [example], nextCursor: null },
+  async run({ scope, query: { resource, source, unmatched, q, limit, cursor } }) {
+    const [, at, id] = cursorShape.exec(cursor ?? '') ?? []
+    const filter = {
+      resource: resource === undefined ? null : parseResourceKey(resource),
+      source: source ?? null,
+      q: q ?? null,
+      isUnmatched: unmatched === 'true',
+    }
+    const rows = await listChanges(scope, filter, { before: at && id ? { at, id } : null, limit: limit + 1 })
+    return page(rows, limit, (last) => `${last.at} ${last.id}`)
+  },
+})
 
 const params = z.object({ kind: inventoryKind, id: z.string().min(1).max(128) })
 const [leastSeconds, mostSeconds] = [60, 30 * 86_400]
@@ -88,79 +78,78 @@ const window = z
     return seconds !== null && seconds >= leastSeconds && seconds <= mostSeconds
   }, 'is a duration from 1m to 30d, as 6h')
 
-function declareNear(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/inventory/resources/{kind}/{id}/changes',
-    permission: 'read',
-    tag,
-    summary: 'Changes of a resource and of what it runs on or depends on, newest first',
-    description: '`steps` says how far away the changed thing is. At most 50; `found` counts all of the window.',
-    params,
-    query: z.object({ window: window.default('7d') }),
-    answer: z.object({ items: z.array(nearChange), found: z.number().int() }),
-    example: { items: [{ ...example, steps: 1 }], found: 1 },
-    async run({ scope, params, query }) {
-      const fromIso = before(await databaseTime(deps.db), query.window)
-      const { changes, found } = await changesNear(scope, params, { fromIso, limit: 50 })
-      return { items: changes, found }
-    },
-  })
-}
+const nearEndpoint = endpoint({
+  method: 'get',
+  path: '/inventory/resources/{kind}/{id}/changes',
+  permission: 'read',
+  tag,
+  summary: 'Changes of a resource and of what it runs on or depends on, newest first',
+  description: '`steps` says how far away the changed thing is. At most 50; `found` counts all of the window.',
+  params,
+  query: z.object({ window: window.default('7d') }),
+  answer: z.object({ items: z.array(nearChange), found: z.number().int() }),
+  example: { items: [{ ...example, steps: 1 }], found: 1 },
+  async run({ scope, params, query }, deps) {
+    const fromIso = before(await databaseTime(deps.db), query.window)
+    const { changes, found } = await changesNear(scope, params, { fromIso, limit: 50 })
+    return { items: changes, found }
+  },
+})
 
 /** Rows that are looked at for a summary of 2 kB. */
 const maxSummarized = 30
 
-function declareSummary(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/inventory/resources/{kind}/{id}/changes/summary',
-    permission: 'read',
-    tag,
-    summary: 'The same in 2 kB at most, as a model reads it',
-    description:
-      'With `incident`, the window ends with the beginning of that incident, and what came after it is there as well.',
-    params,
-    query: z.object({
-      window: window.default('6h'),
-      incident: z
-        .string()
-        .regex(/^inc_[0-9a-z]{26}$/)
-        .optional(),
-    }),
-    answer: z.looseObject({ resource: z.string(), found: z.number().int(), changes: z.array(z.looseObject({})) }),
-    example: {
-      resource: 'workload:shop',
-      window: '6h',
-      from: '2026-11-20T19:45:40.000Z',
-      found: 1,
-      changes: [{ when: '4 min before it began', at: example.at, title: example.title, source: 'github' }],
-    },
-    problems: [404],
-    async run({ scope, params, query }) {
-      if (!(await showResource(scope, params))) throw notFound(`${params.kind} ${params.id}`)
-      const began = query.incident ? await beganAt(deps.db, query.incident) : null
-      const from = { iso: began ?? (await databaseTime(deps.db)), isBegin: began !== null }
-      const fromIso = before(from.iso, query.window)
-      const { changes, found } = await changesNear(scope, params, { fromIso, limit: maxSummarized })
-      const isSilent = found === 0 && !(await hasChanges(scope))
-      const head = { resource: resourceKey(params), window: query.window, from: fromIso, found }
-      return fitSummary(
-        changes.map((change) => summarizeChange(change, from)),
-        (kept) => ({
-          ...head,
-          // Newest first.
-          changes: kept,
-          ...(found > kept.length && { notShown: found - kept.length }),
-          ...(isSilent && { note: 'no change was ever reported here: this says nothing about what was changed' }),
-        }),
-      ) as typeof head & { changes: Record<string, unknown>[] }
-    },
-  })
-}
+const summaryEndpoint = endpoint({
+  method: 'get',
+  path: '/inventory/resources/{kind}/{id}/changes/summary',
+  permission: 'read',
+  tag,
+  summary: 'The same in 2 kB at most, as a model reads it',
+  description:
+    'With `incident`, the window ends with the beginning of that incident, and what came after it is there as well.',
+  params,
+  query: z.object({
+    window: window.default('6h'),
+    incident: z
+      .string()
+      .regex(/^inc_[0-9a-z]{26}$/)
+      .optional(),
+  }),
+  answer: z.looseObject({ resource: z.string(), found: z.number().int(), changes: z.array(z.looseObject({})) }),
+  example: {
+    resource: 'workload:shop',
+    window: '6h',
+    from: '2026-11-20T19:45:40.000Z',
+    found: 1,
+    changes: [{ when: '4 min before it began', at: example.at, title: example.title, source: 'github' }],
+  },
+  problems: [404],
+  async run({ scope, params, query }, deps) {
+    if (!(await showResource(scope, params))) throw notFound(`${params.kind} ${params.id}`)
+    const began = query.incident ? await beganAt(deps.db, query.incident) : null
+    const from = { iso: began ?? (await databaseTime(deps.db)), isBegin: began !== null }
+    const fromIso = before(from.iso, query.window)
+    const { changes, found } = await changesNear(scope, params, { fromIso, limit: maxSummarized })
+    const isSilent = found === 0 && !(await hasChanges(scope))
+    const head = { resource: resourceKey(params), window: query.window, from: fromIso, found }
+    return fitSummary(
+      changes.map((change) => summarizeChange(change, from)),
+      (kept) => ({
+        ...head,
+        // Newest first.
+        changes: kept,
+        ...(found > kept.length && { notShown: found - kept.length }),
+        ...(isSilent && { note: 'no change was ever reported here: this says nothing about what was changed' }),
+      }),
+    ) as typeof head & { changes: Record<string, unknown>[] }
+  },
+})
 
 function before(iso: string, text: string): string {
   return new Date(Date.parse(iso) - (parseDuration(text) ?? 0) * 1000).toISOString()
 }
 
 export const path = '/api/v1/ingest/change'
+
+/** What was deployed or configured, as a list and near a resource. */
+export const changeRoutes = [listEndpoint, nearEndpoint, summaryEndpoint]

@@ -8,7 +8,7 @@ import { getDeviceAddress, requireDevice, requireMesh } from '../../effects/devi
 import { InvalidDeviceResponseError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
 import { callCursor, cursorOf, page, pageOf, placeIn } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { deviceParams } from './enrolment.ts'
 import { incidentId } from './examples.ts'
@@ -16,8 +16,8 @@ import { incidentId } from './examples.ts'
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 /** The two sides of an audit, in pages: what rows say of the calls to a device, and what its journal says. */
-export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
+export const deviceAuditRoutes = [
+  endpoint({
     method: 'get',
     path: '/devices/{id}/audit',
     permission: 'audit',
@@ -44,14 +44,13 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
       nextCursor: null,
     },
     problems: [404],
-    async run({ scope, params: { id }, query: { limit, cursor } }) {
+    async run({ scope, params: { id }, query: { limit, cursor } }, deps) {
       await requireDevice(deps, id)
       const rows = await auditedCalls(scope, id, { before: placeIn(cursor), limit: limit + 1 })
       return page(rows, limit, cursorOf)
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'get',
     path: '/devices/{id}/journal',
     permission: 'audit',
@@ -77,13 +76,13 @@ export function deviceAuditRoutes(router: Router, deps: ApiDeps): void {
       last: 812,
     },
     problems: [404, 424],
-    async run({ params: { id }, query: { cursor } }) {
+    async run({ params: { id }, query: { cursor } }, deps) {
       const { first, last, entries } = await journalOf(deps, await requireDevice(deps, id), cursor)
       const told = entries.at(-1)?.n ?? last
       return { items: entries, nextCursor: told < last ? String(told) : null, first, last }
     },
-  })
-}
+  }),
+]
 
 async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
   const mesh = requireMesh(deps)

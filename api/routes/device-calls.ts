@@ -37,7 +37,7 @@ import { isSecretive } from '../../safety/redact.ts'
 import { summarizeDeviceLog } from '../../sources/logs/logs.ts'
 import { tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { answerEffect } from './effects.ts'
 
@@ -53,129 +53,116 @@ const body = z.strictObject({
   reason: z.string().max(500).optional(),
 })
 
-/** What devices are asked: only what a run announced, or what a person looks at. */
-export function deviceCallRoutes(router: Router, deps: ApiDeps): void {
-  declareCallDevice(router, deps)
-  declarePreparation(router, deps)
-  declareObservation(router, deps)
-}
+const callDeviceEndpoint = endpoint({
+  method: 'post',
+  path: '/devices/{id}/calls',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Asks the device of a resource for one thing',
+  description:
+    'The id is that of a node, host or VM, or of a device. An agent is heard only for an announced call, and a write of its run only with the approval it used up: the device grant is minted from that. People have no grants to give here: what the device does not do unasked it answers with `approval_required`.',
+  params,
+  headers: z.object({ 'if-match': z.string().max(100).optional() }),
+  body,
+  bodyExample: { capability: 'fs.read', args: { path: '/var/log/app.log' } },
+  answer: z.looseObject({ on: executable, device: z.string() }),
+  example: {
+    on: { kind: 'node', id: 'node-osl-1' },
+    device: 'node-osl-1',
+    content: '…',
+    sha256: '…',
+    approval_status: 'auto_approved',
+    cmd_executed: null,
+    truncated: false,
+    duration_ms: 3,
+  },
+  problems: [404, 412, 424, 429, 502, 504],
+  agent: {
+    tools: 'the device tool of its capability, or `search_logs`',
+    // A rehearsal is part of a preparation, and reads its call from rows.
+    tool: (sent) => (sent.rehearse === true ? null : toolOf(sent)),
+    identity: async ({ id }, sent) => identityOf(id ?? '', sent),
+    approvedWrites: true,
+  },
+  async run({ params: { id }, body: asked, principal, key, judged, c }, deps) {
+    requireMesh(deps)
+    const spec = specOf(asked.capability)
+    const input = readInput(spec, asked.args)
+    if (isSecretive(input)) {
+      throw new Problem(422, 'SECRET_IN_ARGUMENTS', 'The arguments hold a secret. Name it; never write its value.')
+    }
+    const executor = await requireExecutor(deps.db, id)
+    const mapped = mapCall(executor, spec, input)
+    if (judged === null || judged.metadata.effect !== 'write') {
+      const by = { judged, principal, key, rehearse: asked.rehearse ?? false }
+      return c.json(await askRead(deps, executor, mapped, by))
+    }
+    const ifMatch = c.req.header('if-match')
+    const effect = await runDeviceWrite(deps, { executor, mapped, judged, principal, key, ifMatch })
+    const answer = answerDeviceEffect(effect)
+    return c.json(spec.readsLog ? await toReading(deps, executor, mapped, judged, answer) : answer)
+  },
+})
 
-function declareCallDevice(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/devices/{id}/calls',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Asks the device of a resource for one thing',
-    description:
-      'The id is that of a node, host or VM, or of a device. An agent is heard only for an announced call, and a write of its run only with the approval it used up: the device grant is minted from that. People have no grants to give here: what the device does not do unasked it answers with `approval_required`.',
-    params,
-    headers: z.object({ 'if-match': z.string().max(100).optional() }),
-    body,
-    bodyExample: { capability: 'fs.read', args: { path: '/var/log/app.log' } },
-    answer: z.looseObject({ on: executable, device: z.string() }),
-    example: {
-      on: { kind: 'node', id: 'node-osl-1' },
-      device: 'node-osl-1',
-      content: '…',
-      sha256: '…',
-      approval_status: 'auto_approved',
-      cmd_executed: null,
-      truncated: false,
-      duration_ms: 3,
-    },
-    problems: [404, 412, 424, 429, 502, 504],
-    agent: {
-      tools: 'the device tool of its capability, or `search_logs`',
-      // A rehearsal is part of a preparation, and reads its call from rows.
-      tool: (sent) => (sent.rehearse === true ? null : toolOf(sent)),
-      identity: async ({ id }, sent) => identityOf(id ?? '', sent),
-      approvedWrites: true,
-    },
-    async run({ params: { id }, body: asked, principal, key, judged, c }) {
-      requireMesh(deps)
-      const spec = specOf(asked.capability)
-      const input = readInput(spec, asked.args)
-      if (isSecretive(input)) {
-        throw new Problem(422, 'SECRET_IN_ARGUMENTS', 'The arguments hold a secret. Name it; never write its value.')
-      }
-      const executor = await requireExecutor(deps.db, id)
-      const mapped = mapCall(executor, spec, input)
-      if (judged === null || judged.metadata.effect !== 'write') {
-        const by = { judged, principal, key, rehearse: asked.rehearse ?? false }
-        return c.json(await askRead(deps, executor, mapped, by))
-      }
-      const ifMatch = c.req.header('if-match')
-      const effect = await runDeviceWrite(deps, { executor, mapped, judged, principal, key, ifMatch })
-      const answer = answerDeviceEffect(effect)
-      return c.json(spec.readsLog ? await toReading(deps, executor, mapped, judged, answer) : answer)
-    },
-  })
-}
-
-function declarePreparation(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/devices/{id}/preparation',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'What a proposed call would do: its rehearsal, and the state it rests on',
-    description: 'The call is read from the log by its step key; nothing of the device changes.',
-    params,
-    query: stepKey,
-    answer: z.object({
-      resource: executable,
-      device: z.string(),
-      touches: z.array(resourceRef).optional(),
-      stateFingerprint: z.string(),
-      dryRun: z.object({
-        possible: z.boolean(),
-        summary: z.string(),
-        details: z.record(z.string(), z.unknown()),
-        proof,
-      }),
-      asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
-      rootReads: z.array(z.array(z.string())).optional(),
+const preparationEndpoint = endpoint({
+  method: 'get',
+  path: '/devices/{id}/preparation',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'What a proposed call would do: its rehearsal, and the state it rests on',
+  description: 'The call is read from the log by its step key; nothing of the device changes.',
+  params,
+  query: stepKey,
+  answer: z.object({
+    resource: executable,
+    device: z.string(),
+    touches: z.array(resourceRef).optional(),
+    stateFingerprint: z.string(),
+    dryRun: z.object({
+      possible: z.boolean(),
+      summary: z.string(),
+      details: z.record(z.string(), z.unknown()),
+      proof,
     }),
-    example: {
-      resource: { kind: 'node', id: 'node-osl-1' },
-      device: 'node-osl-1',
-      stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-      dryRun: {
-        possible: true,
-        summary: 'Write 12 characters as /srv/app.conf, on node-osl-1',
-        details: {},
-        proof: { by: 'state', text: 'the file holds exactly what was written' },
-      },
+    asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
+    rootReads: z.array(z.array(z.string())).optional(),
+  }),
+  example: {
+    resource: { kind: 'node', id: 'node-osl-1' },
+    device: 'node-osl-1',
+    stateFingerprint: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    dryRun: {
+      possible: true,
+      summary: 'Write 12 characters as /srv/app.conf, on node-osl-1',
+      details: {},
+      proof: { by: 'state', text: 'the file holds exactly what was written' },
     },
-    problems: [404, 424],
-    async run({ params: { id }, query: { key } }) {
-      requireMesh(deps)
-      return await prepareCall(deps, id, key)
-    },
-  })
-}
+  },
+  problems: [404, 424],
+  async run({ params: { id }, query: { key } }, deps) {
+    requireMesh(deps)
+    return await prepareCall(deps, id, key)
+  },
+})
 
-function declareObservation(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/devices/{id}/observation',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Whether what an announced write promised is true now',
-    description:
-      '`holds` is null where nothing was promised: it ran, and nothing that could be looked at proves that it worked.',
-    params,
-    query: stepKey,
-    answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
-    example: { holds: true, observed: 'the process is gone' },
-    problems: [404, 424],
-    async run({ params: { id }, query: { key } }) {
-      requireMesh(deps)
-      return await observeCall(deps, id, key)
-    },
-  })
-}
+const observationEndpoint = endpoint({
+  method: 'get',
+  path: '/devices/{id}/observation',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Whether what an announced write promised is true now',
+  description:
+    '`holds` is null where nothing was promised: it ran, and nothing that could be looked at proves that it worked.',
+  params,
+  query: stepKey,
+  answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
+  example: { holds: true, observed: 'the process is gone' },
+  problems: [404, 424],
+  async run({ params: { id }, query: { key } }, deps) {
+    requireMesh(deps)
+    return await observeCall(deps, id, key)
+  },
+})
 
 /** The tool that stands behind a request; null where none asks for that. */
 function toolOf(sent: Record<string, unknown>): string | null {
@@ -253,3 +240,6 @@ function answerDeviceEffect(effect: WriteRecord): Record<string, unknown> {
   }
   return answerEffect(effect)
 }
+
+/** What devices are asked: only what a run announced, or what a person looks at. */
+export const deviceCallRoutes = [callDeviceEndpoint, preparationEndpoint, observationEndpoint]

@@ -17,9 +17,8 @@ import { callsOf } from '../../db/writes/device-calls.ts'
 import { deviceCall, listedDevice } from '../../domain/device.ts'
 import { askHealth, renewManifest, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
 import { toolsOf, unknownTools } from '../../mesh/registry.ts'
-import type { ApiDeps } from '../deps.ts'
 import { callCursor, cursorOf, page, pageOf, pageQuery, placeIn } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { deviceAuditRoutes } from './device-audit.ts'
 import { type DeviceBody, deviceBody, deviceExample, deviceParams, shownDevice } from './enrolment.ts'
@@ -32,209 +31,181 @@ function withTools(row: DeviceRow): z.input<typeof listedDevice> {
   return { ...shownDevice(row), tools: toolsOf(row).map((spec) => spec.name) }
 }
 
-export function deviceRoutes(router: Router, deps: ApiDeps): void {
-  declareListDevices(router, deps)
-  declareGetDevice(router, deps)
-  declareSetDevice(router, deps)
-  declareEnrolDevice(router, deps)
-  declareRevokeDevice(router, deps)
-  declareAskHealth(router, deps)
-  declareListDeviceCalls(router, deps)
-  deviceAuditRoutes(router, deps)
-}
+const listDevicesEndpoint = endpoint({
+  method: 'get',
+  path: '/devices',
+  permission: 'read',
+  tag,
+  summary: 'All devices, with what each has and how it was last',
+  answer: pageOf(listedDevice),
+  example: { items: [example], nextCursor: null },
+  run: async ({ scope }) => ({ items: (await listDevices(scope)).map(withTools), nextCursor: null }),
+})
 
-function declareListDevices(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/devices',
-    permission: 'read',
-    tag,
-    summary: 'All devices, with what each has and how it was last',
-    answer: pageOf(listedDevice),
-    example: { items: [example], nextCursor: null },
-    run: async ({ scope }) => ({ items: (await listDevices(scope)).map(withTools), nextCursor: null }),
-  })
-}
+const getDeviceEndpoint = endpoint({
+  method: 'get',
+  path: '/devices/{id}',
+  permission: 'read',
+  tag,
+  summary: 'A device',
+  params: deviceParams,
+  answer: listedDevice,
+  example,
+  problems: [404],
+  run: async ({ params: { id } }, deps) => withTools(await requireDevice(deps, id)),
+})
 
-function declareGetDevice(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/devices/{id}',
-    permission: 'read',
-    tag,
-    summary: 'A device',
-    params: deviceParams,
-    answer: listedDevice,
-    example,
-    problems: [404],
-    run: async ({ params: { id } }) => withTools(await requireDevice(deps, id)),
-  })
-}
-
-function declareSetDevice(router: Router, deps: ApiDeps): void {
-  const { db, log } = deps
-  endpoint(router, deps, {
-    method: 'put',
-    path: '/devices/{id}',
-    permission: 'manage_devices',
-    tag,
-    summary: 'Makes a device known, or changes what it may be asked',
-    description:
-      'A changed device gets a new manifest, which it has to fetch (`nightshift mesh agent refresh`). One that was revoked never comes back under its name. Names in `toolsAllowed` that no tool has are passed over and told in the log.',
-    params: deviceParams,
-    body: deviceBody,
-    bodyExample: {
-      url: deviceExample.url,
-      mode: 'user',
-      terms: { capabilities: [], roots: [{ path: '/srv', writable: true }] },
-    },
-    answer: listedDevice,
-    example,
-    problems: [409],
-    async run({ params: { id }, body, principal }) {
-      const mesh = requireMesh(deps)
-      const unknown = unknownTools(body.toolsAllowed)
-      if (unknown.length > 0) log.warn({ device: id, unknown }, 'device_mesh tools_allowed lists unknown tool')
-      return await db.transaction().execute(async (trx) => {
-        const before = await deviceById(trx, id)
-        if (before?.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
-        const { reason, resource, ...settings } = body
-        if (before) await setDevice(trx, id, settings)
-        else {
-          // Where no platform says what there is, a device makes its own node.
-          if (!deps.platform && !(await executableNamed(trx, resource?.id ?? id)))
-            await addNodeOfDevice(trx, resource?.id ?? id, body.url)
-          await addDevice(trx, { id, resource: await freeResource(trx, id, resource), ...settings })
-        }
-        const made = (await deviceById(trx, id)) as DeviceRow
-        if (before?.enrolledAt) await renewManifest(trx, mesh, made)
-        await recordAudit(trx, {
-          who: principal.name,
-          what: before ? 'device.changed' : 'device.added',
-          subject: id,
-          detail: [describeDevice(made), reason].filter(Boolean).join(': '),
-        })
-        return withTools((await deviceById(trx, id)) as DeviceRow)
+const setDeviceEndpoint = endpoint({
+  method: 'put',
+  path: '/devices/{id}',
+  permission: 'manage_devices',
+  tag,
+  summary: 'Makes a device known, or changes what it may be asked',
+  description:
+    'A changed device gets a new manifest, which it has to fetch (`nightshift mesh agent refresh`). One that was revoked never comes back under its name. Names in `toolsAllowed` that no tool has are passed over and told in the log.',
+  params: deviceParams,
+  body: deviceBody,
+  bodyExample: {
+    url: deviceExample.url,
+    mode: 'user',
+    terms: { capabilities: [], roots: [{ path: '/srv', writable: true }] },
+  },
+  answer: listedDevice,
+  example,
+  problems: [409],
+  async run({ params: { id }, body, principal }, deps) {
+    const mesh = requireMesh(deps)
+    const unknown = unknownTools(body.toolsAllowed)
+    if (unknown.length > 0) deps.log.warn({ device: id, unknown }, 'device_mesh tools_allowed lists unknown tool')
+    return await deps.db.transaction().execute(async (trx) => {
+      const before = await deviceById(trx, id)
+      if (before?.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
+      const { reason, resource, ...settings } = body
+      if (before) await setDevice(trx, id, settings)
+      else {
+        // Where no platform says what there is, a device makes its own node.
+        if (!deps.platform && !(await executableNamed(trx, resource?.id ?? id)))
+          await addNodeOfDevice(trx, resource?.id ?? id, body.url)
+        await addDevice(trx, { id, resource: await freeResource(trx, id, resource), ...settings })
+      }
+      const made = (await deviceById(trx, id)) as DeviceRow
+      if (before?.enrolledAt) await renewManifest(trx, mesh, made)
+      await recordAudit(trx, {
+        who: principal.name,
+        what: before ? 'device.changed' : 'device.added',
+        subject: id,
+        detail: [describeDevice(made), reason].filter(Boolean).join(': '),
       })
-    },
-  })
-}
+      return withTools((await deviceById(trx, id)) as DeviceRow)
+    })
+  },
+})
 
-function declareEnrolDevice(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/devices/{id}/enrolment',
-    permission: 'manage_devices',
-    tag,
-    summary: 'Mints the one-time token that enrols a device',
-    description: 'Good for 15 minutes and once; it voids those before it. Shown here and nowhere else.',
-    params: deviceParams,
-    answer: z.object({ device: z.string(), token: z.string(), expiresAt: z.string() }),
-    example: { device: 'node-osl-1', token: 'nst_…', expiresAt: '2026-11-21T02:01:02.000000Z' },
-    status: 201,
-    problems: [404, 409],
-    secret: true,
-    async run({ params: { id }, principal }) {
-      requireMesh(deps)
-      const found = await requireDevice(deps, id)
-      if (found.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
-      return await db.transaction().execute(async (trx) => {
-        const minted = await mintEnrolment(trx, id, principal.name)
-        const detail = `Minted a token to enrol it, good until ${minted.expiresAt}`
-        await recordAudit(trx, { who: principal.name, what: 'device.enrolment_minted', subject: id, detail })
-        return { device: id, ...minted }
-      })
-    },
-  })
-}
+const enrolDeviceEndpoint = endpoint({
+  method: 'post',
+  path: '/devices/{id}/enrolment',
+  permission: 'manage_devices',
+  tag,
+  summary: 'Mints the one-time token that enrols a device',
+  description: 'Good for 15 minutes and once; it voids those before it. Shown here and nowhere else.',
+  params: deviceParams,
+  answer: z.object({ device: z.string(), token: z.string(), expiresAt: z.string() }),
+  example: { device: 'node-osl-1', token: 'nst_…', expiresAt: '2026-11-21T02:01:02.000000Z' },
+  status: 201,
+  problems: [404, 409],
+  secret: true,
+  async run({ params: { id }, principal }, deps) {
+    requireMesh(deps)
+    const found = await requireDevice(deps, id)
+    if (found.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
+    return await deps.db.transaction().execute(async (trx) => {
+      const minted = await mintEnrolment(trx, id, principal.name)
+      const detail = `Minted a token to enrol it, good until ${minted.expiresAt}`
+      await recordAudit(trx, { who: principal.name, what: 'device.enrolment_minted', subject: id, detail })
+      return { device: id, ...minted }
+    })
+  },
+})
 
-function declareRevokeDevice(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/devices/{id}/revoke',
-    permission: 'manage_devices',
-    tag,
-    summary: 'Ends a device for good: it is asked nothing more, and fetches nothing more',
-    params: deviceParams,
-    body: z.strictObject({ reason: z.string().max(500).trim().nullable().default(null) }),
-    bodyExample: { reason: 'stolen' },
-    answer: z.object({ id: z.string(), revoked: z.boolean() }),
-    example: { id: 'node-osl-1', revoked: true },
-    problems: [404],
-    async run({ params: { id }, body: { reason }, principal }) {
-      await requireDevice(deps, id)
-      const revoked = await db.transaction().execute(async (trx) => {
-        const ended = await revokeDevice(trx, id)
-        const detail = ['Asked nothing more', reason].filter(Boolean).join(': ')
-        if (ended) await recordAudit(trx, { who: principal.name, what: 'device.revoked', subject: id, detail })
-        return ended
-      })
-      return { id, revoked }
-    },
-  })
-}
+const revokeDeviceEndpoint = endpoint({
+  method: 'post',
+  path: '/devices/{id}/revoke',
+  permission: 'manage_devices',
+  tag,
+  summary: 'Ends a device for good: it is asked nothing more, and fetches nothing more',
+  params: deviceParams,
+  body: z.strictObject({ reason: z.string().max(500).trim().nullable().default(null) }),
+  bodyExample: { reason: 'stolen' },
+  answer: z.object({ id: z.string(), revoked: z.boolean() }),
+  example: { id: 'node-osl-1', revoked: true },
+  problems: [404],
+  async run({ params: { id }, body: { reason }, principal }, deps) {
+    await requireDevice(deps, id)
+    const revoked = await deps.db.transaction().execute(async (trx) => {
+      const ended = await revokeDevice(trx, id)
+      const detail = ['Asked nothing more', reason].filter(Boolean).join(': ')
+      if (ended) await recordAudit(trx, { who: principal.name, what: 'device.revoked', subject: id, detail })
+      return ended
+    })
+    return { id, revoked }
+  },
+})
 
-function declareAskHealth(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/devices/{id}/health',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Asks a device how it is, now',
-    params: deviceParams,
-    answer: listedDevice,
-    example,
-    problems: [404],
-    async run({ params: { id } }) {
-      await askHealth(deps, await requireDevice(deps, id))
-      return withTools(await requireDevice(deps, id))
-    },
-  })
-}
+const askHealthEndpoint = endpoint({
+  method: 'post',
+  path: '/devices/{id}/health',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Asks a device how it is, now',
+  params: deviceParams,
+  answer: listedDevice,
+  example,
+  problems: [404],
+  async run({ params: { id } }, deps) {
+    await askHealth(deps, await requireDevice(deps, id))
+    return withTools(await requireDevice(deps, id))
+  },
+})
 
-function declareListDeviceCalls(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/devices/{id}/calls',
-    permission: 'read',
-    tag,
-    summary: 'Calls to a device, newest first',
-    params: deviceParams,
-    query: z.object({ ...pageQuery, cursor: callCursor }),
-    answer: pageOf(deviceCall),
-    example: {
-      items: [
-        {
-          key: `${incidentId}.1:4:tool_started:0`,
-          requestId: 'req_0123456789abcdef01234567',
-          deviceId: 'node-osl-1',
-          incidentId,
-          callId: 'c4_0',
-          capability: 'fs.read',
-          rehearse: false,
-          authority: null,
-          begunAt: '2026-11-21T01:50:00.000000Z',
-          finishedAt: '2026-11-21T01:50:00.010000Z',
-          ok: true,
-          errorCode: null,
-          approvalStatus: 'auto_approved',
-          auditHash: null,
-          truncated: false,
-          durationMs: 3,
-        },
-      ],
-      nextCursor: null,
-    },
-    problems: [404],
-    async run({ scope, params: { id }, query: { limit, cursor } }) {
-      await requireDevice(deps, id)
-      const rows = await callsOf(scope, id, { before: placeIn(cursor), limit: limit + 1 })
-      return page(rows, limit, cursorOf)
-    },
-  })
-}
+const listDeviceCallsEndpoint = endpoint({
+  method: 'get',
+  path: '/devices/{id}/calls',
+  permission: 'read',
+  tag,
+  summary: 'Calls to a device, newest first',
+  params: deviceParams,
+  query: z.object({ ...pageQuery, cursor: callCursor }),
+  answer: pageOf(deviceCall),
+  example: {
+    items: [
+      {
+        key: `${incidentId}.1:4:tool_started:0`,
+        requestId: 'req_0123456789abcdef01234567',
+        deviceId: 'node-osl-1',
+        incidentId,
+        callId: 'c4_0',
+        capability: 'fs.read',
+        rehearse: false,
+        authority: null,
+        begunAt: '2026-11-21T01:50:00.000000Z',
+        finishedAt: '2026-11-21T01:50:00.010000Z',
+        ok: true,
+        errorCode: null,
+        approvalStatus: 'auto_approved',
+        auditHash: null,
+        truncated: false,
+        durationMs: 3,
+      },
+    ],
+    nextCursor: null,
+  },
+  problems: [404],
+  async run({ scope, params: { id }, query: { limit, cursor } }, deps) {
+    await requireDevice(deps, id)
+    const rows = await callsOf(scope, id, { before: placeIn(cursor), limit: limit + 1 })
+    return page(rows, limit, cursorOf)
+  },
+})
 
 /** What a new device stands for: known to the inventory, and without another device. */
 async function freeResource(trx: Trx, id: string, given: DeviceBody['resource']) {
@@ -260,3 +231,14 @@ function describeDevice({ mode, url, enabled, toolsAllowed, terms, resource }: D
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
   return `${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${url}, mode ${mode}, ${tools}, roots ${roots}${rootReads}`
 }
+
+export const deviceRoutes = [
+  listDevicesEndpoint,
+  getDeviceEndpoint,
+  setDeviceEndpoint,
+  enrolDeviceEndpoint,
+  revokeDeviceEndpoint,
+  askHealthEndpoint,
+  listDeviceCallsEndpoint,
+  ...deviceAuditRoutes,
+]

@@ -1,41 +1,38 @@
 import { z } from '@hono/zod-openapi'
 import type { WriteRecord } from '../../db/writes/effects.ts'
 import { reconcileEffect } from '../../effects/run-effect.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 
-export function effectRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/effects/{key}',
-    permission: 'read',
-    tag: 'platform',
-    summary: 'What became of a write',
-    description: '404 means that it was never accepted: nothing happened.',
-    params: z.object({ key: z.string().min(1).max(400) }),
-    answer: z.object({
-      key: z.string(),
-      status: z.enum(['running', 'done', 'failed', 'indeterminate']),
-      detail: z.string(),
-      result: z.record(z.string(), z.unknown()),
-    }),
-    example: {
-      key: `${incidentId}.1:3:tool_started:0`,
-      status: 'done',
-      detail: '2 nodes converged',
-      result: { nodes: 2 },
-    },
-    problems: [404],
-    async run({ params }) {
-      const effect = await reconcileEffect(deps, params.key)
-      if (!effect) throw notFound(`effect ${params.key}`)
-      const { key, status, detail, result } = effect
-      return { key, status, detail, result }
-    },
-  })
-}
+export const effectRoutes = endpoint({
+  method: 'get',
+  path: '/effects/{key}',
+  permission: 'read',
+  tag: 'platform',
+  summary: 'What became of a write',
+  description: '404 means that it was never accepted: nothing happened.',
+  params: z.object({ key: z.string().min(1).max(400) }),
+  answer: z.object({
+    key: z.string(),
+    status: z.enum(['running', 'done', 'failed', 'indeterminate']),
+    detail: z.string(),
+    result: z.record(z.string(), z.unknown()),
+  }),
+  example: {
+    key: `${incidentId}.1:3:tool_started:0`,
+    status: 'done',
+    detail: '2 nodes converged',
+    result: { nodes: 2 },
+  },
+  problems: [404],
+  async run({ params }, deps) {
+    const effect = await reconcileEffect(deps, params.key)
+    if (!effect) throw notFound(`effect ${params.key}`)
+    const { key, status, detail, result } = effect
+    return { key, status, detail, result }
+  },
+})
 
 /** The answer to a write: done, or a problem that says why not, or by which key to ask. */
 export function answerEffect(effect: WriteRecord): { detail: string; key: string } & Record<string, unknown> {

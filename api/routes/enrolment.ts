@@ -58,7 +58,12 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
 
 async function current(deps: ApiDeps, mesh: ReturnType<typeof requireMesh>, device: DeviceRow) {
   if (!(await isManifestStale(deps.db, device))) return device.manifest
-  return await deps.db.transaction().execute((trx) => renewManifest(trx, mesh, device))
+  return await deps.db.transaction().execute(async (trx) => {
+    const manifest = await renewManifest(trx, mesh, device)
+    const entry = { who: device.id, what: 'device.manifest_renewed', subject: device.id } as const
+    await recordAudit(trx, { ...entry, detail: `Manifest ${manifest.id}` })
+    return manifest
+  })
 }
 
 async function read(c: Context) {

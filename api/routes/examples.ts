@@ -29,6 +29,7 @@ export const incidentExample: Incident = {
   alerts: { firing: 1, unknown: 0 },
   reopened: 0,
   watchUntil: null,
+  reviewWantedAt: null,
   cancelledUntil: null,
   owner: null,
   keptReason: null,

@@ -12,7 +12,7 @@ import { typesOf } from '../../domain/permissions.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
@@ -35,102 +35,88 @@ const example: Expectation = {
   inForce: true,
 }
 
-export function expectationRoutes(router: Router, deps: ApiDeps): void {
-  declareExpect(router, deps)
-  declareListExpectations(router, deps)
-  declareEndExpectation(router, deps)
-}
+const expectEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/expected',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Marks what fires as expected, until a date',
+  description:
+    'The incident ends as `expected`. What its resource looks like now is stored: the next occurrence takes one look by code, ends `expected` where nothing differs, and goes the normal way otherwise. `alert` covers this alert, `resource` all that fires on it, `type` all incidents of the type.',
+  params: incidentParams,
+  body: z.strictObject({
+    subject: expectationSubject.default('alert'),
+    until: moment,
+    reason: writtenText(3, 2000),
+  }),
+  bodyExample: { subject: 'alert', until: '2026-12-01T00:00:00Z', reason: example.reason },
+  answer: expectation,
+  example,
+  status: 201,
+  problems: [404, 409],
+  async run({ scope, params: { id }, body: { subject, until, reason }, actor, principal }, deps) {
+    const by = requirePerson(principal, actor)
+    requireAhead(until)
+    if (subject === 'resource' && typesOf(principal)) {
+      throw new Problem(
+        403,
+        'OUT_OF_SCOPE',
+        'A mark on a resource covers incidents of all types, and this token is for some.',
+      )
+    }
+    const incident = await requireIncident(scope, id)
+    const about = await subjectOf(deps, incident, subject)
+    const state = incident.resource
+      ? await readResourceState(scope, deps, incident.resource)
+      : { health: 'nominal', observed: 'it has no resource that could be looked at', fields: {} }
+    if (state.health === 'unknown') {
+      throw new Problem(
+        409,
+        'UNREADABLE',
+        `Nothing can be compared later: ${state.observed}. Try again when it can be read.`,
+      )
+    }
+    const stored = { ...state, severity: incident.severity, resource: incident.resource }
+    const made = await deps.db
+      .transaction()
+      .execute((trx) => markIncidentExpected(trx, id, { ...about, until, reason, state: stored }, by))
+    if (made.run) await deps.runs.tell(made.run, 'cancelInvestigation', tellWithinMs)
+    return toExpectation({ ...made.expectation, inForce: true }, by.name)
+  },
+})
 
-function declareExpect(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/expected',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Marks what fires as expected, until a date',
-    description:
-      'The incident ends as `expected`. What its resource looks like now is stored: the next occurrence takes one look by code, ends `expected` where nothing differs, and goes the normal way otherwise. `alert` covers this alert, `resource` all that fires on it, `type` all incidents of the type.',
-    params: incidentParams,
-    body: z.strictObject({
-      subject: expectationSubject.default('alert'),
-      until: moment,
-      reason: writtenText(3, 2000),
-    }),
-    bodyExample: { subject: 'alert', until: '2026-12-01T00:00:00Z', reason: example.reason },
-    answer: expectation,
-    example,
-    status: 201,
-    problems: [404, 409],
-    async run({ scope, params: { id }, body: { subject, until, reason }, actor, principal }) {
-      const by = requirePerson(principal, actor)
-      requireAhead(until)
-      if (subject === 'resource' && typesOf(principal)) {
-        throw new Problem(
-          403,
-          'OUT_OF_SCOPE',
-          'A mark on a resource covers incidents of all types, and this token is for some.',
-        )
-      }
-      const incident = await requireIncident(scope, id)
-      const about = await subjectOf(deps, incident, subject)
-      const state = incident.resource
-        ? await readResourceState(scope, deps, incident.resource)
-        : { health: 'nominal', observed: 'it has no resource that could be looked at', fields: {} }
-      if (state.health === 'unknown') {
-        throw new Problem(
-          409,
-          'UNREADABLE',
-          `Nothing can be compared later: ${state.observed}. Try again when it can be read.`,
-        )
-      }
-      const stored = { ...state, severity: incident.severity, resource: incident.resource }
-      const made = await db
-        .transaction()
-        .execute((trx) => markIncidentExpected(trx, id, { ...about, until, reason, state: stored }, by))
-      if (made.run) await deps.runs.tell(made.run, 'cancelInvestigation', tellWithinMs)
-      return toExpectation({ ...made.expectation, inForce: true }, by.name)
-    },
-  })
-}
+const listExpectationsEndpoint = endpoint({
+  method: 'get',
+  path: '/expectations',
+  permission: 'read',
+  tag,
+  summary: 'What is marked as expected: marks in force first',
+  query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(100) }),
+  answer: pageOf(expectation),
+  example: { items: [example], nextCursor: null },
+  async run({ scope, query: { limit } }) {
+    const rows = await listExpectations(scope, limit)
+    return { items: rows.map((row) => toExpectation(row, row.createdByName)), nextCursor: null }
+  },
+})
 
-function declareListExpectations(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/expectations',
-    permission: 'read',
-    tag,
-    summary: 'What is marked as expected: marks in force first',
-    query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(100) }),
-    answer: pageOf(expectation),
-    example: { items: [example], nextCursor: null },
-    async run({ scope, query: { limit } }) {
-      const rows = await listExpectations(scope, limit)
-      return { items: rows.map((row) => toExpectation(row, row.createdByName)), nextCursor: null }
-    },
-  })
-}
-
-function declareEndExpectation(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/expectations/{id}/end',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Takes a mark back: what fires from now on goes the normal way',
-    params: z.object({ id: z.string().regex(/^exp_[0-9a-z]{26}$/) }),
-    answer: expectation,
-    example: { ...example, inForce: false },
-    problems: [404],
-    async run({ params: { id }, actor, principal }) {
-      const by = requirePerson(principal, actor)
-      const ended = await endExpectation(db, id, by.operatorId)
-      if (!ended) throw notFound(`mark ${id} in force`)
-      return toExpectation({ ...ended, inForce: false }, by.name)
-    },
-  })
-}
+const endExpectationEndpoint = endpoint({
+  method: 'post',
+  path: '/expectations/{id}/end',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Takes a mark back: what fires from now on goes the normal way',
+  params: z.object({ id: z.string().regex(/^exp_[0-9a-z]{26}$/) }),
+  answer: expectation,
+  example: { ...example, inForce: false },
+  problems: [404],
+  async run({ params: { id }, actor, principal }, { db }) {
+    const by = requirePerson(principal, actor)
+    const ended = await endExpectation(db, id, by)
+    if (!ended) throw notFound(`mark ${id} in force`)
+    return toExpectation({ ...ended, inForce: false }, by.name)
+  },
+})
 
 function requireAhead(until: string): void {
   const aheadMs = Date.parse(until) - Date.now()
@@ -165,3 +151,5 @@ function toExpectation(row: Omit<Row, 'createdByName'>, createdBy: string) {
   }[subject]
   return { id, subject, about, until, reason, state, createdBy, createdAt, endedAt, inForce }
 }
+
+export const expectationRoutes = [expectEndpoint, listExpectationsEndpoint, endExpectationEndpoint]

@@ -2,8 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { explainAlerts } from '../../db/alerts/explain-alerts.ts'
 import { type ExplainedAlert, explainedAlert } from '../../domain/alert.ts'
 import { dialects } from '../../ingest/dialects.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 
 /** A stored body of an alert source, as text. */
@@ -11,29 +10,6 @@ const explainedBody = z.strictObject({
   dialect: z.enum(Object.keys(dialects) as [string, ...string[]]),
   body: z.string().min(1).max(1_000_000),
 })
-
-export function explainRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/alerts/explain',
-    permission: 'read',
-    tag: 'alerts',
-    summary: 'What would become of a body, with nothing stored',
-    description:
-      'Type, severity, title and resource of each alert in it, with the labels that were tried in their order and why a name was or was not found.',
-    body: explainedBody,
-    bodyExample: { dialect: 'generic', body: '{"summary":"Disk is 97 % full","labels":{"instance":"web-1:9100"}}' },
-    answer: z.object({ alerts: z.array(explainedAlert) }),
-    example: { alerts: [explainExample] },
-    status: 200,
-    problems: [400],
-    async run({ body: { dialect: name, body } }) {
-      const parsed = dialects[name]?.parse(Buffer.from(body), new Date().toISOString())
-      if (!parsed?.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed?.reason}.`)
-      return { alerts: await deps.db.transaction().execute((trx) => explainAlerts(trx, parsed.alerts)) }
-    },
-  })
-}
 
 const explainExample: ExplainedAlert = {
   fingerprint: 'd0735916ffe8d871',
@@ -52,3 +28,24 @@ const explainExample: ExplainedAlert = {
   groupKey: null,
   notes: ['no known severity: a warning by default'],
 }
+
+export const explainRoutes = endpoint({
+  method: 'post',
+  path: '/alerts/explain',
+  permission: 'read',
+  tag: 'alerts',
+  summary: 'What would become of a body, with nothing stored',
+  description:
+    'Type, severity, title and resource of each alert in it, with the labels that were tried in their order and why a name was or was not found.',
+  body: explainedBody,
+  bodyExample: { dialect: 'generic', body: '{"summary":"Disk is 97 % full","labels":{"instance":"web-1:9100"}}' },
+  answer: z.object({ alerts: z.array(explainedAlert) }),
+  example: { alerts: [explainExample] },
+  status: 200,
+  problems: [400],
+  async run({ body: { dialect: name, body } }, deps) {
+    const parsed = dialects[name]?.parse(Buffer.from(body), new Date().toISOString())
+    if (!parsed?.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed?.reason}.`)
+    return { alerts: await deps.db.transaction().execute((trx) => explainAlerts(trx, parsed.alerts)) }
+  },
+})

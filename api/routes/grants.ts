@@ -2,9 +2,8 @@ import { z } from '@hono/zod-openapi'
 import { listGrants, revokeGrant } from '../../db/approvals/grants.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { standingGrant } from '../../domain/grant.ts'
-import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 import { approvalId } from './examples.ts'
 import { tag } from './judge.ts'
@@ -23,8 +22,8 @@ const exampleGrant: z.input<typeof standingGrant> = {
 }
 
 /** Standing grants: approvals that count again for the very same action. They are made by a decision. */
-export function grantRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
+export const grantRoutes = [
+  endpoint({
     method: 'get',
     path: '/grants',
     permission: 'read',
@@ -33,9 +32,8 @@ export function grantRoutes(router: Router, deps: ApiDeps): void {
     answer: pageOf(standingGrant),
     example: { items: [exampleGrant], nextCursor: null },
     run: async ({ scope }) => ({ items: await listGrants(scope), nextCursor: null }),
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'post',
     path: '/grants/{id}/revoke',
     permission: 'decide',
@@ -45,7 +43,7 @@ export function grantRoutes(router: Router, deps: ApiDeps): void {
     answer: z.object({ id: z.string(), revoked: z.boolean() }),
     example: { id: exampleGrant.id, revoked: true },
     problems: [404],
-    async run({ params: { id }, principal }) {
+    async run({ params: { id }, principal }, deps) {
       await deps.db.transaction().execute(async (trx) => {
         if (!(await revokeGrant(trx, id))) throw notFound(`standing grant ${id} that could be ended`)
         const detail = 'What it allowed is asked about again'
@@ -53,5 +51,5 @@ export function grantRoutes(router: Router, deps: ApiDeps): void {
       })
       return { id, revoked: true }
     },
-  })
-}
+  }),
+]

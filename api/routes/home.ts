@@ -2,19 +2,13 @@ import { z } from '@hono/zod-openapi'
 import { readHome } from '../../db/incidents/home-page.ts'
 import { searchAll } from '../../db/incidents/search.ts'
 import { home, searchAnswer } from '../../domain/incident-detail.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { incidentExample } from './examples.ts'
 
 /** A night, where the caller names no beginning. */
 const nightHours = 12
 const tag = 'incidents'
-
-export function homeRoutes(router: Router, deps: ApiDeps): void {
-  declareHome(router, deps)
-  declareSearch(router, deps)
-}
 
 const { id, title, resource, severity, status, category, outcome, resolution, owner, alerts, createdAt, closedAt } =
   incidentExample
@@ -34,71 +28,69 @@ const shown = {
 }
 const line = { type: incidentExample.type, severity, count: 1, since: createdAt, incident: shown }
 
-function declareHome(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/home',
-    permission: 'read',
-    tag,
-    summary: 'The night at a glance: what needs the caller, what is at work, what is done',
-    description:
-      '`since` is when the night began (12 hours ago unless given). `needsYou`: questions that wait for an answer, incidents the caller has, incidents that were escalated and nobody has, and open ones that no rule has investigated. More than three incidents of one type are one line with their `count`; `incidents` counts them all.',
-    query: z.object({ since: moment.optional() }),
-    answer: home,
-    example: {
-      since: '2026-11-20T22:00:00Z',
-      tonight: {
-        incidents: 12,
-        resolved: 9,
-        resolvedAlone: 7,
-        escalated: 1,
-        medianSeconds: 41,
-        failedRepairs: 0,
-        tokens: 182_000,
-        dollars: 0.12,
-      },
-      needsYou: {
-        incidents: 1,
-        lines: [
-          {
-            ...line,
-            need: 'approval',
-            category: null,
-            approval: {
-              id: 'apr_01kam3x0q2v8d5t7w9y1b3c5e7',
-              summary: 'start 3 VMs, to host-osl-2',
-              risk: 'high',
-              expiresAt: '2026-11-21T02:46:00.000000Z',
-            },
+const homeEndpoint = endpoint({
+  method: 'get',
+  path: '/home',
+  permission: 'read',
+  tag,
+  summary: 'The night at a glance: what needs the caller, what is at work, what is done',
+  description:
+    '`since` is when the night began (12 hours ago unless given). `needsYou`: questions that wait for an answer, incidents the caller has, incidents that were escalated and nobody has, and open ones that no rule has investigated. More than three incidents of one type are one line with their `count`; `incidents` counts them all.',
+  query: z.object({ since: moment.optional() }),
+  answer: home,
+  example: {
+    since: '2026-11-20T22:00:00Z',
+    tonight: {
+      incidents: 12,
+      resolved: 9,
+      resolvedAlone: 7,
+      escalated: 1,
+      medianSeconds: 41,
+      failedRepairs: 0,
+      tokens: 182_000,
+      dollars: 0.12,
+    },
+    needsYou: {
+      incidents: 1,
+      lines: [
+        {
+          ...line,
+          need: 'approval',
+          category: null,
+          approval: {
+            id: 'apr_01kam3x0q2v8d5t7w9y1b3c5e7',
+            summary: 'start 3 VMs, to host-osl-2',
+            risk: 'high',
+            expiresAt: '2026-11-21T02:46:00.000000Z',
           },
-        ],
-      },
-      inProgress: { incidents: 50, lines: [{ ...line, count: 50, investigating: 5, queued: 45, owned: 0 }] },
-      done: { incidents: 1, lines: [{ ...line, outcome: 'repaired', seconds: 4 }] },
+        },
+      ],
     },
-    async run({ scope, query: { since } }) {
-      return await readHome(scope, since ?? new Date(Date.now() - nightHours * 3_600_000).toISOString())
-    },
-  })
-}
+    inProgress: { incidents: 50, lines: [{ ...line, count: 50, investigating: 5, queued: 45, owned: 0 }] },
+    done: { incidents: 1, lines: [{ ...line, outcome: 'repaired', seconds: 4 }] },
+  },
+  async run({ scope, query: { since } }) {
+    return await readHome(scope, since ?? new Date(Date.now() - nightHours * 3_600_000).toISOString())
+  },
+})
 
-function declareSearch(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/search',
-    permission: 'read',
-    tag,
-    summary: 'Incidents, resources and rows of the log that a text names',
-    description:
-      '`q` is searched in titles and resources as a part of a word, and in the log word by word, each as the beginning of one: `OOM check` finds "OOMKilled in checkout". An id of an incident or an approval finds its incident. `isPartial`: the log has too many such rows to look through them all in time; another word makes them fewer.',
-    query: z.object({ q: z.string().max(200).trim().min(1) }),
-    answer: searchAnswer,
-    example: {
-      incidents: [{ id, title, resource, status, severity, createdAt }],
-      resources: [{ kind: 'host', id: 'host-osl-1' }],
-      log: [{ incidentId: id, title, seq: 10, detail: 'host-osl-1 is down since 01:45', at: createdAt }],
-      isPartial: false,
-    },
-    run: ({ scope, query: { q } }) => searchAll(scope, q),
-  })
-}
+const searchEndpoint = endpoint({
+  method: 'get',
+  path: '/search',
+  permission: 'read',
+  tag,
+  summary: 'Incidents, resources and rows of the log that a text names',
+  description:
+    '`q` is searched in titles and resources as a part of a word, and in the log word by word, each as the beginning of one: `OOM check` finds "OOMKilled in checkout". An id of an incident or an approval finds its incident. `isPartial`: the log has too many such rows to look through them all in time; another word makes them fewer.',
+  query: z.object({ q: z.string().max(200).trim().min(1) }),
+  answer: searchAnswer,
+  example: {
+    incidents: [{ id, title, resource, status, severity, createdAt }],
+    resources: [{ kind: 'host', id: 'host-osl-1' }],
+    log: [{ incidentId: id, title, seq: 10, detail: 'host-osl-1 is down since 01:45', at: createdAt }],
+    isPartial: false,
+  },
+  run: ({ scope, query: { q } }) => searchAll(scope, q),
+})
+
+export const homeRoutes = [homeEndpoint, searchEndpoint]

@@ -11,9 +11,8 @@ import {
 } from '../../db/inventory/platform-rows.ts'
 import { type Health, health, hostState, vmState } from '../../domain/platform.ts'
 import { withHealth } from '../../effects/platform-state.ts'
-import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 import { deviceField, withDevice, withDevices } from './offered.ts'
 import { resourceParams, staleFlag } from './resources.ts'
@@ -67,13 +66,6 @@ const vmOnHostExample: z.input<typeof vmOnHost> = {
   tenant: 'tenant-1',
 }
 
-export function hostRoutes(router: Router, deps: ApiDeps): void {
-  declareListHosts(router, deps)
-  declareGetHost(router, deps)
-  declareListVms(router, deps)
-  declareGetVm(router, deps)
-}
-
 const noUse: HostUse = { vms: 0, running: 0, ramMib: 0, cpuMc: 0 }
 
 /** A host with the health that its state stands for, and what is left of it. */
@@ -92,108 +84,98 @@ function requireKnown(all: readonly HostRow[], field: 'rack' | 'region', name: s
   )
 }
 
-function declareListHosts(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/hosts',
-    permission: 'read',
-    tag,
-    summary: 'All hosts, or those of a rack or region: state, capacity, what is left of it',
-    description: '`brief=true` leaves out what their devices can be asked.',
-    query: z.object({
-      rack: z.string().max(100).optional(),
-      region: z.string().max(100).optional(),
-      brief: z.enum(['true', 'false']).default('false'),
-    }),
-    answer: pageOf(host.partial({ device: true })),
-    example: { items: [hostExample], nextCursor: null },
-    problems: [404],
-    async run({ scope, query: { rack, region, brief } }) {
-      const fresh = await state.refresh()
-      const all = await hosts(scope)
-      requireKnown(all, 'rack', rack)
-      requireKnown(all, 'region', region)
-      const uses = await readHostUses(scope)
-      const items = all
-        .filter((each) => (rack ?? each.rack) === each.rack && (region ?? each.region) === each.region)
-        .map((row) => describeHost(row, uses.get(row.id), fresh))
-      return { items: brief === 'true' ? items : await withDevices(deps, 'host', items), nextCursor: null }
-    },
-  })
-}
+const listHostsEndpoint = endpoint({
+  method: 'get',
+  path: '/hosts',
+  permission: 'read',
+  tag,
+  summary: 'All hosts, or those of a rack or region: state, capacity, what is left of it',
+  description: '`brief=true` leaves out what their devices can be asked.',
+  query: z.object({
+    rack: z.string().max(100).optional(),
+    region: z.string().max(100).optional(),
+    brief: z.enum(['true', 'false']).default('false'),
+  }),
+  answer: pageOf(host.partial({ device: true })),
+  example: { items: [hostExample], nextCursor: null },
+  problems: [404],
+  async run({ scope, query: { rack, region, brief } }, deps) {
+    const fresh = await deps.state.refresh()
+    const all = await hosts(scope)
+    requireKnown(all, 'rack', rack)
+    requireKnown(all, 'region', region)
+    const uses = await readHostUses(scope)
+    const items = all
+      .filter((each) => (rack ?? each.rack) === each.rack && (region ?? each.region) === each.region)
+      .map((row) => describeHost(row, uses.get(row.id), fresh))
+    return { items: brief === 'true' ? items : await withDevices(deps, 'host', items), nextCursor: null }
+  },
+})
 
-function declareGetHost(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/hosts/{id}',
-    permission: 'read',
-    tag,
-    summary: 'A host: state, rack, capacity, what is left of it, its VMs, what its device can be asked',
-    params: resourceParams,
-    answer: host.extend({ vms: z.array(vmOnHost) }),
-    example: { ...hostExample, vms: [vmOnHostExample] },
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await state.refresh()
-      const row = await hostById(scope, id)
-      if (!row) throw notFound(`host ${id}`)
-      const taken = (await readHostUses(scope)).get(id)
-      const on = (await vmsOnHost(scope, id)).map(({ id, running, ramMib, cpuMc, haGroup, priority, tenant }) => ({
-        id,
-        running: fresh.stale ? null : running,
-        ramMib,
-        cpuMc,
-        haGroup,
-        priority,
-        tenant,
-      }))
-      return await withDevice(deps, 'host', { ...describeHost(row, taken, fresh), vms: on })
-    },
-  })
-}
+const getHostEndpoint = endpoint({
+  method: 'get',
+  path: '/hosts/{id}',
+  permission: 'read',
+  tag,
+  summary: 'A host: state, rack, capacity, what is left of it, its VMs, what its device can be asked',
+  params: resourceParams,
+  answer: host.extend({ vms: z.array(vmOnHost) }),
+  example: { ...hostExample, vms: [vmOnHostExample] },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const fresh = await deps.state.refresh()
+    const row = await hostById(scope, id)
+    if (!row) throw notFound(`host ${id}`)
+    const taken = (await readHostUses(scope)).get(id)
+    const on = (await vmsOnHost(scope, id)).map(({ id, running, ramMib, cpuMc, haGroup, priority, tenant }) => ({
+      id,
+      running: fresh.stale ? null : running,
+      ramMib,
+      cpuMc,
+      haGroup,
+      priority,
+      tenant,
+    }))
+    return await withDevice(deps, 'host', { ...describeHost(row, taken, fresh), vms: on })
+  },
+})
 
-function declareListVms(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/vms',
-    permission: 'read',
-    tag,
-    summary: 'All VMs and where they run',
-    description: 'Whether a VM runs has no word for "unknown": 503 while the platform cannot be reached.',
-    query: z.object({ host: z.string().max(100).optional() }),
-    answer: pageOf(vm),
-    example: { items: [vmExample], nextCursor: null },
-    async run({ scope, query }) {
-      await state.requireCurrent()
-      const all = await vms(scope)
-      const asked = query.host ? all.filter(({ host }) => host === query.host) : all
-      return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
-    },
-  })
-}
+const listVmsEndpoint = endpoint({
+  method: 'get',
+  path: '/vms',
+  permission: 'read',
+  tag,
+  summary: 'All VMs and where they run',
+  description: 'Whether a VM runs has no word for "unknown": 503 while the platform cannot be reached.',
+  query: z.object({ host: z.string().max(100).optional() }),
+  answer: pageOf(vm),
+  example: { items: [vmExample], nextCursor: null },
+  async run({ scope, query }, deps) {
+    await deps.state.requireCurrent()
+    const all = await vms(scope)
+    const asked = query.host ? all.filter(({ host }) => host === query.host) : all
+    return { items: await withDevices(deps, 'vm', asked), nextCursor: null }
+  },
+})
 
-function declareGetVm(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/vms/{id}',
-    permission: 'read',
-    tag,
-    summary: 'A VM, the host it is on, whether it runs, and what a device can be asked for it',
-    params: resourceParams,
-    answer: vm,
-    example: vmExample,
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      await state.requireCurrent()
-      const row = await vmById(scope, id)
-      if (!row) throw notFound(`VM ${id}`)
-      return await withDevice(deps, 'vm', row)
-    },
-  })
-}
+const getVmEndpoint = endpoint({
+  method: 'get',
+  path: '/vms/{id}',
+  permission: 'read',
+  tag,
+  summary: 'A VM, the host it is on, whether it runs, and what a device can be asked for it',
+  params: resourceParams,
+  answer: vm,
+  example: vmExample,
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    await deps.state.requireCurrent()
+    const row = await vmById(scope, id)
+    if (!row) throw notFound(`VM ${id}`)
+    return await withDevice(deps, 'vm', row)
+  },
+})
 
 export const healthOfHost = { live: 'nominal', draining: 'degraded', dead: 'critical' } satisfies Record<string, Health>
+
+export const hostRoutes = [listHostsEndpoint, getHostEndpoint, listVmsEndpoint, getVmEndpoint]

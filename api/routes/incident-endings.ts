@@ -19,7 +19,7 @@ import {
 import { plainWords } from '../../domain/say.ts'
 import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'
@@ -29,185 +29,160 @@ const tag = 'incidents'
 /** How long a signal to a run may take. A run that misses it still finds the new status in its rows. */
 const tellWithinMs = 2_000
 
-export function incidentEndingRoutes(router: Router, deps: ApiDeps): void {
-  declareResolve(router, deps)
-  declareEscalate(router, deps)
-  declareCancel(router, deps)
-  declareTake(router, deps)
-  declareGiveBack(router, deps)
-  declareInvestigate(router, deps)
-}
-
-function declareResolve(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/resolve',
-    permission: 'record',
-    tag,
-    summary: 'Closes an incident as resolved',
-    description:
-      'An agent must bring claims with evidence; the gates stand before this door. Who closes it says what it was: there is no default outcome. While an alert fires, an agent gets 409 `STILL_FIRING` for `no_fault` and `self_resolved`; a person is reminded once.',
-    params: incidentParams,
-    body: z.strictObject({
-      resolution: z.string().min(3).max(2000),
-      outcome: sayableOutcome,
-      claims: z.array(claim).max(maxClaims).default([]),
-      next_step: z.string().max(1000).optional(),
-      certainty: z.enum(certainties).optional(),
+const resolveEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/resolve',
+  permission: 'record',
+  tag,
+  summary: 'Closes an incident as resolved',
+  description:
+    'An agent must bring claims with evidence; the gates stand before this door. Who closes it says what it was: there is no default outcome. While an alert fires, an agent gets 409 `STILL_FIRING` for `no_fault` and `self_resolved`; a person is reminded once.',
+  params: incidentParams,
+  body: z.strictObject({
+    resolution: z.string().min(3).max(2000),
+    outcome: sayableOutcome,
+    claims: z.array(claim).max(maxClaims).default([]),
+    next_step: z.string().max(1000).optional(),
+    certainty: z.enum(certainties).optional(),
+  }),
+  bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
+  answer: incident,
+  example: { ...incidentExample, status: 'resolved' },
+  problems: [404, 409],
+  agent: {
+    tool: 'resolve_incident',
+    identity: ({ id }, { resolution, outcome, claims, next_step, certainty }) => ({
+      id,
+      resolution,
+      outcome,
+      claims,
+      ...given({ next_step, certainty }),
     }),
-    bodyExample: { resolution: 'The replica was restarted by hand.', outcome: 'repaired', claims: [] },
-    answer: incident,
-    example: { ...incidentExample, status: 'resolved' },
-    problems: [404, 409],
-    agent: {
-      tool: 'resolve_incident',
-      identity: ({ id }, { resolution, outcome, claims, next_step, certainty }) => ({
-        id,
-        resolution,
-        outcome,
-        claims,
-        ...given({ next_step, certainty }),
-      }),
-    },
-    async run({ params: { id }, body: { resolution, outcome, claims, certainty }, ...by }) {
-      const found = by.judged && (await rulingDetailsOf(db, by.judged))
-      const shown = found ? marked(claims, found) : { claims: [], unshown: [] }
-      const sure = found ? boundOf(found) : given({ certainty })
-      return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown, ...sure }, by)
-    },
-  })
-}
+  },
+  async run({ params: { id }, body: { resolution, outcome, claims, certainty }, ...by }, deps) {
+    const found = by.judged && (await rulingDetailsOf(deps.db, by.judged))
+    const shown = found ? marked(claims, found) : { claims: [], unshown: [] }
+    const sure = found ? boundOf(found) : given({ certainty })
+    return await close(deps, id, { status: 'resolved', resolution, outcome, confidence: null, ...shown, ...sure }, by)
+  },
+})
 
-function declareEscalate(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/escalate',
-    permission: 'record',
-    tag,
-    summary: 'Hands an incident to people',
-    description:
-      '`certainty` is how sure the cause is. Of an agent it is bounded by its rows: `confirmed` needs a supported hypothesis or a write that held, `likely` a hypothesis that is not refuted.',
-    params: incidentParams,
-    body: z.strictObject({
-      reason: z.string().min(3).max(2000),
-      category: escalationCategory.optional(),
-      next_step: z.string().min(3).max(1000).optional(),
-      certainty: z.enum(certainties).optional(),
-    }),
-    bodyExample: { reason: 'The disk of node-osl-2 is failing: it needs new hardware.' },
-    answer: incident,
-    example: { ...incidentExample, status: 'escalated' },
-    problems: [404, 409],
-    agent: {
-      tool: 'escalate_incident',
-      identity: ({ id }, { category, next_step, certainty }) => ({ id, ...given({ category, next_step, certainty }) }),
-    },
-    async run({ params: { id }, body: { reason, category, next_step: nextStep, certainty }, ...by }) {
-      const code = by.judged ? 'AGENT' : 'PERSON'
-      const found = by.judged && (await rulingDetailsOf(db, by.judged))
-      const { unshown } = found ? marked([], found) : { unshown: [] }
-      const sure = found ? boundOf(found) : given({ certainty })
-      const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown, ...sure }
-      return await close(deps, id, { status: 'escalated', code, ...words, ...(category && { category }) }, by)
-    },
-  })
-}
+const escalateEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/escalate',
+  permission: 'record',
+  tag,
+  summary: 'Hands an incident to people',
+  description:
+    '`certainty` is how sure the cause is. Of an agent it is bounded by its rows: `confirmed` needs a supported hypothesis or a write that held, `likely` a hypothesis that is not refuted.',
+  params: incidentParams,
+  body: z.strictObject({
+    reason: z.string().min(3).max(2000),
+    category: escalationCategory.optional(),
+    next_step: z.string().min(3).max(1000).optional(),
+    certainty: z.enum(certainties).optional(),
+  }),
+  bodyExample: { reason: 'The disk of node-osl-2 is failing: it needs new hardware.' },
+  answer: incident,
+  example: { ...incidentExample, status: 'escalated' },
+  problems: [404, 409],
+  agent: {
+    tool: 'escalate_incident',
+    identity: ({ id }, { category, next_step, certainty }) => ({ id, ...given({ category, next_step, certainty }) }),
+  },
+  async run({ params: { id }, body: { reason, category, next_step: nextStep, certainty }, ...by }, deps) {
+    const code = by.judged ? 'AGENT' : 'PERSON'
+    const found = by.judged && (await rulingDetailsOf(deps.db, by.judged))
+    const { unshown } = found ? marked([], found) : { unshown: [] }
+    const sure = found ? boundOf(found) : given({ certainty })
+    const words = { reason: plainWords(reason), nextStep: nextStep ?? null, unshown, ...sure }
+    return await close(deps, id, { status: 'escalated', code, ...words, ...(category && { category }) }, by)
+  },
+})
 
-function declareCancel(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/cancel',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Stops an investigation',
-    description:
-      'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once. The cancellation counts until `until`, a day by default; what fires then is investigated again.',
-    params: incidentParams,
-    body: z.strictObject({
-      reason: writtenText(3, 2000),
-      /** From then on an alert that still fires is investigated. */
-      until: moment.optional(),
-    }),
-    bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
-    answer: incident,
-    example: incidentExample,
-    problems: [404, 409],
-    async run({ scope, params: { id }, body: { reason, until }, actor, judged }) {
-      const untilSeconds = until === undefined ? undefined : secondsUntil(until)
-      const run = await requestCancel(deps, id, { reason, actor, until })
-      if (run && (await deps.runs.tell(run, 'cancelInvestigation', tellWithinMs)) === 'told') {
-        return await requireIncident(scope, id)
-      }
-      const closing = { status: 'cancelled' as const, reason, ...(untilSeconds !== undefined && { untilSeconds }) }
-      return await close(deps, id, closing, { scope, actor, judged }, false)
-    },
-  })
-}
-
-function declareTake(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/take',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Takes an incident: no reminder and no attempt of the agent while you have it',
-    description:
-      'A run is ended first: a started write is looked at, then the incident is escalated to you. It is given back by itself when you did nothing on it for `owner.lapse` and an alert fires.',
-    params: incidentParams,
-    answer: incident,
-    example: incidentExample,
-    problems: [404, 409],
-    async run({ scope, params: { id }, actor, principal }) {
-      await takeForPerson(deps, id, requirePerson(principal, actor))
+const cancelEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/cancel',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Stops an investigation',
+  description:
+    'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once. The cancellation counts until `until`, a day by default; what fires then is investigated again.',
+  params: incidentParams,
+  body: z.strictObject({
+    reason: writtenText(3, 2000),
+    /** From then on an alert that still fires is investigated. */
+    until: moment.optional(),
+  }),
+  bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
+  answer: incident,
+  example: incidentExample,
+  problems: [404, 409],
+  async run({ scope, params: { id }, body: { reason, until }, actor, judged }, deps) {
+    const untilSeconds = until === undefined ? undefined : secondsUntil(until)
+    const run = await requestCancel(deps, id, { reason, actor, until })
+    if (run && (await deps.runs.tell(run, 'cancelInvestigation', tellWithinMs)) === 'told') {
       return await requireIncident(scope, id)
-    },
-  })
-}
+    }
+    const closing = { status: 'cancelled' as const, reason, ...(untilSeconds !== undefined && { untilSeconds }) }
+    return await close(deps, id, closing, { scope, actor, judged }, false)
+  },
+})
 
-function declareGiveBack(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/give-back',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Gives an incident back: its alert is reminded of, and investigated when it begins again',
-    params: incidentParams,
-    answer: incident,
-    example: { ...incidentExample, status: 'escalated' },
-    problems: [404, 409],
-    async run({ scope, params: { id }, actor, principal }) {
-      const given = await db.transaction().execute((trx) => releaseOwnership(trx, id, { actor, name: principal.name }))
-      if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
-      return await requireIncident(scope, id)
-    },
-  })
-}
+const takeEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/take',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Takes an incident: no reminder and no attempt of the agent while you have it',
+  description:
+    'A run is ended first: a started write is looked at, then the incident is escalated to you. It is given back by itself when you did nothing on it for `owner.lapse` and an alert fires.',
+  params: incidentParams,
+  answer: incident,
+  example: incidentExample,
+  problems: [404, 409],
+  async run({ scope, params: { id }, actor, principal }, deps) {
+    await takeForPerson(deps, id, requirePerson(principal, actor))
+    return await requireIncident(scope, id)
+  },
+})
 
-function declareInvestigate(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/investigate',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Puts an incident before the agent, again if it was closed',
-    description:
-      'An open incident that `agent.investigate` leaves to people (`keptReason`) is investigated after all; one that is queued already gets 409.',
-    params: incidentParams,
-    answer: incident,
-    example: { ...incidentExample, status: 'open', assignedTo: null },
-    status: 202,
-    problems: [404, 409],
-    async run({ scope, params: { id }, actor, principal }) {
-      await db.transaction().execute((trx) => investigateAgain(trx, id, { actor, operatorId: principal.operatorId }))
-      deps.runs.triggerQueue()
-      return await requireIncident(scope, id)
-    },
-  })
-}
+const giveBackEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/give-back',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Gives an incident back: its alert is reminded of, and investigated when it begins again',
+  params: incidentParams,
+  answer: incident,
+  example: { ...incidentExample, status: 'escalated' },
+  problems: [404, 409],
+  async run({ scope, params: { id }, actor, principal }, { db }) {
+    const given = await db.transaction().execute((trx) => releaseOwnership(trx, id, { actor, name: principal.name }))
+    if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
+    return await requireIncident(scope, id)
+  },
+})
+
+const investigateEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/investigate',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Puts an incident before the agent, again if it was closed',
+  description:
+    'An open incident that `agent.investigate` leaves to people (`keptReason`) is investigated after all; one that is queued already gets 409.',
+  params: incidentParams,
+  answer: incident,
+  example: { ...incidentExample, status: 'open', assignedTo: null },
+  status: 202,
+  problems: [404, 409],
+  async run({ scope, params: { id }, actor, principal }, deps) {
+    await deps.db.transaction().execute((trx) => investigateAgain(trx, id, { actor, operatorId: principal.operatorId }))
+    deps.runs.triggerQueue()
+    return await requireIncident(scope, id)
+  },
+})
 
 /** What was sent, without what was left out: an action is the same only with the same fields. */
 function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
@@ -283,3 +258,12 @@ export async function takeForPerson(
   await db.transaction().execute((trx) => handOver(trx, id, null, by))
   return true
 }
+
+export const incidentEndingRoutes = [
+  resolveEndpoint,
+  escalateEndpoint,
+  cancelEndpoint,
+  takeEndpoint,
+  giveBackEndpoint,
+  investigateEndpoint,
+]

@@ -10,9 +10,9 @@ import { eventAction, eventKind, recordableAction } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { findHypothesis, foldHypotheses, type StoredHypothesis } from '../../domain/hypothesis.ts'
 import { maxMessageCharacters, maxUnread } from '../../domain/message.ts'
-import { type ApiDeps, requirePerson, toRowKey } from '../deps.ts'
+import { requirePerson, toRowKey } from '../deps.ts'
 import { numberCursor, page, pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { eventExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
@@ -22,94 +22,99 @@ const tag = 'incidents'
 const rowLimit = z.coerce.number().int().min(1).max(1_000).default(50)
 const example = eventExample as EventAnswer
 
-export function incidentEventRoutes(router: Router, deps: ApiDeps): void {
-  declareListEvents(router, deps)
-  declareGetBody(router, deps)
-  declareAppendEvent(router, deps)
-  declareTell(router, deps)
-}
-
-function declareListEvents(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/events',
-    permission: 'read',
-    tag,
-    summary: 'The log of an incident, oldest first',
-    description: '`after` is the number of the last row already seen; numbers are dense from 1.',
-    params: incidentParams,
-    query: z.object({ after: numberCursor, limit: rowLimit, cursor: numberCursor }),
-    answer: pageOf(eventSchema),
-    example: { items: [example], nextCursor: null },
-    problems: [404],
-    async run({ scope, params: { id }, query: { after, cursor, limit } }) {
-      await requireIncident(scope, id)
-      const rows = await eventsOf(db, id, { afterSeq: cursor ?? after ?? 0, limit: limit + 1 })
-      return page(rows as EventAnswer[], limit, (last) => last.seq)
-    },
+/** A row of the log as it is answered. Its metadata has a shape per kind, which `domain/event.ts` names. */
+const eventSchema = z
+  .object({
+    id: z.string(),
+    incidentId: z.string(),
+    attempt: z.number().int(),
+    seq: z.number().int(),
+    stepKey: z.string().nullable(),
+    turn: z.number().int().nullable(),
+    kind: eventKind,
+    action: eventAction,
+    actor: z.string(),
+    detail: z.string(),
+    metadata: z.record(z.string(), z.unknown()),
+    at: z.string(),
+    prevHash: z.string(),
+    hash: z.string(),
   })
-}
+  .openapi('IncidentEvent')
 
-function declareGetBody(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/bodies/{digest}',
-    permission: 'read',
-    tag,
-    summary: 'The whole of a large result, by the digest its row keeps',
-    params: incidentParams.extend({ digest: z.string().regex(/^[0-9a-f]{64}$/) }),
-    answer: z.object({ digest: z.string(), text: z.string() }),
-    example: { digest: '0'.repeat(64), text: '{"items":[]}' },
-    problems: [404],
-    async run({ scope, params: { id, digest } }) {
-      await requireIncident(scope, id)
-      const text = await bodyOfIncident(scope, id, digest)
-      if (text === null) throw new Problem(404, 'NOT_FOUND', 'No row of this incident has a body with this digest.')
-      return { digest, text }
-    },
-  })
-}
+const listEventsEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/events',
+  permission: 'read',
+  tag,
+  summary: 'The log of an incident, oldest first',
+  description: '`after` is the number of the last row already seen; numbers are dense from 1.',
+  params: incidentParams,
+  query: z.object({ after: numberCursor, limit: rowLimit, cursor: numberCursor }),
+  answer: pageOf(eventSchema),
+  example: { items: [example], nextCursor: null },
+  problems: [404],
+  async run({ scope, params: { id }, query: { after, cursor, limit } }, { db }) {
+    await requireIncident(scope, id)
+    const rows = await eventsOf(db, id, { afterSeq: cursor ?? after ?? 0, limit: limit + 1 })
+    return page(rows as EventAnswer[], limit, (last) => last.seq)
+  },
+})
 
-function declareAppendEvent(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/events',
-    permission: 'record',
-    tag,
-    summary: 'Records a step or a finding',
-    params: incidentParams,
-    description:
-      'With `hypothesis` it says what the cause may be and how that stands; without `hypothesis_id` the same words, or a new one. An agent that calls one supported or refuted has to quote rows.',
-    body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000), ...hypothesisFields }),
-    bodyExample: { action: 'investigated', detail: 'The replica stopped at 01:40.' },
-    answer: eventSchema,
-    example: { ...example, kind: 'commented' },
-    status: 201,
-    problems: [404, 409],
-    agent: {
-      tool: 'add_incident_event',
-      identity: ({ id }, body) => ({ incident_id: id, ...body }),
-    },
-    async run({ params: { id }, body, actor, judged }) {
-      const { action, detail } = body
-      const { event } = await db.transaction().execute(async (trx) => {
-        const hypothesis = await hypothesisIn(trx, id, body)
-        return await append(trx, id, judged?.attempt ?? null, {
-          kind: 'commented',
-          action,
-          actor,
-          turn: judged?.turn ?? null,
-          stepKey: toRowKey(judged, 'commented'),
-          detail,
-          metadata: { text: detail, confidence: null, action, ...(hypothesis && { hypothesis }) },
-        })
+const getBodyEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/bodies/{digest}',
+  permission: 'read',
+  tag,
+  summary: 'The whole of a large result, by the digest its row keeps',
+  params: incidentParams.extend({ digest: z.string().regex(/^[0-9a-f]{64}$/) }),
+  answer: z.object({ digest: z.string(), text: z.string() }),
+  example: { digest: '0'.repeat(64), text: '{"items":[]}' },
+  problems: [404],
+  async run({ scope, params: { id, digest } }) {
+    await requireIncident(scope, id)
+    const text = await bodyOfIncident(scope, id, digest)
+    if (text === null) throw new Problem(404, 'NOT_FOUND', 'No row of this incident has a body with this digest.')
+    return { digest, text }
+  },
+})
+
+const appendEventEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/events',
+  permission: 'record',
+  tag,
+  summary: 'Records a step or a finding',
+  params: incidentParams,
+  description:
+    'With `hypothesis` it says what the cause may be and how that stands; without `hypothesis_id` the same words, or a new one. An agent that calls one supported or refuted has to quote rows.',
+  body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000), ...hypothesisFields }),
+  bodyExample: { action: 'investigated', detail: 'The replica stopped at 01:40.' },
+  answer: eventSchema,
+  example: { ...example, kind: 'commented' },
+  status: 201,
+  problems: [404, 409],
+  agent: {
+    tool: 'add_incident_event',
+    identity: ({ id }, body) => ({ incident_id: id, ...body }),
+  },
+  async run({ params: { id }, body, actor, judged }, { db }) {
+    const { action, detail } = body
+    const { event } = await db.transaction().execute(async (trx) => {
+      const hypothesis = await hypothesisIn(trx, id, body)
+      return await append(trx, id, judged?.attempt ?? null, {
+        kind: 'commented',
+        action,
+        actor,
+        turn: judged?.turn ?? null,
+        stepKey: toRowKey(judged, 'commented'),
+        detail,
+        metadata: { text: detail, confidence: null, action, ...(hypothesis && { hypothesis }) },
       })
-      return event as EventAnswer
-    },
-  })
-}
+    })
+    return event as EventAnswer
+  },
+})
 
 type Said = z.output<z.ZodObject<typeof hypothesisFields>> & { detail: string }
 
@@ -134,47 +139,28 @@ function refusedMessage(id: string, told: Exclude<MessageOutcome, { outcome: 'to
   return new Problem(409, 'NOT_INVESTIGATED', detail)
 }
 
-function declareTell(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/messages',
-    permission: 'record',
-    tag,
-    summary: 'Tells the agent something while it investigates',
-    description:
-      'The next turn of its run reads it, once, as the words of a person: they approve nothing. A resource that it names, as `kind:id` or by a name that only one thing has, counts as looked for. 409 `NOT_INVESTIGATED` where no run works on the incident; 409 `TOO_MANY_UNREAD` while ten wait to be read.',
-    params: incidentParams,
-    body: z.strictObject({ text: z.string().min(1).max(maxMessageCharacters).regex(/\S/) }),
-    bodyExample: { text: 'We changed the certificate of web-osl-1 at noon. Look there first.' },
-    answer: eventSchema,
-    example: { ...example, kind: 'commented' },
-    status: 201,
-    problems: [404, 409],
-    async run({ params: { id }, body: { text }, principal, actor }) {
-      const answered = await tellAgent(deps.db, id, requirePerson(principal, actor), text.trim())
-      if (answered.outcome !== 'told') throw refusedMessage(id, answered)
-      return answered.event as EventAnswer
-    },
-  })
-}
+const tellEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/messages',
+  permission: 'record',
+  tag,
+  summary: 'Tells the agent something while it investigates',
+  description:
+    'The next turn of its run reads it, once, as the words of a person: they approve nothing. A resource that it names, as `kind:id` or by a name that only one thing has, counts as looked for. 409 `NOT_INVESTIGATED` where no run works on the incident; 409 `TOO_MANY_UNREAD` while ten wait to be read.',
+  params: incidentParams,
+  body: z.strictObject({ text: z.string().min(1).max(maxMessageCharacters).regex(/\S/) }),
+  bodyExample: { text: 'We changed the certificate of web-osl-1 at noon. Look there first.' },
+  answer: eventSchema,
+  example: { ...example, kind: 'commented' },
+  status: 201,
+  problems: [404, 409],
+  async run({ params: { id }, body: { text }, principal, actor }, deps) {
+    const answered = await tellAgent(deps.db, id, requirePerson(principal, actor), text.trim())
+    if (answered.outcome !== 'told') throw refusedMessage(id, answered)
+    return answered.event as EventAnswer
+  },
+})
 
-/** A row of the log as it is answered. Its metadata has a shape per kind, which `domain/event.ts` names. */
-const eventSchema = z
-  .object({
-    id: z.string(),
-    incidentId: z.string(),
-    attempt: z.number().int(),
-    seq: z.number().int(),
-    stepKey: z.string().nullable(),
-    turn: z.number().int().nullable(),
-    kind: eventKind,
-    action: eventAction,
-    actor: z.string(),
-    detail: z.string(),
-    metadata: z.record(z.string(), z.unknown()),
-    at: z.string(),
-    prevHash: z.string(),
-    hash: z.string(),
-  })
-  .openapi('IncidentEvent')
 type EventAnswer = z.input<typeof eventSchema>
+
+export const incidentEventRoutes = [listEventsEndpoint, getBodyEndpoint, appendEventEndpoint, tellEndpoint]

@@ -9,12 +9,13 @@ import { foldBrief, servedBrief } from '../../domain/brief.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type Incident, type IncidentStatus, incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
 import { lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import { findRule, readLogsOf } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { briefExample, incidentExample, incidentId } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
@@ -28,119 +29,77 @@ const permissionOf: Record<PersonAction, Permission> = {
   give_back: 'manage_incident',
   expected: 'manage_incident',
   investigate: 'manage_incident',
+  review: 'decide',
 }
 
 /** A group may hold thousands of followers: the page lists these and links to the rest. */
 const shownOfGroup = 50
 
-export function incidentSurroundingsRoutes(router: Router, deps: ApiDeps): void {
-  declareRule(router, deps)
-  declareLogs(router, deps)
-  declareBrief(router, deps)
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/surroundings',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'What stands around an incident: alerts, its group, its run, and what the caller may do now',
-    description: '`refused` says why an action is not possible now, by the caller or at all; null when it is.',
-    params: incidentParams,
-    answer: surroundings,
-    example: {
-      alerts: [],
-      group: [{ id: incidentId, title: incidentExample.title, status: 'investigating', role: 'leader' }],
-      workflow: { id: `investigate:${incidentId}:1`, url: null },
-      actions: [{ action: 'cancel', refused: null }],
-    },
-    problems: [404],
-    async run({ scope, params: { id }, principal }) {
-      const found = await requireIncident(scope, id)
-      const [alerts, group] = await Promise.all([
-        alertsOf(db, id),
-        found.groupId ? listIncidents(scope, { group: found.groupId }, { before: null, limit: shownOfGroup }) : [],
-      ])
-      return {
-        alerts: alerts.map(({ raw, ...each }) => ({ ...each, title: titleOf(raw) ?? each.name })),
-        group: group.map(({ id, title, status, role }) => ({ id, title, status, role })),
-        workflow: workflowOf(deps, found),
-        actions: personAction.options.map((each) => ({ action: each, refused: refusal(each, found, principal) })),
-      }
-    },
-  })
-}
-
 const ofIncident = z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/) })
 const ruleAnswer = z.object({ rule: z.looseObject({ source: z.string(), expression: z.string() }).nullable() })
 
-function declareRule(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/rule',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'What the newest alert of an incident computes, by the source that evaluates it',
-    params: ofIncident,
-    answer: ruleAnswer,
-    example: {
-      rule: { source: 'main', rule: 'DiskFull', expression: 'disk_used_percent > 90', threshold: '> 90', value: 97.2 },
-    },
-    problems: [404],
-    async run({ params: { id } }) {
-      const alert = (await alertsOf(deps.db, id)).at(-1)
-      if (!alert) return { rule: null }
-      const found = await findRule(await listSources(deps.db), alert, deps.sources)
-      return { rule: found as z.input<typeof ruleAnswer>['rule'] }
-    },
-  })
-}
+const ruleEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/rule',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'What the newest alert of an incident computes, by the source that evaluates it',
+  params: ofIncident,
+  answer: ruleAnswer,
+  example: {
+    rule: { source: 'main', rule: 'DiskFull', expression: 'disk_used_percent > 90', threshold: '> 90', value: 97.2 },
+  },
+  problems: [404],
+  async run({ params: { id } }, deps) {
+    const alert = (await alertsOf(deps.db, id)).at(-1)
+    if (!alert) return { rule: null }
+    const found = await findRule(await listSources(deps.db), alert, deps.sources)
+    return { rule: found as z.input<typeof ruleAnswer>['rule'] }
+  },
+})
 
-function declareLogs(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/logs',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'The last log lines of the resource of an incident, by the sources that hold logs',
-    description:
-      'Of each kind of line of the last hour the newest one, eight at most, 1 kB. Code chooses the labels: names of the resource in the registry, and what its newest alert says. A source that gives no answer within four seconds says so with `notRead`.',
-    params: ofIncident,
-    answer: z.object({ items: lastLogs }),
-    example: {
-      items: [
-        { source: 'logs', labels: { host: 'web-1' }, lines: ['11:59:58 ERROR pool exhausted (60 such lines)'] },
-        { source: 'archive', notRead: 'archive cannot be reached' },
-      ],
-    },
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      await requireIncident(scope, id)
-      const subject = await logSubjectOf(scope, id)
-      return { items: subject ? await readLogsOf(await listSources(deps.db), subject, deps.sources) : [] }
-    },
-  })
-}
+const logsEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/logs',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'The last log lines of the resource of an incident, by the sources that hold logs',
+  description:
+    'Of each kind of line of the last hour the newest one, eight at most, 1 kB. Code chooses the labels: names of the resource in the registry, and what its newest alert says. A source that gives no answer within four seconds says so with `notRead`.',
+  params: ofIncident,
+  answer: z.object({ items: lastLogs }),
+  example: {
+    items: [
+      { source: 'logs', labels: { host: 'web-1' }, lines: ['11:59:58 ERROR pool exhausted (60 such lines)'] },
+      { source: 'archive', notRead: 'archive cannot be reached' },
+    ],
+  },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    await requireIncident(scope, id)
+    const subject = await logSubjectOf(scope, id)
+    return { items: subject ? await readLogsOf(await listSources(deps.db), subject, deps.sources) : [] }
+  },
+})
 
-function declareBrief(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/brief',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'An incident as an answer: since when, cause, impact, what was done, what is asked, what comes next',
-    description:
-      'Code folds it from the log; `rows` are the numbers of the rows that a sentence rests on. `asked` is the approval that waits, without the details of its dry run. `similar` are closed incidents of the same type with what repaired them.',
-    params: incidentParams,
-    answer: servedBrief,
-    example: briefExample,
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const found = await requireIncident(scope, id)
-      const [sources, similar] = await Promise.all([briefSources(scope, found), similarOf(scope, found)])
-      return { ...foldBrief(sources), similar }
-    },
-  })
-}
+const briefEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/brief',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'An incident as an answer: since when, cause, impact, what was done, what is asked, what comes next',
+  description:
+    'Code folds it from the log; `rows` are the numbers of the rows that a sentence rests on. `asked` is the approval that waits, without the details of its dry run. `similar` are closed incidents of the same type with what repaired them.',
+  params: incidentParams,
+  answer: servedBrief,
+  example: briefExample,
+  problems: [404],
+  async run({ scope, params: { id } }) {
+    const found = await requireIncident(scope, id)
+    const [sources, similar] = await Promise.all([briefSources(scope, found), similarOf(scope, found)])
+    return { ...foldBrief(sources), similar }
+  },
+})
 
 function titleOf(raw: unknown): string | null {
   const { title } = (raw ?? {}) as { title?: unknown }
@@ -176,7 +135,10 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
     case 'take':
       if (owner && owner.id === principal.operatorId) return 'You have it already.'
       return refusedByStatus(each, status)
+    case 'review':
+      return found.reviewWantedAt === null ? 'It waits for no review.' : null
     case 'investigate':
+      if (found.type === manualChangeType) return 'A person did this: there is nothing to investigate.'
       if (status !== 'open') return refusedByStatus(each, status)
       return keptReason === null ? 'It is queued already.' : null
     default:
@@ -190,3 +152,39 @@ function refusedByStatus(each: keyof typeof incidentActions, status: IncidentSta
     ? null
     : `It is ${withSpaces(status)}: this needs ${allowed.map(withSpaces).join(' or ')}.`
 }
+
+export const incidentSurroundingsRoutes = [
+  ruleEndpoint,
+  logsEndpoint,
+  briefEndpoint,
+  endpoint({
+    method: 'get',
+    path: '/incidents/{id}/surroundings',
+    permission: 'read',
+    tag: 'incidents',
+    summary: 'What stands around an incident: alerts, its group, its run, and what the caller may do now',
+    description: '`refused` says why an action is not possible now, by the caller or at all; null when it is.',
+    params: incidentParams,
+    answer: surroundings,
+    example: {
+      alerts: [],
+      group: [{ id: incidentId, title: incidentExample.title, status: 'investigating', role: 'leader' }],
+      workflow: { id: `investigate:${incidentId}:1`, url: null },
+      actions: [{ action: 'cancel', refused: null }],
+    },
+    problems: [404],
+    async run({ scope, params: { id }, principal }, deps) {
+      const found = await requireIncident(scope, id)
+      const [alerts, group] = await Promise.all([
+        alertsOf(deps.db, id),
+        found.groupId ? listIncidents(scope, { group: found.groupId }, { before: null, limit: shownOfGroup }) : [],
+      ])
+      return {
+        alerts: alerts.map(({ raw, ...each }) => ({ ...each, title: titleOf(raw) ?? each.name })),
+        group: group.map(({ id, title, status, role }) => ({ id, title, status, role })),
+        workflow: workflowOf(deps, found),
+        actions: personAction.options.map((each) => ({ action: each, refused: refusal(each, found, principal) })),
+      }
+    },
+  }),
+]

@@ -9,7 +9,9 @@ import { thinkingOf } from '../../db/models/slots.ts'
 import { costOfIncident } from '../../db/models/spend.ts'
 import { deliveriesOf } from '../../db/outbox/deliveries.ts'
 import type { Scope } from '../../db/scope.ts'
-import { logChain } from '../../domain/chain.ts'
+import { verifyIncident } from '../../db/verify/incident.ts'
+import { verifyChangesOf } from '../../db/verify/row-changes.ts'
+import { addFindings, verifiedIncident } from '../../domain/chain.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import {
   type Incident,
@@ -26,7 +28,7 @@ import { resourceRef } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { wordsOf, writtenText } from '../http/body.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { notFound } from '../http/problem.ts'
 import { eventExample, incidentExample } from './examples.ts'
@@ -66,205 +68,197 @@ async function placeOf(
   return { ...place, why: 'off', text: 'Queued, and the agent is off: nothing is taken up until it is on again.' }
 }
 
-export function incidentRoutes(router: Router, deps: ApiDeps): void {
-  declareListIncidents(router, deps)
-  declareGetIncident(router, deps)
-  declareOpenIncident(router, deps)
-  declareAskAgent(router, deps)
-  declareVerificationState(router, deps)
-  declareListDeliveries(router, deps)
-}
+const listIncidentsEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents',
+  permission: 'read',
+  tag,
+  summary: 'Incidents, newest first',
+  description:
+    '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident. `owner` is `me`, `none` or the name of a person; `since` and `until` are about when it opened.',
+  query: z.object({
+    status: wordsOf(incidentStatus),
+    type: incidentType.optional(),
+    severity: wordsOf(severity),
+    role: wordsOf(incidentRole),
+    group: z.string().max(100).optional(),
+    owner: z.string().max(100).optional(),
+    since: moment.optional(),
+    until: moment.optional(),
+    q: z.string().max(200).optional(),
+    idPrefix: z.string().max(100).optional(),
+    ...pageQuery,
+  }),
+  answer: pageOf(listedIncident),
+  example: { items: [{ ...incidentExample, lastEvent: lastExample }], nextCursor: null },
+  async run({ scope, query: { limit, cursor, ...filter } }) {
+    const rows = await listIncidents(scope, filter, { before: cursor ?? null, limit: limit + 1 })
+    const { items, nextCursor } = page(rows, limit, (last) => last.id)
+    const last = await lastEventsOf(
+      scope,
+      items.map(({ id }) => id),
+    )
+    return { items: items.map((item) => ({ ...item, lastEvent: briefly(last.get(item.id)) })), nextCursor }
+  },
+})
 
-function declareListIncidents(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents',
-    permission: 'read',
-    tag,
-    summary: 'Incidents, newest first',
-    description:
-      '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident. `owner` is `me`, `none` or the name of a person; `since` and `until` are about when it opened.',
-    query: z.object({
-      status: wordsOf(incidentStatus),
-      type: incidentType.optional(),
-      severity: wordsOf(severity),
-      role: wordsOf(incidentRole),
-      group: z.string().max(100).optional(),
-      owner: z.string().max(100).optional(),
-      since: moment.optional(),
-      until: moment.optional(),
-      q: z.string().max(200).optional(),
-      idPrefix: z.string().max(100).optional(),
-      ...pageQuery,
-    }),
-    answer: pageOf(listedIncident),
-    example: { items: [{ ...incidentExample, lastEvent: lastExample }], nextCursor: null },
-    async run({ scope, query: { limit, cursor, ...filter } }) {
-      const rows = await listIncidents(scope, filter, { before: cursor ?? null, limit: limit + 1 })
-      const { items, nextCursor } = page(rows, limit, (last) => last.id)
-      const last = await lastEventsOf(
-        scope,
-        items.map(({ id }) => id),
+const getIncidentEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}',
+  permission: 'read',
+  tag,
+  summary: 'An incident as it stands',
+  description:
+    '`model`: whether its run asks the model now or waits for it, since when, and how many go first. `queue`: of one that waits to be investigated, how many are ahead and why it waits. `waits`: what a step of its run waits for because nothing answers, and since when.',
+  params: incidentParams,
+  answer: detailedIncident,
+  example: {
+    ...incidentExample,
+    model: { state: 'waiting', since: '2026-11-21T01:45:44.530000Z', ahead: 2 },
+    queue: null,
+    cost: 0.04,
+    waits: null,
+  },
+  problems: [404],
+  async run({ scope, params }, deps) {
+    const found = await requireIncident(scope, params.id)
+    const [model, queue, waits, cost] = await Promise.all([
+      thinkingOf(scope, params.id),
+      placeOf(scope, deps, found),
+      waitOf(deps.db, params.id),
+      costOfIncident(scope, params.id),
+    ])
+    return { ...found, model, queue, waits, cost }
+  },
+})
+
+const openIncidentEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Opens an incident by hand',
+  description: 'Who opens it cannot approve its critical actions.',
+  body: z.strictObject({
+    type: incidentType.refine((type) => type !== manualChangeType, 'is opened by what a person does directly'),
+    severity,
+    title: writtenText(3, 300),
+    resource: resourceRef.nullable().default(null),
+  }),
+  bodyExample: { type: 'replication_lag', severity: 'warning', title: 'The replica feels slow', resource: null },
+  answer: incident,
+  example: incidentExample,
+  status: 201,
+  async run({ body, actor, principal }, deps) {
+    const by = { actor, operatorId: principal.operatorId }
+    const opened = await deps.db
+      .transaction()
+      .execute((trx) => openByHand(trx, body, `Opened by hand: ${body.title}`, by))
+    deps.runs.triggerQueue()
+    return opened
+  },
+})
+
+const askAgentEndpoint = endpoint({
+  method: 'post',
+  path: '/agent',
+  permission: 'manage_incident',
+  tag,
+  summary: 'Asks the agent a question',
+  description: 'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it.',
+  body: z.strictObject({
+    question: writtenText(3, 2_000),
+    resource: resourceRef.nullable().default(null),
+  }),
+  bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },
+  answer: incident,
+  example: { ...incidentExample, type: 'question', status: 'open', severity: 'info', severitySource: 'person' },
+  status: 201,
+  async run({ body: { question, resource }, actor, principal }, deps) {
+    const by = { actor, operatorId: principal.operatorId }
+    const opened = await deps.db
+      .transaction()
+      .execute((trx) =>
+        openByHand(trx, { type: 'question', severity: 'info', title: question, resource }, question, by),
       )
-      return { items: items.map((item) => ({ ...item, lastEvent: briefly(last.get(item.id)) })), nextCursor }
-    },
-  })
-}
+    deps.runs.triggerQueue()
+    return opened
+  },
+})
 
-function declareGetIncident(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}',
-    permission: 'read',
-    tag,
-    summary: 'An incident as it stands',
-    description:
-      '`model`: whether its run asks the model now or waits for it, since when, and how many go first. `queue`: of one that waits to be investigated, how many are ahead and why it waits. `waits`: what a step of its run waits for because nothing answers, and since when.',
-    params: incidentParams,
-    answer: detailedIncident,
-    example: {
-      ...incidentExample,
-      model: { state: 'waiting', since: '2026-11-21T01:45:44.530000Z', ahead: 2 },
-      queue: null,
-      cost: 0.04,
-      waits: null,
-    },
-    problems: [404],
-    async run({ scope, params }) {
-      const found = await requireIncident(scope, params.id)
-      const [model, queue, waits, cost] = await Promise.all([
-        thinkingOf(scope, params.id),
-        placeOf(scope, deps, found),
-        waitOf(db, params.id),
-        costOfIncident(scope, params.id),
-      ])
-      return { ...found, model, queue, waits, cost }
-    },
-  })
-}
+const verificationStateEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/verify',
+  permission: 'read',
+  tag,
+  summary: 'Recomputes the hash chain of the log, and holds against it what is stored of the incident',
+  description:
+    'Its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
+  params: incidentParams,
+  query: z.object({ head: z.string().max(128).optional() }),
+  answer: verifiedIncident,
+  example: {
+    ...{ ok: true, events: 7, headHash: '60303ae2…', problem: null },
+    ...{ differences: [], checked: { incidents: 1, votes: 1 }, untold: {} },
+  },
+  problems: [404],
+  async run({ params: { id }, query: { head } }, { db }) {
+    const report = await verifyChain(db, id, head)
+    if (!report) throw notFound(`incident ${id}`)
+    const { events: _, ...found } = await verifyIncident(db, id)
+    addFindings(found, await verifyChangesOf(db, id))
+    return { ...report, ...found, ok: report.ok && found.differences.length === 0 }
+  },
+})
 
-function declareOpenIncident(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Opens an incident by hand',
-    description: 'Who opens it cannot approve its critical actions.',
-    body: z.strictObject({
-      type: incidentType.refine((type) => type !== manualChangeType, 'is opened by what a person does directly'),
-      severity,
-      title: writtenText(3, 300),
-      resource: resourceRef.nullable().default(null),
+const listDeliveriesEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/deliveries',
+  permission: 'read',
+  tag,
+  summary: 'Every attempt to tell somebody about it',
+  params: incidentParams,
+  answer: pageOf(
+    z.object({
+      id: z.number().int(),
+      messageId: z.string(),
+      destination: z.string(),
+      attempt: z.number().int(),
+      status: z.enum(['pending', 'sending', 'sent', 'failed', 'dropped']),
+      responseStatus: z.number().int().nullable(),
+      response: z.string().nullable(),
+      nextAt: z.string(),
+      finishedAt: z.string().nullable(),
     }),
-    bodyExample: { type: 'replication_lag', severity: 'warning', title: 'The replica feels slow', resource: null },
-    answer: incident,
-    example: incidentExample,
-    status: 201,
-    async run({ body, actor, principal }) {
-      const by = { actor, operatorId: principal.operatorId }
-      const opened = await db.transaction().execute((trx) => openByHand(trx, body, `Opened by hand: ${body.title}`, by))
-      deps.runs.triggerQueue()
-      return opened
-    },
-  })
-}
+  ),
+  example: {
+    items: [
+      {
+        id: 1,
+        messageId: 'msg_01kam3x0q2v8d5t7w9y1b3c5e7',
+        destination: 'webhook.escalated',
+        attempt: 1,
+        status: 'sent',
+        responseStatus: 200,
+        response: 'ok',
+        nextAt: '2026-11-21T01:50:00.000000Z',
+        finishedAt: '2026-11-21T01:50:00.200000Z',
+      },
+    ],
+    nextCursor: null,
+  },
+  problems: [404],
+  async run({ scope, params: { id } }) {
+    await requireIncident(scope, id)
+    return { items: await deliveriesOf(scope, id), nextCursor: null }
+  },
+})
 
-function declareAskAgent(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/agent',
-    permission: 'manage_incident',
-    tag,
-    summary: 'Asks the agent a question',
-    description: 'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it.',
-    body: z.strictObject({
-      question: writtenText(3, 2_000),
-      resource: resourceRef.nullable().default(null),
-    }),
-    bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },
-    answer: incident,
-    example: { ...incidentExample, type: 'question', status: 'open', severity: 'info', severitySource: 'person' },
-    status: 201,
-    async run({ body: { question, resource }, actor, principal }) {
-      const by = { actor, operatorId: principal.operatorId }
-      const opened = await db
-        .transaction()
-        .execute((trx) =>
-          openByHand(trx, { type: 'question', severity: 'info', title: question, resource }, question, by),
-        )
-      deps.runs.triggerQueue()
-      return opened
-    },
-  })
-}
-
-function declareVerificationState(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/verify',
-    permission: 'read',
-    tag,
-    summary: 'Recomputes the hash chain of the log',
-    description: '`head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
-    params: incidentParams,
-    query: z.object({ head: z.string().max(128).optional() }),
-    answer: logChain,
-    example: { ok: true, events: 7, headHash: '60303ae2…', problem: null },
-    problems: [404],
-    async run({ params: { id }, query: { head } }) {
-      const report = await verifyChain(db, id, head)
-      if (!report) throw notFound(`incident ${id}`)
-      return report
-    },
-  })
-}
-
-function declareListDeliveries(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/deliveries',
-    permission: 'read',
-    tag,
-    summary: 'Every attempt to tell somebody about it',
-    params: incidentParams,
-    answer: pageOf(
-      z.object({
-        id: z.number().int(),
-        messageId: z.string(),
-        destination: z.string(),
-        attempt: z.number().int(),
-        status: z.enum(['pending', 'sending', 'sent', 'failed', 'dropped']),
-        responseStatus: z.number().int().nullable(),
-        response: z.string().nullable(),
-        nextAt: z.string(),
-        finishedAt: z.string().nullable(),
-      }),
-    ),
-    example: {
-      items: [
-        {
-          id: 1,
-          messageId: 'msg_01kam3x0q2v8d5t7w9y1b3c5e7',
-          destination: 'webhook.escalated',
-          attempt: 1,
-          status: 'sent',
-          responseStatus: 200,
-          response: 'ok',
-          nextAt: '2026-11-21T01:50:00.000000Z',
-          finishedAt: '2026-11-21T01:50:00.200000Z',
-        },
-      ],
-      nextCursor: null,
-    },
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      await requireIncident(scope, id)
-      return { items: await deliveriesOf(scope, id), nextCursor: null }
-    },
-  })
-}
+export const incidentRoutes = [
+  listIncidentsEndpoint,
+  getIncidentEndpoint,
+  openIncidentEndpoint,
+  askAgentEndpoint,
+  verificationStateEndpoint,
+  listDeliveriesEndpoint,
+]

@@ -10,8 +10,7 @@ import {
   siteChange,
   siteFile,
 } from '../../domain/site.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 
 const tag = 'platform'
@@ -33,10 +32,8 @@ class OnlyShown extends Error {
   }
 }
 
-export function inventoryRoutes(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-
-  endpoint(router, deps, {
+export const inventoryRoutes = [
+  endpoint({
     method: 'get',
     path: '/inventory',
     permission: 'read',
@@ -44,13 +41,12 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
     summary: 'What was imported, as a file that can be imported again',
     answer: siteFile,
     example,
-    async run() {
+    async run(_, deps) {
       await deps.state.refresh()
-      return await readSiteFile(db, { hasPlatform: deps.platform !== null })
+      return await readSiteFile(deps.db, { hasPlatform: deps.platform !== null })
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'put',
     path: '/inventory',
     permission: 'manage_devices',
@@ -61,21 +57,21 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
     query: z.object({ dry_run: z.enum(['true', 'false']).optional(), prune: z.enum(['true', 'false']).optional() }),
     body: siteFile,
     bodyExample: example,
-    async checkBody(body, c) {
+    async checkBody(body, c, { db }) {
       const faults = findSiteFaults(body, await knownKeys(db, { prune: c.req.query('prune') === 'true' }))
       if (faults.length > 0) throw toProblem(faults)
     },
     answer: siteChange.extend({ applied: z.boolean() }),
     example: { added: ['web-1'], changed: [], removed: [], kept: [], applied: true },
     problems: [409],
-    async run({ body, query: { dry_run: isDry, prune }, principal }) {
+    async run({ body, query: { dry_run: isDry, prune }, principal }, deps) {
       if (deps.platform && body.groups.length + body.nodes.length + body.hosts.length > 0) {
         const detail =
           'The platform says which hosts, nodes and groups there are: only resources and relations are imported beside it.'
         throw new Problem(409, 'PLATFORM_KEEPS', detail)
       }
       try {
-        const change = await db.transaction().execute(async (trx) => {
+        const change = await deps.db.transaction().execute(async (trx) => {
           const made = await importSiteFile(trx, body, { prune: prune === 'true', hasPlatform: deps.platform !== null })
           if (isDry === 'true') throw new OnlyShown(made)
           const detail = `${made.added.length} added, ${made.changed.length} changed, ${made.removed.length} removed`
@@ -91,8 +87,8 @@ export function inventoryRoutes(router: Router, deps: ApiDeps): void {
         throw error
       }
     },
-  })
-}
+  }),
+]
 
 const maxFaults = 200
 

@@ -9,9 +9,8 @@ import { observeJob, prepareJob } from '../../effects/jobs/check.ts'
 import { listJobs, requireJob, showJob } from '../../effects/jobs/jobs.ts'
 import { performJob, requireReady } from '../../effects/jobs/perform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
-import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { keyShape } from '../http/idempotency.ts'
 import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect } from './effects.ts'
@@ -41,43 +40,32 @@ const prepared = z.object({
   }),
 })
 
-/** Jobs of the operator as the way to bring a resource back: what there is, what one would change, whether it did, and to run one. */
-export function jobRoutes(router: Router, deps: ApiDeps): void {
-  declareList(router, deps)
-  declareShow(router, deps)
-  declarePreparation(router, deps)
-  declareObservation(router, deps)
-  declareRun(router, deps)
-}
-
-function declareList(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/jobs',
-    permission: 'read',
-    tag,
-    summary: 'Jobs that JOBS_FILE declares, of one resource where it is named',
-    query: z.object({ kind: inventoryKind.optional(), id: resourceId.optional() }),
-    answer: pageOf(listedJob),
-    example: {
-      items: [
-        {
-          name: 'converge-web',
-          about: 'Re-applies the web role',
-          kind: 'node',
-          system: 'command',
-          hasCheck: true,
-          isProvable: true,
-        },
-      ],
-      nextCursor: null,
-    },
-    async run({ query: { kind, id } }) {
-      const fitting = listJobs(deps.jobs, kind !== undefined && id !== undefined ? { kind, id } : null)
-      return { items: fitting.filter((job) => kind === undefined || job.kind === kind), nextCursor: null }
-    },
-  })
-}
+const listEndpoint = endpoint({
+  method: 'get',
+  path: '/jobs',
+  permission: 'read',
+  tag,
+  summary: 'Jobs that JOBS_FILE declares, of one resource where it is named',
+  query: z.object({ kind: inventoryKind.optional(), id: resourceId.optional() }),
+  answer: pageOf(listedJob),
+  example: {
+    items: [
+      {
+        name: 'converge-web',
+        about: 'Re-applies the web role',
+        kind: 'node',
+        system: 'command',
+        hasCheck: true,
+        isProvable: true,
+      },
+    ],
+    nextCursor: null,
+  },
+  async run({ query: { kind, id } }, deps) {
+    const fitting = listJobs(deps.jobs, kind !== undefined && id !== undefined ? { kind, id } : null)
+    return { items: fitting.filter((job) => kind === undefined || job.kind === kind), nextCursor: null }
+  },
+})
 
 const example: ShownJob = {
   name: 'converge-web',
@@ -109,134 +97,129 @@ const example: ShownJob = {
   ],
 }
 
-function declareShow(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/jobs/{name}',
-    permission: 'read',
-    tag,
-    summary: 'A declared job: what it is given, where it may run, what it starts, its check mode, its last runs',
-    description: 'Headers, variables and credentials are left out.',
-    params,
-    answer: shownJob,
-    example,
-    problems: [404],
-    run: ({ params: { name } }) => showJob(deps, name),
-  })
-}
+const showEndpoint = endpoint({
+  method: 'get',
+  path: '/jobs/{name}',
+  permission: 'read',
+  tag,
+  summary: 'A declared job: what it is given, where it may run, what it starts, its check mode, its last runs',
+  description: 'Headers, variables and credentials are left out.',
+  params,
+  answer: shownJob,
+  example,
+  problems: [404],
+  run: ({ params: { name } }, deps) => showJob(deps, name),
+})
 
-function declarePreparation(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/jobs/{name}/preparation',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'What a job would change on a resource: its check mode, run now',
-    description:
-      'The check mode is declared to change nothing, and begins unasked. `done` is false while it runs: ask again with the same `key`. `stateFingerprint` is the `If-Match` of the run. `attachments` hold what the card has no room for.',
-    params,
-    query: about,
-    answer: z.object({ done: z.boolean(), preparation: prepared.nullable() }),
-    example: {
-      done: true,
-      preparation: {
-        targets: [{ kind: 'node', id: 'web-1' }],
-        identity: { job: 'converge-web', kind: 'node', id: 'web-1' },
-        stateFingerprint: '0a1b2c3d4e5f6071.5d41402a',
-        asks: { risk: 'medium', why: 'a declared job is asked every time' },
-        dryRun: {
-          possible: true,
-          summary: 'Run the job converge-web on node web-1: Re-applies the web role',
-          details: { rehearsal: { told: ['web-1 : ok=3 changed=1 failed=0'], tried: true } },
-          proof: { by: 'state', text: 'the check mode of the job says that nothing would change' },
-        },
+const preparationEndpoint = endpoint({
+  method: 'get',
+  path: '/jobs/{name}/preparation',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'What a job would change on a resource: its check mode, run now',
+  description:
+    'The check mode is declared to change nothing, and begins unasked. `done` is false while it runs: ask again with the same `key`. `stateFingerprint` is the `If-Match` of the run. `attachments` hold what the card has no room for.',
+  params,
+  query: about,
+  answer: z.object({ done: z.boolean(), preparation: prepared.nullable() }),
+  example: {
+    done: true,
+    preparation: {
+      targets: [{ kind: 'node', id: 'web-1' }],
+      identity: { job: 'converge-web', kind: 'node', id: 'web-1' },
+      stateFingerprint: '0a1b2c3d4e5f6071.5d41402a',
+      asks: { risk: 'medium', why: 'a declared job is asked every time' },
+      dryRun: {
+        possible: true,
+        summary: 'Run the job converge-web on node web-1: Re-applies the web role',
+        details: { rehearsal: { told: ['web-1 : ok=3 changed=1 failed=0'], tried: true } },
+        proof: { by: 'state', text: 'the check mode of the job says that nothing would change' },
       },
     },
-    problems: [404, 409, 502],
-    async run({ params: { name }, query: { kind, id, key }, principal }) {
-      await deps.state.refresh()
-      const preparation = await prepareJob(deps, { name, kind, id }, key ?? principal.tokenId)
-      return { done: preparation !== null, preparation }
-    },
-  })
-}
+  },
+  problems: [404, 409, 502],
+  async run({ params: { name }, query: { kind, id, key }, principal }, deps) {
+    await deps.state.refresh()
+    const preparation = await prepareJob(deps, { name, kind, id }, key ?? principal.tokenId)
+    return { done: preparation !== null, preparation }
+  },
+})
 
-function declareObservation(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/jobs/{name}/observation',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Whether a job did what it promised: its check mode again',
-    description: '`holds` is null where the job does not declare what its check mode says when nothing would change.',
-    params,
-    query: about,
-    answer: z.object({
-      done: z.boolean(),
-      observation: z.object({ holds: z.boolean().nullable(), observed: z.string() }).nullable(),
-    }),
-    example: {
-      done: true,
-      observation: { holds: true, observed: 'the check mode of converge-web says that nothing would change' },
-    },
-    problems: [404, 502],
-    async run({ params: { name }, query: { kind, id, key }, principal }) {
-      const observation = await observeJob(deps, { name, kind, id }, key ?? principal.tokenId)
-      return { done: observation !== null, observation }
-    },
-  })
-}
+const observationEndpoint = endpoint({
+  method: 'get',
+  path: '/jobs/{name}/observation',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Whether a job did what it promised: its check mode again',
+  description: '`holds` is null where the job does not declare what its check mode says when nothing would change.',
+  params,
+  query: about,
+  answer: z.object({
+    done: z.boolean(),
+    observation: z.object({ holds: z.boolean().nullable(), observed: z.string() }).nullable(),
+  }),
+  example: {
+    done: true,
+    observation: { holds: true, observed: 'the check mode of converge-web says that nothing would change' },
+  },
+  problems: [404, 502],
+  async run({ params: { name }, query: { kind, id, key }, principal }, deps) {
+    const observation = await observeJob(deps, { name, kind, id }, key ?? principal.tokenId)
+    return { done: observation !== null, observation }
+  },
+})
 
-function declareRun(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/jobs/{name}/run',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Runs a declared job on a resource, once per `Idempotency-Key`',
-    description:
-      '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another declaration is a 412, and a check mode that says something else by then fails the run before it begins. Agents need an approval that their run has used up.',
-    params,
-    headers: z.object({ 'if-match': z.string().max(120).optional() }),
-    body: z.strictObject({ kind: inventoryKind, id: resourceId, ...directBody }),
-    bodyExample: { kind: 'node', id: 'web-1', reason: 'its configuration has drifted' },
-    answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
-    example: {
-      detail: 'converge-web: ansible-playbook ended with code 0',
-      key: `${incidentId}.1:4:tool_started:0`,
-      exit_code: 0,
-      output: 'web-1 : ok=3 changed=1 failed=0',
-      truncated: false,
-    },
-    problems: [404, 409, 412, 428, 502, 504],
-    agent: {
-      tool: runJobTool,
-      approved: true,
-      identity: ({ name }, { kind, id }) => ({ job: name, kind, id }),
-    },
-    async run({ params: { name }, body: { kind, id, reason, alone }, principal, actor, key, judged, c }) {
-      await deps.state.refresh()
-      const job = await requireJob(deps, { name, kind, id })
-      const ifMatch = c.req.header('if-match')
-      if (!judged) {
-        const prepare = async () => {
-          requireReady(deps, job, ifMatch)
-          const stateFingerprint = String(ifMatch).replace(/^(?:W\/)?"?|"$/g, '')
-          return { targets: [{ kind, id }], summary: `Run the job ${name} on ${kind} ${id}`, stateFingerprint }
-        }
-        const args = { job: name, kind, id, reason }
-        const manual = await actDirectly(deps, { principal, actor, tool: runJobTool, args, alone, prepare })
-        if (manual) return manual
+const runEndpoint = endpoint({
+  method: 'post',
+  path: '/jobs/{name}/run',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Runs a declared job on a resource, once per `Idempotency-Key`',
+  description:
+    '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another declaration is a 412, and a check mode that says something else by then fails the run before it begins. Agents need an approval that their run has used up.',
+  params,
+  headers: z.object({ 'if-match': z.string().max(120).optional() }),
+  body: z.strictObject({ kind: inventoryKind, id: resourceId, ...directBody }),
+  bodyExample: { kind: 'node', id: 'web-1', reason: 'its configuration has drifted' },
+  answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
+  example: {
+    detail: 'converge-web: ansible-playbook ended with code 0',
+    key: `${incidentId}.1:4:tool_started:0`,
+    exit_code: 0,
+    output: 'web-1 : ok=3 changed=1 failed=0',
+    truncated: false,
+  },
+  problems: [404, 409, 412, 428, 502, 504],
+  agent: {
+    tool: runJobTool,
+    approved: true,
+    identity: ({ name }, { kind, id }) => ({ job: name, kind, id }),
+  },
+  async run({ params: { name }, body: { kind, id, reason, alone }, principal, actor, key, judged, c }, deps) {
+    await deps.state.refresh()
+    const job = await requireJob(deps, { name, kind, id })
+    const ifMatch = c.req.header('if-match')
+    if (!judged) {
+      const prepare = async () => {
+        requireReady(deps, job, ifMatch)
+        const stateFingerprint = String(ifMatch).replace(/^(?:W\/)?"?|"$/g, '')
+        return { targets: [{ kind, id }], summary: `Run the job ${name} on ${kind} ${id}`, stateFingerprint }
       }
-      const effect = await runEffect(
-        deps,
-        { principal, key, judged, tool: runJobTool, actionDigest: actionDigest(runJobTool, { job: name, kind, id }) },
-        {
-          before: async () => requireReady(deps, job, ifMatch),
-          perform: (effectKey) => performJob(deps, job, { key: effectKey, ifMatch: ifMatch ?? '', judged }),
-        },
-      )
-      return answerEffect(effect)
-    },
-  })
-}
+      const args = { job: name, kind, id, reason }
+      const manual = await actDirectly(deps, { principal, actor, tool: runJobTool, args, alone, prepare })
+      if (manual) return manual
+    }
+    const effect = await runEffect(
+      deps,
+      { principal, key, judged, tool: runJobTool, actionDigest: actionDigest(runJobTool, { job: name, kind, id }) },
+      {
+        before: async () => requireReady(deps, job, ifMatch),
+        perform: (effectKey) => performJob(deps, job, { key: effectKey, ifMatch: ifMatch ?? '', judged }),
+      },
+    )
+    return answerEffect(effect)
+  },
+})
+
+/** Jobs of the operator as the way to bring a resource back: what there is, what one would change, whether it did, and to run one. */
+export const jobRoutes = [listEndpoint, showEndpoint, preparationEndpoint, observationEndpoint, runEndpoint]

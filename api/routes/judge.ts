@@ -10,7 +10,7 @@ import { type DryRunResult, dryRunInput } from '../../safety/replay.ts'
 import { resolveArguments } from '../../safety/resolve-arguments.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { judgeApart } from '../judge-apart.ts'
 
@@ -35,34 +35,32 @@ const example: z.input<typeof answer> = {
 }
 
 /** What would happen if: the judge over a command or a call, with nothing run, written or asked. */
-export function judgeRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/judge',
-    permission: 'read',
-    tag: 'safety',
-    summary: 'What would become of a command or a call',
-    description:
-      'One at a time for a person, 64,000 characters, ten seconds. Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
-    body: question,
-    bodyExample: { command: 'systemctl restart mysql' },
-    answer,
-    example,
-    status: 200,
-    problems: [404],
-    async run({ body, principal }) {
-      const { db } = deps
-      const who = principal.operatorId ?? principal.tokenId
-      if (!('incident_id' in body)) {
-        const nowMs = Date.parse(await databaseTime(db))
-        return await judgeApart({ kind: 'supposed', input: body, nowMs }, who, body)
-      }
-      const incident = await incidentById(db, body.incident_id)
-      if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
-      return await dryRunJudge(deps, incident, body, who)
-    },
-  })
-}
+export const judgeRoutes = endpoint({
+  method: 'post',
+  path: '/judge',
+  permission: 'read',
+  tag: 'safety',
+  summary: 'What would become of a command or a call',
+  description:
+    'One at a time for a person, 64,000 characters, ten seconds. Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
+  body: question,
+  bodyExample: { command: 'systemctl restart mysql' },
+  answer,
+  example,
+  status: 200,
+  problems: [404],
+  async run({ body, principal }, deps) {
+    const { db } = deps
+    const who = principal.operatorId ?? principal.tokenId
+    if (!('incident_id' in body)) {
+      const nowMs = Date.parse(await databaseTime(db))
+      return await judgeApart({ kind: 'supposed', input: body, nowMs }, who, body)
+    }
+    const incident = await incidentById(db, body.incident_id)
+    if (!incident) throw new Problem(404, 'NOT_FOUND', `There is no incident ${body.incident_id}.`)
+    return await dryRunJudge(deps, incident, body, who)
+  },
+})
 
 /** What a call would become in the state an incident is in now. Nothing is run, written or asked. */
 export async function dryRunJudge(

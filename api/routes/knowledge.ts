@@ -11,7 +11,7 @@ import { knowledgeList, type Runbook, runbookMatch, runbookName, shownRunbook } 
 import { listJobs } from '../../effects/jobs/jobs.ts'
 import { readPrompts, renderContext, renderRunbooks } from '../../prompts/render.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
@@ -34,87 +34,68 @@ const example: Runbook = {
 }
 const { body: _, ...listedExample } = example
 
-/** What this site knows: its runbooks, which of them fits, and what a model reads first. */
-export function knowledgeRoutes(router: Router, deps: ApiDeps): void {
-  declareList(router, deps)
-  declareMatch(router, deps)
-  declareShow(router, deps)
-  declarePrompt(router, deps)
-  declarePromptOfIncident(router, deps)
-}
+const listEndpoint = endpoint({
+  method: 'get',
+  path: '/knowledge',
+  permission: 'read',
+  tag,
+  summary: 'Runbooks by name, the files that were not taken with the reason, and where the site keeps its own',
+  answer: knowledgeList,
+  example: {
+    items: [listedExample],
+    nextCursor: null,
+    refused: [{ origin: 'folder', file: 'old/SKILL.md', why: 'it is not UTF-8', remedy: 'save it as UTF-8' }],
+    places: [
+      {
+        origin: 'folder',
+        at: '/etc/nightshift/knowledge',
+        commit: null,
+        readAt: '2026-11-21T01:46:00.000Z',
+        error: null,
+      },
+    ],
+  },
+  run: async (_, deps) => deps.knowledge.list(),
+})
 
-function declareList(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/knowledge',
-    permission: 'read',
-    tag,
-    summary: 'Runbooks by name, the files that were not taken with the reason, and where the site keeps its own',
-    answer: knowledgeList,
-    example: {
-      items: [listedExample],
-      nextCursor: null,
-      refused: [{ origin: 'folder', file: 'old/SKILL.md', why: 'it is not UTF-8', remedy: 'save it as UTF-8' }],
-      places: [
-        {
-          origin: 'folder',
-          at: '/etc/nightshift/knowledge',
-          commit: null,
-          readAt: '2026-11-21T01:46:00.000Z',
-          error: null,
-        },
-      ],
-    },
-    run: async () => deps.knowledge.list(),
-  })
-}
+const matchEndpoint = endpoint({
+  method: 'get',
+  path: '/knowledge-match',
+  permission: 'read',
+  tag,
+  summary: 'Which runbook an incident of a type gets with its context, and the two others whose names it gets',
+  description:
+    'By type, then by pattern, then by kind; words only order and add names: a match by words alone is not given in full.',
+  query: z.object({
+    type: z.string().min(1).max(200),
+    kind: inventoryKind.optional(),
+    words: z.string().max(1_000).optional(),
+  }),
+  answer: runbookMatch,
+  example: {
+    chosen: { ...example, why: 'type' },
+    others: [{ name: 'host-down', description: 'A host of virtual machines is down.', why: 'words' }],
+  },
+  run: async ({ query: { type, kind = null, words = '' } }, deps) => deps.knowledge.match({ type, kind, words }),
+})
 
-function declareMatch(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/knowledge-match',
-    permission: 'read',
-    tag,
-    summary: 'Which runbook an incident of a type gets with its context, and the two others whose names it gets',
-    description:
-      'By type, then by pattern, then by kind; words only order and add names: a match by words alone is not given in full.',
-    query: z.object({
-      type: z.string().min(1).max(200),
-      kind: inventoryKind.optional(),
-      words: z.string().max(1_000).optional(),
-    }),
-    answer: runbookMatch,
-    example: {
-      chosen: { ...example, why: 'type' },
-      others: [{ name: 'host-down', description: 'A host of virtual machines is down.', why: 'words' }],
-    },
-    run: async ({ query: { type, kind = null, words = '' } }) => deps.knowledge.match({ type, kind, words }),
-  })
-}
-
-function declareShow(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/knowledge/{name}',
-    permission: 'read',
-    tag,
-    summary: 'A runbook with its body, in Markdown',
-    description: 'Its text is of its writer, and code never reads it: it suggests.',
-    params: z.object({ name: runbookName }),
-    answer: shownRunbook,
-    example,
-    problems: [404],
-    async run({ params: { name } }) {
-      const found = deps.knowledge.show(name)
-      if (found) return found
-      throw new Problem(
-        404,
-        'NOT_FOUND',
-        `There is no runbook ${name}: "nightshift knowledge list" shows what there is.`,
-      )
-    },
-  })
-}
+const showEndpoint = endpoint({
+  method: 'get',
+  path: '/knowledge/{name}',
+  permission: 'read',
+  tag,
+  summary: 'A runbook with its body, in Markdown',
+  description: 'Its text is of its writer, and code never reads it: it suggests.',
+  params: z.object({ name: runbookName }),
+  answer: shownRunbook,
+  example,
+  problems: [404],
+  async run({ params: { name } }, deps) {
+    const found = deps.knowledge.show(name)
+    if (found) return found
+    throw new Problem(404, 'NOT_FOUND', `There is no runbook ${name}: "nightshift knowledge list" shows what there is.`)
+  },
+})
 
 const promptExample = {
   system: 'You are …',
@@ -125,23 +106,21 @@ const promptExample = {
   bytes: { system: 11, tools: 2, first: 13, context: 0, runbooks: 0 },
 }
 
-function declarePrompt(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/prompt',
-    permission: 'read',
-    tag,
-    summary: 'What a model would read first of an incident of a type about a kind of resource, with its bytes',
-    query: z.object({
-      type: z.string().min(1).max(200).default('unknown'),
-      kind: inventoryKind.optional(),
-      protocol: z.enum(['native', 'json']).default('native'),
-    }),
-    answer: shownPrompt,
-    example: promptExample,
-    run: ({ query: { type, kind = null, protocol } }) => readPrompt(deps, type, kind, protocol),
-  })
-}
+const promptEndpoint = endpoint({
+  method: 'get',
+  path: '/prompt',
+  permission: 'read',
+  tag,
+  summary: 'What a model would read first of an incident of a type about a kind of resource, with its bytes',
+  query: z.object({
+    type: z.string().min(1).max(200).default('unknown'),
+    kind: inventoryKind.optional(),
+    protocol: z.enum(['native', 'json']).default('native'),
+  }),
+  answer: shownPrompt,
+  example: promptExample,
+  run: ({ query: { type, kind = null, protocol } }, deps) => readPrompt(deps, type, kind, protocol),
+})
 
 async function readPrompt(deps: ApiDeps, type: string, kind: InventoryKind | null, protocol: 'native' | 'json') {
   const jobs = listJobs(deps.jobs, null)
@@ -163,23 +142,21 @@ async function readPrompt(deps: ApiDeps, type: string, kind: InventoryKind | nul
   return withBytes({ system, tools, more, context: null, runbooks })
 }
 
-function declarePromptOfIncident(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/prompt',
-    permission: 'read',
-    tag,
-    summary: 'What the model of the newest attempt read first, as it is stored, with its bytes',
-    params: incidentParams,
-    answer: shownPrompt,
-    example: { ...promptExample, context: `{"incident":{"id":"${incidentId}"}}` },
-    problems: [404, 409],
-    async run({ scope, params: { id } }) {
-      await requireIncident(scope, id)
-      return await readPromptOfIncident(deps, id)
-    },
-  })
-}
+const promptOfIncidentEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/prompt',
+  permission: 'read',
+  tag,
+  summary: 'What the model of the newest attempt read first, as it is stored, with its bytes',
+  params: incidentParams,
+  answer: shownPrompt,
+  example: { ...promptExample, context: `{"incident":{"id":"${incidentId}"}}` },
+  problems: [404, 409],
+  async run({ scope, params: { id } }, deps) {
+    await requireIncident(scope, id)
+    return await readPromptOfIncident(deps, id)
+  },
+})
 
 async function readPromptOfIncident({ db }: ApiDeps, id: string) {
   const opening = (await eventsOf(db, id)).findLast((event) => event.kind === 'context_assembled')
@@ -206,3 +183,6 @@ function withBytes({ system, tools, more, context, runbooks }: Read): z.infer<ty
   const names = more.map((tool) => tool.function.name)
   return { system, tools, more: names, context, runbooks, bytes: { ...bytes, ...given } }
 }
+
+/** What this site knows: its runbooks, which of them fits, and what a model reads first. */
+export const knowledgeRoutes = [listEndpoint, matchEndpoint, showEndpoint, promptEndpoint, promptOfIncidentEndpoint]

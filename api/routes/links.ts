@@ -11,17 +11,12 @@ import {
 } from '../../domain/platform.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)
 const onlyFresh = '`unknown` where the platform tells no links; 503 while it cannot be reached.'
-
-export function linkRoutes(router: Router, deps: ApiDeps): void {
-  declareLinks(router, deps)
-  declareReachability(router, deps)
-}
 
 /** Hosts and links as the platform reports them now; refused while it cannot be reached. */
 async function readNetwork(scope: Scope, { state }: ApiDeps) {
@@ -42,76 +37,72 @@ function requireHosts(known: ReadonlySet<string>, ...ids: string[]): void {
   for (const id of ids) if (!known.has(id)) throw notFound(`host ${id}`)
 }
 
-function declareLinks(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/links',
-    permission: 'read',
-    tag,
-    summary: 'The link between two hosts, or all links',
-    description: `With \`a\` and \`b\`: live only if the cable is up and both ends are live. ${onlyFresh}`,
-    query: z.object({ a: hostId.optional(), b: hostId.optional() }),
-    answer: z.union([
-      z.object({
-        a: z.string(),
-        b: z.string(),
-        status: linkStatus,
-        live: z.boolean().nullable(),
-        cost: z.number().nullable(),
-      }),
-      pageOf(linkState),
-    ]),
-    example: { a: 'host-osl-1', b: 'host-osl-2', status: 'live', live: true, cost: 10 },
-    problems: [404],
-    async run({ scope, query: { a, b } }) {
-      const { links, live, known, areUnreported } = await readNetwork(scope, deps)
-      if (a === undefined && b === undefined) return { items: links, nextCursor: null }
-      if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
-      requireHosts(known, a, b)
-      const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
-      const isLive = link?.up === true && live.has(a) && live.has(b)
-      const status: LinkStatus = isLive ? 'live' : areUnreported(a, b) ? 'unknown' : 'down'
-      return { a, b, status, live: status === 'unknown' ? null : isLive, cost: isLive ? link.cost : null }
-    },
-  })
-}
-
-function declareReachability(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/reachability',
-    permission: 'read',
-    tag,
-    summary: 'Is there a healthy path between two hosts now?',
-    description: `The cheapest one, over live links. ${onlyFresh}`,
-    query: z.object({ from: hostId, to: hostId }),
-    answer: z.object({
-      from: z.string(),
-      to: z.string(),
-      status: reachability,
-      reachable: z.boolean().nullable(),
+const linksEndpoint = endpoint({
+  method: 'get',
+  path: '/links',
+  permission: 'read',
+  tag,
+  summary: 'The link between two hosts, or all links',
+  description: `With \`a\` and \`b\`: live only if the cable is up and both ends are live. ${onlyFresh}`,
+  query: z.object({ a: hostId.optional(), b: hostId.optional() }),
+  answer: z.union([
+    z.object({
+      a: z.string(),
+      b: z.string(),
+      status: linkStatus,
+      live: z.boolean().nullable(),
       cost: z.number().nullable(),
-      path: z.array(z.string()),
     }),
-    example: {
-      from: 'host-osl-1',
-      to: 'host-ams-1',
-      status: 'reachable',
-      reachable: true,
-      cost: 30,
-      path: ['host-osl-1', 'host-ams-1'],
-    },
-    problems: [404],
-    async run({ scope, query: { from, to } }) {
-      const { links, live, known, areUnreported } = await readNetwork(scope, deps)
-      requireHosts(known, from, to)
-      const found = cheapestPath(links, live, from, to)
-      const status: Reachability = found ? 'reachable' : areUnreported(from, to) ? 'unknown' : 'unreachable'
-      const reachable = status === 'unknown' ? null : found !== null
-      return { from, to, status, reachable, cost: found?.cost ?? null, path: found?.path ?? [] }
-    },
-  })
-}
+    pageOf(linkState),
+  ]),
+  example: { a: 'host-osl-1', b: 'host-osl-2', status: 'live', live: true, cost: 10 },
+  problems: [404],
+  async run({ scope, query: { a, b } }, deps) {
+    const { links, live, known, areUnreported } = await readNetwork(scope, deps)
+    if (a === undefined && b === undefined) return { items: links, nextCursor: null }
+    if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
+    requireHosts(known, a, b)
+    const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
+    const isLive = link?.up === true && live.has(a) && live.has(b)
+    const status: LinkStatus = isLive ? 'live' : areUnreported(a, b) ? 'unknown' : 'down'
+    return { a, b, status, live: status === 'unknown' ? null : isLive, cost: isLive ? link.cost : null }
+  },
+})
+
+const reachabilityEndpoint = endpoint({
+  method: 'get',
+  path: '/reachability',
+  permission: 'read',
+  tag,
+  summary: 'Is there a healthy path between two hosts now?',
+  description: `The cheapest one, over live links. ${onlyFresh}`,
+  query: z.object({ from: hostId, to: hostId }),
+  answer: z.object({
+    from: z.string(),
+    to: z.string(),
+    status: reachability,
+    reachable: z.boolean().nullable(),
+    cost: z.number().nullable(),
+    path: z.array(z.string()),
+  }),
+  example: {
+    from: 'host-osl-1',
+    to: 'host-ams-1',
+    status: 'reachable',
+    reachable: true,
+    cost: 30,
+    path: ['host-osl-1', 'host-ams-1'],
+  },
+  problems: [404],
+  async run({ scope, query: { from, to } }, deps) {
+    const { links, live, known, areUnreported } = await readNetwork(scope, deps)
+    requireHosts(known, from, to)
+    const found = cheapestPath(links, live, from, to)
+    const status: Reachability = found ? 'reachable' : areUnreported(from, to) ? 'unknown' : 'unreachable'
+    const reachable = status === 'unknown' ? null : found !== null
+    return { from, to, status, reachable, cost: found?.cost ?? null, path: found?.path ?? [] }
+  },
+})
 
 /**
  * The cheapest way from one live host to another over links that are up and have both ends live (Dijkstra); null when
@@ -153,3 +144,5 @@ function pathTo(best: ReadonlyMap<string, { via: string | null }>, to: string): 
   for (let host: string | null = to; host !== null; host = best.get(host)?.via ?? null) path.unshift(host)
   return path
 }
+
+export const linkRoutes = [linksEndpoint, reachabilityEndpoint]

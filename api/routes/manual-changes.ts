@@ -1,37 +1,35 @@
 import { z } from '@hono/zod-openapi'
 import { reviewManualChange } from '../../db/incidents/manual-change.ts'
 import { incident, reviewVerdict } from '../../domain/incident.ts'
-import { type ApiDeps, requirePerson } from '../deps.ts'
+import { requirePerson } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'
 import { requireIncident } from './incidents.ts'
 
 /** What an admin did alone is reviewed by somebody else. */
-export function manualChangeRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/review',
-    permission: 'decide',
-    tag: 'incidents',
-    summary: 'Reviews what an admin did alone',
-    description:
-      'By another person than the one who did it. Until then it stands on Home. Leaves a row in the log and one in the audit.',
-    params: z.object({ id: z.string().max(100) }),
-    body: z.strictObject({ verdict: reviewVerdict, text: writtenText(3, 1_000) }),
-    bodyExample: { verdict: 'right', text: 'The pool would have been lost.' },
-    answer: incident,
-    example: { ...incidentExample, type: 'manual_change' },
-    problems: [404, 409],
-    async run({ scope, params: { id }, body, principal, actor }) {
-      const reviewed = await reviewManualChange(deps.db, requirePerson(principal, actor), id, body)
-      if (reviewed.outcome === 'not_found') throw notFound(`incident ${id}`)
-      if (reviewed.outcome !== 'reviewed') {
-        const status = { conflict: 409, forbidden: 403 }[reviewed.outcome]
-        throw new Problem(status, reviewed.outcome.toUpperCase(), `${reviewed.message}.`)
-      }
-      return await requireIncident(scope, id)
-    },
-  })
-}
+export const manualChangeRoutes = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/review',
+  permission: 'decide',
+  tag: 'incidents',
+  summary: 'Reviews what an admin did alone',
+  description:
+    'By another person than the one who did it. Until then it stands on Home. Leaves a row in the log and one in the audit.',
+  params: z.object({ id: z.string().max(100) }),
+  body: z.strictObject({ verdict: reviewVerdict, text: writtenText(3, 1_000) }),
+  bodyExample: { verdict: 'right', text: 'The pool would have been lost.' },
+  answer: incident,
+  example: { ...incidentExample, type: 'manual_change' },
+  problems: [404, 409],
+  async run({ scope, params: { id }, body, principal, actor }, deps) {
+    const reviewed = await reviewManualChange(deps.db, requirePerson(principal, actor), id, body)
+    if (reviewed.outcome === 'not_found') throw notFound(`incident ${id}`)
+    if (reviewed.outcome !== 'reviewed') {
+      const status = { conflict: 409, forbidden: 403 }[reviewed.outcome]
+      throw new Problem(status, reviewed.outcome.toUpperCase(), `${reviewed.message}.`)
+    }
+    return await requireIncident(scope, id)
+  },
+})

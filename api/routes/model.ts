@@ -8,7 +8,7 @@ import { type ModelList, modelList } from '../../domain/model-list.ts'
 import { type StoredPassport, sentPassport, storedPassport, warnOfModel } from '../../domain/passport.ts'
 import type { ModelGrade } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 
 const example: StoredPassport = {
   server: 'http://10.0.0.7:8000/v1',
@@ -36,8 +36,8 @@ const example: StoredPassport = {
 }
 const { measuredAt: _, ...sent } = example
 
-export function modelRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
+export const modelRoutes = [
+  endpoint({
     method: 'get',
     path: '/models',
     permission: 'read',
@@ -71,8 +71,8 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
       routes: [{ key: 'agent.model.follower', model: 'small', isDeclared: true }],
     },
     run: ({ scope }) => listModels(scope),
-  })
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'put',
     path: '/model/passport',
     permission: 'write_config',
@@ -84,11 +84,11 @@ export function modelRoutes(router: Router, deps: ApiDeps): void {
     bodyExample: { ...sent, profile: { shape: { stream: 'plain' }, abilities: { tools: 'yes' }, served: null } },
     answer: storedPassport,
     example,
-    async run({ body, principal }) {
+    async run({ body, principal }, deps) {
       return await keepPassport(deps.db, body, principal.name)
     },
-  })
-}
+  }),
+]
 
 /** The declared models in their order, and the settings that name one. */
 async function listModels(scope: Scope): Promise<ModelList> {

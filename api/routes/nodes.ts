@@ -2,18 +2,15 @@ import { z } from '@hono/zod-openapi'
 import { hostById, nodeById, vmCountOnHost } from '../../db/inventory/platform-rows.ts'
 import { health, hostState, nodeState } from '../../domain/platform.ts'
 import { withHealth } from '../../effects/platform-state.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 import { nodeExample } from './examples.ts'
 import { healthOfHost, tag } from './hosts.ts'
 import { deviceField, offeredExample, withDevice } from './offered.ts'
 import { resourceParams, staleFlag } from './resources.ts'
 
-export function nodeRoutes(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-
-  endpoint(router, deps, {
+export const nodeRoutes = [
+  endpoint({
     method: 'get',
     path: '/nodes/{id}',
     permission: 'read',
@@ -23,15 +20,14 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
     answer: nodeState.extend({ ...staleFlag, ...deviceField }),
     example: { ...nodeExample, device: offeredExample },
     problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await state.refresh()
+    async run({ scope, params: { id } }, deps) {
+      const fresh = await deps.state.refresh()
       const node = await nodeById(scope, id)
       if (!node) throw notFound(`node ${id}`)
       return await withDevice(deps, 'node', withHealth(node, fresh))
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'get',
     path: '/nodes/{id}/health',
     permission: 'read',
@@ -57,8 +53,8 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       device: offeredExample,
     },
     problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await state.refresh()
+    async run({ scope, params: { id } }, deps) {
+      const fresh = await deps.state.refresh()
       const node = await nodeById(scope, id)
       if (node) {
         const { status, reason } = node
@@ -73,5 +69,5 @@ export function nodeRoutes(router: Router, deps: ApiDeps): void {
       const vmCount = await vmCountOnHost(scope, id)
       return withHealth({ node: id, kind: 'host' as const, status, reason, state: host.state, vmCount, device }, fresh)
     },
-  })
-}
+  }),
+]

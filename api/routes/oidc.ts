@@ -69,20 +69,23 @@ async function enterByProvider(deps: ApiDeps, oidc: Oidc, c: Context, identity: 
     const said = `None of your groups has a role here, ${operatorNameOf(identity.name)}. Ask the administrators of this server.`
     throw new Refused(known ?? 'unknown', 'NO_ROLE', said)
   }
-  const signedIn = await db.transaction().execute((trx) => signInAs(trx, identity, role))
-  if (signedIn.outcome === 'disabled') throw new Refused(signedIn.name, 'DISABLED', `${signedIn.name} is disabled.`)
-  const id = await openSession(db, signedIn.tokenId)
-  if (!id) throw new Problem(503, 'TRY_AGAIN', 'The sign-in was ended while it was made. Start again.')
   const before = sessionCookie(c, publicUrl)
-  if (before) await endSession(db, before)
-  setSessionCookie(c, publicUrl, id)
-  await recordAudit(db, {
-    who: signedIn.name,
-    what: 'sign_in.done',
-    subject: 'oidc',
-    detail: `Signed in as ${role}`,
-    address: getCallerAddress(c),
+  const id = await db.transaction().execute(async (trx) => {
+    const signedIn = await signInAs(trx, identity, role)
+    if (signedIn.outcome === 'disabled') throw new Refused(signedIn.name, 'DISABLED', `${signedIn.name} is disabled.`)
+    const opened = await openSession(trx, signedIn.tokenId)
+    if (!opened) throw new Problem(503, 'TRY_AGAIN', 'The sign-in was ended while it was made. Start again.')
+    if (before) await endSession(trx, before)
+    await recordAudit(trx, {
+      who: signedIn.name,
+      what: 'sign_in.done',
+      subject: 'oidc',
+      detail: `Signed in as ${role}`,
+      address: getCallerAddress(c),
+    })
+    return opened
   })
+  setSessionCookie(c, publicUrl, id)
 }
 
 /** A person whom the provider signed in and who may not come in here. */

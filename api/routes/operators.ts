@@ -12,9 +12,8 @@ import { type Authority, authorityOfPerson, authorityOfPrincipal, excessAuthorit
 import { type Operator, operator, operatorLimits } from '../../domain/operator.ts'
 import { type Principal, permissions } from '../../domain/permissions.ts'
 import { isUnusableName } from '../../domain/sign-in.ts'
-import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'operators'
@@ -42,117 +41,100 @@ const example: Operator = {
   slackUserId: 'U012AB3CD',
 }
 
-export function operatorRoutes(router: Router, deps: ApiDeps): void {
-  declareListOperators(router, deps)
-  declareGetOperator(router, deps)
-  declareSetOperator(router, deps)
-}
+const listOperatorsEndpoint = endpoint({
+  method: 'get',
+  path: '/operators',
+  permission: 'manage_operators',
+  tag,
+  summary: 'Users, by name, and what each may',
+  query: z.object(pageQuery),
+  answer: pageOf(operator),
+  example: { items: [example], nextCursor: null },
+  async run({ scope, query: { limit, cursor } }) {
+    const rows = await listOperators(scope, { after: cursor ?? null, limit: limit + 1 })
+    const { items, nextCursor } = page(rows, limit, (last) => last.name)
+    return { items: items.map(toApiOperator), nextCursor }
+  },
+})
 
-function declareListOperators(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/operators',
-    permission: 'manage_operators',
-    tag,
-    summary: 'Users, by name, and what each may',
-    query: z.object(pageQuery),
-    answer: pageOf(operator),
-    example: { items: [example], nextCursor: null },
-    async run({ scope, query: { limit, cursor } }) {
-      const rows = await listOperators(scope, { after: cursor ?? null, limit: limit + 1 })
-      const { items, nextCursor } = page(rows, limit, (last) => last.name)
-      return { items: items.map(toApiOperator), nextCursor }
-    },
-  })
-}
+const getOperatorEndpoint = endpoint({
+  method: 'get',
+  path: '/operators/{name}',
+  permission: 'manage_operators',
+  tag,
+  summary: 'One person, and what they may',
+  params,
+  answer: operator,
+  example,
+  problems: [404],
+  async run({ scope, params: { name } }) {
+    const row = await operatorByName(scope, name)
+    if (!row) throw notFound(`operator ${name}`)
+    return toApiOperator(row)
+  },
+})
 
-function declareGetOperator(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/operators/{name}',
-    permission: 'manage_operators',
-    tag,
-    summary: 'One person, and what they may',
-    params,
-    answer: operator,
-    example,
-    problems: [404],
-    async run({ scope, params: { name } }) {
-      const row = await operatorByName(scope, name)
-      if (!row) throw notFound(`operator ${name}`)
-      return toApiOperator(row)
-    },
-  })
-}
-
-function declareSetOperator(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'put',
-    path: '/operators/{name}',
-    permission: 'manage_operators',
-    tag,
-    summary: 'Makes a person, or changes what they may',
-    description:
-      'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks and incident types beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
-    params,
-    headers: z.object({ 'if-none-match': z.literal('*').optional() }),
-    body: z.strictObject({
-      ...operatorLimits,
-      disabled: z.boolean(),
-      /** Left out: unchanged. Null: no Slack member. */
-      slackUserId: slackUserId.nullable().optional(),
-      /** For the audit. */
-      reason: z.string().max(500).trim().nullable().default(null),
-    }),
-    bodyExample: {
-      role: 'approver',
-      maxRisk: 'high',
-      incidentTypes: ['disk_pressure'],
-      disabled: false,
-      reason: 'on call for storage from Monday',
-    },
-    answer: operator,
-    example,
-    problems: [409, 412],
-    async run({ scope, params: { name }, body: { reason, ...body }, principal, c }) {
-      const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
-      if (
-        asking &&
-        asking.name === name &&
-        excessAuthority(authorityOfPerson(body), personal(asking), null).length > 0
-      ) {
-        throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
+const setOperatorEndpoint = endpoint({
+  method: 'put',
+  path: '/operators/{name}',
+  permission: 'manage_operators',
+  tag,
+  summary: 'Makes a person, or changes what they may',
+  description:
+    'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks and incident types beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
+  params,
+  headers: z.object({ 'if-none-match': z.literal('*').optional() }),
+  body: z.strictObject({
+    ...operatorLimits,
+    disabled: z.boolean(),
+    /** Left out: unchanged. Null: no Slack member. */
+    slackUserId: slackUserId.nullable().optional(),
+    /** For the audit. */
+    reason: z.string().max(500).trim().nullable().default(null),
+  }),
+  bodyExample: {
+    role: 'approver',
+    maxRisk: 'high',
+    incidentTypes: ['disk_pressure'],
+    disabled: false,
+    reason: 'on call for storage from Monday',
+  },
+  answer: operator,
+  example,
+  problems: [409, 412],
+  async run({ scope, params: { name }, body: { reason, ...body }, principal, c }, { db }) {
+    const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
+    if (asking && asking.name === name && excessAuthority(authorityOfPerson(body), personal(asking), null).length > 0) {
+      throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
+    }
+    return await db.transaction().execute(async (trx) => {
+      const known = await operatorByName(scope, name)
+      if (known && c.req.header('if-none-match') === '*') {
+        throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
       }
-      return await db.transaction().execute(async (trx) => {
-        const known = await operatorByName(scope, name)
-        if (known && c.req.header('if-none-match') === '*') {
-          throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
-        }
-        if (known?.issuer && known.role !== body.role) {
-          // Set here, it would hold until the person's next sign-in and then change back without a reason that anybody sees.
-          throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
-        }
-        const holder = body.slackUserId ? await operatorBySlackUser(trx, body.slackUserId) : null
-        if (holder && holder.name !== name) {
-          throw new Problem(409, 'SLACK_USER_TAKEN', `${body.slackUserId} is ${holder.name} here already.`)
-        }
-        const { before, now } = await putOperator(trx, { name, ...body })
-        // Compared with the row as it was locked: what is refused here is rolled back.
-        refuseBeyond(authorityOf(principal, asking), before, now)
-        const what = before ? 'operator.changed' : 'operator.added'
-        const change = before
-          ? `From ${describeOperator(before)} to ${describeOperator(now)}`
-          : `As ${describeOperator(now)}`
-        if (!before || describeOperator(before) !== describeOperator(now)) {
-          const detail = reason ? `${change}: ${reason}` : change
-          await recordAudit(trx, { who: principal.name, what, subject: name, detail })
-        }
-        return toApiOperator(now)
-      })
-    },
-  })
-}
+      if (known?.issuer && known.role !== body.role) {
+        // Set here, it would hold until the person's next sign-in and then change back without a reason that anybody sees.
+        throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
+      }
+      const holder = body.slackUserId ? await operatorBySlackUser(trx, body.slackUserId) : null
+      if (holder && holder.name !== name) {
+        throw new Problem(409, 'SLACK_USER_TAKEN', `${body.slackUserId} is ${holder.name} here already.`)
+      }
+      const { before, now } = await putOperator(trx, { name, ...body })
+      // Compared with the row as it was locked: what is refused here is rolled back.
+      refuseBeyond(authorityOf(principal, asking), before, now)
+      const what = before ? 'operator.changed' : 'operator.added'
+      const change = before
+        ? `From ${describeOperator(before)} to ${describeOperator(now)}`
+        : `As ${describeOperator(now)}`
+      if (!before || describeOperator(before) !== describeOperator(now)) {
+        const detail = reason ? `${change}: ${reason}` : change
+        await recordAudit(trx, { who: principal.name, what, subject: name, detail })
+      }
+      return toApiOperator(now)
+    })
+  },
+})
 
 /** Refuses rights that the giver does not have. Setting a Slack ID counts: its member acts with all rights of the person. */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
@@ -184,3 +166,5 @@ function describeOperator({ role, maxRisk, incidentTypes, disabledAt, slackUserI
 function toApiOperator(row: OperatorRow): Operator {
   return { ...row, permissions: [...permissions[row.role]] }
 }
+
+export const operatorRoutes = [listOperatorsEndpoint, getOperatorEndpoint, setOperatorEndpoint]

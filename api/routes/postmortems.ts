@@ -14,8 +14,8 @@ import {
   postmortem,
   postmortemMarkdown,
 } from '../../domain/postmortem.ts'
-import { type ApiDeps, requirePerson } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { requirePerson } from '../deps.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
@@ -25,119 +25,105 @@ const maxSectionCharacters = 10_000
 
 const writtenSection = z.string().min(1).max(maxSectionCharacters).regex(/\S/).nullable()
 
-/** What an incident came to, as pages and files that people keep. */
-export function postmortemRoutes(router: Router, deps: ApiDeps): void {
-  declareReadPostmortem(router, deps)
-  declareWritePostmortem(router, deps)
-  declareExport(router, deps)
-}
-
 async function readPostmortem(scope: Scope, incident: Incident, events: IncidentEvent[]): Promise<Postmortem> {
   return foldPostmortem(incident, events, await postmortemEdits(scope, incident.id))
 }
 
-function declareReadPostmortem(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/postmortem',
-    permission: 'read',
-    tag,
-    summary: 'The postmortem of an incident, with what people wrote into it',
-    description:
-      'Each section is folded from the rows of the log, by code: `sentences` with the numbers of their rows. `edited` is what a person wrote instead. As a file: `export?format=md`.',
-    params: incidentParams,
-    answer: postmortem,
-    example,
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const incident = await requireIncident(scope, id)
-      return await readPostmortem(scope, incident, await eventsOf(deps.db, id))
-    },
-  })
-}
+const readPostmortemEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/postmortem',
+  permission: 'read',
+  tag,
+  summary: 'The postmortem of an incident, with what people wrote into it',
+  description:
+    'Each section is folded from the rows of the log, by code: `sentences` with the numbers of their rows. `edited` is what a person wrote instead. As a file: `export?format=md`.',
+  params: incidentParams,
+  answer: postmortem,
+  example,
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const incident = await requireIncident(scope, id)
+    return await readPostmortem(scope, incident, await eventsOf(deps.db, id))
+  },
+})
 
-function declareWritePostmortem(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/incidents/{id}/postmortem',
-    permission: 'record',
-    tag,
-    summary: 'Writes sections of a postmortem, under the name of the caller',
-    description:
-      'Markdown; null puts the folded text back. `version` is the one that the caller saw: 409 `VERSION_CHANGED` where somebody wrote meanwhile, and nothing is kept. The log stays as it is, and every version stays with its name and time.',
-    params: incidentParams,
-    body: z.strictObject({
-      version: z.number().int().min(0).max(1_000_000),
-      sections: z
-        .strictObject({
-          summary: writtenSection,
-          impact: writtenSection,
-          cause: writtenSection,
-          done: writtenSection,
-          refused: writtenSection,
-          questions: writtenSection,
-          followUp: writtenSection,
-        } satisfies Record<PostmortemSection, typeof writtenSection>)
-        .partial()
-        .refine((sections) => Object.keys(sections).length > 0, 'names no section')
-        .openapi({ minProperties: 1 }),
-    }),
-    bodyExample: { version: 0, sections: { cause: 'Somebody stopped the replica by hand.' } },
-    answer: postmortem,
-    example,
-    problems: [404, 409],
-    async run({ scope, params: { id }, body: { version, sections }, principal, actor }) {
-      const incident = await requireIncident(scope, id)
-      const { operatorId, name: who } = requirePerson(principal, actor)
-      if (!(await writePostmortem(deps.db, id, { seen: version, sections, operatorId, who }))) {
-        const newest = (await postmortemEdits(scope, id)).at(-1)
-        const now = newest ? `at version ${newest.version}, by ${newest.by}` : 'not edited yet (version 0)'
-        const detail = `The postmortem of ${id} is ${now}; you saw version ${version}. Read it again, then write.`
-        throw new Problem(409, 'VERSION_CHANGED', detail, { fields: { version: newest?.version ?? 0 } })
-      }
-      return await readPostmortem(scope, incident, await eventsOf(deps.db, id))
-    },
-  })
-}
+const writePostmortemEndpoint = endpoint({
+  method: 'post',
+  path: '/incidents/{id}/postmortem',
+  permission: 'record',
+  tag,
+  summary: 'Writes sections of a postmortem, under the name of the caller',
+  description:
+    'Markdown; null puts the folded text back. `version` is the one that the caller saw: 409 `VERSION_CHANGED` where somebody wrote meanwhile, and nothing is kept. The log stays as it is, and every version stays with its name and time.',
+  params: incidentParams,
+  body: z.strictObject({
+    version: z.number().int().min(0).max(1_000_000),
+    sections: z
+      .strictObject({
+        summary: writtenSection,
+        impact: writtenSection,
+        cause: writtenSection,
+        done: writtenSection,
+        refused: writtenSection,
+        questions: writtenSection,
+        followUp: writtenSection,
+      } satisfies Record<PostmortemSection, typeof writtenSection>)
+      .partial()
+      .refine((sections) => Object.keys(sections).length > 0, 'names no section')
+      .openapi({ minProperties: 1 }),
+  }),
+  bodyExample: { version: 0, sections: { cause: 'Somebody stopped the replica by hand.' } },
+  answer: postmortem,
+  example,
+  problems: [404, 409],
+  async run({ scope, params: { id }, body: { version, sections }, principal, actor }, deps) {
+    const incident = await requireIncident(scope, id)
+    const { operatorId, name: who } = requirePerson(principal, actor)
+    if (!(await writePostmortem(deps.db, id, { seen: version, sections, operatorId, who }))) {
+      const newest = (await postmortemEdits(scope, id)).at(-1)
+      const now = newest ? `at version ${newest.version}, by ${newest.by}` : 'not edited yet (version 0)'
+      const detail = `The postmortem of ${id} is ${now}; you saw version ${version}. Read it again, then write.`
+      throw new Problem(409, 'VERSION_CHANGED', detail, { fields: { version: newest?.version ?? 0 } })
+    }
+    return await readPostmortem(scope, incident, await eventsOf(deps.db, id))
+  },
+})
 
-function declareExport(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/export',
-    permission: 'read',
-    tag,
-    summary: 'Everything about an incident, to keep or to publish',
-    description: '`json`: all rows; `csv`: the timeline; `md`: a postmortem.',
-    params: incidentParams,
-    query: z.object({ format: z.enum(['json', 'csv', 'md']).default('json') }),
-    answer: z.looseObject({}),
-    example: { incident: incidentExample, events: [], approvals: [], alerts: [] },
-    downloads: {
-      'text/csv': 'seq,at,attempt,turn,kind,action,actor,detail,metadata,hash\n',
-      'text/markdown': '# Disk 96% full\n\n## Summary\n',
-    },
-    problems: [404],
-    async run({ scope, params: { id }, query: { format }, c }) {
-      const incident = await requireIncident(scope, id)
-      const events = await eventsOf(db, id)
-      const download = (type: string, text: string) =>
-        c.body(text, 200, {
-          'content-type': `${type}; charset=utf-8`,
-          'content-disposition': `attachment; filename="${id}.${format}"`,
-        })
-      if (format === 'csv') return download('text/csv', eventsCsv(events))
-      if (format === 'md') {
-        const found = await readPostmortem(scope, incident, events)
-        const page = deps.publicUrl === null ? null : new URL(`/incidents/${id}`, deps.publicUrl).href
-        return download('text/markdown', postmortemMarkdown(found, events, page))
-      }
-      const approvals = await listApprovals(scope, { incidentId: id }, { before: null, limit: 200 })
-      const alerts = await alertsOf(db, id)
-      return { incident, events, approvals, alerts: alerts.map(({ raw: _, ...alert }) => alert) }
-    },
-  })
-}
+const exportEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/export',
+  permission: 'read',
+  tag,
+  summary: 'Everything about an incident, to keep or to publish',
+  description: '`json`: all rows; `csv`: the timeline; `md`: a postmortem.',
+  params: incidentParams,
+  query: z.object({ format: z.enum(['json', 'csv', 'md']).default('json') }),
+  answer: z.looseObject({}),
+  example: { incident: incidentExample, events: [], approvals: [], alerts: [] },
+  downloads: {
+    'text/csv': 'seq,at,attempt,turn,kind,action,actor,detail,metadata,hash\n',
+    'text/markdown': '# Disk 96% full\n\n## Summary\n',
+  },
+  problems: [404],
+  async run({ scope, params: { id }, query: { format }, c }, deps) {
+    const incident = await requireIncident(scope, id)
+    const events = await eventsOf(deps.db, id)
+    const download = (type: string, text: string) =>
+      c.body(text, 200, {
+        'content-type': `${type}; charset=utf-8`,
+        'content-disposition': `attachment; filename="${id}.${format}"`,
+      })
+    if (format === 'csv') return download('text/csv', eventsCsv(events))
+    if (format === 'md') {
+      const found = await readPostmortem(scope, incident, events)
+      const page = deps.publicUrl === null ? null : new URL(`/incidents/${id}`, deps.publicUrl).href
+      return download('text/markdown', postmortemMarkdown(found, events, page))
+    }
+    const approvals = await listApprovals(scope, { incidentId: id }, { before: null, limit: 200 })
+    const alerts = await alertsOf(deps.db, id)
+    return { incident, events, approvals, alerts: alerts.map(({ raw: _, ...alert }) => alert) }
+  },
+})
 
 const eventColumns = ['seq', 'at', 'attempt', 'turn', 'kind', 'action', 'actor', 'detail', 'metadata', 'hash'] as const
 
@@ -147,3 +133,6 @@ function eventsCsv(events: IncidentEvent[]): string {
   )
   return formatCsv([eventColumns, ...lines])
 }
+
+/** What an incident came to, as pages and files that people keep. */
+export const postmortemRoutes = [readPostmortemEndpoint, writePostmortemEndpoint, exportEndpoint]

@@ -19,7 +19,7 @@ import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-
 import { solve } from '../../placement/solve.ts'
 import { listBarred } from '../../placement/unplaced.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect } from './effects.ts'
@@ -29,225 +29,208 @@ import { requireIncident } from './incidents.ts'
 const tag = 'placement'
 const params = z.object({ id: z.string().max(100) })
 const resourceId = z.string().min(1).max(100)
-export function proposalRoutes(router: Router, deps: ApiDeps): void {
-  declarePropose(router, deps)
-  declareGetProposal(router, deps)
-  declareGetProblem(router, deps)
-  declareExecute(router, deps)
-}
 
-function declarePropose(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/placement/proposals',
-    permission: 'record',
-    tag,
-    summary: 'Plans where VMs should go; executes nothing',
-    description:
-      'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
-    body: z.strictObject({
-      intent: placementIntent,
-      host_ids: z.array(resourceId).min(1).max(50),
-      vm_ids: z.array(resourceId).max(500).nullable().default(null),
-      use_rack_constraints: z.boolean(),
-      incident_id: z.string().max(100).nullable().default(null),
-      problem: z.record(z.string(), z.unknown()).optional(),
+const proposeEndpoint = endpoint({
+  method: 'post',
+  path: '/placement/proposals',
+  permission: 'record',
+  tag,
+  summary: 'Plans where VMs should go; executes nothing',
+  description:
+    'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
+  body: z.strictObject({
+    intent: placementIntent,
+    host_ids: z.array(resourceId).min(1).max(50),
+    vm_ids: z.array(resourceId).max(500).nullable().default(null),
+    use_rack_constraints: z.boolean(),
+    incident_id: z.string().max(100).nullable().default(null),
+    problem: z.record(z.string(), z.unknown()).optional(),
+  }),
+  bodyExample: {
+    intent: 'recover',
+    host_ids: ['host-osl-2'],
+    vm_ids: null,
+    use_rack_constraints: true,
+    incident_id: incidentId,
+  },
+  answer: proposal.extend({ proposal_id: z.string() }),
+  example: { ...proposalExample, proposal_id: proposalId },
+  status: 201,
+  problems: [404],
+  agent: {
+    tool: 'schedule_ha_proposal',
+    identity: (_params, { intent, host_ids, vm_ids, use_rack_constraints }) => ({
+      intent,
+      host_ids,
+      vm_ids,
+      use_rack_constraints,
     }),
-    bodyExample: {
+  },
+  async run({ scope, body, judged, c }, deps) {
+    if (body.problem && judged) throw new Problem(422, 'INVALID', 'An agent plans for the inventory alone.')
+    // An agent plans for its own incident, whatever it names.
+    const incidentId = judged?.incidentId ?? body.incident_id
+    if (incidentId !== null) await requireIncident(scope, incidentId)
+    const { plan, problem } = await soundBody(await c.req.arrayBuffer())
+      .then(() => planned(deps, body, c.req.raw.signal))
+      .catch((error) => {
+        if (!(error instanceof InvalidProblemError)) throw error
+        const errors = error.flaws.map(({ path, message }) => ({ path, message }))
+        throw new Problem(400, 'INVALID_PROBLEM', error.message, { fields: { errors } })
+      })
+    const stored = await storeProposal(
+      deps.db,
+      {
+        incidentId,
+        intent: problem.intent,
+        hostIds: problem.hostIds,
+        ...plan,
+        planDigest: planDigest(plan.steps),
+        stateFingerprint: stateFingerprint(problem),
+        fromInventory: body.problem === undefined,
+      },
+      problem,
+    )
+    return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
+  },
+})
+
+const getProposalEndpoint = endpoint({
+  method: 'get',
+  path: '/placement/proposals/{id}',
+  permission: 'read',
+  tag,
+  summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
+  params,
+  answer: proposal.extend({ currentFingerprint: z.string(), unfitBecause: z.string().nullable() }),
+  example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
+  problems: [404],
+  async run({ params: { id } }, deps) {
+    const found = await requireProposal(deps, id)
+    await deps.state.requireCurrent()
+    const today = await placementState(deps.db)
+    const unfitBecause = whyUnfit(deps, found, today)
+    return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
+  },
+})
+
+const getProblemEndpoint = endpoint({
+  method: 'get',
+  path: '/placement/proposals/{id}/problem',
+  permission: 'read',
+  tag,
+  summary: 'A stored plan with the hosts and VMs it was made for',
+  description:
+    'The state of then, from the database alone: answered also while the platform cannot be reached. `barred` says of the VMs that stay down, of the first eight, why each live host does not take them.',
+  params,
+  answer: proposalWithProblem,
+  example: {
+    proposal: proposalExample,
+    problem: {
       intent: 'recover',
-      host_ids: ['host-osl-2'],
-      vm_ids: null,
-      use_rack_constraints: true,
-      incident_id: incidentId,
+      hostIds: ['host-osl-2'],
+      vmIds: null,
+      useRackConstraints: true,
+      limits: { cpuOvercommitPercent: 100, ramReservePercent: 0 },
+      hosts: [],
+      vms: [],
     },
-    answer: proposal.extend({ proposal_id: z.string() }),
-    example: { ...proposalExample, proposal_id: proposalId },
-    status: 201,
-    problems: [404],
-    agent: {
-      tool: 'schedule_ha_proposal',
-      identity: (_params, { intent, host_ids, vm_ids, use_rack_constraints }) => ({
-        intent,
-        host_ids,
-        vm_ids,
-        use_rack_constraints,
-      }),
-    },
-    async run({ scope, body, judged, c }) {
-      if (body.problem && judged) throw new Problem(422, 'INVALID', 'An agent plans for the inventory alone.')
-      // An agent plans for its own incident, whatever it names.
-      const incidentId = judged?.incidentId ?? body.incident_id
-      if (incidentId !== null) await requireIncident(scope, incidentId)
-      const { plan, problem } = await soundBody(await c.req.arrayBuffer())
-        .then(() => planned(deps, body, c.req.raw.signal))
-        .catch((error) => {
-          if (!(error instanceof InvalidProblemError)) throw error
-          const errors = error.flaws.map(({ path, message }) => ({ path, message }))
-          throw new Problem(400, 'INVALID_PROBLEM', error.message, { fields: { errors } })
-        })
-      const stored = await storeProposal(
-        db,
-        {
-          incidentId,
-          intent: problem.intent,
-          hostIds: problem.hostIds,
-          ...plan,
-          planDigest: planDigest(plan.steps),
-          stateFingerprint: stateFingerprint(problem),
-          fromInventory: body.problem === undefined,
-        },
-        problem,
+    barred: [
+      {
+        vm: 'vm-9',
+        host: 'host-ber-1',
+        short: 'region osl only',
+        text: 'vm-9 cannot go to host-ber-1: its disks are in region osl.',
+      },
+    ],
+  },
+  problems: [404],
+  async run({ params: { id } }, deps) {
+    const found = await requireProposal(deps, id)
+    return { ...found, barred: listBarred(found.problem, found.proposal) }
+  },
+})
+
+const executeEndpoint = endpoint({
+  method: 'post',
+  path: '/placement/proposals/{id}/execute',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Executes a stored plan, waves of steps at once',
+  description:
+    '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. Agents need an approval that their run has used up.',
+  params,
+  headers: z.object({ 'if-match': z.string().max(100).optional() }),
+  body: z.strictObject(directBody),
+  bodyExample: { reason: 'host-osl-2 is down' },
+  answer: z.looseObject({
+    detail: z.string(),
+    key: z.string(),
+    steps: z
+      .array(
+        z.object({
+          step: z.number().int(),
+          vm: z.string(),
+          to: z.string(),
+          status: z.enum(['OK', 'FAILED', 'SKIPPED']),
+          detail: z.string(),
+        }),
       )
-      return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
+      .optional(),
+    failed: z.number().int().optional(),
+    skipped: z.number().int().optional(),
+    ...directAnswer,
+    next_proposal_id: z.string().optional(),
+  }),
+  example: {
+    detail: 'all 1 steps were done',
+    key: `${incidentId}.1:4:tool_started:0`,
+    steps: [{ step: 1, vm: 'vm-osl-3', to: 'host-osl-3', status: 'OK', detail: 'started' }],
+    failed: 0,
+    skipped: 0,
+  },
+  problems: [404, 409, 412, 428, 502, 504],
+  agent: {
+    tool: 'execute_migration',
+    approved: true,
+    async identity({ id }, _body, db) {
+      const found = await proposalById(db, id ?? '')
+      return found && { plan: found.proposal.planDigest }
     },
-  })
-}
-
-function declareGetProposal(router: Router, deps: ApiDeps): void {
-  const { db, state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/placement/proposals/{id}',
-    permission: 'read',
-    tag,
-    summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
-    params,
-    answer: proposal.extend({ currentFingerprint: z.string(), unfitBecause: z.string().nullable() }),
-    example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
-    problems: [404],
-    async run({ params: { id } }) {
-      const found = await requireProposal(deps, id)
-      await state.requireCurrent()
-      const today = await placementState(db)
-      const unfitBecause = whyUnfit(deps, found, today)
-      return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
-    },
-  })
-}
-
-function declareGetProblem(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/placement/proposals/{id}/problem',
-    permission: 'read',
-    tag,
-    summary: 'A stored plan with the hosts and VMs it was made for',
-    description:
-      'The state of then, from the database alone: answered also while the platform cannot be reached. `barred` says of the VMs that stay down, of the first eight, why each live host does not take them.',
-    params,
-    answer: proposalWithProblem,
-    example: {
-      proposal: proposalExample,
-      problem: {
-        intent: 'recover',
-        hostIds: ['host-osl-2'],
-        vmIds: null,
-        useRackConstraints: true,
-        limits: { cpuOvercommitPercent: 100, ramReservePercent: 0 },
-        hosts: [],
-        vms: [],
-      },
-      barred: [
-        {
-          vm: 'vm-9',
-          host: 'host-ber-1',
-          short: 'region osl only',
-          text: 'vm-9 cannot go to host-ber-1: its disks are in region osl.',
-        },
-      ],
-    },
-    problems: [404],
-    async run({ params: { id } }) {
-      const found = await requireProposal(deps, id)
-      return { ...found, barred: listBarred(found.problem, found.proposal) }
-    },
-  })
-}
-
-function declareExecute(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/placement/proposals/{id}/execute',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Executes a stored plan, waves of steps at once',
-    description:
-      '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. Agents need an approval that their run has used up.',
-    params,
-    headers: z.object({ 'if-match': z.string().max(100).optional() }),
-    body: z.strictObject(directBody),
-    bodyExample: { reason: 'host-osl-2 is down' },
-    answer: z.looseObject({
-      detail: z.string(),
-      key: z.string(),
-      steps: z
-        .array(
-          z.object({
-            step: z.number().int(),
-            vm: z.string(),
-            to: z.string(),
-            status: z.enum(['OK', 'FAILED', 'SKIPPED']),
-            detail: z.string(),
-          }),
-        )
-        .optional(),
-      failed: z.number().int().optional(),
-      skipped: z.number().int().optional(),
-      ...directAnswer,
-      next_proposal_id: z.string().optional(),
-    }),
-    example: {
-      detail: 'all 1 steps were done',
-      key: `${incidentId}.1:4:tool_started:0`,
-      steps: [{ step: 1, vm: 'vm-osl-3', to: 'host-osl-3', status: 'OK', detail: 'started' }],
-      failed: 0,
-      skipped: 0,
-    },
-    problems: [404, 409, 412, 428, 502, 504],
-    agent: {
-      tool: 'execute_migration',
-      approved: true,
-      async identity({ id }) {
-        const found = await proposalById(db, id ?? '')
-        return found && { plan: found.proposal.planDigest }
-      },
-    },
-    async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }) {
-      const platform = requirePlatform(deps)
-      const found = await requireProposal(deps, id)
-      const { proposal: plan } = found
-      if (!judged) {
-        const prepare = async () => {
-          const state = await requireUnchanged(deps, found, c.req.header('if-match'))
-          const targets = targetsOfPlan(plan)
-          return { targets, summary: `Carry out plan ${id}`, stateFingerprint: stateFingerprint(state) }
-        }
-        const args = { proposal_id: id, reason }
-        const manual = await actDirectly(deps, { principal, actor, tool: 'execute_migration', args, alone, prepare })
-        if (manual) return manual
+  },
+  async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }, deps) {
+    const platform = requirePlatform(deps)
+    const found = await requireProposal(deps, id)
+    const { proposal: plan } = found
+    if (!judged) {
+      const prepare = async () => {
+        const state = await requireUnchanged(deps, found, c.req.header('if-match'))
+        const targets = targetsOfPlan(plan)
+        return { targets, summary: `Carry out plan ${id}`, stateFingerprint: stateFingerprint(state) }
       }
-      const digest = actionDigest('execute_migration', { plan: plan.planDigest })
-      const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
-      let approved: ClusterState | null = null
-      const effect = await runEffect(
-        deps,
-        { ...request, incidentId: plan.incidentId },
-        {
-          async before() {
-            approved = await requireUnchanged(deps, found, c.req.header('if-match'))
-          },
-          async perform(effectKey) {
-            if (!approved) throw new Error('a plan begins after the state was compared')
-            return await executePlan(deps, platform, found, { key: effectKey, actor, judged }, { approved })
-          },
+      const args = { proposal_id: id, reason }
+      const manual = await actDirectly(deps, { principal, actor, tool: 'execute_migration', args, alone, prepare })
+      if (manual) return manual
+    }
+    const digest = actionDigest('execute_migration', { plan: plan.planDigest })
+    const request = { principal, key, judged, tool: 'execute_migration', actionDigest: digest }
+    let approved: ClusterState | null = null
+    const effect = await runEffect(
+      deps,
+      { ...request, incidentId: plan.incidentId },
+      {
+        async before() {
+          approved = await requireUnchanged(deps, found, c.req.header('if-match'))
         },
-      )
-      return c.json(answerEffect(effect))
-    },
-  })
-}
+        async perform(effectKey) {
+          if (!approved) throw new Error('a plan begins after the state was compared')
+          return await executePlan(deps, platform, found, { key: effectKey, actor, judged }, { approved })
+        },
+      },
+    )
+    return c.json(answerEffect(effect))
+  },
+})
 
 /** What a plan touches, as the agent's call of it names them. */
 function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceRef[] {
@@ -294,3 +277,5 @@ async function requireProposal(deps: ApiDeps, id: string): Promise<StoredPlan> {
   if (!found) throw notFound(`proposal ${id}`)
   return found
 }
+
+export const proposalRoutes = [proposeEndpoint, getProposalEndpoint, getProblemEndpoint, executeEndpoint]

@@ -3,9 +3,8 @@ import { recordAudit } from '../../db/log/audit.ts'
 import { ownDevices, pushKeys, subscribe, unsubscribe } from '../../db/outbox/push-subscriptions.ts'
 import { isPushService, newSubscription, type PushDevice, pushDevice } from '../../domain/push.ts'
 import { generatePushKeys, isPushKey } from '../../notify/push.ts'
-import type { ApiDeps } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'approvals'
@@ -16,100 +15,87 @@ const example: PushDevice = {
   lastSentAt: null,
 }
 
-export function pushRoutes(router: Router, deps: ApiDeps): void {
-  declarePush(router, deps)
-  declareSubscribe(router, deps)
-  declareRemove(router, deps)
-}
+const pushEndpoint = endpoint({
+  method: 'get',
+  path: '/push',
+  permission: 'decide',
+  tag,
+  summary: 'The key that messages to browsers are signed with, and your own browsers that get them',
+  answer: z.object({ publicKey: z.string(), devices: z.array(pushDevice) }),
+  example: { publicKey: 'BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUb…', devices: [example] },
+  async run({ scope }, { db }) {
+    const [{ publicKey }, devices] = await Promise.all([pushKeys(db, generatePushKeys), ownDevices(scope)])
+    return { publicKey, devices }
+  },
+})
 
-function declarePush(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/push',
-    permission: 'decide',
-    tag,
-    summary: 'The key that messages to browsers are signed with, and your own browsers that get them',
-    answer: z.object({ publicKey: z.string(), devices: z.array(pushDevice) }),
-    example: { publicKey: 'BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUb…', devices: [example] },
-    async run({ scope }) {
-      const [{ publicKey }, devices] = await Promise.all([pushKeys(db, generatePushKeys), ownDevices(scope)])
-      return { publicKey, devices }
-    },
-  })
-}
-
-function declareSubscribe(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/push/subscriptions',
-    permission: 'decide',
-    tag,
-    summary: 'Sends this browser a message when an approval waits that you may decide',
-    description:
-      'The body is what `PushManager.subscribe()` answers in a browser. Its address must be one of `PUSH_SERVICES` (those of the browsers unless set). Subscribing again changes nothing but the name.',
-    body: newSubscription.extend({ name: writtenText(1, 80).default('a browser') }),
-    bodyExample: {
-      endpoint: 'https://fcm.googleapis.com/fcm/send/…',
-      keys: { p256dh: `B${'x'.repeat(86)}`, auth: 'x'.repeat(22) },
-      name: 'Chrome on Android',
-    },
-    answer: pushDevice,
-    example,
-    status: 201,
-    problems: [409],
-    async run({ body: { name, ...subscription }, principal }) {
-      const { operatorId } = principal
-      if (operatorId === null) throw new Problem(409, 'NO_PERSON', 'This token belongs to no person: sign in as one.')
-      if (!isPushService(subscription.endpoint, deps.pushServices)) {
-        const host = URL.parse(subscription.endpoint)?.host ?? 'this address'
-        throw new Problem(
-          409,
-          'PUSH_SERVICE_UNKNOWN',
-          `${host} is not one of the push services that PUSH_SERVICES names.`,
-        )
-      }
-      if (!isPushKey(subscription.keys.p256dh))
-        throw new Problem(409, 'PUSH_KEY_INVALID', 'keys.p256dh is no point of P-256: subscribe the browser again.')
-      const device = await subscribe(db, operatorId, subscription, name)
-      await db.transaction().execute((trx) =>
-        recordAudit(trx, {
-          who: principal.name,
-          what: 'push.subscribed',
-          subject: device.id,
-          detail: `Approvals are sent to ${device.name}`,
-        }),
+const subscribeEndpoint = endpoint({
+  method: 'post',
+  path: '/push/subscriptions',
+  permission: 'decide',
+  tag,
+  summary: 'Sends this browser a message when an approval waits that you may decide',
+  description:
+    'The body is what `PushManager.subscribe()` answers in a browser. Its address must be one of `PUSH_SERVICES` (those of the browsers unless set). Subscribing again changes nothing but the name.',
+  body: newSubscription.extend({ name: writtenText(1, 80).default('a browser') }),
+  bodyExample: {
+    endpoint: 'https://fcm.googleapis.com/fcm/send/…',
+    keys: { p256dh: `B${'x'.repeat(86)}`, auth: 'x'.repeat(22) },
+    name: 'Chrome on Android',
+  },
+  answer: pushDevice,
+  example,
+  status: 201,
+  problems: [409],
+  async run({ body: { name, ...subscription }, principal }, deps) {
+    const { operatorId } = principal
+    if (operatorId === null) throw new Problem(409, 'NO_PERSON', 'This token belongs to no person: sign in as one.')
+    if (!isPushService(subscription.endpoint, deps.pushServices)) {
+      const host = URL.parse(subscription.endpoint)?.host ?? 'this address'
+      throw new Problem(
+        409,
+        'PUSH_SERVICE_UNKNOWN',
+        `${host} is not one of the push services that PUSH_SERVICES names.`,
       )
-      return device
-    },
-  })
-}
+    }
+    if (!isPushKey(subscription.keys.p256dh))
+      throw new Problem(409, 'PUSH_KEY_INVALID', 'keys.p256dh is no point of P-256: subscribe the browser again.')
+    const device = await subscribe(deps.db, operatorId, subscription, name)
+    await deps.db.transaction().execute((trx) =>
+      recordAudit(trx, {
+        who: principal.name,
+        what: 'push.subscribed',
+        subject: device.id,
+        detail: `Approvals are sent to ${device.name}`,
+      }),
+    )
+    return device
+  },
+})
 
-function declareRemove(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/push/subscriptions/{id}/remove',
-    permission: 'decide',
-    tag,
-    summary: 'Sends one of your browsers nothing more',
-    params: z.object({ id: z.string().max(100) }),
-    answer: z.object({ id: z.string() }),
-    example: { id: example.id },
-    problems: [404],
-    async run({ params: { id }, principal }) {
-      if (principal.operatorId === null || !(await unsubscribe(db, principal.operatorId, id)))
-        throw notFound(`subscription ${id} of yours`)
-      await db.transaction().execute((trx) =>
-        recordAudit(trx, {
-          who: principal.name,
-          what: 'push.removed',
-          subject: id,
-          detail: 'Approvals are sent there no more',
-        }),
-      )
-      return { id }
-    },
-  })
-}
+const removeEndpoint = endpoint({
+  method: 'post',
+  path: '/push/subscriptions/{id}/remove',
+  permission: 'decide',
+  tag,
+  summary: 'Sends one of your browsers nothing more',
+  params: z.object({ id: z.string().max(100) }),
+  answer: z.object({ id: z.string() }),
+  example: { id: example.id },
+  problems: [404],
+  async run({ params: { id }, principal }, { db }) {
+    if (principal.operatorId === null || !(await unsubscribe(db, principal.operatorId, id)))
+      throw notFound(`subscription ${id} of yours`)
+    await db.transaction().execute((trx) =>
+      recordAudit(trx, {
+        who: principal.name,
+        what: 'push.removed',
+        subject: id,
+        detail: 'Approvals are sent there no more',
+      }),
+    )
+    return { id }
+  },
+})
+
+export const pushRoutes = [pushEndpoint, subscribeEndpoint, removeEndpoint]

@@ -4,9 +4,8 @@ import { idPattern } from '../../domain/kinds.ts'
 import { listedResource, type ShownResource, shownResource } from '../../domain/listed-resource.ts'
 import { inventoryKind, parseResourceKey } from '../../domain/registry.ts'
 import { listJobs } from '../../effects/jobs/jobs.ts'
-import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 import { readResourceState } from './resource-state.ts'
 
@@ -41,6 +40,7 @@ const exampleResource: ShownResource = {
     },
   ],
   sameAs: [],
+  acts: [],
   state: { health: 'nominal', observed: 'node web-1 is nominal', fields: {} },
   relations: [{ from: 'node:web-1', kind: 'belongs_to', to: 'shard:hosts', source: 'site', hasAuthority: true }],
   alerts: [],
@@ -48,8 +48,8 @@ const exampleResource: ShownResource = {
 }
 
 /** The registry: every resource that any source lists, with who says so. */
-export function registryRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
+export const registryRoutes = [
+  endpoint({
     method: 'get',
     path: '/inventory/resources',
     permission: 'read',
@@ -72,7 +72,7 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(listedResource),
     example: { items: [listedResource.parse(exampleResource)], nextCursor: null },
-    async run({ scope, query: { kind, q, stale, needs, needed_by: neededBy, limit, cursor } }) {
+    async run({ scope, query: { kind, q, stale, needs, needed_by: neededBy, limit, cursor } }, deps) {
       await deps.state.refresh()
       const isStale = stale === undefined ? null : stale === 'true'
       const ends = { needs: toRef(needs), neededBy: toRef(neededBy) }
@@ -80,9 +80,8 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
       const rows = await listResources(scope, filter, { after: cursor ?? null, limit: limit + 1 })
       return page(rows, limit, (last) => `${last.kind}:${last.id}`)
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'get',
     path: '/inventory/resources/{kind}/{id}',
     permission: 'read',
@@ -93,7 +92,7 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
     answer: shownResource,
     example: exampleResource,
     problems: [404],
-    async run({ scope, params, query: { brief } }) {
+    async run({ scope, params, query: { brief } }, deps) {
       await deps.state.refresh()
       const found = await showResource(scope, params)
       if (!found) throw notFound(`${params.kind} ${params.id}`)
@@ -104,5 +103,5 @@ export function registryRoutes(router: Router, deps: ApiDeps): void {
         ? { ...found, ...jobs, state, said: found.said.slice(0, 4), relations: found.relations.slice(0, 20) }
         : { ...found, ...jobs, state, around: await surroundingsOf(scope, params) }
     },
-  })
-}
+  }),
+]

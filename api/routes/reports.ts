@@ -4,8 +4,7 @@ import { formatCsv } from '../../domain/format.ts'
 import { escalationCategory, incidentType, severity as severities } from '../../domain/incident.ts'
 import type { Postmortem } from '../../domain/postmortem.ts'
 import { type Report, type ReportLine, report } from '../../domain/report.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { calendarDay } from '../http/moments.ts'
 import { incidentExample, incidentId } from './examples.ts'
 
@@ -31,41 +30,39 @@ const lineExample: ReportLine = {
   dollars: 0.27,
 }
 
-export function reportRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/reports',
-    permission: 'read',
-    tag: 'usage',
-    summary: 'What became of the incidents that began in some days: in all, by type and by week',
-    description:
-      'Days are days of UTC, both included. Without `until` today; without `since` twelve weeks. An earlier `since` than two years before `until` counts as that: the answer says which days it is about. With `severity`, `dollars` is null: what models cost is kept by type. `csv` has a row for the total, each week and each type.',
-    query: z.object({
-      since: calendarDay.optional(),
-      until: calendarDay.optional(),
-      type: incidentType.optional(),
-      severity: severities.optional(),
-      format: z.enum(['json', 'csv']).default('json'),
-    }),
-    answer: report,
-    example: {
-      since: '2026-11-16',
-      until: '2026-11-22',
-      total: lineExample,
-      byType: [{ type: 'disk_pressure', ...lineExample }],
-      byWeek: [{ week: '2026-11-16', ...lineExample }],
-    },
-    downloads: { 'text/csv': 'line,name,incidents\r\ntotal,2026-11-16 to 2026-11-22,40\r\n' },
-    async run({ scope, query: { since, until, type, severity, format }, c }) {
-      const found = await reportOf(scope, rangeOf(since, until), { type: type ?? null, severity: severity ?? null })
-      if (format === 'json') return found
-      return c.body(reportCsv(found), 200, {
-        'content-type': 'text/csv; charset=utf-8',
-        'content-disposition': `attachment; filename="nightshift-${found.since}-${found.until}.csv"`,
-      })
-    },
-  })
-}
+export const reportRoutes = endpoint({
+  method: 'get',
+  path: '/reports',
+  permission: 'read',
+  tag: 'usage',
+  summary: 'What became of the incidents that began in some days: in all, by type and by week',
+  description:
+    'Days are days of UTC, both included. Without `until` today; without `since` twelve weeks. An earlier `since` than two years before `until` counts as that: the answer says which days it is about. With `severity`, `dollars` is null: what models cost is kept by type. `csv` has a row for the total, each week and each type.',
+  query: z.object({
+    since: calendarDay.optional(),
+    until: calendarDay.optional(),
+    type: incidentType.optional(),
+    severity: severities.optional(),
+    format: z.enum(['json', 'csv']).default('json'),
+  }),
+  answer: report,
+  example: {
+    since: '2026-11-16',
+    until: '2026-11-22',
+    total: lineExample,
+    byType: [{ type: 'disk_pressure', ...lineExample }],
+    byWeek: [{ week: '2026-11-16', ...lineExample }],
+  },
+  downloads: { 'text/csv': 'line,name,incidents\r\ntotal,2026-11-16 to 2026-11-22,40\r\n' },
+  async run({ scope, query: { since, until, type, severity, format }, c }) {
+    const found = await reportOf(scope, rangeOf(since, until), { type: type ?? null, severity: severity ?? null })
+    if (format === 'json') return found
+    return c.body(reportCsv(found), 200, {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="nightshift-${found.since}-${found.until}.csv"`,
+    })
+  },
+})
 
 function rangeOf(since: string | undefined, until = toDay(Date.now())): { since: string; until: string } {
   const last = Date.parse(until)

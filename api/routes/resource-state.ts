@@ -9,7 +9,7 @@ import {
   resourceState,
 } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 
 type Read = (scope: Scope, id: string) => Promise<ResourceState | null>
 
@@ -70,20 +70,18 @@ export async function readResourceState(
   return state
 }
 
-export function resourceStateRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/resources/{kind}/{id}/state',
-    permission: 'read',
-    tag: 'platform',
-    summary: 'How a resource is now: its health, a sentence, and the fields that a mark compares',
-    params: z.object({ kind: resourceKind, id: z.string().min(1).max(100) }),
-    answer: resourceState,
-    example: {
-      health: 'nominal',
-      observed: 'node node-web-osl-1a is nominal',
-      fields: { status: 'nominal', role: 'web', shard: 'web-osl-1' },
-    },
-    run: ({ scope, params: { kind, id } }) => readResourceState(scope, deps, { kind, id }),
-  })
-}
+export const resourceStateRoutes = endpoint({
+  method: 'get',
+  path: '/resources/{kind}/{id}/state',
+  permission: 'read',
+  tag: 'platform',
+  summary: 'How a resource is now: its health, a sentence, and the fields that a mark compares',
+  params: z.object({ kind: resourceKind, id: z.string().min(1).max(100) }),
+  answer: resourceState,
+  example: {
+    health: 'nominal',
+    observed: 'node node-web-osl-1a is nominal',
+    fields: { status: 'nominal', role: 'web', shard: 'web-osl-1' },
+  },
+  run: ({ scope, params: { kind, id } }, deps) => readResourceState(scope, deps, { kind, id }),
+})

@@ -2,14 +2,13 @@ import { z } from '@hono/zod-openapi'
 import { activeAlerts } from '../../db/alerts/active-alerts.ts'
 import { findResources } from '../../db/inventory/resources.ts'
 import { resourceKind } from '../../domain/registry.ts'
-import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 
 const tag = 'platform'
 
-export function resourceRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
+export const resourceRoutes = [
+  endpoint({
     method: 'get',
     path: '/resources',
     permission: 'read',
@@ -22,13 +21,12 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
     }),
     answer: pageOf(z.object({ kind: resourceKind, id: z.string(), name: z.string(), aliases: z.array(z.string()) })),
     example: { items: [{ kind: 'shard', id: 'db-osl-1', name: 'db-osl-1', aliases: [] }], nextCursor: null },
-    async run({ scope, query: { q, kind, limit } }) {
+    async run({ scope, query: { q, kind, limit } }, deps) {
       await deps.state.refresh()
       return { items: await findResources(scope, { kind: kind ?? null, text: q, limit }), nextCursor: null }
     },
-  })
-
-  endpoint(router, deps, {
+  }),
+  endpoint({
     method: 'get',
     path: '/active-alerts',
     permission: 'read',
@@ -68,8 +66,8 @@ export function resourceRoutes(router: Router, deps: ApiDeps): void {
       )
       return { items, nextCursor: null }
     },
-  })
-}
+  }),
+]
 
 export const resourceParams = z.object({ id: z.string().min(1).max(100) })
 

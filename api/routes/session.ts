@@ -55,7 +55,12 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
       const flood = token ? await afterFailure(db, c) : null
       throw flood ?? new Problem(401, 'UNAUTHENTICATED', 'Send a token: Authorization: Bearer …')
     }
-    const minted = await mintSignInCode(db, principal.tokenId)
+    const minted = await db.transaction().execute(async (trx) => {
+      const code = await mintSignInCode(trx, principal.tokenId)
+      const entry = { who: principal.name, subject: principal.tokenId, detail: 'Minted a code for a browser' }
+      if (code) await recordAudit(trx, { ...entry, what: 'sign_in.code_minted', address: getCallerAddress(c) })
+      return code
+    })
     if (!minted) throw machine(principal)
     return c.json(minted, 201)
   })
@@ -75,10 +80,12 @@ export async function signIn(
   const { db } = deps
   const where = { subject: 'browser', address: getCallerAddress(c) }
   try {
-    const principal = await enter(deps, c, shown)
-    const detail = `Signed in as ${principal.role}`
-    await recordAudit(db, { who: principal.name, what: 'sign_in.done', detail, ...where })
-    return principal
+    return await db.transaction().execute(async (trx) => {
+      const principal = await enter({ ...deps, db: trx }, c, shown)
+      const detail = `Signed in as ${principal.role}`
+      await recordAudit(trx, { who: principal.name, what: 'sign_in.done', detail, ...where })
+      return principal
+    })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const flood = error.status === 401 ? await afterFailure(db, c) : null

@@ -11,10 +11,10 @@ import {
 } from '../../domain/setting-row.ts'
 import type { ApiDeps } from '../deps.ts'
 import { numberCursor, page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
-import { declareEnvironment, tag } from './environment.ts'
-import { declareTestWebhook } from './webhook-test.ts'
+import { environmentEndpoint, tag } from './environment.ts'
+import { testWebhookEndpoint } from './webhook-test.ts'
 
 const params = z.object({ key: z.string().min(1).max(128) })
 const mask = '••••••'
@@ -34,188 +34,164 @@ const example: StoredSetting = {
   problem: null,
 }
 
-export function configRoutes(router: Router, deps: ApiDeps): void {
-  declareListSettings(router, deps)
-  declareEffectiveSettings(router, deps)
-  declareEnvironment(router, deps)
-  declareGetSetting(router, deps)
-  declareTestWebhook(router, deps)
-  declareSetSetting(router, deps)
-  declareListRevisions(router, deps)
-}
-
-function declareListSettings(router: Router, deps: ApiDeps): void {
-  const { environment } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/config',
-    permission: 'read_config',
-    tag,
-    summary: 'What is set, and what can be',
-    description:
-      'Secrets are masked. Settings come by section, each with a label and what its number counts. A key that no setting knows is listed with its problem and has no effect.',
-    answer: pageOf(storedSetting).extend({
-      settings: z.array(settingDescription),
-    }),
-    example: {
-      items: [example],
+const listSettingsEndpoint = endpoint({
+  method: 'get',
+  path: '/config',
+  permission: 'read_config',
+  tag,
+  summary: 'What is set, and what can be',
+  description:
+    'Secrets are masked. Settings come by section, each with a label and what its number counts. A key that no setting knows is listed with its problem and has no effect.',
+  answer: pageOf(storedSetting).extend({
+    settings: z.array(settingDescription),
+  }),
+  example: {
+    items: [example],
+    nextCursor: null,
+    settings: [
+      {
+        key: 'agent.max_turns',
+        section: 'Agent',
+        label: 'Turns of an investigation',
+        unit: 'turns',
+        description: 'Turns before an investigation escalates.',
+        default: '10',
+        environment: 'LLM_MAX_TURNS',
+        secret: false,
+      },
+    ],
+  },
+  async run({ scope }, { environment }) {
+    return {
+      items: (await configRows(scope)).map((row) => toStoredSetting(row, environment)),
       nextCursor: null,
-      settings: [
-        {
-          key: 'agent.max_turns',
-          section: 'Agent',
-          label: 'Turns of an investigation',
-          unit: 'turns',
-          description: 'Turns before an investigation escalates.',
-          default: '10',
-          environment: 'LLM_MAX_TURNS',
-          secret: false,
-        },
-      ],
-    },
-    async run({ scope }) {
-      return {
-        items: (await configRows(scope)).map((row) => toStoredSetting(row, environment)),
-        nextCursor: null,
-        settings: settings.map(({ key, section, label, unit, description, fallback, environment, secret }) => ({
-          key,
-          section,
-          label,
-          unit,
-          description,
-          default: fallback,
-          environment,
-          secret,
-        })),
-      }
-    },
-  })
-}
+      settings: settings.map(({ key, section, label, unit, description, fallback, environment, secret }) => ({
+        key,
+        section,
+        label,
+        unit,
+        description,
+        default: fallback,
+        environment,
+        secret,
+      })),
+    }
+  },
+})
 
-function declareEffectiveSettings(router: Router, deps: ApiDeps): void {
-  const { db, environment } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/config/effective',
-    permission: 'read_config',
-    tag,
-    summary: 'Every setting as it is in force, and where it comes from',
-    description: 'With `type`, as an investigation of that incident type reads it.',
-    query: z.object({ type: incidentType.optional() }),
-    answer: pageOf(settingInForce),
-    example: {
-      items: [{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null }],
-      nextCursor: null,
-    },
-    async run({ query: { type } }) {
-      const reader = await readSettings(db, environment)
-      const names = new Map<string, { typed: boolean; secret: boolean }>()
-      for (const { key, family, secret } of settings) {
-        const name = family ? key.slice(0, -2) : key
-        const typed = family && name.startsWith('agent.')
-        names.set(name, { typed: typed || (names.get(name)?.typed ?? false), secret })
-      }
-      const items = [...names].map(([name, { typed, secret }]) => {
-        const effective = reader.effective(name, typed ? (type ?? null) : null)
-        return { name, ...effective, value: secret && effective.value !== null ? mask : effective.value }
-      })
-      return { items, nextCursor: null }
-    },
-  })
-}
+const effectiveSettingsEndpoint = endpoint({
+  method: 'get',
+  path: '/config/effective',
+  permission: 'read_config',
+  tag,
+  summary: 'Every setting as it is in force, and where it comes from',
+  description: 'With `type`, as an investigation of that incident type reads it.',
+  query: z.object({ type: incidentType.optional() }),
+  answer: pageOf(settingInForce),
+  example: {
+    items: [{ name: 'agent.max_turns', key: 'agent.max_turns', value: 12, source: 'global', problem: null }],
+    nextCursor: null,
+  },
+  async run({ query: { type } }, { db, environment }) {
+    const reader = await readSettings(db, environment)
+    const names = new Map<string, { typed: boolean; secret: boolean }>()
+    for (const { key, family, secret } of settings) {
+      const name = family ? key.slice(0, -2) : key
+      const typed = family && name.startsWith('agent.')
+      names.set(name, { typed: typed || (names.get(name)?.typed ?? false), secret })
+    }
+    const items = [...names].map(([name, { typed, secret }]) => {
+      const effective = reader.effective(name, typed ? (type ?? null) : null)
+      return { name, ...effective, value: secret && effective.value !== null ? mask : effective.value }
+    })
+    return { items, nextCursor: null }
+  },
+})
 
-function declareGetSetting(router: Router, deps: ApiDeps): void {
-  const { environment } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/config/{key}',
-    permission: 'read_config',
-    tag,
-    summary: 'One stored value; `ETag` is its version',
-    params,
-    answer: storedSetting,
-    example,
-    problems: [404],
-    async run({ scope, params: { key }, c }) {
-      const row = await configRow(scope, key)
-      if (!row) throw notFound(`stored value of ${key}`)
-      c.header('etag', `"${row.version}"`)
-      return toStoredSetting(row, environment)
-    },
-  })
-}
+const getSettingEndpoint = endpoint({
+  method: 'get',
+  path: '/config/{key}',
+  permission: 'read_config',
+  tag,
+  summary: 'One stored value; `ETag` is its version',
+  params,
+  answer: storedSetting,
+  example,
+  problems: [404],
+  async run({ scope, params: { key }, c }, { environment }) {
+    const row = await configRow(scope, key)
+    if (!row) throw notFound(`stored value of ${key}`)
+    c.header('etag', `"${row.version}"`)
+    return toStoredSetting(row, environment)
+  },
+})
 
-function declareSetSetting(router: Router, deps: ApiDeps): void {
-  const { db, environment } = deps
-  endpoint(router, deps, {
-    method: 'put',
-    path: '/config/{key}',
-    permission: 'write_config',
-    tag,
-    summary: 'Sets a value',
-    description:
-      'With `If-Match: "<version>"` only over that version (`"0"`: only if nothing is set), else 412. Takes effect at the next cycle.',
-    params,
-    headers: z.object({ 'if-match': z.string().regex(versionShape).optional() }),
-    body: z.strictObject({ value: z.string().max(20_000), reason: z.string().max(500).nullable().default(null) }),
-    bodyExample: { value: '12', reason: 'Disk incidents need a few more turns' },
-    answer: storedSetting,
-    example,
-    problems: [404, 409, 412],
-    async run({ scope, params: { key }, body: { value, reason }, actor, c }) {
-      const setting = settingOf(key)
-      if (!setting) throw notFound(`setting ${key}`)
-      if (isLocked(setting, environment)) {
-        throw new Problem(409, 'LOCKED', `${key} is set by the environment variable ${setting.environment}.`)
-      }
-      const parsed = parseSetting(key, value)
-      if (!parsed.ok) {
-        const errors = [{ in: 'body', field: 'value', message: parsed.reason }]
-        throw new Problem(422, 'INVALID', `value: ${parsed.reason}`, { fields: { errors } })
-      }
-      const row = await putConfig(db, { key, value, actor, reason, ifVersion: versionOf(c.req.header('if-match')) })
-      if (!row) {
-        const now = (await configRow(scope, key))?.version ?? 0
-        const detail = `${key} is at version ${now}: somebody changed it. Look again, then decide.`
-        throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
-      }
-      c.header('etag', `"${row.version}"`)
-      return toStoredSetting(row, environment)
-    },
-  })
-}
+const setSettingEndpoint = endpoint({
+  method: 'put',
+  path: '/config/{key}',
+  permission: 'write_config',
+  tag,
+  summary: 'Sets a value',
+  description:
+    'With `If-Match: "<version>"` only over that version (`"0"`: only if nothing is set), else 412. Takes effect at the next cycle.',
+  params,
+  headers: z.object({ 'if-match': z.string().regex(versionShape).optional() }),
+  body: z.strictObject({ value: z.string().max(20_000), reason: z.string().max(500).nullable().default(null) }),
+  bodyExample: { value: '12', reason: 'Disk incidents need a few more turns' },
+  answer: storedSetting,
+  example,
+  problems: [404, 409, 412],
+  async run({ scope, params: { key }, body: { value, reason }, actor, c }, { db, environment }) {
+    const setting = settingOf(key)
+    if (!setting) throw notFound(`setting ${key}`)
+    if (isLocked(setting, environment)) {
+      throw new Problem(409, 'LOCKED', `${key} is set by the environment variable ${setting.environment}.`)
+    }
+    const parsed = parseSetting(key, value)
+    if (!parsed.ok) {
+      const errors = [{ in: 'body', field: 'value', message: parsed.reason }]
+      throw new Problem(422, 'INVALID', `value: ${parsed.reason}`, { fields: { errors } })
+    }
+    const row = await putConfig(db, { key, value, actor, reason, ifVersion: versionOf(c.req.header('if-match')) })
+    if (!row) {
+      const now = (await configRow(scope, key))?.version ?? 0
+      const detail = `${key} is at version ${now}: somebody changed it. Look again, then decide.`
+      throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
+    }
+    c.header('etag', `"${row.version}"`)
+    return toStoredSetting(row, environment)
+  },
+})
 
-function declareListRevisions(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/config/{key}/revisions',
-    permission: 'read_config',
-    tag,
-    summary: 'Every change of a value, newest first',
-    params,
-    query: z.object({ limit: pageQuery.limit, cursor: numberCursor }),
-    answer: pageOf(settingRevision),
-    example: {
-      items: [
-        {
-          version: 2,
-          oldValue: '10',
-          newValue: '12',
-          actor: 'user:admin',
-          reason: example.reason,
-          at: example.updatedAt,
-        },
-      ],
-      nextCursor: null,
-    },
-    async run({ scope, params: { key }, query: { limit, cursor } }) {
-      const rows = await configRevisions(scope, key, { before: cursor ?? null, limit: limit + 1 })
-      const hide = (text: string | null) => (text !== null && isSecret(key) ? mask : text)
-      const masked = rows.map((row) => ({ ...row, oldValue: hide(row.oldValue), newValue: hide(row.newValue) }))
-      return page(masked, limit, (last) => last.version)
-    },
-  })
-}
+const listRevisionsEndpoint = endpoint({
+  method: 'get',
+  path: '/config/{key}/revisions',
+  permission: 'read_config',
+  tag,
+  summary: 'Every change of a value, newest first',
+  params,
+  query: z.object({ limit: pageQuery.limit, cursor: numberCursor }),
+  answer: pageOf(settingRevision),
+  example: {
+    items: [
+      {
+        version: 2,
+        oldValue: '10',
+        newValue: '12',
+        actor: 'user:admin',
+        reason: example.reason,
+        at: example.updatedAt,
+      },
+    ],
+    nextCursor: null,
+  },
+  async run({ scope, params: { key }, query: { limit, cursor } }) {
+    const rows = await configRevisions(scope, key, { before: cursor ?? null, limit: limit + 1 })
+    const hide = (text: string | null) => (text !== null && isSecret(key) ? mask : text)
+    const masked = rows.map((row) => ({ ...row, oldValue: hide(row.oldValue), newValue: hide(row.newValue) }))
+    return page(masked, limit, (last) => last.version)
+  },
+})
 
 /** An unknown key may have been meant for a secret. */
 function isSecret(key: string): boolean {
@@ -247,3 +223,13 @@ function versionOf(ifMatch: string | undefined): number | null {
   if (version === undefined) throw new Problem(422, 'INVALID', 'If-Match: send the version, as "3"')
   return Number(version)
 }
+
+export const configRoutes = [
+  listSettingsEndpoint,
+  effectiveSettingsEndpoint,
+  environmentEndpoint,
+  getSettingEndpoint,
+  testWebhookEndpoint,
+  setSettingEndpoint,
+  listRevisionsEndpoint,
+]

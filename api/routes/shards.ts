@@ -12,7 +12,7 @@ import { runEffect } from '../../effects/run-effect.ts'
 import { fingerprintOfNodes } from '../../tools/platform.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect } from './effects.ts'
@@ -45,72 +45,55 @@ const dryRunExample: z.input<typeof convergeAnswer> = {
   ],
 }
 
-export function shardRoutes(router: Router, deps: ApiDeps): void {
-  declareListShards(router, deps)
-  declareGetShard(router, deps)
-  declareListNodes(router, deps)
-  declareConvergeDryRun(router, deps)
-  declareConverge(router, deps)
-}
+const listShardsEndpoint = endpoint({
+  method: 'get',
+  path: '/shards',
+  permission: 'read',
+  tag,
+  summary: 'All shards',
+  answer: pageOf(shardState.extend(staleFlag)),
+  example: { items: [shardExample], nextCursor: null },
+  async run({ scope }, { state }) {
+    const fresh = await state.refresh()
+    return { items: (await shards(scope)).map((shard) => withHealth(shard, fresh)), nextCursor: null }
+  },
+})
 
-function declareListShards(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/shards',
-    permission: 'read',
-    tag,
-    summary: 'All shards',
-    answer: pageOf(shardState.extend(staleFlag)),
-    example: { items: [shardExample], nextCursor: null },
-    async run({ scope }) {
-      const fresh = await state.refresh()
-      return { items: (await shards(scope)).map((shard) => withHealth(shard, fresh)), nextCursor: null }
-    },
-  })
-}
+const getShardEndpoint = endpoint({
+  method: 'get',
+  path: '/shards/{id}',
+  permission: 'read',
+  tag,
+  summary: 'A shard: status, role, configuration',
+  params: resourceParams,
+  answer: shardState.extend(staleFlag),
+  example: shardExample,
+  problems: [404],
+  async run({ scope, params: { id } }, { state }) {
+    const fresh = await state.refresh()
+    const shard = await shardById(scope, id)
+    if (!shard) throw notFound(`shard ${id}`)
+    return withHealth(shard, fresh)
+  },
+})
 
-function declareGetShard(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/shards/{id}',
-    permission: 'read',
-    tag,
-    summary: 'A shard: status, role, configuration',
-    params: resourceParams,
-    answer: shardState.extend(staleFlag),
-    example: shardExample,
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await state.refresh()
-      const shard = await shardById(scope, id)
-      if (!shard) throw notFound(`shard ${id}`)
-      return withHealth(shard, fresh)
-    },
-  })
-}
-
-function declareListNodes(router: Router, deps: ApiDeps): void {
-  const { state } = deps
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/shards/{id}/nodes',
-    permission: 'read',
-    tag,
-    summary: 'The nodes of a shard with their health, and what their devices can be asked',
-    params: resourceParams,
-    answer: pageOf(nodeState.extend({ ...staleFlag, ...deviceField })),
-    example: { items: [{ ...nodeExample, device: offeredExample }], nextCursor: null },
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await state.refresh()
-      if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
-      const nodes = (await nodesOfShard(scope, id)).map((node) => withHealth(node, fresh))
-      return { items: await withDevices(deps, 'node', nodes), nextCursor: null }
-    },
-  })
-}
+const listNodesEndpoint = endpoint({
+  method: 'get',
+  path: '/shards/{id}/nodes',
+  permission: 'read',
+  tag,
+  summary: 'The nodes of a shard with their health, and what their devices can be asked',
+  params: resourceParams,
+  answer: pageOf(nodeState.extend({ ...staleFlag, ...deviceField })),
+  example: { items: [{ ...nodeExample, device: offeredExample }], nextCursor: null },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const fresh = await deps.state.refresh()
+    if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
+    const nodes = (await nodesOfShard(scope, id)).map((node) => withHealth(node, fresh))
+    return { items: await withDevices(deps, 'node', nodes), nextCursor: null }
+  },
+})
 
 /** What a convergence would change, from the platform. */
 async function readConvergeDryRun(scope: Scope, deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
@@ -124,72 +107,70 @@ async function readConvergeDryRun(scope: Scope, deps: ApiDeps, id: string): Prom
   return { dryRun: true, possible: true, nodes: found.nodes, detail, ...brought }
 }
 
-function declareConvergeDryRun(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/shards/{id}/converge',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'What a convergence would change, node by node',
-    description:
-      'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change. `attachments` are what the platform sent for the person who decides, stored here by digest; `leftOut` says what was not taken, and why.',
-    params: resourceParams,
-    query: z.object({ dry_run: z.literal('true') }),
-    answer: convergeAnswer,
-    example: dryRunExample,
-    problems: [404, 502, 504],
-    run: async ({ scope, params: { id } }) => await readConvergeDryRun(scope, deps, id),
-  })
-}
+const convergeDryRunEndpoint = endpoint({
+  method: 'get',
+  path: '/shards/{id}/converge',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'What a convergence would change, node by node',
+  description:
+    'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change. `attachments` are what the platform sent for the person who decides, stored here by digest; `leftOut` says what was not taken, and why.',
+  params: resourceParams,
+  query: z.object({ dry_run: z.literal('true') }),
+  answer: convergeAnswer,
+  example: dryRunExample,
+  problems: [404, 502, 504],
+  run: async ({ scope, params: { id } }, deps) => await readConvergeDryRun(scope, deps, id),
+})
 
-function declareConverge(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/shards/{id}/converge',
-    permission: 'act_on_platform',
-    tag,
-    summary: 'Re-applies desired state to every node of a shard',
-    description:
-      'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`. With `?dry_run=true` nothing is done: the answer is that of the GET.',
-    params: resourceParams,
-    query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
-    body: z.strictObject(directBody),
-    bodyExample: { reason: 'The replica stopped replaying.' },
-    answer: z.looseObject({ detail: z.string(), key: z.string().optional(), ...directAnswer }),
-    example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
-    problems: [404, 502, 504],
-    agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
-    async run({
-      scope,
-      params: { id },
-      query: { dry_run: isDry },
-      body: { reason, alone },
-      principal,
-      actor,
-      key,
-      judged,
-    }) {
-      if (isDry === 'true') return await readConvergeDryRun(scope, deps, id)
-      const platform = requirePlatform(deps)
-      if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
-      const targets = [{ kind: 'shard' as const, id }]
-      const act = { principal, actor, tool: 'converge_shard', args: { id, reason }, alone }
-      const summary = `Converge ${id}`
-      const prepare = async () => ({
-        targets,
-        summary,
-        stateFingerprint: fingerprintOfNodes(await nodesOfShard(scope, id)),
-      })
-      const manual = judged ? null : await actDirectly(deps, { ...act, prepare })
-      if (manual) return manual
-      const direct = judged ? {} : { direct: { targets, detail: `${summary}: ${reason}` } }
-      const digest = actionDigest('converge_shard', { id })
-      const effect = await runEffect(
-        deps,
-        { principal, key, judged, tool: 'converge_shard', actionDigest: digest, ...direct },
-        { perform: (effectKey) => followWrite(platform, effectKey, () => platform.converge(id, effectKey)) },
-      )
-      return answerEffect(effect)
-    },
-  })
-}
+const convergeEndpoint = endpoint({
+  method: 'post',
+  path: '/shards/{id}/converge',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Re-applies desired state to every node of a shard',
+  description:
+    'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`. With `?dry_run=true` nothing is done: the answer is that of the GET.',
+  params: resourceParams,
+  query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
+  body: z.strictObject(directBody),
+  bodyExample: { reason: 'The replica stopped replaying.' },
+  answer: z.looseObject({ detail: z.string(), key: z.string().optional(), ...directAnswer }),
+  example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
+  problems: [404, 502, 504],
+  agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
+  async run(
+    { scope, params: { id }, query: { dry_run: isDry }, body: { reason, alone }, principal, actor, key, judged },
+    deps,
+  ) {
+    if (isDry === 'true') return await readConvergeDryRun(scope, deps, id)
+    const platform = requirePlatform(deps)
+    if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
+    const targets = [{ kind: 'shard' as const, id }]
+    const act = { principal, actor, tool: 'converge_shard', args: { id, reason }, alone }
+    const summary = `Converge ${id}`
+    const prepare = async () => ({
+      targets,
+      summary,
+      stateFingerprint: fingerprintOfNodes(await nodesOfShard(scope, id)),
+    })
+    const manual = judged ? null : await actDirectly(deps, { ...act, prepare })
+    if (manual) return manual
+    const direct = judged ? {} : { direct: { targets, detail: `${summary}: ${reason}` } }
+    const digest = actionDigest('converge_shard', { id })
+    const effect = await runEffect(
+      deps,
+      { principal, key, judged, tool: 'converge_shard', actionDigest: digest, ...direct },
+      { perform: (effectKey) => followWrite(platform, effectKey, () => platform.converge(id, effectKey)) },
+    )
+    return answerEffect(effect)
+  },
+})
+
+export const shardRoutes = [
+  listShardsEndpoint,
+  getShardEndpoint,
+  listNodesEndpoint,
+  convergeDryRunEndpoint,
+  convergeEndpoint,
+]

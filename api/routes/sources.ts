@@ -27,7 +27,7 @@ import { SourceError } from '../../sources/kind.ts'
 import { planRead, probeSource, readSource, sourceKinds, sourceTools } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 
@@ -47,95 +47,82 @@ const example: ListedSource = {
   health: { state: 'ok', lastOkAt: '2026-11-21T01:46:02.000Z', lastError: null, restsUntil: null },
 }
 
-/** Where metrics, alerts, logs and pages are read, and reading them: judged here again, with credentials that only this process has. */
-export function sourceRoutes(router: Router, deps: ApiDeps): void {
-  declareList(router, deps)
-  declarePut(router, deps)
-  declareRemove(router, deps)
-  declareTest(router, deps)
-  declareRead(router, deps)
-  declareLines(router, deps)
-}
-
 const listed = (deps: ApiDeps, source: Source): ListedSource => ({
   ...source,
   health: healthOf(deps.sources, source, Date.now()),
 })
 
-function declareList(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/sources',
-    permission: 'read',
-    tag,
-    summary: 'Sources by name, with how each does as this process saw it last',
-    description: 'A credential is shown as what it refers to, never as what it is.',
-    answer: pageOf(listedSource),
-    example: { items: [example], nextCursor: null },
-    async run() {
-      return { items: (await listSources(deps.db)).map((each) => listed(deps, each)), nextCursor: null }
-    },
-  })
-}
+const listEndpoint = endpoint({
+  method: 'get',
+  path: '/sources',
+  permission: 'read',
+  tag,
+  summary: 'Sources by name, with how each does as this process saw it last',
+  description: 'A credential is shown as what it refers to, never as what it is.',
+  answer: pageOf(listedSource),
+  example: { items: [example], nextCursor: null },
+  async run(_, deps) {
+    return { items: (await listSources(deps.db)).map((each) => listed(deps, each)), nextCursor: null }
+  },
+})
 
-function declarePut(router: Router, deps: ApiDeps): void {
-  const { health: _, name: __, createdBy: ___, createdAt: ____, ...bodyExample } = example
-  endpoint(router, deps, {
-    method: 'put',
-    path: '/sources/{name}',
-    permission: 'write_config',
-    tag,
-    summary: 'Adds a source, or changes the one of that name',
-    description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`. Where another address would be sent a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\`, or for another \`credential\`.`,
-    params,
-    body: sourcePut,
-    bodyExample,
-    answer: listedSource,
-    example,
-    async run({ params: { name }, body, principal }) {
-      const kind = sourceKinds.get(body.kind)
-      if (!kind) {
-        throw new Problem(422, 'INVALID', `${body.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
-      }
-      const options = kind.options.safeParse(body.options)
-      if (!options.success) {
-        const [issue] = options.error.issues
-        throw new Problem(422, 'INVALID', `options.${issue?.path.join('.')}: ${issue?.message}`)
-      }
-      const { username, password, search, hash } = new URL(body.url)
-      if (username !== '' || password !== '')
-        throw new Problem(
-          422,
-          'INVALID',
-          'The address holds a password: write it to a file, and name that as credential.',
-        )
-      if (search !== '' || hash !== '')
-        throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
-      const { credentialSha256, ...input } = body
-      const put = { ...input, name, credential: input.credential ?? null, options: options.data }
-      await requireCredentialAgain(deps, put, input.credential)
-      const trouble = findCredentialTrouble(put, deps.sources.directory)
-      if (trouble && !trouble.isAbsent) throw new Problem(422, 'INVALID', `${trouble.text}.`)
-      const isKnown =
-        credentialSha256 !== undefined &&
-        trouble === null &&
-        matchesCredential(put, deps.sources.directory, credentialSha256)
-      try {
-        const { name: _, ...row } = put
-        const source = await putSource(deps.db, name, row, principal.name, isKnown)
-        forgetSource(deps.sources, name)
-        return listed(deps, source)
-      } catch (error) {
-        if (!(error instanceof ForeignAddress)) throw error
-        const { origin } = new URL(put.url)
-        const detail = `${put.credential} was given for ${error.known.join(', ')}, and ${origin} would be sent it`
-        await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
-        const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
-        throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(put.credential ?? '')}`)
-      }
-    },
-  })
-}
+const { health: _, name: __, createdBy: ___, createdAt: ____, ...bodyExample } = example
+
+const putEndpoint = endpoint({
+  method: 'put',
+  path: '/sources/{name}',
+  permission: 'write_config',
+  tag,
+  summary: 'Adds a source, or changes the one of that name',
+  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`. Where another address would be sent a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\`, or for another \`credential\`.`,
+  params,
+  body: sourcePut,
+  bodyExample,
+  answer: listedSource,
+  example,
+  async run({ params: { name }, body, principal }, deps) {
+    const kind = sourceKinds.get(body.kind)
+    if (!kind) {
+      throw new Problem(422, 'INVALID', `${body.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
+    }
+    const options = kind.options.safeParse(body.options)
+    if (!options.success) {
+      const [issue] = options.error.issues
+      throw new Problem(422, 'INVALID', `options.${issue?.path.join('.')}: ${issue?.message}`)
+    }
+    const { username, password, search, hash } = new URL(body.url)
+    if (username !== '' || password !== '')
+      throw new Problem(
+        422,
+        'INVALID',
+        'The address holds a password: write it to a file, and name that as credential.',
+      )
+    if (search !== '' || hash !== '')
+      throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
+    const { credentialSha256, ...input } = body
+    const put = { ...input, name, credential: input.credential ?? null, options: options.data }
+    await requireCredentialAgain(deps, put, input.credential)
+    const trouble = findCredentialTrouble(put, deps.sources.directory)
+    if (trouble && !trouble.isAbsent) throw new Problem(422, 'INVALID', `${trouble.text}.`)
+    const isKnown =
+      credentialSha256 !== undefined &&
+      trouble === null &&
+      matchesCredential(put, deps.sources.directory, credentialSha256)
+    try {
+      const { name: _, ...row } = put
+      const source = await putSource(deps.db, name, row, principal.name, isKnown)
+      forgetSource(deps.sources, name)
+      return listed(deps, source)
+    } catch (error) {
+      if (!(error instanceof ForeignAddress)) throw error
+      const { origin } = new URL(put.url)
+      const detail = `${put.credential} was given for ${error.known.join(', ')}, and ${origin} would be sent it`
+      await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
+      const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
+      throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(put.credential ?? '')}`)
+    }
+  },
+})
 
 /** A changed address of a source with a credential: what is not said would be lost without a word. */
 async function requireCredentialAgain({ db }: ApiDeps, put: SourceUrl, given: string | null | undefined) {
@@ -154,50 +141,46 @@ function howToSend(reference: string): string {
   return `Give it again as "credentialSha256" (in the terminal --credential-sha256), which is the first word of what "${digest}" prints where the API runs, or name another credential.`
 }
 
-function declareRemove(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/sources/{name}/remove',
-    permission: 'write_config',
-    tag,
-    summary: 'Removes a source; what was read of it stays with its incidents',
-    params,
-    answer: z.object({ removed: z.string() }),
-    example: { removed: 'main' },
-    status: 200,
-    problems: [404],
-    async run({ params: { name }, principal }) {
-      if (!(await removeSource(deps.db, name, principal.name))) throw notFound(`source ${name}`)
-      forgetSource(deps.sources, name)
-      return { removed: name }
-    },
-  })
-}
+const removeEndpoint = endpoint({
+  method: 'post',
+  path: '/sources/{name}/remove',
+  permission: 'write_config',
+  tag,
+  summary: 'Removes a source; what was read of it stays with its incidents',
+  params,
+  answer: z.object({ removed: z.string() }),
+  example: { removed: 'main' },
+  status: 200,
+  problems: [404],
+  async run({ params: { name }, principal }, deps) {
+    if (!(await removeSource(deps.db, name, principal.name))) throw notFound(`source ${name}`)
+    forgetSource(deps.sources, name)
+    return { removed: name }
+  },
+})
 
-function declareTest(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/sources/{name}/test',
-    permission: 'write_config',
-    tag,
-    summary: 'Asks a source something small, and says how it answered',
-    params,
-    answer: sourceTest,
-    example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
-    status: 200,
-    problems: [404],
-    async run({ params: { name } }) {
-      const source = await sourceByName(deps.db, name)
-      if (!source) throw notFound(`source ${name}`)
-      try {
-        return { ok: true, code: null, detail: await probeSource(source, deps.sources) }
-      } catch (error) {
-        if (!(error instanceof SourceError)) throw error
-        return { ok: false, code: error.code, detail: error.message }
-      }
-    },
-  })
-}
+const testEndpoint = endpoint({
+  method: 'post',
+  path: '/sources/{name}/test',
+  permission: 'write_config',
+  tag,
+  summary: 'Asks a source something small, and says how it answered',
+  params,
+  answer: sourceTest,
+  example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
+  status: 200,
+  problems: [404],
+  async run({ params: { name } }, deps) {
+    const source = await sourceByName(deps.db, name)
+    if (!source) throw notFound(`source ${name}`)
+    try {
+      return { ok: true, code: null, detail: await probeSource(source, deps.sources) }
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      return { ok: false, code: error.code, detail: error.message }
+    }
+  },
+})
 
 const readBody = z.strictObject({ tool: z.string().min(1).max(60), arguments: z.record(z.string(), z.unknown()) })
 
@@ -210,62 +193,60 @@ const readExample: SourceReading = {
   about: [{ kind: 'node', id: 'web-1', name: 'web-1.example.com' }],
 }
 
-function declareRead(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/sources/read',
-    permission: 'read',
-    tag,
-    summary: 'Reads a source by one of its tools',
-    description: `Tools: ${[...sourceTools.keys()].map((name) => `\`${name}\``).join(', ')}. 422 \`UNBOUNDED_QUERY\` for a query that names nothing or asks for too much; 424 with a word for why a source gave no answer.`,
-    body: readBody,
-    bodyExample: { tool: 'query_metrics', arguments: { promql: 'up{instance="web-1:9100"}', window: '1h' } },
-    answer: sourceReading,
-    example: readExample,
-    status: 200,
-    problems: [424],
-    agent: {
-      tools: 'the source tool that its body names',
-      tool: (body) => (typeof body.tool === 'string' && sourceTools.has(body.tool) ? body.tool : null),
-      identity: (_, body) => (body.arguments ?? {}) as Record<string, unknown>,
-    },
-    async run({ body, judged, principal }) {
-      const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
-      if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
-      const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
-      const incidentBeganMs = incident ? Date.parse(incident.createdAt) : null
-      if (!judged) {
-        const { name: subject } = planned.source
-        const detail = `${body.tool} ${JSON.stringify(planned.args)}`
-        await recordAudit(deps.db, { who: principal.name, what: 'source.read', subject, detail })
+const readEndpoint = endpoint({
+  method: 'post',
+  path: '/sources/read',
+  permission: 'read',
+  tag,
+  summary: 'Reads a source by one of its tools',
+  description: `Tools: ${[...sourceTools.keys()].map((name) => `\`${name}\``).join(', ')}. 422 \`UNBOUNDED_QUERY\` for a query that names nothing or asks for too much; 424 with a word for why a source gave no answer.`,
+  body: readBody,
+  bodyExample: { tool: 'query_metrics', arguments: { promql: 'up{instance="web-1:9100"}', window: '1h' } },
+  answer: sourceReading,
+  example: readExample,
+  status: 200,
+  problems: [424],
+  agent: {
+    tools: 'the source tool that its body names',
+    tool: (body) => (typeof body.tool === 'string' && sourceTools.has(body.tool) ? body.tool : null),
+    identity: (_, body) => (body.arguments ?? {}) as Record<string, unknown>,
+  },
+  async run({ body, judged, principal }, deps) {
+    const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
+    if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
+    const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
+    const incidentBeganMs = incident ? Date.parse(incident.createdAt) : null
+    if (!judged) {
+      const { name: subject } = planned.source
+      const detail = `${body.tool} ${JSON.stringify(planned.args)}`
+      await recordAudit(deps.db, { who: principal.name, what: 'source.read', subject, detail })
+    }
+    const startedAt = performance.now()
+    try {
+      const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs })
+      const { name } = planned.source
+      const digest = incident
+        ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole: read.whole })
+        : null
+      const about = await findAbout(deps, planned.tool.labels(planned.args))
+      return {
+        source: name,
+        isEmpty: read.isEmpty,
+        isPartial: read.isPartial ?? false,
+        summary: read.summary,
+        digest,
+        about,
       }
-      const startedAt = performance.now()
-      try {
-        const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs })
-        const { name } = planned.source
-        const digest = incident
-          ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole: read.whole })
-          : null
-        const about = await findAbout(deps, planned.tool.labels(planned.args))
-        return {
-          source: name,
-          isEmpty: read.isEmpty,
-          isPartial: read.isPartial ?? false,
-          summary: read.summary,
-          digest,
-          about,
-        }
-      } catch (error) {
-        if (!(error instanceof SourceError)) throw error
-        // The log says once that a source is away (`sources/ask.ts`): a storm of reads is no news.
-        deps.log.debug({ source: planned.source.name, code: error.code }, 'a source gave no answer')
-        throw new Problem(424, error.code, error.message)
-      } finally {
-        deps.metrics.sources.observe({ source: planned.source.name }, (performance.now() - startedAt) / 1000)
-      }
-    },
-  })
-}
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      // The log says once that a source is away (`sources/ask.ts`): a storm of reads is no news.
+      deps.log.debug({ source: planned.source.name, code: error.code }, 'a source gave no answer')
+      throw new Problem(424, error.code, error.message)
+    } finally {
+      deps.metrics.sources.observe({ source: planned.source.name }, (performance.now() - startedAt) / 1000)
+    }
+  },
+})
 
 /** What the query names, as far as the registry knows it. */
 async function findAbout({ db }: ApiDeps, labels: Record<string, string>): Promise<SourceReading['about']> {
@@ -274,46 +255,44 @@ async function findAbout({ db }: ApiDeps, labels: Record<string, string>): Promi
   return resource ? [{ kind: resource.kind, id: resource.id, name: resource.id }] : []
 }
 
-function declareLines(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/incidents/{id}/bodies/{digest}/lines',
-    permission: 'read',
-    tag: 'incidents',
-    summary: 'Lines of a large result',
-    params: z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/), digest: z.string().regex(/^[0-9a-f]{64}$/) }),
-    query: z.object({
-      from: z.coerce.number().int().min(1).max(1_000_000).default(1),
-      limit: z.coerce.number().int().min(1).max(50).default(20),
-      match: z.string().min(1).max(100).optional(),
-    }),
-    answer: z.object({
-      total: z.number().int(),
-      matching: z.number().int(),
-      from: z.number().int(),
-      lines: z.array(z.string()),
-    }),
-    example: {
-      total: 120,
-      matching: 2,
-      from: 1,
-      lines: ['{"labels":{"instance":"web-1:9100"},"points":[[1763689540,1]]}'],
-    },
-    problems: [404],
-    async run({ scope, params: { id, digest }, query: { from, limit, match } }) {
-      const text = await bodyOfIncident(scope, id, digest)
-      if (text === null) throw notFound(`body ${digest.slice(0, 12)}… of ${id || incidentId}`)
-      const all = text.split('\n')
-      const matching = match === undefined ? all : all.filter((line) => line.includes(match))
-      return {
-        total: all.length,
-        matching: matching.length,
-        from,
-        lines: fitLines(matching.slice(from - 1, from - 1 + limit), match),
-      }
-    },
-  })
-}
+const linesEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/bodies/{digest}/lines',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'Lines of a large result',
+  params: z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/), digest: z.string().regex(/^[0-9a-f]{64}$/) }),
+  query: z.object({
+    from: z.coerce.number().int().min(1).max(1_000_000).default(1),
+    limit: z.coerce.number().int().min(1).max(50).default(20),
+    match: z.string().min(1).max(100).optional(),
+  }),
+  answer: z.object({
+    total: z.number().int(),
+    matching: z.number().int(),
+    from: z.number().int(),
+    lines: z.array(z.string()),
+  }),
+  example: {
+    total: 120,
+    matching: 2,
+    from: 1,
+    lines: ['{"labels":{"instance":"web-1:9100"},"points":[[1763689540,1]]}'],
+  },
+  problems: [404],
+  async run({ scope, params: { id, digest }, query: { from, limit, match } }) {
+    const text = await bodyOfIncident(scope, id, digest)
+    if (text === null) throw notFound(`body ${digest.slice(0, 12)}… of ${id || incidentId}`)
+    const all = text.split('\n')
+    const matching = match === undefined ? all : all.filter((line) => line.includes(match))
+    return {
+      total: all.length,
+      matching: matching.length,
+      from,
+      lines: fitLines(matching.slice(from - 1, from - 1 + limit), match),
+    }
+  },
+})
 
 const maxLineCharacters = 600
 const maxCharacters = 6_000
@@ -338,3 +317,6 @@ function fitLines(lines: readonly string[], match = ''): string[] {
   }
   return kept
 }
+
+/** Where metrics, alerts, logs and pages are read, and reading them: judged here again, with credentials that only this process has. */
+export const sourceRoutes = [listEndpoint, putEndpoint, removeEndpoint, testEndpoint, readEndpoint, linesEndpoint]

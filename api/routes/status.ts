@@ -16,7 +16,7 @@ import type { QueueState } from '../../effects/runs.ts'
 import { describeKnowledge } from '../../knowledge/knowledge.ts'
 import { healthOf } from '../../sources/ask.ts'
 import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { gradeOfModel } from './model.ts'
 
 const askWithinMs = 1_500
@@ -72,19 +72,17 @@ const statusExample: Status = {
   },
 }
 
-export function statusRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/status',
-    permission: 'read',
-    tag: 'health',
-    summary: 'How the parts are, what waits, when the queue ticks',
-    description: 'Reports on everything else also while Temporal or the platform cannot be reached.',
-    answer: status,
-    example: statusExample,
-    run: ({ scope }) => readStatus(scope, deps),
-  })
-}
+export const statusRoutes = endpoint({
+  method: 'get',
+  path: '/status',
+  permission: 'read',
+  tag: 'health',
+  summary: 'How the parts are, what waits, when the queue ticks',
+  description: 'Reports on everything else also while Temporal or the platform cannot be reached.',
+  answer: status,
+  example: statusExample,
+  run: ({ scope }, deps) => readStatus(scope, deps),
+})
 
 async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps

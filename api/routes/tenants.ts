@@ -1,27 +1,24 @@
 import { tenantById } from '../../db/inventory/platform-rows.ts'
 import { tenantState } from '../../domain/platform.ts'
 import { withHealth } from '../../effects/platform-state.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
 import { resourceParams, staleFlag } from './resources.ts'
 
-export function tenantRoutes(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/tenants/{id}',
-    permission: 'read',
-    tag: 'platform',
-    summary: 'A tenant and the shard it lives on',
-    params: resourceParams,
-    answer: tenantState.extend(staleFlag),
-    example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },
-    problems: [404],
-    async run({ scope, params: { id } }) {
-      const fresh = await deps.state.refresh()
-      const tenant = await tenantById(scope, id)
-      if (!tenant) throw notFound(`tenant ${id}`)
-      return withHealth(tenant, fresh)
-    },
-  })
-}
+export const tenantRoutes = endpoint({
+  method: 'get',
+  path: '/tenants/{id}',
+  permission: 'read',
+  tag: 'platform',
+  summary: 'A tenant and the shard it lives on',
+  params: resourceParams,
+  answer: tenantState.extend(staleFlag),
+  example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const fresh = await deps.state.refresh()
+    const tenant = await tenantById(scope, id)
+    if (!tenant) throw notFound(`tenant ${id}`)
+    return withHealth(tenant, fresh)
+  },
+})

@@ -16,9 +16,8 @@ import {
   typesOf,
   weakerRole,
 } from '../../domain/permissions.ts'
-import type { ApiDeps } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { authorityOf } from './operators.ts'
 
@@ -51,102 +50,88 @@ const wanted = z.strictObject({
   expiresInDays: z.number().int().min(1).max(3650).nullable().default(90),
 })
 
-export function tokenRoutes(router: Router, deps: ApiDeps): void {
-  declareListTokens(router, deps)
-  declareCreateToken(router, deps)
-  declareRevokeToken(router, deps)
-}
+const listTokensEndpoint = endpoint({
+  method: 'get',
+  path: '/tokens',
+  permission: 'manage_tokens',
+  tag,
+  summary: 'Tokens, newest first, never what they are',
+  query: z.object(pageQuery),
+  answer: pageOf(apiToken),
+  example: { items: [example], nextCursor: null },
+  async run({ scope, query: { limit, cursor } }) {
+    const rows = await listTokens(scope, { before: cursor ?? null, limit: limit + 1 })
+    const { items, nextCursor } = page(rows, limit, (last) => last.id)
+    return { items: items.map(toApiToken), nextCursor }
+  },
+})
 
-function declareListTokens(router: Router, deps: ApiDeps): void {
-  endpoint(router, deps, {
-    method: 'get',
-    path: '/tokens',
-    permission: 'manage_tokens',
-    tag,
-    summary: 'Tokens, newest first, never what they are',
-    query: z.object(pageQuery),
-    answer: pageOf(apiToken),
-    example: { items: [example], nextCursor: null },
-    async run({ scope, query: { limit, cursor } }) {
-      const rows = await listTokens(scope, { before: cursor ?? null, limit: limit + 1 })
-      const { items, nextCursor } = page(rows, limit, (last) => last.id)
-      return { items: items.map(toApiToken), nextCursor }
-    },
-  })
-}
+const createTokenEndpoint = endpoint({
+  method: 'post',
+  path: '/tokens',
+  permission: 'manage_tokens',
+  tag,
+  summary: 'Mints a token',
+  description:
+    'The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`. A token of a person is one of `operator` (else of who asks) and never stronger than that person; those of agents and of senders of alerts belong to nobody, and alone may live for ever (`expiresInDays: null`). `scopes` narrow the role: permissions, or `type:<incident type>`.',
+  body: wanted,
+  bodyExample: {
+    name: 'anna, laptop',
+    role: 'approver',
+    operator: 'anna',
+    scopes: ['type:disk_pressure'],
+    expiresInDays: 90,
+  },
+  answer: newApiToken,
+  example: { ...example, token: 'nst_…43 characters…' },
+  status: 201,
+  problems: [422],
+  secret: true,
+  async run({ body, principal }, { db }) {
+    const owner = await ownerOf(db, body, principal)
+    const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
+    refuseTooMuch(body, owner, authorityOf(principal, asking))
+    const operatorId = owner?.id ?? null
+    const { name, role, scopes, expiresInDays } = body
+    const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
+    const { plain, row } = await db.transaction().execute(async (trx) => {
+      const minted = await mintToken(trx, { name, role, operatorId, scopes, expirySeconds })
+      const detail = `Minted ${minted.row.name}: ${describeToken(minted.row)}`
+      await recordAudit(trx, { who: principal.name, what: 'token.minted', subject: minted.row.id, detail })
+      return minted
+    })
+    return { ...toApiToken(row), token: plain }
+  },
+})
 
-function declareCreateToken(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/tokens',
-    permission: 'manage_tokens',
-    tag,
-    summary: 'Mints a token',
-    description:
-      'The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`. A token of a person is one of `operator` (else of who asks) and never stronger than that person; those of agents and of senders of alerts belong to nobody, and alone may live for ever (`expiresInDays: null`). `scopes` narrow the role: permissions, or `type:<incident type>`.',
-    body: wanted,
-    bodyExample: {
-      name: 'anna, laptop',
-      role: 'approver',
-      operator: 'anna',
-      scopes: ['type:disk_pressure'],
-      expiresInDays: 90,
-    },
-    answer: newApiToken,
-    example: { ...example, token: 'nst_…43 characters…' },
-    status: 201,
-    problems: [422],
-    secret: true,
-    async run({ body, principal }) {
-      const owner = await ownerOf(db, body, principal)
-      const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
-      refuseTooMuch(body, owner, authorityOf(principal, asking))
-      const operatorId = owner?.id ?? null
-      const { name, role, scopes, expiresInDays } = body
-      const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
-      const { plain, row } = await db.transaction().execute(async (trx) => {
-        const minted = await mintToken(trx, { name, role, operatorId, scopes, expirySeconds })
-        const detail = `Minted ${minted.row.name}: ${describeToken(minted.row)}`
-        await recordAudit(trx, { who: principal.name, what: 'token.minted', subject: minted.row.id, detail })
-        return minted
-      })
-      return { ...toApiToken(row), token: plain }
-    },
-  })
-}
-
-function declareRevokeToken(router: Router, deps: ApiDeps): void {
-  const { db } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/tokens/{id}/revoke',
-    permission: 'manage_tokens',
-    tag,
-    summary: 'Ends a token, and the sessions that stand for it',
-    params,
-    answer: apiToken,
-    example: { ...example, revokedAt: '2026-11-21T01:50:00.000000Z' },
-    problems: [404, 409],
-    async run({ params: { id }, principal }) {
-      if (id === principal.tokenId) {
-        // Without the last admin's token, no other could be minted.
-        throw new Problem(409, 'OWN_TOKEN', 'You are using this token. Mint another and revoke this one with that.')
+const revokeTokenEndpoint = endpoint({
+  method: 'post',
+  path: '/tokens/{id}/revoke',
+  permission: 'manage_tokens',
+  tag,
+  summary: 'Ends a token, and the sessions that stand for it',
+  params,
+  answer: apiToken,
+  example: { ...example, revokedAt: '2026-11-21T01:50:00.000000Z' },
+  problems: [404, 409],
+  async run({ params: { id }, principal }, { db }) {
+    if (id === principal.tokenId) {
+      // Without the last admin's token, no other could be minted.
+      throw new Problem(409, 'OWN_TOKEN', 'You are using this token. Mint another and revoke this one with that.')
+    }
+    const row = await db.transaction().execute(async (trx) => {
+      const revoked = await revokeToken(trx, id)
+      const row = await tokenRow(trx, id)
+      if (revoked && row) {
+        const detail = `Revoked ${row.name}: ${describeToken(row)}`
+        await recordAudit(trx, { who: principal.name, what: 'token.revoked', subject: id, detail })
       }
-      const row = await db.transaction().execute(async (trx) => {
-        const revoked = await revokeToken(trx, id)
-        const row = await tokenRow(trx, id)
-        if (revoked && row) {
-          const detail = `Revoked ${row.name}: ${describeToken(row)}`
-          await recordAudit(trx, { who: principal.name, what: 'token.revoked', subject: id, detail })
-        }
-        return row
-      })
-      if (!row) throw notFound(`token ${id}`)
-      return toApiToken(row)
-    },
-  })
-}
+      return row
+    })
+    if (!row) throw notFound(`token ${id}`)
+    return toApiToken(row)
+  },
+})
 
 type Wanted = z.output<typeof wanted>
 
@@ -199,3 +184,5 @@ function describeToken({ role, operator, scopes }: TokenRow): string {
 function toApiToken(row: TokenRow): ApiToken {
   return { ...row, prefix: row.kind === 'sign_in' ? row.prefix : `${row.prefix}…` }
 }
+
+export const tokenRoutes = [listTokensEndpoint, createTokenEndpoint, revokeTokenEndpoint]

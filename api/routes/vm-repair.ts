@@ -5,20 +5,11 @@ import { resourceRef } from '../../domain/registry.ts'
 import { requirePlatform } from '../../effects/platform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import { performRepair, prepareRepair, type ReadyVm, requireSameVm } from '../../effects/vm-repair.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
 import { answerEffect, tag } from './effects.ts'
 import { incidentId } from './examples.ts'
 import { resourceParams } from './resources.ts'
-
-/** Start, stop and restart of one VM on the host it is on: what it would touch, and the write. */
-export function vmRepairRoutes(router: Router, deps: ApiDeps): void {
-  for (const action of vmActions) {
-    declareDryRun(router, deps, action)
-    declareRepair(router, deps, action)
-  }
-}
 
 const summaries: Record<VmAction, string> = {
   start: 'Starts a VM on the host it is on',
@@ -26,8 +17,8 @@ const summaries: Record<VmAction, string> = {
   restart: 'Stops a VM and starts it again on the same host',
 }
 
-function declareDryRun(router: Router, deps: ApiDeps, action: VmAction): void {
-  endpoint(router, deps, {
+function dryRunEndpoint(action: VmAction) {
+  return endpoint({
     method: 'get',
     path: `/vms/{id}/${action}`,
     permission: 'act_on_platform',
@@ -57,16 +48,16 @@ function declareDryRun(router: Router, deps: ApiDeps, action: VmAction): void {
       },
     },
     problems: [404, 409],
-    run: async ({ params: { id } }) => {
+    run: async ({ params: { id } }, deps) => {
       requirePlatform(deps)
       return await prepareRepair(deps, action, id)
     },
   })
 }
 
-function declareRepair(router: Router, deps: ApiDeps, action: VmAction): void {
+function repairEndpoint(action: VmAction) {
   const tool = vmTools[action]
-  endpoint(router, deps, {
+  return endpoint({
     method: 'post',
     path: `/vms/{id}/${action}`,
     permission: 'act_on_platform',
@@ -82,7 +73,7 @@ function declareRepair(router: Router, deps: ApiDeps, action: VmAction): void {
     example: { detail: `vm-osl-3: ${action} done on host-osl-3`, key: `${incidentId}.1:4:tool_started:0` },
     problems: [404, 409, 412, 428, 502, 504],
     agent: { tool, approved: true, identity: ({ id }) => ({ id }) },
-    async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }) {
+    async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }, deps) {
       const platform = requirePlatform(deps)
       const ifMatchOf = () => c.req.header('if-match')
       if (!judged) {
@@ -115,3 +106,6 @@ function declareRepair(router: Router, deps: ApiDeps, action: VmAction): void {
     },
   })
 }
+
+/** Start, stop and restart of one VM on the host it is on: what it would touch, and the write. */
+export const vmRepairRoutes = vmActions.flatMap((action) => [dryRunEndpoint(action), repairEndpoint(action)])

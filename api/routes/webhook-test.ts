@@ -7,46 +7,42 @@ import type { Notification, WebhookTemplate } from '../../domain/notification.ts
 import { webhookNames } from '../../domain/setting.ts'
 import { webhookTest } from '../../domain/setting-row.ts'
 import { deliver } from '../../notify/webhook/deliver.ts'
-import type { ApiDeps } from '../deps.ts'
-import { endpoint, type Router } from '../http/endpoint.ts'
+import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { limitWebhookTests } from '../http/rate-limits.ts'
 import { tag } from './environment.ts'
 
-export function declareTestWebhook(router: Router, deps: ApiDeps): void {
-  const { db, publicUrl } = deps
-  endpoint(router, deps, {
-    method: 'post',
-    path: '/webhooks/{name}/test',
-    permission: 'write_config',
-    tag,
-    summary: 'Sends a test message to a webhook, and says what the receiver did',
-    description:
-      'To the stored address, in the stored shape, signed with the stored secret: `incident.notice` with `page: false`, once, without a retry. 409 `NOT_SET` where no address is set. Ten a minute.',
-    params: z.object({ name: z.enum(webhookNames) }),
-    answer: webhookTest,
-    example: { outcome: 'sent', status: 204, detail: 'the receiver answered 204', said: '' },
-    status: 200,
-    problems: [409],
-    async run({ params: { name }, principal, c }) {
-      const key = `webhook.${name}`
-      const stored = await readSettings(db)
-      const url = stored.value<string | null>(`${key}.url`)
-      if (!url) throw new Problem(409, 'NOT_SET', `${key}.url is not set: set it, then send the test message.`)
-      await limitWebhookTests(db)
-      const template = stored.value<WebhookTemplate>(`${key}.template`)
-      const secret = stored.value<string | null>(`${key}.secret`)
-      const page = `${publicUrl ?? new URL(c.req.url).origin}/config#${key}.url`
-      const now = new Date()
-      const message = toTestMessage({ key, by: principal.name, url: page, at: now.toISOString() })
-      const options = { deliveryId: `msg_${randomUUID()}`, now, timeoutMs: 10_000 }
-      const made = await deliver({ url, template, secret }, message, options)
-      const detail = made.outcome === 'sent' ? `the receiver answered ${made.status}` : made.reason
-      await recordAudit(db, { who: principal.name, what: 'webhook.tested', subject: key, detail: capitalize(detail) })
-      return { outcome: made.outcome, status: made.status, detail, said: made.responseSnippet }
-    },
-  })
-}
+export const testWebhookEndpoint = endpoint({
+  method: 'post',
+  path: '/webhooks/{name}/test',
+  permission: 'write_config',
+  tag,
+  summary: 'Sends a test message to a webhook, and says what the receiver did',
+  description:
+    'To the stored address, in the stored shape, signed with the stored secret: `incident.notice` with `page: false`, once, without a retry. 409 `NOT_SET` where no address is set. Ten a minute.',
+  params: z.object({ name: z.enum(webhookNames) }),
+  answer: webhookTest,
+  example: { outcome: 'sent', status: 204, detail: 'the receiver answered 204', said: '' },
+  status: 200,
+  problems: [409],
+  async run({ params: { name }, principal, c }, { db, publicUrl }) {
+    const key = `webhook.${name}`
+    const stored = await readSettings(db)
+    const url = stored.value<string | null>(`${key}.url`)
+    if (!url) throw new Problem(409, 'NOT_SET', `${key}.url is not set: set it, then send the test message.`)
+    await limitWebhookTests(db)
+    const template = stored.value<WebhookTemplate>(`${key}.template`)
+    const secret = stored.value<string | null>(`${key}.secret`)
+    const page = `${publicUrl ?? new URL(c.req.url).origin}/config#${key}.url`
+    const now = new Date()
+    const message = toTestMessage({ key, by: principal.name, url: page, at: now.toISOString() })
+    const options = { deliveryId: `msg_${randomUUID()}`, now, timeoutMs: 10_000 }
+    const made = await deliver({ url, template, secret }, message, options)
+    const detail = made.outcome === 'sent' ? `the receiver answered ${made.status}` : made.reason
+    await recordAudit(db, { who: principal.name, what: 'webhook.tested', subject: key, detail: capitalize(detail) })
+    return { outcome: made.outcome, status: made.status, detail, said: made.responseSnippet }
+  },
+})
 
 /** A notice about no incident, which wakes nobody. */
 function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' | 'at', string>): Notification {

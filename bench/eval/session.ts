@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { getEndingCode } from '../../cli/incidents/follow.ts'
-import { alertTypes, checkEnding } from '../../cli/lab/endings.ts'
+import { checkEnding, faultRows } from '../../cli/lab/endings.ts'
 import { type ApiIncident, apiIncident } from '../../cli/read-api.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import type { Approval } from '../../domain/approval.ts'
@@ -154,7 +154,7 @@ async function waitForEnd(spine: Spine, scenario: FaultName): Promise<ApiInciden
     `the end of ${scenario}`,
     async () => {
       const incidents = await all()
-      const isAbout = incidents.some(({ type }) => type === alertTypes[scenario])
+      const isAbout = incidents.some(({ type }) => type === faultRows[scenario].alert)
       if (!isAbout || !incidents.every(({ status }) => closedStatuses.includes(status))) return null
       for (const { id } of incidents) if (!isSettled(await spine.events(id))) return null
       return incidents.sort((a, b) => a.createdAt.localeCompare(b.createdAt))

@@ -1,16 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { approvalStatus } from '../../domain/approval.ts'
 import { formatSpan } from '../../domain/format.ts'
 import { pathOfAttachment } from '../../domain/format-approval.ts'
 import { standingGrant } from '../../domain/grant.ts'
 import type { ApiClient } from '../api.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { type ApiApproval, apiApproval, listAll, readApproval } from '../read-api.ts'
 import { streamEvents } from '../stream.ts'
-import { formatMoment, formatTable, paintState } from '../ui/table.ts'
+import { formatMoment, paintState, printList } from '../ui/table.ts'
 import {
   inert,
   parseOneOf,
@@ -25,7 +24,7 @@ import {
 import { formatApproval } from './card.ts'
 import { addApproveCommand, addDenyCommand, addTokenCommand, runDecisionStep } from './decide.ts'
 
-export function addApprovalsCommand(program: Command): void {
+export function addApprovalsCommand(program: CliCommand): void {
   const parent = program
     .command('approvals')
     .description('actions that the agent asks a person to approve')
@@ -44,42 +43,38 @@ export function addApprovalsCommand(program: Command): void {
 
 type ListOptions = ConnectionOptions & { status: string; limit: number }
 
-function addListCommand(parent: Command): void {
+function addListCommand(parent: CliCommand): void {
   const statuses = [...approvalStatus.options, 'all']
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('actions that wait for a decision, or are decided')
-      .option('--status <status>', `one of ${statuses.join(', ')}`, parseOneOf(statuses), 'pending')
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 25),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals list\n  nightshift approvals list --status all --json')
-    .action(async (options: ListOptions) => {
-      const { api } = connect(options)
+  parent
+    .command('list')
+    .description('actions that wait for a decision, or are decided')
+    .option('--status <status>', `one of ${statuses.join(', ')}`, parseOneOf(statuses), 'pending')
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 25)
+    .connected('\nExample:\n  nightshift approvals list\n  nightshift approvals list --status all --json')
+    .calls(async (api, options: ListOptions) => {
       const query = options.status === 'all' ? '' : `?${new URLSearchParams({ status: options.status })}`
       const approvals = await listAll(api, `/api/v1/approvals${query}`, apiApproval, options.limit)
-      if (options.json) return printJson(approvals)
-      if (approvals.length === 0)
-        return printNote(options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.')
-      const rows = approvals.map((each) => [
-        inert(each.id),
-        paintState(each.status),
-        paintState(each.risk),
-        each.status === 'pending' ? `in ${formatSpan(Date.parse(each.expiresAt) - Date.now())}` : '',
-        inert(`${each.tool}: ${each.dryRun.summary}`),
-      ])
-      print(formatTable(['ID', 'STATUS', 'RISK', 'EXPIRES', 'ACTION'], rows, 4))
+      const nothing = options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.'
+      printList(options, approvals, nothing, {
+        ID: (each) => inert(each.id),
+        STATUS: (each) => paintState(each.status),
+        RISK: (each) => paintState(each.risk),
+        EXPIRES: (each) =>
+          each.status === 'pending' ? `in ${formatSpan(Date.parse(each.expiresAt) - Date.now())}` : '',
+        ACTION: (each) => inert(`${each.tool}: ${each.dryRun.summary}`),
+      })
     })
 }
 
-function addShowCommand(parent: Command): void {
-  withConnectionOptions(
-    parent.command('show').description('what the agent asks, why, and what would happen').argument('<id>', 'as apr_…'),
-  )
+function addShowCommand(parent: CliCommand): void {
+  parent
+    .command('show')
+    .description('what the agent asks, why, and what would happen')
+    .argument('<id>', 'as apr_…')
+    .connected()
     .option('--attachments', 'print the texts that its dry run brought along, too')
     .addHelpText('after', '\nExample:\n  nightshift approvals show apr_01k…')
-    .action(async (id: string, options: ConnectionOptions & { attachments?: boolean }) => {
-      const { api } = connect(options)
+    .calls(async (api, id: string, options: ConnectionOptions & { attachments?: boolean }) => {
       const approval = await readApproval(api, id)
       if (options.json) return printJson(approval)
       print(formatApproval(approval))
@@ -103,16 +98,13 @@ async function printTexts(api: ApiClient, { id, dryRun }: ApiApproval): Promise<
 
 const extendAnswer = z.looseObject({ expiresAt: z.string() })
 
-function addExtendCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('extend')
-      .description('give an approval 15 more minutes, at most until four hours after the request')
-      .argument('<id>', 'as apr_…'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals extend apr_01k…')
-    .action(async (id: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addExtendCommand(parent: CliCommand): void {
+  parent
+    .command('extend')
+    .description('give an approval 15 more minutes, at most until four hours after the request')
+    .argument('<id>', 'as apr_…')
+    .connected('\nExample:\n  nightshift approvals extend apr_01k…')
+    .calls(async (api, id: string, options: ConnectionOptions) => {
       const answer = await runDecisionStep(api, id, async () =>
         extendAnswer.parse(await api.post(`/api/v1/approvals/${encodeURIComponent(id)}/extend`)),
       )
@@ -123,37 +115,28 @@ function addExtendCommand(parent: Command): void {
 
 type WatchOptions = ConnectionOptions & { timeout?: number }
 
-function addWatchCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('watch')
-      .description('approvals as they are requested and decided; with an ID, until that one is decided')
-      .argument('[id]', 'as apr_…; all approvals when absent')
-      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift approvals watch\n  nightshift approvals watch apr_01k… --timeout 600',
-    )
-    .action(async (id: string | undefined, options: WatchOptions) => {
-      const { api } = connect(options)
+function addWatchCommand(parent: CliCommand): void {
+  parent
+    .command('watch')
+    .description('approvals as they are requested and decided; with an ID, until that one is decided')
+    .argument('[id]', 'as apr_…; all approvals when absent')
+    .option('--timeout <seconds>', 'give up after this long', parseSeconds)
+    .connected('\nExample:\n  nightshift approvals watch\n  nightshift approvals watch apr_01k… --timeout 600')
+    .calls(async (api, id: string | undefined, options: WatchOptions) => {
       await withTimeout(options.timeout, (signal) =>
         id ? waitUntilDecided(api, id, options, signal) : watchAll(api, options, signal),
       )
     })
 }
 
-function addWaitCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('wait')
-      .description('wait until an approval is decided: exits with 0 when it was approved, else with 6')
-      .argument('<id>', 'as apr_…')
-      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals wait apr_01k… --timeout 600 && echo approved')
-    .action(async (id: string, options: WatchOptions) => {
-      const { api } = connect(options)
+function addWaitCommand(parent: CliCommand): void {
+  parent
+    .command('wait')
+    .description('wait until an approval is decided: exits with 0 when it was approved, else with 6')
+    .argument('<id>', 'as apr_…')
+    .option('--timeout <seconds>', 'give up after this long', parseSeconds)
+    .connected('\nExample:\n  nightshift approvals wait apr_01k… --timeout 600 && echo approved')
+    .calls(async (api, id: string, options: WatchOptions) => {
       await withTimeout(options.timeout, (signal) => waitUntilDecided(api, id, options, signal))
     })
 }
@@ -199,36 +182,30 @@ async function watchAll(api: ApiClient, options: WatchOptions, signal?: AbortSig
 
 const grantsAnswer = z.looseObject({ items: z.array(z.looseObject(standingGrant.shape)) })
 
-function addGrantsCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('grants')
-      .description('standing grants: what may run again without asking, how often, and until when'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals grants\n  nightshift approvals revoke grt_01k…')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addGrantsCommand(parent: CliCommand): void {
+  parent
+    .command('grants')
+    .description('standing grants: what may run again without asking, how often, and until when')
+    .connected('\nExample:\n  nightshift approvals grants\n  nightshift approvals revoke grt_01k…')
+    .calls(async (api, options: ConnectionOptions) => {
       const { items } = grantsAnswer.parse(await api.get('/api/v1/grants'))
-      if (options.json) return printJson(items)
-      if (items.length === 0) return printNote('Nothing was granted.')
-      const rows = items.map((each) => [
-        inert(each.id),
-        inert(each.tool),
-        `${each.usesLeft} of ${each.uses}`,
-        each.revokedAt ? 'revoked' : formatMoment(each.expiresAt),
-        inert(`${each.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')}, by ${each.grantedBy}`),
-      ])
-      print(formatTable(['GRANT', 'TOOL', 'LEFT', 'UNTIL', 'FOR'], rows, 4))
+      printList(options, items, 'Nothing was granted.', {
+        GRANT: (each) => inert(each.id),
+        TOOL: (each) => inert(each.tool),
+        LEFT: (each) => `${each.usesLeft} of ${each.uses}`,
+        UNTIL: (each) => (each.revokedAt ? 'revoked' : formatMoment(each.expiresAt)),
+        FOR: (each) => inert(`${each.targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')}, by ${each.grantedBy}`),
+      })
     })
 }
 
-function addRevokeCommand(parent: Command): void {
-  withConnectionOptions(
-    parent.command('revoke').description('revoke a standing grant at once').argument('<id>', 'as grt_…'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals revoke grt_01k…')
-    .action(async (id: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addRevokeCommand(parent: CliCommand): void {
+  parent
+    .command('revoke')
+    .description('revoke a standing grant at once')
+    .argument('<id>', 'as grt_…')
+    .connected('\nExample:\n  nightshift approvals revoke grt_01k…')
+    .calls(async (api, id: string, options: ConnectionOptions) => {
       const ended = await api.post(`/api/v1/grants/${encodeURIComponent(id)}/revoke`)
       if (options.json) return printJson(ended)
       printNote(`${inert(id)} is revoked: the action needs an approval again.`)

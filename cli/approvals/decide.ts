@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import type { TemporalSettings } from '../../clients/temporal.ts'
 import { type Decision, decisionToken, denialCategory, type TokenPurpose } from '../../domain/approval.ts'
@@ -6,7 +6,7 @@ import { investigationId } from '../../domain/step-key.ts'
 import type { LocalRun } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
-import { type ConnectionOptions, commandLine, connect, rootDir, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine, connect, rootDir } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { type ApiApproval, readApproval } from '../read-api.ts'
 import { defaultTemporal, readTemporalSettings } from '../temporal.ts'
@@ -35,49 +35,42 @@ type DecideOptions = ConnectionOptions & {
   yes?: boolean
 }
 
-export function addApproveCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('approve')
-      .description('let the action run once, exactly as shown; a terminal shows it and asks')
-      .argument('<ids...>', 'as apr_…; several of one card at once')
-      .option('--reason <text>', 'why, for the timeline')
-      .option(
-        '--edit',
-        'change the arguments in $EDITOR first: the changed call is checked and requested again, with your vote',
-      )
-      .option('--args <json>', 'the same with these arguments')
-      .option(
-        '--uses <n>',
-        'let the same action run this many more times without asking; low and medium risk only',
-        parseNumber,
-      )
-      .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
-      .option('--yes', 'skip the confirmation; a command without a terminal asks for none'),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift approvals approve apr_01k…\n  nightshift approvals approve apr_01k… apr_01m…',
+export function addApproveCommand(parent: CliCommand): void {
+  parent
+    .command('approve')
+    .description('let the action run once, exactly as shown; a terminal shows it and asks')
+    .argument('<ids...>', 'as apr_…; several of one card at once')
+    .option('--reason <text>', 'why, for the timeline')
+    .option(
+      '--edit',
+      'change the arguments in $EDITOR first: the changed call is checked and requested again, with your vote',
     )
+    .option('--args <json>', 'the same with these arguments')
+    .option(
+      '--uses <n>',
+      'let the same action run this many more times without asking; low and medium risk only',
+      parseNumber,
+    )
+    .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
+    .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
+    .connected('\nExample:\n  nightshift approvals approve apr_01k…\n  nightshift approvals approve apr_01k… apr_01m…')
     .action((ids: string[], options: DecideOptions) => decideEach(ids, 'approve', options))
 }
 
-export function addDenyCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('deny')
-      .description('deny the action; the agent reads why and continues')
-      .argument('<ids...>', 'as apr_…; several of one card at once')
-      .requiredOption('--reason <text>', 'why; the agent reads it')
-      .option(
-        '--category <word>',
-        `kind of denial: ${denialCategory.options.join(', ')}`,
-        parseOneOf(denialCategory.options),
-        'other',
-      ),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
-    .action((ids: string[], options: DecideOptions, self: Command) => {
+export function addDenyCommand(parent: CliCommand): void {
+  parent
+    .command('deny')
+    .description('deny the action; the agent reads why and continues')
+    .argument('<ids...>', 'as apr_…; several of one card at once')
+    .requiredOption('--reason <text>', 'why; the agent reads it')
+    .option(
+      '--category <word>',
+      `kind of denial: ${denialCategory.options.join(', ')}`,
+      parseOneOf(denialCategory.options),
+      'other',
+    )
+    .connected('\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
+    .action((ids: string[], options: DecideOptions, self: CliCommand) => {
       if (options.reason?.trim() === '') self.error('error: a denial needs a reason: the agent reads it')
       return decideEach(ids, 'deny', options)
     })
@@ -222,15 +215,13 @@ export async function runDecisionStep<T>(api: ApiClient, id: string, step: () =>
 
 const verdicts = ['approve', 'deny'] as const
 
-export function addTokenCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('token')
-      .description('create a token to decide through Temporal; prints it, and how to use it on stderr')
-      .argument('<id>', 'as apr_…')
-      .argument('<verdict>', 'approve or deny: the token is valid for this verdict only', parseOneOf(verdicts)),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift approvals token apr_01k… approve')
+export function addTokenCommand(parent: CliCommand): void {
+  parent
+    .command('token')
+    .description('create a token to decide through Temporal; prints it, and how to use it on stderr')
+    .argument('<id>', 'as apr_…')
+    .argument('<verdict>', 'approve or deny: the token is valid for this verdict only', parseOneOf(verdicts))
+    .connected('\nExample:\n  nightshift approvals token apr_01k… approve')
     .action(async (id: string, verdict: Decision, options: ConnectionOptions) => {
       const { api, target } = connect(options)
       const approval = await readApproval(api, id)

@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { formatList, formatWithUnit } from '../../domain/format.ts'
 import { parseSetting, settingOf, webhookNames } from '../../domain/setting.ts'
 import { environmentVariable, type SettingRevision, settingRevision, webhookTest } from '../../domain/setting-row.ts'
 import type { ApiClient } from '../api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { listAll } from '../read-api.ts'
-import { formatMoment, formatTable } from '../ui/table.ts'
+import { formatMoment, formatTable, printList } from '../ui/table.ts'
 import { inert, paint, print, printJson, printNote } from '../ui/terminal.ts'
 import {
   addDiffCommand,
@@ -23,7 +22,7 @@ import {
   toSettingPath,
 } from './transfer.ts'
 
-export function addConfigCommand(program: Command): void {
+export function addConfigCommand(program: CliCommand): void {
   const parent = program
     .command('config')
     .description('settings that can change while Nightshift runs')
@@ -40,16 +39,13 @@ export function addConfigCommand(program: Command): void {
   addEnvironmentCommand(parent)
 }
 
-function addGetCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('get')
-      .description('the value in force, and the value that was set')
-      .argument('<key>', 'as agent.max_turns'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config get agent.max_turns')
-    .action(async (key: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addGetCommand(parent: CliCommand): void {
+  parent
+    .command('get')
+    .description('the value in force, and the value that was set')
+    .argument('<key>', 'as agent.max_turns')
+    .connected('\nExample:\n  nightshift config get agent.max_turns')
+    .calls(async (api, key: string, options: ConnectionOptions) => {
       const [stored, effective] = await Promise.all([getStoredSetting(api, key), getEffectiveSetting(api, key)])
       if (options.json) return printJson({ key, stored, effective })
       if (stored?.problem) printNote(`What was set has no effect: ${inert(stored.problem)}.`)
@@ -59,16 +55,14 @@ function addGetCommand(parent: Command): void {
     })
 }
 
-function addSetCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('set')
-      .description('change a setting; running investigations read it at their next cycle')
-      .argument('<key>', 'as agent.max_turns.replication_lag')
-      .argument('<value>', 'the new value; - reads it from stdin, which keeps secrets out of the shell history')
-      .option('--reason <text>', 'why, for the history'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config set agent.paused true --reason "maintenance until six"')
+function addSetCommand(parent: CliCommand): void {
+  parent
+    .command('set')
+    .description('change a setting; running investigations read it at their next cycle')
+    .argument('<key>', 'as agent.max_turns.replication_lag')
+    .argument('<value>', 'the new value; - reads it from stdin, which keeps secrets out of the shell history')
+    .option('--reason <text>', 'why, for the history')
+    .connected('\nExample:\n  nightshift config set agent.paused true --reason "maintenance until six"')
     .action(async (key: string, given: string, options: ConnectionOptions & { reason?: string }) => {
       const value = given === '-' ? readFileSync(0, 'utf8').trim() : given
       const parsed = parseSetting(key, value)
@@ -85,16 +79,13 @@ function addSetCommand(parent: Command): void {
     })
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('the settings in force, each with where it comes from')
-      .option('--type <type>', 'as they are for this incident type'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config list --type replication_lag')
-    .action(async (options: ConnectionOptions & { type?: string }) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('the settings in force, each with where it comes from')
+    .option('--type <type>', 'as they are for this incident type')
+    .connected('\nExample:\n  nightshift config list --type replication_lag')
+    .calls(async (api, options: ConnectionOptions & { type?: string }) => {
       const settings = await listEffectiveSettings(api, options.type)
       if (options.json) return printJson(settings)
       const row = (name: string, source: string, value: unknown, problem?: string | null) => [
@@ -127,15 +118,13 @@ function formatCounted(name: string, value: unknown): string {
 
 const tested = webhookTest.extend({ outcome: z.string() }).loose()
 
-function addTestCommand(parent: Command): void {
+function addTestCommand(parent: CliCommand): void {
   const known = webhookNames.map((name) => `webhook.${name}`)
-  withConnectionOptions(
-    parent
-      .command('test')
-      .description('send a test message to a webhook, and say what the receiver did')
-      .argument('<webhook>', known.join(', ')),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config test webhook.critical')
+  parent
+    .command('test')
+    .description('send a test message to a webhook, and say what the receiver did')
+    .argument('<webhook>', known.join(', '))
+    .connected('\nExample:\n  nightshift config test webhook.critical')
     .action(async (webhook: string, options: ConnectionOptions) => {
       if (!known.includes(webhook)) {
         throw new CommandFailed('usage', `${inert(webhook)} cannot be tested: ${formatList(known, 'or')} can.`)
@@ -157,15 +146,12 @@ const given = z.looseObject({ state: z.string(), value: z.string().nullable() })
 const variable = environmentVariable.extend({ state: z.string(), worker: given.nullish() }).loose()
 const variables = z.looseObject({ items: z.array(variable), workerStartedAt: z.string().nullish() })
 
-function addEnvironmentCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('environment')
-      .description('what the API process and the worker were started with; of secrets only whether they are set'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config environment')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addEnvironmentCommand(parent: CliCommand): void {
+  parent
+    .command('environment')
+    .description('what the API process and the worker were started with; of secrets only whether they are set')
+    .connected('\nExample:\n  nightshift config environment')
+    .calls(async (api, options: ConnectionOptions) => {
       const { items, workerStartedAt } = variables.parse(await api.get('/api/v1/config/environment'))
       if (options.json) return printJson(items)
       const row = (names: [string, string], { state, value }: { state: string; value: string | null }) => [
@@ -192,42 +178,34 @@ function listRevisions(api: ApiClient, key: string): Promise<SettingRevision[]> 
   return listAll(api, `${toSettingPath(key)}/revisions?limit=200`, revision)
 }
 
-function addHistoryCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('history')
-      .description('every change of a setting, newest first: who, when, why')
-      .argument('<key>', 'as agent.max_turns'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config history agent.max_turns')
-    .action(async (key: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addHistoryCommand(parent: CliCommand): void {
+  parent
+    .command('history')
+    .description('every change of a setting, newest first: who, when, why')
+    .argument('<key>', 'as agent.max_turns')
+    .connected('\nExample:\n  nightshift config history agent.max_turns')
+    .calls(async (api, key: string, options: ConnectionOptions) => {
       await getStoredSetting(api, key)
       const all = await listRevisions(api, key)
-      if (options.json) return printJson(all)
-      if (all.length === 0) return printNote(`${key} was never set.`)
-      const rows = all.map(({ version, oldValue, newValue, actor, reason, at }) => [
-        String(version),
-        formatMoment(at),
-        inert(actor ?? 'unknown (by SQL)'),
-        inert(`${oldValue ?? '(not set)'} → ${newValue ?? '(not set)'}${reason ? `  (${reason})` : ''}`),
-      ])
-      print(formatTable(['VERSION', 'WHEN', 'WHO', 'CHANGE'], rows, 3))
+      printList(options, all, `${key} was never set.`, {
+        VERSION: ({ version }) => String(version),
+        WHEN: ({ at }) => formatMoment(at),
+        WHO: ({ actor }) => inert(actor ?? 'unknown (by SQL)'),
+        CHANGE: ({ oldValue, newValue, reason }) =>
+          inert(`${oldValue ?? '(not set)'} → ${newValue ?? '(not set)'}${reason ? `  (${reason})` : ''}`),
+      })
     })
 }
 
-function addRollbackCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('rollback')
-      .description('set a setting to its value at an earlier version, as a new change')
-      .argument('<key>', 'as agent.max_turns')
-      .argument('<version>', 'as "config history" numbers them')
-      .option('--reason <text>', 'why, for the history'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config rollback agent.max_turns 3 --reason "12 were too few"')
-    .action(async (key: string, version: string, options: ConnectionOptions & { reason?: string }) => {
-      const { api } = connect(options)
+function addRollbackCommand(parent: CliCommand): void {
+  parent
+    .command('rollback')
+    .description('set a setting to its value at an earlier version, as a new change')
+    .argument('<key>', 'as agent.max_turns')
+    .argument('<version>', 'as "config history" numbers them')
+    .option('--reason <text>', 'why, for the history')
+    .connected('\nExample:\n  nightshift config rollback agent.max_turns 3 --reason "12 were too few"')
+    .calls(async (api, key: string, version: string, options: ConnectionOptions & { reason?: string }) => {
       const before = await getStoredSetting(api, key)
       const wanted = (await listRevisions(api, key)).find((each) => String(each.version) === version)
       if (!wanted) throw new CommandFailed('notFound', `${key} has no version ${inert(version)}.`)

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { parseSetting, settingOf } from '../../domain/setting.ts'
 import { settingInForce, storedSetting } from '../../domain/setting-row.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import type { CliCommand, ConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { listAll } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
@@ -79,47 +78,38 @@ type Change = { key: string; from: string | null; to: string; version: number }
 
 const isSecret = (key: string) => key.endsWith('.secret')
 
-export function addExportCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('export')
-      .description('the settings that were set, as JSON that "config import" reads; without secrets'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config export > settings.json')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+export function addExportCommand(parent: CliCommand): void {
+  parent
+    .command('export')
+    .description('the settings that were set, as JSON that "config import" reads; without secrets')
+    .connected('\nExample:\n  nightshift config export > settings.json')
+    .calls(async (api, _options: ConnectionOptions) => {
       const kept = (await listStoredSettings(api)).filter(({ key, value }) => value !== null && !isSecret(key))
       printJson(Object.fromEntries(kept.map(({ key, value }) => [key, value])))
     })
 }
 
-export function addDiffCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('diff')
-      .description('what an exported file would change here')
-      .argument('<file>', 'from "config export"; - for stdin'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config diff settings.json\n\nExits with 1 when something differs.')
-    .action(async (file: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+export function addDiffCommand(parent: CliCommand): void {
+  parent
+    .command('diff')
+    .description('what an exported file would change here')
+    .argument('<file>', 'from "config export"; - for stdin')
+    .connected('\nExample:\n  nightshift config diff settings.json\n\nExits with 1 when something differs.')
+    .calls(async (api, file: string, options: ConnectionOptions) => {
       const changes = await listChanges(api, readExport(file))
       printChanges(changes, options)
       if (changes.length > 0) throw new CommandFailed('error', '')
     })
 }
 
-export function addImportCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('import')
-      .description('set the values of an exported file that differ; other settings stay')
-      .argument('<file>', 'from "config export"; - for stdin')
-      .option('--reason <text>', 'why, for the history'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift config import settings.json --reason "as in staging"')
-    .action(async (file: string, options: ConnectionOptions & { reason?: string }) => {
-      const { api } = connect(options)
+export function addImportCommand(parent: CliCommand): void {
+  parent
+    .command('import')
+    .description('set the values of an exported file that differ; other settings stay')
+    .argument('<file>', 'from "config export"; - for stdin')
+    .option('--reason <text>', 'why, for the history')
+    .connected('\nExample:\n  nightshift config import settings.json --reason "as in staging"')
+    .calls(async (api, file: string, options: ConnectionOptions & { reason?: string }) => {
       const changes = await listChanges(api, readExport(file))
       for (const { key, to, version } of changes) {
         await api.put(toSettingPath(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })

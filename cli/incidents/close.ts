@@ -1,18 +1,17 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { expectation, expectationSubject } from '../../domain/expectation.ts'
 import { closedStatuses, escalationCategory, sayableOutcome } from '../../domain/incident.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine, connect } from '../connection.ts'
 import { readIncident } from '../read-api.ts'
-import { formatMoment, formatTable } from '../ui/table.ts'
-import { inert, parseFutureTime, parseOneOf, print, printJson, printNote } from '../ui/terminal.ts'
+import { formatMoment, printList } from '../ui/table.ts'
+import { inert, parseFutureTime, parseOneOf, printJson, printNote } from '../ui/terminal.ts'
 import { describeStanding } from './follow.ts'
 
 // Loose, so that fields of a newer API still reach --json.
 const listedExpectation = expectation.omit({ state: true, createdAt: true }).loose()
 const expectationsAnswer = z.looseObject({ items: z.array(listedExpectation) })
 
-export function addExpectationsCommand(program: Command): void {
+export function addExpectationsCommand(program: CliCommand): void {
   const parent = program
     .command('expectations')
     .description('list and end marks of what is expected')
@@ -21,41 +20,31 @@ export function addExpectationsCommand(program: Command): void {
   addEndCommand(parent)
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('marks in force; with --all also those that have ended')
-      .option('--all', 'also those that have ended'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift expectations list --json')
-    .action(async (options: ConnectionOptions & { all?: boolean }) => {
-      const { api } = connect(options)
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('marks in force; with --all also those that have ended')
+    .option('--all', 'also those that have ended')
+    .connected('\nExample:\n  nightshift expectations list --json')
+    .calls(async (api, options: ConnectionOptions & { all?: boolean }) => {
       const { items } = expectationsAnswer.parse(await api.get('/api/v1/expectations'))
       const shown = options.all ? items : items.filter(({ inForce }) => inForce)
-      if (options.json) return printJson(shown)
-      if (shown.length === 0)
-        return printNote('Nothing is marked as expected. Mark it with "nightshift incidents expect".')
-      const rows = shown.map((each) => [
-        inert(each.id),
-        each.subject,
-        each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over',
-        inert(`${each.about}, by ${each.createdBy}: ${each.reason}`),
-      ])
-      print(formatTable(['MARK', 'ON', 'UNTIL', 'WHAT AND WHY'], rows, 3))
+      printList(options, shown, 'Nothing is marked as expected. Mark it with "nightshift incidents expect".', {
+        MARK: (each) => inert(each.id),
+        ON: (each) => each.subject,
+        UNTIL: (each) => (each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over'),
+        'WHAT AND WHY': (each) => inert(`${each.about}, by ${each.createdBy}: ${each.reason}`),
+      })
     })
 }
 
-function addEndCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('end')
-      .description('end a mark: alerts are handled normally from now on')
-      .argument('<id>', 'as exp_…'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift expectations end exp_01k…')
-    .action(async (id: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addEndCommand(parent: CliCommand): void {
+  parent
+    .command('end')
+    .description('end a mark: alerts are handled normally from now on')
+    .argument('<id>', 'as exp_…')
+    .connected('\nExample:\n  nightshift expectations end exp_01k…')
+    .calls(async (api, id: string, options: ConnectionOptions) => {
       const ended = await api.post(`/api/v1/expectations/${encodeURIComponent(id)}/end`)
       if (options.json) return printJson(ended)
       printNote(`${inert(id)} has ended: people are notified of alerts again, and alerts are investigated.`)
@@ -63,27 +52,23 @@ function addEndCommand(parent: Command): void {
 }
 
 type ExpectOptions = ConnectionOptions & { until: string; reason: string; subject: string }
-export function addExpectCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('expect')
-      .description('mark the alert as expected until a time, and close the incident as expected')
-      .argument('<id>', 'as inc_…')
-      .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', parseFutureTime)
-      .requiredOption('--reason <text>', 'why it is expected')
-      .option(
-        '--subject <what>',
-        'what is expected: this alert, all on its resource, its type',
-        parseOneOf(expectationSubject.options),
-        'alert',
-      ),
-  )
-    .addHelpText(
-      'after',
+export function addExpectCommand(parent: CliCommand): void {
+  parent
+    .command('expect')
+    .description('mark the alert as expected until a time, and close the incident as expected')
+    .argument('<id>', 'as inc_…')
+    .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', parseFutureTime)
+    .requiredOption('--reason <text>', 'why it is expected')
+    .option(
+      '--subject <what>',
+      'what is expected: this alert, all on its resource, its type',
+      parseOneOf(expectationSubject.options),
+      'alert',
+    )
+    .connected(
       '\nWhen it fires again in the same way, it closes as expected and no one is notified.\nAnything else is handled normally. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
     )
-    .action(async (id: string, { until, reason, subject, ...options }: ExpectOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, id: string, { until, reason, subject, ...options }: ExpectOptions) => {
       const answer = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/expected`, { subject, until, reason })
       if (options.json) return printJson(answer)
       const made = listedExpectation.parse(answer)
@@ -110,17 +95,14 @@ async function endIncident(
 
 const outcomes = sayableOutcome.options
 
-export function addResolveCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('resolve')
-      .description('close an incident as resolved, with what it was')
-      .argument('<id>', 'as inc_…')
-      .requiredOption('--outcome <outcome>', `what it was: ${outcomes.join(', ')}`, parseOneOf(outcomes))
-      .requiredOption('--resolution <text>', 'what was wrong, and what was done'),
-  )
-    .addHelpText(
-      'after',
+export function addResolveCommand(parent: CliCommand): void {
+  parent
+    .command('resolve')
+    .description('close an incident as resolved, with what it was')
+    .argument('<id>', 'as inc_…')
+    .requiredOption('--outcome <outcome>', `what it was: ${outcomes.join(', ')}`, parseOneOf(outcomes))
+    .requiredOption('--resolution <text>', 'what was wrong, and what was done')
+    .connected(
       '\nWhile its alert fires, you get one reminder; afterwards the digest lists it.\nMark expected alerts with "incidents expect".\n\nExample:\n  nightshift incidents resolve inc_01k… --outcome repaired --resolution "restarted"',
     )
     .action((id: string, options: ConnectionOptions & { outcome: string; resolution: string }) =>
@@ -128,23 +110,18 @@ export function addResolveCommand(parent: Command): void {
     )
 }
 
-export function addCancelCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('cancel')
-      .description('stop the investigation; a write under way is finished first')
-      .argument('<id>', 'as inc_…')
-      .requiredOption('--reason <text>', 'why; it is part of the timeline')
-      .option(
-        '--until <time>',
-        'alerts after this time are investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)',
-        parseFutureTime,
-      ),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift incidents cancel inc_01k… --reason "planned maintenance" --until 4h',
+export function addCancelCommand(parent: CliCommand): void {
+  parent
+    .command('cancel')
+    .description('stop the investigation; a write under way is finished first')
+    .argument('<id>', 'as inc_…')
+    .requiredOption('--reason <text>', 'why; it is part of the timeline')
+    .option(
+      '--until <time>',
+      'alerts after this time are investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)',
+      parseFutureTime,
     )
+    .connected('\nExample:\n  nightshift incidents cancel inc_01k… --reason "planned maintenance" --until 4h')
     .action((id: string, { reason, until, ...options }: ConnectionOptions & { reason: string; until?: string }) =>
       endIncident(id, 'cancel', { reason, ...(until && { until }) }, options),
     )
@@ -152,22 +129,19 @@ export function addCancelCommand(parent: Command): void {
 
 type EscalateOptions = ConnectionOptions & { reason: string; category?: string; nextStep?: string }
 
-export function addEscalateCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('escalate')
-      .description('end the investigation and escalate the incident')
-      .argument('<id>', 'as inc_…')
-      .requiredOption('--reason <text>', 'why; it is part of the timeline')
-      .option(
-        '--category <word>',
-        `what kind: ${escalationCategory.options.join(', ')}; mitigated pages no one`,
-        parseOneOf(escalationCategory.options),
-      )
-      .option('--next-step <text>', 'what to do first'),
-  )
-    .addHelpText(
-      'after',
+export function addEscalateCommand(parent: CliCommand): void {
+  parent
+    .command('escalate')
+    .description('end the investigation and escalate the incident')
+    .argument('<id>', 'as inc_…')
+    .requiredOption('--reason <text>', 'why; it is part of the timeline')
+    .option(
+      '--category <word>',
+      `what kind: ${escalationCategory.options.join(', ')}; mitigated pages no one`,
+      parseOneOf(escalationCategory.options),
+    )
+    .option('--next-step <text>', 'what to do first')
+    .connected(
       '\nExample:\n  nightshift incidents escalate inc_01k… --reason "the disk fails" --next-step "order a disk"',
     )
     .action((id: string, { reason, category, nextStep, ...options }: EscalateOptions) =>

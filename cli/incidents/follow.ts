@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import { reportText } from '../../domain/escalation.ts'
@@ -9,7 +8,7 @@ import type { Surroundings } from '../../domain/incident-detail.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { categoryWords, outcomeWords, remarks } from '../../domain/status-words.ts'
 import type { ApiClient } from '../api.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { type ApiIncident, readIncident } from '../read-api.ts'
 import { followIncident, streamEvents } from '../stream.ts'
@@ -115,17 +114,14 @@ export function describeStanding(incident: ApiIncident): string {
 
 type WatchOptions = ConnectionOptions & { timeout?: number }
 
-export function addWatchCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('watch')
-      .description('rows as they are written; with an ID, until that incident is closed')
-      .argument('[id]', 'as inc_…; all incidents when absent')
-      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents watch\n  nightshift incidents watch inc_01k… --json')
-    .action(async (id: string | undefined, options: WatchOptions) => {
-      const { api } = connect(options)
+export function addWatchCommand(parent: CliCommand): void {
+  parent
+    .command('watch')
+    .description('rows as they are written; with an ID, until that incident is closed')
+    .argument('[id]', 'as inc_…; all incidents when absent')
+    .option('--timeout <seconds>', 'give up after this long', parseSeconds)
+    .connected('\nExample:\n  nightshift incidents watch\n  nightshift incidents watch inc_01k… --json')
+    .calls(async (api, id: string | undefined, options: WatchOptions) => {
       await withTimeout(options.timeout, async (signal) => {
         if (id === undefined) {
           const lost = (why: string) => printNote(`The stream was lost (${inert(why)}). Reconnecting.`)
@@ -173,18 +169,15 @@ function formatAmongMany(event: IncidentEvent): string {
 
 type InvestigateOptions = ConnectionOptions & { wait?: boolean; timeout?: number }
 
-export function addInvestigateCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('investigate')
-      .description('let the agent investigate an incident, again if it was closed')
-      .argument('<id>', 'as inc_…')
-      .option('--wait', 'follow it to its end; exit 7 unless it is resolved')
-      .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents investigate inc_01k… --wait')
-    .action(async (id: string, options: InvestigateOptions) => {
-      const { api } = connect(options)
+export function addInvestigateCommand(parent: CliCommand): void {
+  parent
+    .command('investigate')
+    .description('let the agent investigate an incident, again if it was closed')
+    .argument('<id>', 'as inc_…')
+    .option('--wait', 'follow it to its end; exit 7 unless it is resolved')
+    .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds)
+    .connected('\nExample:\n  nightshift incidents investigate inc_01k… --wait')
+    .calls(async (api, id: string, options: InvestigateOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/investigate`)
       const incident = await readIncident(api, id)
       if (!options.wait) {
@@ -213,19 +206,16 @@ const askAnswer = z
   .union([z.looseObject({ id: z.string() }), z.looseObject({ incidentId: z.string() })])
   .transform((answer) => String('incidentId' in answer ? answer.incidentId : answer.id))
 
-export function addAskCommand(program: Command): void {
-  withConnectionOptions(
-    program
-      .command('ask')
-      .description('ask the agent a question; it investigates and answers')
-      .argument('<question>', 'in plain words')
-      .option('--resource <kind:id>', 'what it is about, as shard:db-osl-1')
-      .option('--no-wait', 'do not wait for the answer; print the id of the incident with the question')
-      .option('--timeout <seconds>', 'give up after this long', parseSeconds),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift ask "Is db-osl-1 well?" --resource shard:db-osl-1')
-    .action(async (question: string, options: AskOptions) => {
-      const { api } = connect(options)
+export function addAskCommand(program: CliCommand): void {
+  program
+    .command('ask')
+    .description('ask the agent a question; it investigates and answers')
+    .argument('<question>', 'in plain words')
+    .option('--resource <kind:id>', 'what it is about, as shard:db-osl-1')
+    .option('--no-wait', 'do not wait for the answer; print the id of the incident with the question')
+    .option('--timeout <seconds>', 'give up after this long', parseSeconds)
+    .connected('\nExample:\n  nightshift ask "Is db-osl-1 well?" --resource shard:db-osl-1')
+    .calls(async (api, question: string, options: AskOptions) => {
       const [kind, id] = options.resource?.split(':') ?? []
       if (options.resource && !(kind && id))
         throw new CommandFailed('usage', '--resource is written as shard:db-osl-1.')

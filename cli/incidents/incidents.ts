@@ -1,14 +1,14 @@
 import { text as readText } from 'node:stream/consumers'
-import type { Command } from 'commander'
-import { logChain } from '../../domain/chain.ts'
+import { verifiedIncident } from '../../domain/chain.ts'
 import { formatSpan, truncate } from '../../domain/format.ts'
+import { formatCounts, formatUntold } from '../../domain/format-findings.ts'
 import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../read-api.ts'
-import { formatTable, paintState } from '../ui/table.ts'
+import { paintState, printList } from '../ui/table.ts'
 import {
   getTerminalWidth,
   inert,
@@ -33,7 +33,7 @@ import {
 import { addExportCommand, addPostmortemCommand, formatBrief, readBrief } from './postmortem.ts'
 import { formatFullTimeline, formatTimeline } from './timeline.ts'
 
-export function addIncidentsCommand(program: Command): void {
+export function addIncidentsCommand(program: CliCommand): void {
   const parent = program
     .command('incidents')
     .description('what happened, what was done, and how it ended')
@@ -66,42 +66,35 @@ type ListOptions = ConnectionOptions & {
   limit: number
 }
 
-function addListCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('list')
-      .description('incidents, newest first')
-      .option('--status <status>', `one of ${incidentStatus.options.join(', ')}`, parseOneOf(incidentStatus.options))
-      .option('--severity <severity>', `one of ${severity.options.join(', ')}`, parseOneOf(severity.options))
-      .option('--type <type>', 'type of incident, as replication_lag')
-      .option('--search <text>', 'text in the title')
-      .option('--owner <name>', 'me, none, or the name of a person')
-      .option('--since <time>', 'opened then or later, as 2026-11-24T22:00Z or 12h', parsePastTime)
-      .option('--until <time>', 'opened before', parsePastTime)
-      .option('--limit <n>', 'how many at most', parseWholeNumber, 25),
-  )
-    .addHelpText(
-      'after',
+function addListCommand(parent: CliCommand): void {
+  parent
+    .command('list')
+    .description('incidents, newest first')
+    .option('--status <status>', `one of ${incidentStatus.options.join(', ')}`, parseOneOf(incidentStatus.options))
+    .option('--severity <severity>', `one of ${severity.options.join(', ')}`, parseOneOf(severity.options))
+    .option('--type <type>', 'type of incident, as replication_lag')
+    .option('--search <text>', 'text in the title')
+    .option('--owner <name>', 'me, none, or the name of a person')
+    .option('--since <time>', 'opened then or later, as 2026-11-24T22:00Z or 12h', parsePastTime)
+    .option('--until <time>', 'opened before', parsePastTime)
+    .option('--limit <n>', 'how many at most', parseWholeNumber, 25)
+    .connected(
       '\nExample:\n  nightshift incidents list --status escalated --json\n  nightshift incidents list --owner me --since 12h',
     )
-    .action(async (options: ListOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, options: ListOptions) => {
       const query = new URLSearchParams({ limit: String(Math.min(options.limit, 100)) })
       for (const [name, value] of Object.entries({ ...options, q: options.search })) {
         if (['status', 'severity', 'type', 'q', 'owner', 'since', 'until'].includes(name) && value)
           query.set(name, String(value))
       }
       const incidents = await listAll(api, `/api/v1/incidents?${query}`, apiIncident, options.limit)
-      if (options.json) return printJson(incidents)
-      if (incidents.length === 0) return printNote('No incidents match.')
-      const rows = incidents.map((each) => [
-        inert(each.id),
-        paintState(each.severity),
-        paintState(each.status),
-        formatSpan(Date.now() - Date.parse(each.createdAt)),
-        formatTitle(inert(each.title), inert(remarks(each).join(', '))),
-      ])
-      print(formatTable(['ID', 'SEVERITY', 'STATUS', 'AGE', 'TITLE'], rows, 4))
+      printList(options, incidents, 'No incidents match.', {
+        ID: (each) => inert(each.id),
+        SEVERITY: (each) => paintState(each.severity),
+        STATUS: (each) => paintState(each.status),
+        AGE: (each) => formatSpan(Date.now() - Date.parse(each.createdAt)),
+        TITLE: (each) => formatTitle(inert(each.title), inert(remarks(each).join(', '))),
+      })
     })
 }
 
@@ -115,17 +108,14 @@ function formatTitle(title: string, notes: string): string {
   return `${truncate(title, room)} (${notes})`
 }
 
-function addShowCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('show')
-      .description('an incident: the brief, then its whole timeline')
-      .argument('<id>', 'as inc_…')
-      .option('--full', 'nothing cut, and each row with its metadata'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents show inc_01k… --full')
-    .action(async (id: string, options: ConnectionOptions & { full?: boolean }) => {
-      const { api } = connect(options)
+function addShowCommand(parent: CliCommand): void {
+  parent
+    .command('show')
+    .description('an incident: the brief, then its whole timeline')
+    .argument('<id>', 'as inc_…')
+    .option('--full', 'nothing cut, and each row with its metadata')
+    .connected('\nExample:\n  nightshift incidents show inc_01k… --full')
+    .calls(async (api, id: string, options: ConnectionOptions & { full?: boolean }) => {
       const [incident, brief, events, alerts] = await Promise.all([
         readIncident(api, id),
         readBrief(api, id),
@@ -147,19 +137,18 @@ function addShowCommand(parent: Command): void {
     })
 }
 
-function addVerifyCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('verify')
-      .description('recompute the hash chain of the timeline, to see that it was not altered')
-      .argument('<id>', 'as inc_…')
-      .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
-    .action(async (id: string, options: ConnectionOptions & { head?: string }) => {
-      const { api } = connect(options)
+function addVerifyCommand(parent: CliCommand): void {
+  parent
+    .command('verify')
+    .description('recompute the hash chain of the timeline, and hold what is stored of the incident against it')
+    .argument('<id>', 'as inc_…')
+    .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain')
+    .connected('\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
+    .calls(async (api, id: string, options: ConnectionOptions & { head?: string }) => {
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
-      const answer = logChain.loose().parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
+      const answer = verifiedIncident
+        .loose()
+        .parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/verify${query}`))
       if (options.json) printJson(answer)
       else if (answer.ok) {
         print(
@@ -167,8 +156,16 @@ function addVerifyCommand(parent: Command): void {
         )
         print(`  head ${inert(answer.headHash)}`)
         if (options.head) print('  The hash you named is in it, so nothing up to there was removed.')
+        print(`  Checked against it: ${inert(formatCounts(answer.checked))}.`)
       }
+      const untold = formatUntold(answer)
+      if (untold && !options.json) print(`  ${inert(untold)}`)
       if (answer.ok) return
+      if (!answer.problem && answer.differences.length > 0) {
+        const lines = answer.differences.map(({ subject, what }) => `\n  ${inert(subject)}: ${inert(what)}`)
+        const said = `${answer.differences.length} things of ${id} are not what its rows say:${lines.join('')}`
+        throw new CommandFailed('error', options.json ? '' : said)
+      }
       const where = answer.problem
         ? `row ${answer.problem.seq}: ${inert(answer.problem.what)}`
         : 'it does not say where'
@@ -176,20 +173,14 @@ function addVerifyCommand(parent: Command): void {
     })
 }
 
-function addNoteCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('note')
-      .description('add a finding or a step to the log of an incident, under your name')
-      .argument('<id>', 'as inc_…')
-      .argument('<text>', 'what you saw or did'),
-  )
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift incidents note inc_01k… "called the supplier; the disk comes at noon"',
-    )
-    .action(async (id: string, text: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addNoteCommand(parent: CliCommand): void {
+  parent
+    .command('note')
+    .description('add a finding or a step to the log of an incident, under your name')
+    .argument('<id>', 'as inc_…')
+    .argument('<text>', 'what you saw or did')
+    .connected('\nExample:\n  nightshift incidents note inc_01k… "called the supplier; the disk comes at noon"')
+    .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
       const body = { action: 'commented', detail: text }
       const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/events`, body))
       if (options.json) return printJson(event)
@@ -197,20 +188,16 @@ function addNoteCommand(parent: Command): void {
     })
 }
 
-function addTellCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('tell')
-      .description('tell the agent something while it investigates; its next turn reads it')
-      .argument('<id>', 'as inc_…')
-      .argument('<text>', 'what it should know; - reads stdin'),
-  )
-    .addHelpText(
-      'after',
+function addTellCommand(parent: CliCommand): void {
+  parent
+    .command('tell')
+    .description('tell the agent something while it investigates; its next turn reads it')
+    .argument('<id>', 'as inc_…')
+    .argument('<text>', 'what it should know; - reads stdin')
+    .connected(
       '\nYour words are advice: they approve nothing. What they name counts as looked for.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
     )
-    .action(async (id: string, text: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
       const body = { text: text === '-' ? await readText(process.stdin) : text }
       const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/messages`, body))
       if (options.json) return printJson(event)
@@ -218,19 +205,15 @@ function addTellCommand(parent: Command): void {
     })
 }
 
-function addTakeCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('take')
-      .description('take an incident: while you own it, there are no reminders and no attempts of the agent')
-      .argument('<id>', 'as inc_…'),
-  )
-    .addHelpText(
-      'after',
+function addTakeCommand(parent: CliCommand): void {
+  parent
+    .command('take')
+    .description('take an incident: while you own it, there are no reminders and no attempts of the agent')
+    .argument('<id>', 'as inc_…')
+    .connected(
       '\nThis first ends a run, and checks a write under way. After half a day without an\naction of yours (owner.lapse) it is given back automatically.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
-    .action(async (id: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)
       const incident = await readIncident(api, id)
       if (options.json) return printJson(incident)
@@ -239,16 +222,13 @@ function addTakeCommand(parent: Command): void {
     })
 }
 
-function addGiveBackCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('give-back')
-      .description('give an incident back: reminders and attempts start again')
-      .argument('<id>', 'as inc_…'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents give-back inc_01k…')
-    .action(async (id: string, options: ConnectionOptions) => {
-      const { api } = connect(options)
+function addGiveBackCommand(parent: CliCommand): void {
+  parent
+    .command('give-back')
+    .description('give an incident back: reminders and attempts start again')
+    .argument('<id>', 'as inc_…')
+    .connected('\nExample:\n  nightshift incidents give-back inc_01k…')
+    .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/give-back`)
       const incident = await readIncident(api, id)
       if (options.json) return printJson(incident)

@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { text as readText } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import type { Command } from 'commander'
 import { type ServedBrief, servedBrief } from '../../domain/brief.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
@@ -11,7 +10,7 @@ import { type Postmortem, parsePostmortem, postmortem } from '../../domain/postm
 import { formatDollars } from '../../domain/price.ts'
 import { alertWords, causeWords, describeLooks, doneWords } from '../../domain/status-words.ts'
 import type { ApiClient } from '../api.ts'
-import { type ConnectionOptions, commandLine, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import type { ApiIncident } from '../read-api.ts'
 import { formatMoment } from '../ui/table.ts'
@@ -82,21 +81,17 @@ type PostmortemOptions = ConnectionOptions & { edit?: string; markdown?: true }
 
 const pathOf = (id: string) => `/api/v1/incidents/${encodeURIComponent(id)}`
 
-export function addPostmortemCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('postmortem')
-      .description('what an incident came to, section by section, each sentence with its rows')
-      .argument('<id>', 'as inc_…')
-      .option('--markdown', 'the whole as Markdown, the log as its appendix')
-      .option('--edit <file>', 'write the sections of this Markdown file that differ, under your name; - reads stdin'),
-  )
-    .addHelpText(
-      'after',
+export function addPostmortemCommand(parent: CliCommand): void {
+  parent
+    .command('postmortem')
+    .description('what an incident came to, section by section, each sentence with its rows')
+    .argument('<id>', 'as inc_…')
+    .option('--markdown', 'the whole as Markdown, the log as its appendix')
+    .option('--edit <file>', 'write the sections of this Markdown file that differ, under your name; - reads stdin')
+    .connected(
       '\nSections are headings, as "## Cause"; one that is empty is folded from the rows again.\nThe log does not change.\n\nExample:\n  nightshift incidents postmortem inc_01k… --markdown > postmortem.md\n  nightshift incidents postmortem inc_01k… --edit postmortem.md',
     )
-    .action(async (id: string, { edit, markdown, ...options }: PostmortemOptions) => {
-      const { api } = connect(options)
+    .calls(async (api, id: string, { edit, markdown, ...options }: PostmortemOptions) => {
       if (edit !== undefined) {
         const written = await writeFrom(api, id, edit)
         return options.json ? printJson(written.found) : printNote(written.note)
@@ -161,18 +156,15 @@ function printPostmortem({ title, sections, timeline, left, rows }: Postmortem):
 
 type ExportOptions = ConnectionOptions & { format: 'json' | 'csv' | 'md'; output?: string }
 
-export function addExportCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('export')
-      .description('the incident as a file: json, csv, or md, a postmortem')
-      .argument('<id>', 'as inc_…')
-      .option('--format <format>', 'json, csv or md', parseOneOf(['json', 'csv', 'md']), 'md')
-      .option('-o, --output <file>', 'where to; stdout when absent'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift incidents export inc_01k… --format md -o postmortem.md')
-    .action(async (id: string, options: ExportOptions) => {
-      const { api } = connect(options)
+export function addExportCommand(parent: CliCommand): void {
+  parent
+    .command('export')
+    .description('the incident as a file: json, csv, or md, a postmortem')
+    .argument('<id>', 'as inc_…')
+    .option('--format <format>', 'json, csv or md', parseOneOf(['json', 'csv', 'md']), 'md')
+    .option('-o, --output <file>', 'where to; stdout when absent')
+    .connected('\nExample:\n  nightshift incidents export inc_01k… --format md -o postmortem.md')
+    .calls(async (api, id: string, options: ExportOptions) => {
       await writeFile(api, id, options.json ? 'json' : options.format, options.output)
     })
 }

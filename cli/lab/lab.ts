@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { formatSpan } from '../../domain/format.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
 import { isMetricFault } from '../../lab/monitoring-rules.ts'
@@ -6,13 +5,13 @@ import { type OracleVerdict, type Scenario, scenarioName } from '../../lab/oracl
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { type ApiClient, createApiClient } from '../api.ts'
-import { readLocalRun } from '../connection.ts'
+import { type CliCommand, readLocalRun } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { describeEnding } from '../incidents/follow.ts'
 import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
-import { alertTypes, checkEnding, faultGuide, type ScenarioName, scenarioNames } from './endings.ts'
+import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
@@ -33,7 +32,7 @@ function connectLab(): LabClient {
   return labClient(run.labUrl, run.labControlToken)
 }
 
-function addOracleCommand(parent: Command): void {
+function addOracleCommand(parent: CliCommand): void {
   parent
     .command('oracle')
     .description('check whether the state is a good end of this scenario; exit 7 when not')
@@ -137,7 +136,7 @@ async function playScript(
   target: string,
   listener: Audience,
 ): Promise<ApiIncident> {
-  const type = alertTypes[course.faults[0] as FaultName] ?? ''
+  const type = faultRows[course.faults[0] as FaultName]?.alert ?? ''
   return await withShortTimes(world.api, type, course.times ?? {}, listener.remark, () =>
     course.play(world, target, listener),
   )
@@ -162,8 +161,8 @@ async function chooseTarget(
   course: ScenarioScript,
 ): Promise<string> {
   if (target) return target
-  if (!course.targets) return faultGuide[scenario as FaultName].example
-  const fresh = await findFreshTarget(api, lab, alertTypes[course.faults[0] as FaultName] ?? '', course.targets)
+  if (!course.targets) return faultRows[scenario as FaultName].example
+  const fresh = await findFreshTarget(api, lab, faultRows[course.faults[0] as FaultName]?.alert ?? '', course.targets)
   if (fresh === null) {
     printNote(
       'Every target of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
@@ -207,7 +206,7 @@ async function findFreshTarget(
 
 type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
-export function addLabCommand(program: Command): void {
+export function addLabCommand(program: CliCommand): void {
   const parent = program
     .command('lab')
     .description('a platform of real processes to break things in')
@@ -224,7 +223,7 @@ export function addLabCommand(program: Command): void {
       'after',
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
-    .action(async ({ scenario, ...options }: Options, self: Command) => {
+    .action(async ({ scenario, ...options }: Options, self: CliCommand) => {
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
     })
@@ -235,20 +234,26 @@ export function addLabCommand(program: Command): void {
   addStatusCommand(parent)
 }
 
-function addFaultsCommand(parent: Command): void {
+function addFaultsCommand(parent: CliCommand): void {
   parent
     .command('faults')
     .description('what can be broken, and where')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab faults')
     .action((options: { json?: boolean }) => {
-      if (options.json) return printJson(Object.entries(faultGuide).map(([fault, rest]) => ({ fault, ...rest })))
-      const rows = Object.entries(faultGuide).map(([fault, { does, example }]) => [fault, example, does])
+      const all = Object.entries(faultRows).map(([fault, { target, example, does }]) => ({
+        fault,
+        target,
+        example,
+        does,
+      }))
+      if (options.json) return printJson(all)
+      const rows = all.map(({ fault, does, example }) => [fault, example, does])
       print(formatTable(['FAULT', 'TARGET, AS', 'DOES'], rows, 2))
     })
 }
 
-function addBreakCommand(parent: Command): void {
+function addBreakCommand(parent: CliCommand): void {
   parent
     .command('break')
     .description('break something for real')
@@ -263,7 +268,7 @@ function addBreakCommand(parent: Command): void {
     })
 }
 
-function addHealCommand(parent: Command): void {
+function addHealCommand(parent: CliCommand): void {
   parent
     .command('heal')
     .description('undo all faults and start what is down; or only one fault')
@@ -278,7 +283,7 @@ function addHealCommand(parent: Command): void {
     })
 }
 
-function addStatusCommand(parent: Command): void {
+function addStatusCommand(parent: CliCommand): void {
   parent
     .command('status')
     .description('what is broken now, and which writes really ran')

@@ -25,7 +25,7 @@ import { followIncident } from '../stream.ts'
 import { defaultTemporal, readTemporalSettings } from '../temporal.ts'
 import { formatMoment, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, print, wrap } from '../ui/terminal.ts'
-import { alertTypes } from './endings.ts'
+import { faultRows } from './endings.ts'
 
 export type PlayWorld = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
 
@@ -116,7 +116,7 @@ const surroundings = z.looseObject({
  * after 60 s.
  */
 export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortSignal): Promise<ApiIncident> {
-  const type = alertTypes[fault.fault]
+  const type = faultRows[fault.fault].alert
   if (type === null) throw new CommandFailed('usage', `${fault.fault} raises no alert, so there is nothing to follow.`)
   const begun = Date.now()
   while (Date.now() < begun + alertTimeoutMs) {

@@ -1,12 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { version } from '../../domain/version.ts'
 import { holderOf } from '../../mesh/agent/agent-processes.ts'
 import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
 import { readAddress } from '../../mesh/agent/manifest.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
+import type { CliCommand } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { inert, printNote } from '../ui/terminal.ts'
 
@@ -22,7 +23,7 @@ type AgentFlags = {
   userServices?: boolean
 }
 
-export function addAgentCommand(parent: Command): void {
+export function addAgentCommand(parent: CliCommand): void {
   const agent = parent
     .command('agent')
     .description('run the agent of this device: it answers signed requests, within its manifest and guard')
@@ -103,7 +104,7 @@ function replaceProcess(options: AgentOptions): void {
  * Adds the commands that run on the device: `enroll` pins the root key, `refresh` fetches the
  * manifest.
  */
-function addEnrolmentCommands(agent: Command): void {
+function addEnrolmentCommands(agent: CliCommand): void {
   agent
     .command('enroll')
     .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
@@ -113,7 +114,7 @@ function addEnrolmentCommands(agent: Command): void {
       'after',
       '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
     )
-    .action(async (_: unknown, command: Command) => {
+    .action(async (_: unknown, command: CliCommand) => {
       const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
       mkdirSync(places.state, { recursive: true, mode: 0o700 })
       const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
@@ -124,7 +125,7 @@ function addEnrolmentCommands(agent: Command): void {
     .command('refresh')
     .description('fetch the current manifest and notify the running agent, which else fetches it every few hours')
     .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
-    .action(async (_: unknown, command: Command) => {
+    .action(async (_: unknown, command: CliCommand) => {
       const places = command.optsWithGlobals<Places>()
       const id = await withEnrolmentErrors(renew(places))
       const agentPid = holderOf(places.state)

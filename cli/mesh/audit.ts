@@ -1,34 +1,29 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
 import type { JournalEntry } from '../../domain/mesh.ts'
 import { segmentsOf, shortOf, verifyChain } from '../../mesh/agent/chain.ts'
 import type { ApiClient } from '../api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import type { CliCommand, ConnectionOptions } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { listAll } from '../read-api.ts'
 import { inert, paint, print, printJson } from '../ui/terminal.ts'
 import { apiDevice } from './devices.ts'
 import { auditDevice, type DeviceAudit } from './journal.ts'
 
-export function addAuditCommand(parent: Command): void {
+export function addAuditCommand(parent: CliCommand): void {
   const audit = parent
     .command('audit')
     .description('compare the journals of devices with the database')
     .addHelpText('after', '\nExample:\n  nightshift mesh audit verify')
-  withConnectionOptions(
-    audit
-      .command('verify')
-      .description("compare the devices' whole journals, all calls and the incidents' rows")
-      .argument('[device]', 'only this device')
-      .option('--journal <dir>', 'state directory of that device, or a copy: also verifies the content of its entries'),
-  )
-    .addHelpText(
-      'after',
+  audit
+    .command('verify')
+    .description("compare the devices' whole journals, all calls and the incidents' rows")
+    .argument('[device]', 'only this device')
+    .option('--journal <dir>', 'state directory of that device, or a copy: also verifies the content of its entries')
+    .connected(
       '\nExample:\n  nightshift mesh audit verify\n  nightshift mesh audit verify node-osl-1 --journal /var/lib/nightshift-agent',
     )
-    .action(async (device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
-      const { api } = connect(options)
+    .calls(async (api, device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
       if (options.journal && !device)
         throw new CommandFailed('usage', '--journal belongs to one device: name the device.')
       const reports: DeviceAudit[] = []

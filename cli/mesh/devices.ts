@@ -1,11 +1,11 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { deviceTerms, executable, guests, listedDevice } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
 import { serviceVerbs, sudoersLine, unitName } from '../../mesh/specs/unit.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { listAll } from '../read-api.ts'
 import { formatMoment, formatTable } from '../ui/table.ts'
@@ -15,11 +15,12 @@ import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, p
 export const apiDevice = listedDevice.loose()
 type ApiDevice = z.infer<typeof apiDevice>
 
-export function addDevicesCommand(parent: Command): void {
-  withConnectionOptions(parent.command('devices').description('devices, what each executes for, and their state'))
-    .addHelpText('after', '\nExample:\n  nightshift mesh devices')
-    .action(async (options: ConnectionOptions) => {
-      const { api } = connect(options)
+export function addDevicesCommand(parent: CliCommand): void {
+  parent
+    .command('devices')
+    .description('devices, what each executes for, and their state')
+    .connected('\nExample:\n  nightshift mesh devices')
+    .calls(async (api, options: ConnectionOptions) => {
       const devices = await listAll(api, '/api/v1/devices', apiDevice)
       if (options.json) return printJson(devices)
       const rows = devices.map((device) => [
@@ -70,7 +71,7 @@ type EnrollOptions = ConnectionOptions & {
 }
 
 /** The options of `mesh enroll`: what a device may be asked, and what it is reached by. */
-const declareEnroll = (parent: Command): Command =>
+const declareEnroll = (parent: CliCommand): CliCommand =>
   parent
     .command('enroll')
     .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
@@ -118,10 +119,9 @@ const declareEnroll = (parent: Command): Command =>
     .option('--days <n>', 'how long a manifest is valid (90)', parseWholeNumber)
     .option('--reason <text>', 'why, for the audit')
 
-export function addEnrollCommand(parent: Command): void {
-  withConnectionOptions(declareEnroll(parent))
-    .addHelpText(
-      'after',
+export function addEnrollCommand(parent: CliCommand): void {
+  declareEnroll(parent)
+    .connected(
       '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',
     )
     .action(async (name: string, options: EnrollOptions) => {

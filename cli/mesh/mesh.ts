@@ -1,7 +1,7 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { specNamed } from '../../mesh/registry.ts'
-import { type ConnectionOptions, connect, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, connect } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 import { addAgentCommand } from './agent.ts'
@@ -10,7 +10,7 @@ import { addDevicesCommand, addEnrollCommand } from './devices.ts'
 
 /** `nightshift mesh`: devices, their agent, and the audit of their journals. */
 
-export function addMeshCommand(program: Command): void {
+export function addMeshCommand(program: CliCommand): void {
   const parent = program
     .command('mesh')
     .description('devices, and the agent that runs on each')
@@ -23,17 +23,14 @@ export function addMeshCommand(program: Command): void {
   addAgentCommand(parent)
 }
 
-function addCallCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('call')
-      .description('call one tool of a device; only approved runs may change something')
-      .argument('<on>', 'the node, host, VM or device')
-      .argument('<tool>', 'as fs_read, fs.read, exec')
-      .argument('[args]', 'JSON of its arguments', parseObject, {}),
-  )
-    .addHelpText(
-      'after',
+function addCallCommand(parent: CliCommand): void {
+  parent
+    .command('call')
+    .description('call one tool of a device; only approved runs may change something')
+    .argument('<on>', 'the node, host, VM or device')
+    .argument('<tool>', 'as fs_read, fs.read, exec')
+    .argument('[args]', 'JSON of its arguments', parseObject, {})
+    .connected(
       '\nExample:\n  nightshift mesh call node-osl-1 fs.read \'{"path":"/var/log/app.log"}\'\n  nightshift mesh call node-osl-1 exec \'{"argv":["uptime"]}\'',
     )
     .action(async (on: string, tool: string, args: Record<string, unknown>, options: ConnectionOptions) => {
@@ -61,17 +58,14 @@ function parseObject(text: string): Record<string, unknown> {
   throw new InvalidArgumentError('It takes a JSON object.')
 }
 
-function addRevokeCommand(parent: Command): void {
-  withConnectionOptions(
-    parent
-      .command('revoke')
-      .description('revoke a device for good: it gets no more calls, and its name cannot be used again')
-      .argument('<name>', 'of the device')
-      .option('--reason <text>', 'why, for the audit'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift mesh revoke node-osl-1 --reason stolen')
-    .action(async (name: string, options: ConnectionOptions & { reason?: string }) => {
-      const { api } = connect(options)
+function addRevokeCommand(parent: CliCommand): void {
+  parent
+    .command('revoke')
+    .description('revoke a device for good: it gets no more calls, and its name cannot be used again')
+    .argument('<name>', 'of the device')
+    .option('--reason <text>', 'why, for the audit')
+    .connected('\nExample:\n  nightshift mesh revoke node-osl-1 --reason stolen')
+    .calls(async (api, name: string, options: ConnectionOptions & { reason?: string }) => {
       const path = `/api/v1/devices/${encodeURIComponent(name)}/revoke`
       const answer = await api.post(path, { reason: options.reason ?? null })
       const { revoked } = z.looseObject({ revoked: z.boolean() }).parse(answer)

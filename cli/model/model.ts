@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { baseUrlOf, serverName } from '../../clients/model.ts'
 import { abilitiesOf, type LearnedProfile, plainShape, shapeInWords } from '../../domain/chat.ts'
 import { formatNumber } from '../../domain/format.ts'
@@ -8,7 +8,7 @@ import { priceOf } from '../../domain/price.ts'
 import { describeAbilities, describePassport } from '../../domain/status-words.ts'
 import { checkModel, maxAnswerTokens, usualLimits } from '../../model/passport/check.ts'
 import { setting } from '../../start/environment.ts'
-import { type ConnectionOptions, connect, readLocalRun, withConnectionOptions } from '../connection.ts'
+import { type CliCommand, type ConnectionOptions, connect, readLocalRun } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, parseWholeNumber, print, printJson, printNote, wrap } from '../ui/terminal.ts'
@@ -24,30 +24,27 @@ type Options = ConnectionOptions & {
   priceOut?: number
 }
 
-export function addModelCommand(program: Command): void {
+export function addModelCommand(program: CliCommand): void {
   const parent = program
     .command('model')
     .description('which models there are, and what they can do')
     .addHelpText('after', '\nExample:\n  nightshift model list\n  nightshift model check')
-  withConnectionOptions(
-    parent.command('list').description('servers, who stands in for whom, which runs are given to which, and grades'),
-  )
-    .addHelpText('after', '\nExample:\n  nightshift model list --json')
+  parent
+    .command('list')
+    .description('servers, who stands in for whom, which runs are given to which, and grades')
+    .connected('\nExample:\n  nightshift model list --json')
     .action(list)
-  withConnectionOptions(
-    parent
-      .command('check')
-      .description('measure a model before it is trusted: twelve probes, a grade, and the reason for each point lost')
-      .option('--base-url <url>', 'its server (else LLM_BASE_URL, else that of the start that runs here)')
-      .option('--model <name>', 'its name there (else LLM_MODEL, else that of the start that runs here)')
-      .addOption(new Option('--protocol <name>', 'else LLM_PROTOCOL, else native').choices(['native', 'json']))
-      .option('--minutes <n>', 'how long all of it may take; an answer may take a fifth of it', parseWholeNumber, 5)
-      .option('--turns <n>', 'for how many turns an incident is predicted', parseWholeNumber, 4)
-      .option('--price-in <price>', 'of a million tokens that are read', parsePrice)
-      .option('--price-out <price>', 'of a million tokens that are written', parsePrice),
-  )
-    .addHelpText(
-      'after',
+  parent
+    .command('check')
+    .description('measure a model before it is trusted: twelve probes, a grade, and the reason for each point lost')
+    .option('--base-url <url>', 'its server (else LLM_BASE_URL, else that of the start that runs here)')
+    .option('--model <name>', 'its name there (else LLM_MODEL, else that of the start that runs here)')
+    .addOption(new Option('--protocol <name>', 'else LLM_PROTOCOL, else native').choices(['native', 'json']))
+    .option('--minutes <n>', 'how long all of it may take; an answer may take a fifth of it', parseWholeNumber, 5)
+    .option('--turns <n>', 'for how many turns an incident is predicted', parseWholeNumber, 4)
+    .option('--price-in <price>', 'of a million tokens that are read', parsePrice)
+    .option('--price-out <price>', 'of a million tokens that are written', parsePrice)
+    .connected(
       `
 An answer may take ${maxAnswerTokens} tokens. Nothing runs: the calls are only read. LLM_API_KEY or LLM_API_KEY_FILE is sent.
 The result is stored where a Nightshift is reached, and shown on its page Health.

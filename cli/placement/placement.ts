@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { formatCount, formatList } from '../../domain/format.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { certificateHolds, certifiedBound, listOverfullHosts } from '../../placement/certificate.ts'
 import { nameFailureDomains } from '../../placement/rules.ts'
 import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
+import type { CliCommand } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { collectValues, getTerminalWidth, inert, paint, print, printJson, printNote, wrap } from '../ui/terminal.ts'
@@ -23,7 +23,7 @@ import {
 
 type SimulateOptions = SolveOptions & Changes
 
-function addSimulateCommand(parent: Command): void {
+function addSimulateCommand(parent: CliCommand): void {
   withSolveOptions(
     parent
       .command('simulate')
@@ -155,7 +155,7 @@ function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): Plac
   }
 }
 
-export function addPlacementCommand(program: Command): void {
+export function addPlacementCommand(program: CliCommand): void {
   const parent = program
     .command('placement')
     .description('where the VMs of a file could go: plan, verify, explain, simulate; needs nothing running')
@@ -171,7 +171,7 @@ export function addPlacementCommand(program: Command): void {
 
 type PlanOptions = SolveOptions & { out?: string; picture?: boolean }
 
-function addPlanCommand(parent: Command): void {
+function addPlanCommand(parent: CliCommand): void {
   withSolveOptions(
     parent
       .command('plan')
@@ -205,7 +205,7 @@ function writePlan(file: string, value: unknown): void {
   }
 }
 
-function addVerifyCommand(parent: Command): void {
+function addVerifyCommand(parent: CliCommand): void {
   parent
     .command('verify')
     .description('replay a plan step by step against a problem, and check its certificate, without a solver')
@@ -268,7 +268,7 @@ type ExplainOptions = SolveOptions & { all?: boolean }
 /** How formatCount hosts are explained per VM: those that lack least. */
 const maxHosts = 8
 
-function addExplainCommand(parent: Command): void {
+function addExplainCommand(parent: CliCommand): void {
   withSolveOptions(
     parent
       .command('explain')

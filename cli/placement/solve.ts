@@ -1,7 +1,6 @@
 import { constants, openSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
-import type { Command } from 'commander'
 import { isScalar, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
@@ -10,13 +9,14 @@ import { type EngineName, engineNames } from '../../placement/bound/assignment.t
 import { type Flaw, InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
 import { type SolveProgress, solve } from '../../placement/solve.ts'
+import type { CliCommand } from '../connection.ts'
 import { CommandFailed, type ExitOutcome } from '../exit-codes.ts'
 import { parseOneOf, parseSeconds, parseWholeNumber } from '../ui/terminal.ts'
 
 export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }
 
 /** Adds the options of every command that plans. */
-export function withSolveOptions(command: Command): Command {
+export function withSolveOptions(command: CliCommand): CliCommand {
   return command
     .option('--engine <name>', `solver: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')
     .option(

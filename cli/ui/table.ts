@@ -5,7 +5,7 @@ import { formatMoment as formatMomentIn, type TimeZone, truncate } from '../../d
 import type { IncidentStatus, Severity } from '../../domain/incident.ts'
 import type { DryRunPlan } from '../../domain/placement.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { getTerminalWidth, inert, paint } from './terminal.ts'
+import { getTerminalWidth, inert, paint, print, printJson, printNote } from './terminal.ts'
 
 let zone: TimeZone = 'local'
 
@@ -50,6 +50,24 @@ export function paintState(state: keyof typeof stateStyles): string {
 
 /** A last column narrower than this moves to a separate line. */
 const minReadableWidth = 40
+
+type Columns<T> = Record<string, (each: T) => string>
+
+/** Prints things as JSON where that was asked for, else `none` where there are none, else a table whose last column may be cut. */
+export function printList<T>(
+  { json }: { json?: boolean },
+  items: readonly T[],
+  none: string,
+  columns: Columns<T>,
+): void {
+  if (json) printJson(items)
+  else if (items.length === 0) printNote(none)
+  else {
+    const rows = items.map((each) => Object.values(columns).map((column) => column(each)))
+    const heads = Object.keys(columns)
+    print(formatTable(heads, rows, heads.length - 1))
+  }
+}
 
 /**
  * Rows in columns that fit the terminal. Cells must be inert already. The column number `flexible`

@@ -6,7 +6,8 @@ import type { PersonRole } from '../../domain/permissions.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../../domain/sign-in.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { now } from '../clock.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, inTransaction, type Trx } from '../connect.ts'
+import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
 export type OperatorRow = {
@@ -207,13 +208,18 @@ export async function signOutEverywhere(db: Db, { issuer, subject }: Identity): 
     .where('subject', '=', subject)
     .executeTakeFirst()
   if (!known) return null
-  await db
-    .updateTable('apiToken')
-    .set({ revokedAt: now })
-    .where('operatorId', '=', known.id)
-    .where('kind', '=', 'sign_in')
-    .where('revokedAt', 'is', null)
-    .execute()
+  await inTransaction(db, async (trx) => {
+    const revoked = await trx
+      .updateTable('apiToken')
+      .set({ revokedAt: now })
+      .where('operatorId', '=', known.id)
+      .where('kind', '=', 'sign_in')
+      .where('revokedAt', 'is', null)
+      .returning('id')
+      .execute()
+    const entry = { who: known.name, what: 'token.revoked' as const, detail: 'Ended: no group gives a role any more' }
+    for (const { id: subject } of revoked) await recordAudit(trx, { ...entry, subject })
+  })
   return known.name
 }
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { newId, sha256 } from '../../domain/digest.ts'
 import type { PersonRole, Role } from '../../domain/permissions.ts'
 import { inSeconds, now } from '../clock.ts'
-import type { Db } from '../connect.ts'
+import { type Db, inTransaction } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 import { principalOf } from './principals.ts'
@@ -12,15 +12,21 @@ function newToken(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
 }
 
-/** Makes a person, or answers the one of that name. */
+/** Makes a person, or answers the one of that name, as a start does it. */
 export async function ensureOperator(db: Db, name: string, role: PersonRole): Promise<string> {
-  const row = await db
-    .insertInto('operator')
-    .values({ id: newId('opr'), name, role })
-    .onConflict((conflict) => conflict.column('name').doUpdateSet({ role }))
-    .returning('id')
-    .executeTakeFirstOrThrow()
-  return row.id
+  return await inTransaction(db, async (trx) => {
+    const known = await trx.selectFrom('operator').select(['id', 'role']).where('name', '=', name).executeTakeFirst()
+    if (known?.role === role) return known.id
+    const { id } = await trx
+      .insertInto('operator')
+      .values({ id: newId('opr'), name, role })
+      .onConflict((conflict) => conflict.column('name').doUpdateSet({ role }))
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    const what = known ? 'operator.changed' : 'operator.added'
+    await recordAudit(trx, { who: 'start', what, subject: name, detail: `As ${role}, by a start` })
+    return id
+  })
 }
 
 type NewToken = {
@@ -34,9 +40,16 @@ type NewToken = {
 
 /** Makes a token and answers it in plain, once. A person's token names its operator; a machine's names none. */
 export async function createToken(db: Db, token: NewToken, plain = newToken()): Promise<string> {
-  await insertToken(db, token, plain)
-    .onConflict((conflict) => conflict.column('sha256').doNothing())
-    .execute()
+  await inTransaction(db, async (trx) => {
+    const made = await insertToken(trx, token, plain)
+      .onConflict((conflict) => conflict.column('sha256').doNothing())
+      .returning('id')
+      .executeTakeFirst()
+    if (!made) return
+    // Nobody asked for it through the API: the audit says where it came from.
+    const detail = `Minted ${token.name}: ${token.role}, by a start`
+    await recordAudit(trx, { who: 'start', what: 'token.minted', subject: made.id, detail })
+  })
   return plain
 }
 
@@ -105,19 +118,6 @@ export async function revokeToken(db: Db, id: string): Promise<boolean> {
   return revoked !== undefined
 }
 
-/** The same by a start, which nobody asked through the API: the audit says where it came from. */
-async function createAtStart(db: Db, token: NewToken, plain = newToken()): Promise<string> {
-  const made = await insertToken(db, token, plain)
-    .onConflict((conflict) => conflict.column('sha256').doNothing())
-    .returning('id')
-    .executeTakeFirst()
-  if (made) {
-    const detail = `Minted ${token.name}: ${token.role}, by a start`
-    await recordAudit(db, { who: 'start', what: 'token.minted', subject: made.id, detail })
-  }
-  return plain
-}
-
 export type FirstRunTokens = { admin: string; approver: string; ingest: string; agent: string }
 
 /** The tokens a first start mints. Those of an earlier start are kept while the database still knows them. */
@@ -126,16 +126,15 @@ export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTok
   const admin = await ensureOperator(db, 'admin', 'admin')
   const approver = await ensureOperator(db, 'approver', 'approver')
   return {
-    admin:
-      (await keep(existing.admin)) ?? (await createAtStart(db, { name: 'admin', role: 'admin', operatorId: admin })),
+    admin: (await keep(existing.admin)) ?? (await createToken(db, { name: 'admin', role: 'admin', operatorId: admin })),
     approver:
       (await keep(existing.approver)) ??
-      (await createAtStart(db, { name: 'approver', role: 'approver', operatorId: approver })),
+      (await createToken(db, { name: 'approver', role: 'approver', operatorId: approver })),
     ingest:
-      (await keep(existing.ingest)) ?? (await createAtStart(db, { name: 'ingest', role: 'ingest', operatorId: null })),
+      (await keep(existing.ingest)) ?? (await createToken(db, { name: 'ingest', role: 'ingest', operatorId: null })),
     agent:
       (await keep(existing.agent)) ??
-      (await createAtStart(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null })),
+      (await createToken(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null })),
   }
 }
 
@@ -149,10 +148,10 @@ export async function ensureGivenTokens(
 ): Promise<void> {
   if (given.admin) {
     const operatorId = await ensureOperator(db, 'admin', 'admin')
-    await createAtStart(db, { name: 'admin', role: 'admin', operatorId }, given.admin)
+    await createToken(db, { name: 'admin', role: 'admin', operatorId }, given.admin)
   }
-  if (given.ingest) await createAtStart(db, { name: 'ingest', role: 'ingest', operatorId: null }, given.ingest)
+  if (given.ingest) await createToken(db, { name: 'ingest', role: 'ingest', operatorId: null }, given.ingest)
   if (given.agent) {
-    await createAtStart(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null }, given.agent)
+    await createToken(db, { name: 'agent:incident-investigator', role: 'agent', operatorId: null }, given.agent)
   }
 }

@@ -4,11 +4,12 @@ import type { Alert, IngestOutcome } from '../../domain/alert.ts'
 import type { AlertResource } from '../../domain/alert-resource.ts'
 import { newId } from '../../domain/digest.ts'
 import type { NewEvent } from '../../domain/event.ts'
+import type { OpenedIncident } from '../../domain/event-metadata.ts'
 import { incidentTypeOf } from '../../domain/incident.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
 import { databaseTime, now } from '../clock.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
-import { announceCritical, insertIncidents } from '../incidents/incidents.ts'
+import { announceCritical, insertIncidents, openedAs } from '../incidents/incidents.ts'
 import { notInvestigatedEvent } from '../incidents/queue.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import { type LifecycleEffect, noEffect } from '../lifecycle/apply-lifecycle.ts'
@@ -85,10 +86,10 @@ export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise
     const filter = settings.value<InvestigateFilter>('agent.investigate', type)
     const keptReason = keptReasonOf(filter, alert)
     const about = found[index] ?? null
-    const events: NewEvent[] = [alertEvent(alert, 'opened', 1, about)]
-    if (keptReason !== null) events.push(notInvestigatedEvent(keptReason))
     const { severity, severitySource, title } = alert
     const incident = { type, severity, severitySource, title, requestedBy: null, resource: about?.resource ?? null }
+    const events: NewEvent[] = [alertEvent(alert, 'opened', 1, { about, incident })]
+    if (keptReason !== null) events.push(notInvestigatedEvent(keptReason))
     return { id, alert, keptReason, incident, rows: firstRows(id, at, events) }
   })
   await insertIncidents(
@@ -237,23 +238,27 @@ export async function appendAlert(
   incidentId: string,
   alert: Alert,
   outcome: IngestOutcome,
-  about: AlertResource | null = null,
+  opening: Opening | null = null,
 ): Promise<void> {
   const { count } = await trx
     .selectFrom('alert')
     .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('count'))
     .where('incidentId', '=', incidentId)
     .executeTakeFirstOrThrow()
-  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count), about))
+  await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count), opening))
 }
 
-/** `count`: bodies that this incident's alerts came in, this one included. `about`: how its resource was looked for, where it opened one. */
+/** The incident that an alert opened, and how its resource was looked for. */
+type Opening = { about: AlertResource | null; incident: OpenedIncident }
+
+/** `count`: bodies that this incident's alerts came in, this one included. */
 function alertEvent(
   alert: Alert,
   outcome: IngestOutcome,
   count: number,
-  about: AlertResource | null = null,
+  opening: Opening | null = null,
 ): NewEvent<'alert_received'> {
+  const about = opening?.about ?? null
   const notes: string[] = []
   if (alert.severitySource === 'default') {
     notes.push(
@@ -280,6 +285,7 @@ function alertEvent(
       truncatedAlerts: alert.truncatedAlerts,
       cappedFields: alert.cappedFields,
       outcome,
+      ...(opening && { opened: openedAs(opening.incident) }),
       ...(about && { about: { by: about.by, tried: about.tried, candidates: about.candidates } }),
     },
   }

@@ -8,6 +8,7 @@ import type { Db, Trx } from '../connect.ts'
 import { closeIncident } from '../incidents/close-incident.ts'
 import { announceCritical, lockIncident } from '../incidents/incidents.ts'
 import { append, IncidentNotFoundError } from '../log/append.ts'
+import { recordAudit } from '../log/audit.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { Scope } from '../scope.ts'
 import type { ExpectationRow } from '../tables.ts'
@@ -55,6 +56,7 @@ export async function markIncidentExpected(
   if (!row) throw new IncidentNotFoundError(incidentId)
   const expectation = await markExpected(trx, { ...mark, createdBy: by.operatorId })
   const text = `${by.name} expects this until ${expectation.until}: ${mark.reason}`
+  await recordAudit(trx, { who: by.name, what: 'expectation.marked', subject: expectation.id, detail: text })
   await append(trx, incidentId, null, {
     kind: 'noted',
     actor: by.actor,
@@ -106,7 +108,11 @@ export async function listExpectations(
 }
 
 /** Takes a mark back: what fires from now on goes the normal way. Null when it is not in force. */
-export async function endExpectation(db: Db, id: string, operatorId: string): Promise<ExpectationRow | null> {
+export async function endExpectation(
+  db: Db,
+  id: string,
+  { operatorId, name }: { operatorId: string; name: string },
+): Promise<ExpectationRow | null> {
   return await db.transaction().execute(async (trx) => {
     const ended = await trx
       .updateTable('expectation')
@@ -117,6 +123,7 @@ export async function endExpectation(db: Db, id: string, operatorId: string): Pr
       .returningAll()
       .executeTakeFirst()
     if (!ended) return null
+    await recordAudit(trx, { who: name, what: 'expectation.ended', subject: id, detail: 'Taken back' })
     await trx
       .updateTable('incident')
       .set({ checkAt: now })

@@ -193,7 +193,7 @@ async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<
     previousId,
   })
   await storeAlert(trx, alert, incident.id)
-  await appendAlert(trx, incident.id, alert, 'opened', about)
+  await appendAlert(trx, incident.id, alert, 'opened', { about, incident })
   if ((await attemptsToday(trx, incident.id)) >= attemptsPerDay) {
     const row = await lockIncident(trx, incident.id)
     if (row) await escalateByTable(trx, row, 'DOES_NOT_LAST')

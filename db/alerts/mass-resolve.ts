@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { systemActor } from '../../domain/event.ts'
+import { type NotedCode, systemActor } from '../../domain/event.ts'
 import { isMassEnd, minMassEnds } from '../../domain/mass-resolve.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
@@ -59,12 +59,7 @@ async function isCrowdKnown(trx: Trx, source: string): Promise<boolean> {
 
 async function announceCrowd(trx: Trx, incidentId: string, source: string, ends: number): Promise<void> {
   const text = `${ends} alerts of ${source} ended within a minute, more than half of what it had firing: they count as unknown until it is heard again`
-  await append(trx, incidentId, null, {
-    kind: 'noted',
-    actor: systemActor,
-    detail: text,
-    metadata: { code: 'crowd', text },
-  })
+  await note(trx, incidentId, 'crowd', text)
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, 'notice', text)
 }
@@ -75,7 +70,7 @@ async function announceCrowd(trx: Trx, incidentId: string, source: string, ends:
  * caller holds its lock.
  */
 export async function settleUnknown(trx: Trx, incidentId: string, settings: SettingsReader): Promise<void> {
-  await sql`
+  const believed = await sql`
     update alert set status = 'resolved'
     where incident_id = ${incidentId} and status = 'unknown' and unknown_why = 'crowd'
       and unknown_since < nightshift_now() - make_interval(secs => ${believedAfterSeconds})
@@ -83,6 +78,8 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
         select 1 from alert heard where heard.source = alert.source and heard.last_seen_at > alert.unknown_since)`.execute(
     trx,
   )
+  const count = Number(believed.numAffectedRows ?? 0)
+  if (count > 0) await note(trx, incidentId, 'ends_believed', `Its sender was heard again: ${count} ends count`)
   const sources = await trx
     .selectFrom('alert')
     .select('source')
@@ -92,10 +89,16 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
   const endless = sources.map(({ source }) => source).filter((source) => !sendsEnds(settings, source))
   if (endless.length === 0) return
   const staleAfterSeconds = settings.value<number>('alert.stale')
-  await sql`
+  const stale = await sql`
     update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'stale'
     where incident_id = ${incidentId} and status = 'firing' and source = any(${endless})
       and last_seen_at < nightshift_now() - make_interval(secs => ${staleAfterSeconds})`.execute(trx)
+  if (Number(stale.numAffectedRows ?? 0) > 0)
+    await note(trx, incidentId, 'stale', 'Its alert was not repeated for long, and its sender names no ends')
+}
+
+async function note(trx: Trx, incidentId: string, code: NotedCode, text: string): Promise<void> {
+  await append(trx, incidentId, null, { kind: 'noted', actor: systemActor, detail: text, metadata: { code, text } })
 }
 
 /** Makes the watchdog decide about incidents with an alert that its sender never ends and has not repeated for long. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { newId } from '../../domain/digest.ts'
+import { digestOf, newId } from '../../domain/digest.ts'
 import type { AskedApproval } from '../../domain/notification.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
@@ -38,7 +38,7 @@ type ApprovalRequest = {
 
 /** Asks: the approval, its row in the log and the incident's status, in the caller's transaction. */
 export async function requestApproval(trx: Trx, request: ApprovalRequest): Promise<{ id: string; expiresAt: string }> {
-  const { id, expiresAt } = await trx
+  const row = await trx
     .insertInto('approval')
     .values({
       id: newId('apr'),
@@ -59,8 +59,9 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       announced: request.isAnnounced ?? true,
       expiresAt: sql`nightshift_now() + make_interval(secs => ${request.expirySeconds})`,
     })
-    .returning(['id', 'expiresAt'])
+    .returningAll()
     .executeTakeFirstOrThrow()
+  const { id, expiresAt } = row
   await trx
     .updateTable('incident')
     .set({ status: 'awaiting_approval' })
@@ -84,6 +85,7 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
       summary: request.dryRun.summary,
       expiresAt,
       replaces: request.replaces,
+      shown: shownDigest(row),
       ...(request.dryRun.attachments && {
         attachments: request.dryRun.attachments.map(({ name, digest }) => ({ name, digest })),
       }),
@@ -91,6 +93,12 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
   })
   if (request.isAnnounced ?? true) await tellAsked(trx, id, 0)
   return { id, expiresAt }
+}
+
+/** Digest of what a person is shown before deciding, as it is stored: the row of the request holds it. How long it waits may be extended. */
+export function shownDigest(row: ApprovalRow): string {
+  const { args, targets, reason, reversible, dryRun, stateFingerprint, attempt, requestedAt } = row
+  return digestOf({ args, targets, reason, reversible, dryRun, stateFingerprint, attempt, requestedAt })
 }
 
 /** The turn of a call has come that was asked about together with earlier ones: people are notified, once, if it still waits. */

@@ -3,11 +3,11 @@ import { type ApprovalStatus, type Decision, type DecisionOutcome, useBySeconds 
 import type { ManualChange } from '../../domain/manual-change.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
-import { inSeconds, now } from '../clock.ts'
+import { databaseTime, inSeconds, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
-import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
+import { recordSecurityEvent } from '../log/audit.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { storeGrant } from './grants.ts'
 import { countVotes, expirePending, isOwnRun } from './settle.ts'
@@ -182,12 +182,7 @@ async function record(
     ? await supersede(trx, approval, voter, request.args, reason)
     : await vote(trx, approval, voter, { ...request, reason })
   await spend(trx, token, request.args ? 'edit' : request.decision, { request: digestOfDecision(request), status })
-  if (request.grant && status === 'approved') {
-    const { uses, hours } = request.grant
-    const subject = await storeGrant(trx, approval, token.operatorId, request.grant)
-    const detail = `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`
-    await recordAudit(trx, { who: token.name, what: 'grant.given', subject, detail })
-  }
+  if (request.grant && status === 'approved') await storeGrant(trx, approval, token.operatorId, request.grant)
   return { outcome: 'recorded', status, approvalId: approval.id, incidentId: approval.incidentId }
 }
 
@@ -224,6 +219,7 @@ async function vote(
   { decision, reason = null, category, via }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via'>,
 ): Promise<ApprovalStatus> {
   const kind = decision === 'deny' ? (category ?? 'other') : null
+  const at = await databaseTime(trx)
   await trx
     .insertInto('approvalDecision')
     .values({
@@ -233,10 +229,11 @@ async function vote(
       reason,
       category: kind,
       via,
-      at: now,
+      at,
     })
     .execute()
-  const status = await settleVotes(trx, approval, decision)
+  const settled = await settleVotes(trx, approval, decision)
+  const { status } = settled
   await append(trx, approval.incidentId, null, {
     kind: 'approval_decided',
     actor: `user:${name}`,
@@ -248,8 +245,10 @@ async function vote(
       reason,
       category: kind,
       via,
-      status,
       actionDigest: approval.actionDigest,
+      operatorId,
+      at,
+      ...settled,
     },
   })
   return status
@@ -264,7 +263,7 @@ async function supersede(
   why: string | null,
 ): Promise<ApprovalStatus> {
   const args = cleanse(edited)
-  await trx
+  const { decidedAt } = await trx
     .updateTable('approval')
     .set({
       status: 'withdrawn',
@@ -273,23 +272,28 @@ async function supersede(
       editedBy: operatorId,
     })
     .where('id', '=', approval.id)
-    .execute()
+    .returning('decidedAt')
+    .executeTakeFirstOrThrow()
   const reason = `${name} changed the arguments${why ? `: ${why}` : ''}`
   await append(trx, approval.incidentId, null, {
     kind: 'approval_withdrawn',
     actor: `user:${name}`,
     detail: `Withdrawn: ${reason}`,
-    metadata: { approvalId: approval.id, callId: approval.callId, reason, edited: args },
+    metadata: { approvalId: approval.id, callId: approval.callId, reason, edited: args, operatorId, decidedAt },
   })
   return 'withdrawn'
 }
 
 /** Any denial ends it; approvals count distinct people, as far as they may approve it now, until enough have spoken. */
-async function settleVotes(trx: Trx, approval: ApprovalRow, decision: Decision): Promise<ApprovalStatus> {
+async function settleVotes(
+  trx: Trx,
+  approval: ApprovalRow,
+  decision: Decision,
+): Promise<{ status: ApprovalStatus; decidedAt: string | null; useBy: string | null }> {
   const count = await countVotes(trx, approval)
   const status = decision === 'deny' ? 'denied' : count >= approval.required ? 'approved' : 'pending'
-  if (status === 'pending') return status
-  await trx
+  if (status === 'pending') return { status, decidedAt: null, useBy: null }
+  return await trx
     .updateTable('approval')
     .set({
       status,
@@ -297,8 +301,8 @@ async function settleVotes(trx: Trx, approval: ApprovalRow, decision: Decision):
       useBy: status === 'approved' ? inSeconds(useBySeconds) : null,
     })
     .where('id', '=', approval.id)
-    .execute()
-  return status
+    .returning(['status', 'decidedAt', 'useBy'])
+    .executeTakeFirstOrThrow()
 }
 
 /** Records an attempt that changed nothing. Capped, so that a flood of forged signals cannot fill the log. */

@@ -60,7 +60,7 @@ export async function extendApproval(
       kind: 'noted',
       actor: person.actor,
       detail: text,
-      metadata: { code: 'approval_extended', text },
+      metadata: { code: 'approval_extended', text, approvalId, expiresAt },
     })
     await recordAudit(trx, { who: person.name, what: 'approval.extended', subject: approvalId, detail: text })
     return { outcome: 'extended', expiresAt }

@@ -7,6 +7,7 @@ import { refusalToDecide } from '../access/operators.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
+import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 
@@ -36,7 +37,18 @@ export async function storeGrant(
       expiresAt: sql<string>`${grantedAt}::timestamptz + make_interval(secs => ${Math.round(hours * 3600)})`,
     })
     .execute()
+  await recordAudit(trx, {
+    who: await nameOfOperator(trx, operatorId),
+    what: 'grant.given',
+    subject: id,
+    detail: `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`,
+  })
   return id
+}
+
+async function nameOfOperator(trx: Trx, id: string): Promise<string> {
+  const row = await trx.selectFrom('operator').select('name').where('id', '=', id).executeTakeFirstOrThrow()
+  return row.name
 }
 
 /**

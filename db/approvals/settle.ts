@@ -19,14 +19,14 @@ export async function expirePending(
     .where('id', '=', approval.id)
     .where('status', '=', 'pending')
     .where('expiresAt', '<=', now)
-    .returning('id')
+    .returning('decidedAt')
     .executeTakeFirst()
   if (!expired) return false
   await append(trx, approval.incidentId, null, {
     kind: 'approval_expired',
     actor: systemActor,
     detail: 'Nobody decided in time',
-    metadata: { approvalId: approval.id, callId: approval.callId },
+    metadata: { approvalId: approval.id, callId: approval.callId, decidedAt: expired.decidedAt },
   })
   return true
 }
@@ -77,14 +77,14 @@ export async function withdrawPending(
     .where('incidentId', '=', incidentId)
     .where('status', 'in', ['pending', 'approved'])
   const withdrawn = await (approvalId === undefined ? open : open.where('id', '=', approvalId))
-    .returning(['id', 'callId'])
+    .returning(['id', 'callId', 'decidedAt'])
     .execute()
   for (const approval of withdrawn) {
     await append(trx, incidentId, null, {
       kind: 'approval_withdrawn',
       actor: systemActor,
       detail: `Withdrawn: ${reason}`,
-      metadata: { approvalId: approval.id, callId: approval.callId, reason },
+      metadata: { approvalId: approval.id, callId: approval.callId, reason, decidedAt: approval.decidedAt },
     })
   }
 }

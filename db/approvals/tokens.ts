@@ -5,9 +5,9 @@ import { cleanJson, digestOf, sha256 } from '../../domain/digest.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/permissions.ts'
 import { refusalToDecide, typeOfApproval } from '../access/operators.ts'
 import { now } from '../clock.ts'
-import type { Db, Trx } from '../connect.ts'
+import { type Db, inTransaction, type Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
-import { recordSecurityEvent } from '../log/audit.ts'
+import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
 type MintOutcome =
   | {
@@ -59,19 +59,40 @@ export async function mintDecisionToken(
   const refusal = (await refusalByTypes(db, principal, approvalId)) ?? (await refusalToDecide(db, operatorId, row))
   if (refusal) return { outcome: 'forbidden', message: refusal }
   const token = randomBytes(32).toString('base64url')
-  const minted = await db
+  const expiresAt = await inTransaction(db, async (trx) => {
+    const at = await insertToken(trx, approvalId, { operatorId, decision, purpose, binds, sha256: sha256(token) })
+    const detail = `Minted a decision token: ${decision}${purpose === 'temporal' ? ', for Temporal' : ''}`
+    if (at) await recordAudit(trx, { who: principal.name, what: 'approval.token_minted', subject: approvalId, detail })
+    return at
+  })
+  if (!expiresAt) return { outcome: 'gone', message: `${approvalId} is ${row.status} and cannot be decided any more` }
+  const { incidentId } = row
+  return { outcome: 'minted', token, approvalId, incidentId, decision, purpose, expiresAt }
+}
+
+type MintedRow = {
+  sha256: string
+  operatorId: string
+  decision: Decision
+  purpose: TokenPurpose
+  binds: string | null
+}
+
+/** Stores a token for an approval that still waits, and answers when it expires; null where it does not wait. */
+async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Promise<string | null> {
+  const minted = await trx
     .insertInto('decisionToken')
     .columns(['sha256', 'approvalId', 'operatorId', 'decision', 'purpose', 'binds', 'expiresAt'])
     .expression(
-      db
+      trx
         .selectFrom('approval')
         .select([
-          sql<string>`${sha256(token)}`.as('sha256'),
+          sql<string>`${token.sha256}`.as('sha256'),
           'id',
-          sql<string>`${operatorId}`.as('operatorId'),
-          sql<Decision>`${decision}`.as('decision'),
-          sql<TokenPurpose>`${purpose}`.as('purpose'),
-          sql<string | null>`${binds}::text`.as('binds'),
+          sql<string>`${token.operatorId}`.as('operatorId'),
+          sql<Decision>`${token.decision}`.as('decision'),
+          sql<TokenPurpose>`${token.purpose}`.as('purpose'),
+          sql<string | null>`${token.binds}::text`.as('binds'),
           'expiresAt',
         ])
         .where('id', '=', approvalId)
@@ -80,9 +101,7 @@ export async function mintDecisionToken(
     )
     .returning('expiresAt')
     .executeTakeFirst()
-  if (!minted) return { outcome: 'gone', message: `${approvalId} is ${row.status} and cannot be decided any more` }
-  const { incidentId } = row
-  return { outcome: 'minted', token, approvalId, incidentId, decision, purpose, expiresAt: minted.expiresAt }
+  return minted?.expiresAt ?? null
 }
 
 /** Why a credential that is for some types of incidents only reaches no approval of another; null where it does. */
@@ -121,14 +140,17 @@ export async function findToken(db: Db | Trx, text: string): Promise<StoredToken
   return found ?? null
 }
 
-/** Uses a token up. With `did`, the same request is answered with that outcome from now on. One that is spent stays as it is. */
+/**
+ * Uses a token up. With `did`, the same request is answered with that outcome from now on, and the row of the decision tells; else the
+ * audit does. One that is spent stays as it is.
+ */
 export async function spend(
   trx: Trx,
-  token: Pick<StoredToken, 'sha256'>,
+  token: StoredToken,
   usedFor: string,
   did?: { request: string; status: ApprovalStatus },
 ): Promise<void> {
-  await trx
+  const spent = await trx
     .updateTable('decisionToken')
     .set({
       usedAt: now,
@@ -137,7 +159,11 @@ export async function spend(
     })
     .where('sha256', '=', token.sha256)
     .where('usedAt', 'is', null)
-    .execute()
+    .returning('sha256')
+    .executeTakeFirst()
+  if (!spent || did) return
+  const detail = `A decision token is spent without a decision: ${usedFor}`
+  await recordAudit(trx, { who: token.name, what: 'approval.token_spent', subject: token.approvalId, detail })
 }
 
 /** Which of these texts are decision tokens, spent or not. */

@@ -89,7 +89,7 @@ function toQuestion(question: Question, known: Map<string, Incident>): NeedLine[
 }
 
 const urgent = ['critical', 'warning', 'info']
-const needed: Need[] = ['approval', 'yours', 'escalated', 'kept']
+const needed: Need[] = ['approval', 'review', 'yours', 'escalated', 'kept']
 
 /** Questions first, for they expire; what nobody is asked about last; within each the most urgent, then the newest. */
 function byUrgency(a: NeedLine, b: NeedLine): number {
@@ -131,11 +131,11 @@ type NeedGroup = Group & { need: Exclude<Need, 'approval'>; category: Escalation
 async function groupsInNeed({ db, reader }: Scope): Promise<NeedGroup[]> {
   const me = reader === 'system' ? null : reader.operatorId
   const { rows } = await sql<NeedGroup>`
-    select case when owner_id is not null then 'yours' when status = 'escalated' then 'escalated' else 'kept' end as need,
+    select case when review_wanted_at is not null then 'review' when owner_id is not null then 'yours' when status = 'escalated' then 'escalated' else 'kept' end as need,
       type, category, count(*)::int as count, min(coalesce(closed_at, created_at)) as since,
       (array_agg(id order by ${urgency}, id desc))[1:${sql.lit(shownEach)}] as ids, sum(count(*)) over ()::int as "all"
     from incident
-    where ((owner_id = ${me} and status in ('open', 'investigating', 'awaiting_approval', 'escalated'))
+    where (review_wanted_at is not null or (owner_id = ${me} and status in ('open', 'investigating', 'awaiting_approval', 'escalated'))
         or (owner_id is null and (status = 'escalated' or (status = 'open' and kept_reason is not null))))
       and not ${isAsked}
     group by 1, 2, 3 order by min(${urgency}), max(coalesce(closed_at, created_at)) desc limit 100`.execute(db)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { newId } from '../../domain/digest.ts'
+import type { OpenedIncident } from '../../domain/event-metadata.ts'
 import {
   type Incident,
   type IncidentAction,
@@ -52,6 +53,7 @@ export function toIncident(row: IncidentRow & Partial<About>): Incident {
     alerts: { firing: row.firing ?? 0, unknown: row.unknown ?? 0 },
     reopened: row.reopened,
     watchUntil: row.watchUntil,
+    reviewWantedAt: row.reviewWantedAt,
     cancelledUntil: row.cancelledUntil,
     owner:
       row.ownerId === null || row.ownedAt === null
@@ -87,6 +89,11 @@ export async function openIncident(trx: Trx, incident: NewIncident): Promise<Inc
     .returningAll()
     .executeTakeFirstOrThrow()
   return toIncident(row)
+}
+
+/** What an incident is about, for the row that opens it. */
+export function openedAs({ type, severity, title, resource }: OpenedIncident): OpenedIncident {
+  return { type, severity, title, resource }
 }
 
 function columnsOf(incident: NewIncident) {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { systemActor } from '../../domain/event.ts'
+import { findManualChange } from '../../domain/manual-change.ts'
 import { withdrawPending } from '../approvals/settle.ts'
 import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -107,6 +108,8 @@ export async function releaseLostRun(
 /** Why no further run is to take it up; null where one may. */
 async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promise<string | null> {
   const events = await eventsOf(trx, incidentId)
+  const manual = findManualChange(events, attempt)
+  if (manual) return `${manual.name} asked for it: nobody else begins it again`
   const ended = new Set(
     events.flatMap((event) =>
       event.kind === 'tool_finished' && event.attempt === attempt && event.metadata.outcome !== 'indeterminate'

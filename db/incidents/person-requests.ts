@@ -2,7 +2,7 @@ import type { Incident } from '../../domain/incident.ts'
 import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
-import { announceCritical, incidentById, lockIncident, type NewIncident, openIncident } from './incidents.ts'
+import { announceCritical, incidentById, lockIncident, type NewIncident, openedAs, openIncident } from './incidents.ts'
 import { reopenIncident } from './reopen-incident.ts'
 
 /** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */
@@ -21,7 +21,7 @@ export async function openByHand(
     kind: 'commented',
     actor: by.actor,
     detail: text,
-    metadata: { text, confidence: null, action: 'opened' },
+    metadata: { text, confidence: null, action: 'opened', opened: openedAs(opened) },
   })
   return (await incidentById(trx, opened.id)) as Incident
 }

@@ -1,4 +1,5 @@
 import { type IncidentStatus, incidentActions } from '../../domain/incident.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import { stillOpen } from './close-incident.ts'
@@ -8,7 +9,8 @@ import { lockIncident, NotAllowedError } from './incidents.ts'
 export async function reopenIncident(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (!row) return
-  if (!(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
+  // A person did it: there is nothing to investigate, and nothing is done twice.
+  if (row.type === manualChangeType || !(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
     throw new NotAllowedError(id, 'investigate', row.status)
   }
   await trx

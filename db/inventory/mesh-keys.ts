@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { recordAudit } from '../log/audit.ts'
 import type { MeshKeyRow } from '../writes/device-calls.ts'
 
 /**
@@ -12,6 +13,8 @@ export async function noteMeshKeys(
   signing: { id: string; publicKey: string },
   next: { id: string; publicKey: string } | null,
 ): Promise<void> {
+  const storedKeys = () => trx.selectFrom('meshKey').selectAll().orderBy('id').execute()
+  const before = JSON.stringify(await storedKeys())
   const kept = next ? [signing, next] : [signing]
   const ids = kept.map((key) => key.id)
   for (const key of kept) {
@@ -33,6 +36,9 @@ export async function noteMeshKeys(
     .where('id', '=', signing.id)
     .where('signingSince', 'is', null)
     .execute()
+  if (JSON.stringify(await storedKeys()) === before) return
+  const detail = `Requests are signed by ${signing.id}${next ? `, next by ${next.id}` : ''}`
+  await recordAudit(trx, { who: 'start', what: 'device.keys_changed', subject: 'mesh', detail })
 }
 
 /** Keys that a manifest names: those in use, and those that ended in the last 30 days, with their end. */

@@ -6,7 +6,7 @@ import type {
   ResourceSurroundings,
   ShownResource,
 } from '../../domain/listed-resource.ts'
-import type { ResourceRef } from '../../domain/registry.ts'
+import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
@@ -66,7 +66,7 @@ export async function showResource(
   { db }: Scope,
   { kind, id }: ResourceRef,
 ): Promise<Omit<ShownResource, 'state'> | null> {
-  const { rows } = await sql<Omit<ShownResource, 'relations' | 'alerts' | 'incidents' | 'sameAs' | 'state'>>`
+  const { rows } = await sql<Omit<ShownResource, 'relations' | 'alerts' | 'incidents' | 'acts' | 'sameAs' | 'state'>>`
     select resource.kind, resource.id, resource.name, resource.canonical, resource.first_seen_at as "firstSeenAt",
       array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
         as aliases,
@@ -137,7 +137,10 @@ export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): 
   return { needs: of('needs'), neededBy: of('neededBy') }
 }
 
-async function whatHappened(db: Db, { kind, id }: ResourceRef): Promise<Pick<ShownResource, 'alerts' | 'incidents'>> {
+async function whatHappened(
+  db: Db,
+  { kind, id }: ResourceRef,
+): Promise<Pick<ShownResource, 'alerts' | 'incidents' | 'acts'>> {
   const incidents = await db
     .selectFrom('incident')
     .select(['id', 'title', 'status', 'createdAt'])
@@ -156,5 +159,18 @@ async function whatHappened(db: Db, { kind, id }: ResourceRef): Promise<Pick<Sho
     .orderBy('alert.startsAt', 'desc')
     .limit(20)
     .execute()
-  return { incidents, alerts }
+  return { incidents, alerts, acts: await actsOf(db, { kind, id }) }
+}
+
+/** What people did to it directly: of low risk from the audit, the rest from the incidents that it opened. */
+async function actsOf(db: Db, ref: ResourceRef): Promise<ShownResource['acts']> {
+  const { rows } = await sql<ShownResource['acts'][number]>`
+    select * from (
+      (select at, who, detail as did, null as "incidentId" from audit
+        where what = 'platform.acted' and ${resourceKey(ref)} = any(string_to_array(subject, ', ')) order by id desc limit 20)
+      union all
+      (select at, metadata->>'name', detail, incident_id from incident_event
+        where kind = 'change_requested' and metadata->'targets' @> ${JSON.stringify([ref])}::jsonb order by id desc limit 20)
+    ) act order by at desc limit 20`.execute(db)
+  return rows
 }

@@ -11,7 +11,7 @@ import { append } from './append.ts'
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'postmortem' | 'platform' | 'change'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'postmortem' | 'platform' | 'change' | 'config' | 'expectation'}.${string}`
   subject: string
   detail: string
   address?: string | null
@@ -26,9 +26,10 @@ export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
     .execute()
 }
 
+/** Of a setting its revision tells. */
 const own = sql`
   select at, 1 as source, id, who, what, subject, detail, case when what like 'postmortem.%' then subject end as incident_id, address
-  from audit`
+  from audit where what <> 'config.put'`
 
 /** Values are left out: who may read this may not read secrets. */
 const configuration = sql`

@@ -11,7 +11,6 @@ import { argvVerdict } from './guard.ts'
  * `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
  */
 type DryRun = {
-  manual: string
   kind: 'shows' | 'lists' | 'tries'
   /** The words that are run instead; null where these words have none. */
   argv(words: readonly string[]): string[] | null
@@ -54,7 +53,6 @@ const unitVerbs =
   /^(?:start|stop|restart|try-restart|reload|reload-or-restart|try-reload-or-restart|enable|disable|reenable|mask|unmask|kill|reset-failed|clean|revert)$/
 
 const systemctl: DryRun = {
-  manual: 'systemctl(1)',
   kind: 'shows',
   argv(words) {
     const read = split(
@@ -68,7 +66,6 @@ const systemctl: DryRun = {
 }
 
 const service: DryRun = {
-  manual: 'service(8)',
   kind: 'shows',
   argv: ([, name, verb, ...more]) =>
     name && verb && more.length === 0 && /^\w[\w.@-]*$/.test(name) ? showUnits([`${name}.service`]) : null,
@@ -79,7 +76,6 @@ const packages = /^[a-z0-9][a-z0-9.+-]*(?::[a-z0-9]+)?(?:=[\w.+:~-]+)?[+-]?$/
 const aptVerbs = /^(?:install|reinstall|remove|purge|upgrade|dist-upgrade|full-upgrade|autoremove|autopurge)$/
 
 const apt: DryRun = {
-  manual: 'apt-get(8), --simulate',
   kind: 'tries',
   argv(words) {
     const read = split(
@@ -94,7 +90,6 @@ const apt: DryRun = {
 }
 
 const dpkg: DryRun = {
-  manual: 'dpkg(1), --no-act',
   kind: 'tries',
   argv(words) {
     const read = split(words.slice(1), /^(?:-r|-P|--remove|--purge)$/)
@@ -109,7 +104,6 @@ const dpkg: DryRun = {
 const isLocal = (path: string): boolean => !/^[^/]*:/.test(path)
 
 const rsync: DryRun = {
-  manual: 'rsync(1), --dry-run',
   kind: 'tries',
   argv(words) {
     const read = split(
@@ -122,7 +116,6 @@ const rsync: DryRun = {
 }
 
 const find: DryRun = {
-  manual: 'find(1), -print in place of -delete',
   kind: 'lists',
   argv: (words) =>
     words.at(-1) === '-delete' && words.filter((word) => word === '-delete').length === 1
@@ -131,7 +124,6 @@ const find: DryRun = {
 }
 
 const pkill: DryRun = {
-  manual: 'pgrep(1)',
   kind: 'lists',
   argv(words) {
     const rest = words.slice(1).filter((word) => !/^-(?:[A-Z][A-Z0-9]*|\d+)$|^--signal=\w+$/.test(word))
@@ -141,7 +133,6 @@ const pkill: DryRun = {
 }
 
 const killall: DryRun = {
-  manual: 'killall(1), pgrep(1)',
   kind: 'lists',
   argv(words) {
     const read = split(words.slice(1), /^-(?:[A-Z][A-Z0-9]*|\d+|w|q)$/)
@@ -151,7 +142,6 @@ const killall: DryRun = {
 }
 
 const containers = (engine: string): DryRun => ({
-  manual: `${engine}-ps(1)`,
   kind: 'shows',
   argv(words) {
     const read = split(words.slice(1), /^(?:-f|--force|-v|--volumes)$/)
@@ -165,7 +155,6 @@ const containers = (engine: string): DryRun => ({
 })
 
 const sysctl: DryRun = {
-  manual: 'sysctl(8)',
   kind: 'shows',
   argv(words) {
     const read = split(words.slice(1), /^(?:-w|--write|-q)$/)
@@ -175,7 +164,6 @@ const sysctl: DryRun = {
 }
 
 const umount: DryRun = {
-  manual: 'findmnt(8)',
   kind: 'shows',
   argv(words) {
     const read = split(words.slice(1), /^(?:-l|-f|--lazy|--force)$/)
@@ -184,7 +172,6 @@ const umount: DryRun = {
 }
 
 const account: DryRun = {
-  manual: 'id(1)',
   kind: 'shows',
   argv(words) {
     const name = words.at(-1) ?? ''
@@ -193,7 +180,6 @@ const account: DryRun = {
 }
 
 const guest = (program: string): DryRun => ({
-  manual: `${program}(1), status`,
   kind: 'shows',
   argv: ([, verb = '', number = '', ...more]) =>
     /^(?:start|stop|shutdown|reboot|reset|suspend|resume|destroy)$/.test(verb) && more.length === 0
@@ -202,7 +188,6 @@ const guest = (program: string): DryRun => ({
 })
 
 const tar: DryRun = {
-  manual: 'tar(1), --list',
   kind: 'shows',
   argv(words) {
     const [, mode = '', file = '', ...rest] = words
@@ -212,7 +197,6 @@ const tar: DryRun = {
 }
 
 const kubectl: DryRun = {
-  manual: 'kubectl get',
   kind: 'shows',
   argv(words) {
     const read = split(words.slice(1), /^--namespace=[a-z0-9-]+$/)
@@ -224,7 +208,6 @@ const kubectl: DryRun = {
 }
 
 const logrotate: DryRun = {
-  manual: 'logrotate(8), --debug',
   kind: 'shows',
   argv(words) {
     const read = split(words.slice(1), nothing)

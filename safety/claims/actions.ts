@@ -69,9 +69,6 @@ const denied =
   /(?:\bnot|\bnever|n't|\bwithout|\bnone|\bnothing(?: (?:was|is|has been))?|\bno [\w-]+ (?:was|were|is|are|has been|have been)|\bnobody)(?: (?:been|yet|be|\w+ly))* ?$/
 const supposed =
   /\b(?:should|must|will|would|could|can|may|might|shall|needs? to|to be|to have|if|unless|until|going to|about to|plan(?:s|ned)? to|asked? to|proposed? to|before it)\b/
-const byOthers =
-  /^[^,;]{0,60}?\bby (?:the |an? |its )?(?:systemd|kernel|oom\S*|operators?|persons?|people|users?|admin\w*|engineers?|cron\w*|kube\w*|kubernetes|watchdog|scheduler|deploy\w*|someone|somebody|another|other|tenants?|owner|customer|team|on-call|hand|itself|logrotate|docker|supervisor\w*)\b/
-
 const others =
   'systemd|kernel|oom killer|operators?|somebody|someone|admins?|engineers?|cron|kubernetes|kubelet|watchdog|scheduler|logrotate|docker|supervisor\\w*|tenant|customer|owner|deploy'
 const otherSubject = new RegExp(`\\b(?:${others}) (?:(?:has|had|have|then|also|\\w+ly) )*$`)
@@ -87,7 +84,7 @@ const ownVerb =
 /** Rotated logs filled it: a verb behind its noun, so that the first word describes. */
 const describesNoun = /^ [a-z][a-z-]* (?:[a-z]{2,}ed|was|were|is|are|had|have)\b/
 
-export type Action = { verb: string; isOurs: boolean; isDenied: boolean; isByOthers: boolean }
+export type Action = { verb: string; isOurs: boolean; isDenied: boolean }
 
 /** The actions that a clause says were done, in its own words; what should be or could be done does not count. */
 export function actionsIn(clause: string): Action[] {
@@ -104,7 +101,6 @@ function ownActions(clause: string): Action[] {
         verb,
         isOurs: true,
         isDenied: denied.test(clause.slice(0, match.index + match[0].length - verb.length)),
-        isByOthers: false,
       },
     ]
   })
@@ -131,7 +127,7 @@ function knownActions(clause: string): Action[] {
       /\b(?:the|a|an|of|this|that|no|any|already|recently|newly)(?: [\w-]+)? $/.test(before) &&
       /^ [a-z§]/.test(behind)
     if (describes || (happens.has(verb) && !isPassive && !isOurs)) return []
-    return [{ verb, isOurs, isDenied, isByOthers: byOthers.test(behind) && !isOurs }]
+    return [{ verb, isOurs, isDenied }]
   })
 }
 

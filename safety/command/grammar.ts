@@ -57,8 +57,8 @@ export type ValueKind =
 export type Option = 'flag' | ValueKind | `${ValueKind}?`
 
 export type Grammar = {
-  /** Where it is from: `ls(1), coreutils 9.1`. */
-  manual: string
+  /** Where the grammar of a program is from: `ls(1), coreutils 9.1`. Its sub-commands are from there too. */
+  manual?: string
   /**
    * `posix`: short flags cluster (`-la`, `-n5`), long options have two dashes and `=`; options and operands may mix; `--` ends
    * options. `word`: long names with one dash (`-name x`), nothing clusters (find, openssl, java tools). `plain`: no word is

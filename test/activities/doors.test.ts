@@ -67,6 +67,7 @@ function crew() {
     ),
     async act({ incidentId, approvalId }: { incidentId: string; approvalId: string | null }) {
       if (approvalId) return { kind: 'next' }
+      if ((await incidentById(database.db, incidentId))?.status === 'escalated') return { kind: 'closed' }
       const id = approvals.get(incidentId) ?? (await asked(database.db, incidentId))
       approvals.set(incidentId, id)
       await database.db.transaction().execute((trx) => setWaiting(trx, incidentId, true))
@@ -144,6 +145,49 @@ test('a denial by signal without a reason is recorded, and its token approves no
     })
     await run.result()
     expect(await unspent()).toBe(0)
+  }))
+
+test.each([
+  ['nothing', []],
+  ['a reason alone', [{ reason: 'stop it' }]],
+  ['an empty object', [{}]],
+])(
+  "a bare deny that holds %s withdraws the question, hands the incident to people, and is nobody's vote",
+  (_how, args) =>
+    whileItWaits(async ({ run, approvalId, incidentId }) => {
+      await Promise.allSettled(Array.from({ length: 50 }, () => run.signal('deny', ...(args as []))))
+      await run.result()
+      expect(await statusOf(approvalId)).toBe('withdrawn')
+      expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'escalated' })
+      const rows = await eventsOf(database.db, incidentId)
+      expect(rows.filter(({ kind }) => kind === 'approval_decided')).toEqual([])
+      expect(rows.filter((event) => event.kind === 'noted')).toMatchObject([
+        { metadata: { code: 'withdrawn_at_temporal' }, actor: 'system:nightshift' },
+      ])
+      expect(rows.filter(({ kind }) => kind === 'escalated')).toMatchObject([
+        { metadata: { code: 'WITHDRAWN_AT_TEMPORAL' } },
+      ])
+      const told = database.db
+        .selectFrom('delivery')
+        .select('messageId')
+        .distinct()
+        .where('incidentId', '=', incidentId)
+      expect((await told.execute()).length).toBeLessThanOrEqual(2)
+    }),
+)
+
+test('a bare approve decides nothing, and its row says how to', () =>
+  whileItWaits(async ({ run, approvalId, incidentId }) => {
+    for (let sent = 0; sent < 50; sent += 1) await run.signal('approve')
+    await eventually('the trace', async () => (await codesOf(incidentId)).includes('BARE_APPROVAL'))
+    expect(await statusOf(approvalId)).toBe('pending')
+    const rows = await eventsOf(database.db, incidentId)
+    expect(rows.find((event) => event.kind === 'security_event')).toMatchObject({
+      metadata: { detail: expect.stringContaining('nightshift approvals token') },
+    })
+    await run.signal('approve', { token: await token(approvalId, 'approve') })
+    await run.result()
+    expect(await statusOf(approvalId)).not.toBe('pending')
   }))
 
 test.each([

@@ -326,7 +326,7 @@ test('a plan goes on after a failed step, each step a row of the incident', asyn
   const incident = await claimedIncident(api.db)
   const plan = await proposed()
   const identity = { plan: plan.planDigest }
-  await api.db.updateTable('proposal').set({ incidentId: incident }).where('id', '=', plan.proposal_id).execute()
+  await api.owner.updateTable('proposal').set({ incidentId: incident }).where('id', '=', plan.proposal_id).execute()
   const approval = await asked(api.db, incident, { identity })
   await approve(approval)
   await consumed(api.db, incident, approval)

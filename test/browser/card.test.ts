@@ -75,7 +75,7 @@ test('a viewer reads the card and why they may not decide', async () => {
 test('an expired card says that nothing was changed, keeps its preview apart from history, and asks again', async () => {
   const id = await planAsked(on.spine)
   const { incidentId } = await on.spine.get<{ incidentId: string }>(`/approvals/${id}`)
-  await on.spine.db
+  await on.spine.owner
     .updateTable('approval')
     .set({ status: 'expired', expiresAt: '2026-11-21T02:46:00Z' })
     .where('id', '=', id)
@@ -218,7 +218,7 @@ test('arguments are changed in a form of their own kinds, which says what does n
   const args = { pid: 4_242, start_time: '236692', signal: 'TERM', on: 'web-7', reason: 'it hangs' }
   const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'proc_kill' })
   const set = { args: JSON.stringify(args) }
-  await on.spine.db.updateTable('approval').set(set).where('id', '=', id).execute()
+  await on.spine.owner.updateTable('approval').set(set).where('id', '=', id).execute()
   for (const [width, scheme] of [
     [390, 'dark'],
     [1440, 'light'],
@@ -361,7 +361,7 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
     untried: ['systemctl was not tried: no way is known.'],
   }
   const dryRun = { possible: true, summary: 'run a text on web-7', details: { rehearsal } }
-  await on.spine.db
+  await on.spine.owner
     .updateTable('approval')
     .set({
       dryRun: JSON.stringify(dryRun),

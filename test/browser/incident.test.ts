@@ -302,7 +302,7 @@ const longTitle =
 async function waiting(): Promise<{ id: string; approvalId: string }> {
   const resource = { kind: 'host' as const, id: `host-${'a'.repeat(43)}` }
   const id = await claimedIncident(on.spine.db, { labels: { incident_type: longType }, title: longTitle })
-  await on.spine.db
+  await on.spine.owner
     .updateTable('incident')
     .set({ resourceKind: 'host', resourceId: resource.id })
     .where('id', '=', id)
@@ -345,7 +345,7 @@ async function waiting(): Promise<{ id: string; approvalId: string }> {
   })
   const approvalId = await asked(on.spine.db, id, { targets: [resource] })
   const summary = `start 3 VMs and migrate 12 VMs, to ${Array.from({ length: 8 }, (_, at) => `host-osl-${at}`).join(', ')}; 2 VMs stay down`
-  await on.spine.db
+  await on.spine.owner
     .updateTable('approval')
     .set({ dryRun: JSON.stringify({ possible: true, summary, details: {} }) })
     .where('id', '=', approvalId)

@@ -9,8 +9,9 @@ import { recordAudit, verifyAudit } from '../../db/log/audit.ts'
 import { acceptEffect, finishEffect } from '../../db/writes/effects.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { agentActor, type NewEvent } from '../../domain/event.ts'
+import { claimed } from '../db/verify/life.ts'
 import { announced, asked, consumed } from '../support/announced.ts'
-import { claimedIncident, openedIncident } from '../support/database.ts'
+import { openedIncident } from '../support/database.ts'
 import { mintedToken } from '../support/decision-tokens.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 
@@ -35,7 +36,8 @@ async function tamper(...statements: string[]): Promise<void> {
 
 /** An incident with an approval that was given, used and done, and a grant that was used once. */
 async function aWholeLife() {
-  const incident = await claimedIncident(api.db)
+  const incident = await openedIncident(api.db)
+  await api.db.transaction().execute((trx) => claimed(trx, incident))
   const identity = { id: 'db-osl-1' }
   const approval = await asked(api.db, incident, { tool: 'converge_shard', identity })
   const principal = await principalOf(api.db, api.tokens.approver)
@@ -134,7 +136,7 @@ test('what is stored is held against the log: all of it fits, and each thing tha
     [
       `delete from approval_decision where approval_id = '${life.approval}'`,
       life.approval,
-      'decisions is "none", the rows say "approve api"',
+      'decisions is "none", the rows say "approve api by approver, ',
     ],
     [`update effect set status = 'failed' where key = '${life.key}'`, life.key, 'status is failed, the rows say done'],
     [
@@ -186,7 +188,7 @@ test('an approval that nobody asked for, and one that is gone, are differences',
   await tamper(
     `insert into approval (${columns}) select 'apr_forged', ${columns.slice(4)} from approval where id = '${life.approval}'`,
   )
-  expect(await differences()).toEqual([{ subject: 'apr_forged', what: 'no row asks for this approval' }])
+  expect(await differences()).toContainEqual({ subject: 'apr_forged', what: 'no row asks for this approval' })
   await tamper(
     `delete from approval where id = 'apr_forged'`,
     `update approval set incident_id = (select id from incident where id <> '${life.incident}' limit 1) where id = '${life.approval}'`,

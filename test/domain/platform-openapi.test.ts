@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { platformOpenApi } from '../../domain/platform-openapi.ts'
+import { platformOpenApi } from '../support/platform-openapi.ts'
 
 const file = 'docs/reference/platform.openapi.json'
 

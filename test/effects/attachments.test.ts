@@ -157,7 +157,7 @@ describe('over the API', () => {
     const { body } = await api.get(`/approvals/${approvalId}`)
     expect(body.dryRun).toMatchObject(brought)
     const flaws = async () =>
-      (await verifyIncident(api.owner, incidentId)).found.filter(({ subject }) => subject === approvalId)
+      (await verifyIncident(api.owner, incidentId)).differences.filter(({ subject }) => subject === approvalId)
     expect(await flaws()).toEqual([])
     const changed = { possible: true, summary: 'Converge db-osl-1', details: {}, attachments: [] }
     const set = (dryRun: object) =>

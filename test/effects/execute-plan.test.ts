@@ -145,7 +145,7 @@ test('a change after which a part of the plan is enough is no reason to ask agai
     return await startVm(vm, host, key)
   }
   const plan = await planned()
-  await api.db
+  await api.owner
     .updateTable('proposal')
     .set({
       steps: JSON.stringify(plan.steps.map((step) => (step.vm === 'lone' ? { ...step, needs: [1, 2] } : step))),
@@ -289,7 +289,7 @@ test('a body with a key given twice, or with bytes that are no text, is planned 
 test('a plan that an older release stored is read, and its steps wait for each other as they were approved', async () => {
   const plan = await planned()
   const bare = plan.steps.map(({ step, action, vm, from, to }) => ({ step, action, vm, from, to }))
-  await api.db
+  await api.owner
     .updateTable('proposal')
     .set({ steps: JSON.stringify(bare), unplaced: JSON.stringify([{ vm: 'lone', reason: 'no room' }]) })
     .where('id', '=', plan.proposal_id)

@@ -79,7 +79,7 @@ async function longLog(turns: number): Promise<string> {
   const id = await claimedIncident(spine.db, { title: 'A long story' })
   const target = { kind: 'node' as const, id: 'web-1' }
   const about = { resourceKind: target.kind, resourceId: target.id }
-  await spine.db.updateTable('incident').set(about).where('id', '=', id).execute()
+  await spine.owner.updateTable('incident').set(about).where('id', '=', id).execute()
   const filler = 'nothing new '.repeat(80)
   for (let from = 1; from <= turns; from += 250) {
     await spine.db.transaction().execute(async (trx) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Browser } from 'playwright-core'
-import { alertTypes } from '../../cli/lab/endings.ts'
+import { faultRows } from '../../cli/lab/endings.ts'
 import { putSource } from '../../db/inventory/sources.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { missingServers } from '../../lab/monitoring.ts'
@@ -113,7 +113,7 @@ async function walk(page: Watched, { fault, asks }: Case, incident: Incident): P
 /** The incident of the fault, as soon as it waits for this person or has ended. */
 const begun = async ({ fault, asks, ends }: Case, began: number): Promise<Incident> =>
   await spine.until(`the incident of ${fault}`, async () =>
-    (await spine.incidents(`?type=${alertTypes[fault]}`)).find(
+    (await spine.incidents(`?type=${faultRows[fault].alert}`)).find(
       ({ status, createdAt }) => Date.parse(createdAt) >= began && status === (asks ? 'awaiting_approval' : ends),
     ),
   )

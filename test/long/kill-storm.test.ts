@@ -206,7 +206,7 @@ test(
     expect(platform.begun.size).toBeGreaterThanOrEqual(done.length)
     expect(await writesWithoutApproval(spine)).toEqual([])
     const flaws = []
-    for (const { id } of incidents) flaws.push(...(await verifyIncident(spine.db, id)).found)
+    for (const { id } of incidents) flaws.push(...(await verifyIncident(spine.db, id)).differences)
     expect(flaws).toEqual([])
     const ends = Object.entries(Object.groupBy(incidents, ({ status, outcome }) => `${status} ${outcome ?? ''}`.trim()))
     console.log(

@@ -1,4 +1,4 @@
-import type { ClaimKind } from '../../domain/claim.ts'
+import type { Claim } from '../../domain/claim.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import type { Policy } from '../../domain/refusal.ts'
 import type { CallRef } from '../../domain/step-key.ts'
@@ -218,7 +218,14 @@ const handOver = (id: string, reason: string): Proposed => ({ tool: 'escalate_in
 
 const isWell = '"healthy":true'
 
-function resolve(id: string, outcome: string, said: string, kind: ClaimKind, seqs: number[], quote = isWell): Proposed {
+function resolve(
+  id: string,
+  outcome: string,
+  said: string,
+  kind: Claim['kind'],
+  seqs: number[],
+  quote = isWell,
+): Proposed {
   const claims = [{ kind, text: said, quotes: seqs.map((seq) => ({ seq, text: quote })) }]
   return { tool: 'resolve_incident', arguments: { id, resolution: 'see the evidence', outcome, claims } }
 }

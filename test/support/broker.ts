@@ -11,7 +11,8 @@ import { startPostgres } from '../../start/postgres.ts'
 import type { RunningProcess } from '../../start/process.ts'
 import { isRunning, type Ledger, openLedger, stopLeftovers } from '../../start/process-table.ts'
 import { searchAttributes, startTemporal } from '../../start/temporal.ts'
-import { findTemporalCli, findTemporalTestServer } from '../../start/temporal-cli.ts'
+import { findTemporalCli } from '../../start/temporal-cli.ts'
+import { findTemporalTestServer } from './temporal-test-server.ts'
 
 const rootDir = join(import.meta.dirname, '..', '..')
 const dirPrefix = 'nightshift-test-'

@@ -179,7 +179,7 @@ export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
   const incidentId = await claimedIncident(spine.db, { title: 'Hosts host-1 and host-2 are down' })
   const vms = steps.map(({ vm }) => ({ kind: 'vm' as const, id: vm }))
   const id = await asked(spine.db, incidentId, { targets: vms })
-  await spine.db
+  await spine.owner
     .updateTable('approval')
     .set({
       args: JSON.stringify({ proposal_id: plan.id, reason: 'the hosts are dead' }),

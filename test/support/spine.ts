@@ -40,6 +40,8 @@ type SpineOptions = {
  */
 export type Spine = {
   db: Db
+  /** As the owner of the database writes, past what the services may. */
+  owner: Db
   databaseUrl: string
   url: string
   /** The second API server, on the same database. */
@@ -82,6 +84,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
   const directory = temporaryDirectory()
   const database = options.databaseUrl ? { url: options.databaseUrl, drop: async () => {} } : await freshDatabase()
   const db = connect(database.url, { max: 5 })
+  const owner = connect(database.url, { owner: true, max: 2 })
   const tokens = await ensureFirstRunTokens(db)
   const address = options.temporalAddress ?? (await temporalAddress())
   const connection = await Connection.connect({ address })
@@ -162,6 +165,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
 
   const spine: Spine = {
     db,
+    owner,
     databaseUrl: database.url,
     url,
     url2,
@@ -276,6 +280,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       await Promise.all([...running.keys()].map((part) => spine.kill(part, part === 'lab' ? 'SIGTERM' : 'SIGKILL')))
       await connection.close()
       await db.destroy()
+      await owner.destroy()
       await database.drop()
       directory.remove()
     },

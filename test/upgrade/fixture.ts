@@ -82,9 +82,15 @@ export async function restoreRows(databaseUrl: string, rows: Fixture['rows']): P
     }
     // A transaction id of the recorded server may be one that this server has not reached: the live stream would wait for it.
     await client.query(`update incident_event set tx = '3'::xid8`)
-    await client.query(
-      `select setval(pg_get_serial_sequence('incident_event', 'id'), (select coalesce(max(id), 1) from incident_event))`,
-    )
+    for (const name of Object.keys(rows)) {
+      const { rows: numbered } = await client.query<{ sequence: string; column: string }>(
+        `select column_name as "column", pg_get_serial_sequence($1, column_name) as sequence from information_schema.columns
+        where table_schema = 'public' and table_name = $1 and is_identity = 'YES'`,
+        [name],
+      )
+      for (const { sequence, column } of numbered)
+        await client.query(`select setval('${sequence}', (select coalesce(max(${column}), 1) from ${name}))`)
+    }
     await client.query('commit')
   })
 }

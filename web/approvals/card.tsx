@@ -1,8 +1,13 @@
-import { useQuery } from '@tanstack/react-query'
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
-import { cardTitles, formatProof, formatReversible, isReadExactly } from '../../domain/format-approval.ts'
-import { ask } from '../api.ts'
+import {
+  cardTitles,
+  formatProof,
+  formatReversible,
+  formatUnheard,
+  isReadExactly,
+} from '../../domain/format-approval.ts'
+import { useAsk } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
@@ -18,10 +23,7 @@ import { Changes, DryRun } from './edit.tsx'
 import { useDecision } from './query.ts'
 
 export function ApprovalPage({ id }: { id: string }) {
-  const approval = useQuery({
-    queryKey: ['approval', id],
-    queryFn: ({ signal }) => ask<ApprovalDetail>(`/approvals/${encodeURIComponent(id)}`, { signal }),
-  })
+  const approval = useAsk<ApprovalDetail>(['approval', id], `/approvals/${encodeURIComponent(id)}`)
   useRunNews(id, approval.data?.incidentId)
   if (approval.isPending) return <Loading what="the approval" />
   return (
@@ -53,6 +55,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       <Together approval={approval} card={card} isLocked={decision.isPending} />
       {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
       <Standing approval={approval} />
+      {approval.unheardAt !== null && <p className="said wrong">{formatUnheard(formatMoment(approval.unheardAt))}</p>}
       {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
       <Replaced approval={approval} />
       <section className="stack tight">

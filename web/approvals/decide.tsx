@@ -1,10 +1,10 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatApprovalEnd, formatConsequences, formatReversible, listAnswers } from '../../domain/format-approval.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
-import { ApiRefusal, ask, queryClient } from '../api.ts'
+import { ApiRefusal, ask, queryClient, useAsk } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
@@ -134,10 +134,7 @@ function Over({ approval }: { approval: Approval }) {
  * action is still needed.
  */
 function RequestAgain({ incidentId }: { incidentId: string }) {
-  const surroundings = useQuery({
-    queryKey: ['surroundings', incidentId],
-    queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${incidentId}/surroundings`, { signal }),
-  })
+  const surroundings = useAsk<Surroundings>(['surroundings', incidentId], `/incidents/${incidentId}/surroundings`)
   const refused = getRefusal(surroundings.data ?? null, 'investigate')
   const run = async () => {
     await ask(`/incidents/${incidentId}/investigate`, { method: 'POST' })

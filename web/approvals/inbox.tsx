@@ -1,9 +1,8 @@
-import { useQuery } from '@tanstack/react-query'
 import type { Approval } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import type { StandingGrant } from '../../domain/grant.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
@@ -20,10 +19,7 @@ import { grantsKey, listKey, usePendingApprovals } from './query.ts'
 function Grants() {
   const { data: session } = useSession()
   const now = useNow()
-  const grants = useQuery({
-    queryKey: grantsKey,
-    queryFn: ({ signal }) => ask<ListPage<StandingGrant>>('/grants', { signal }),
-  })
+  const grants = useAsk<ListPage<StandingGrant>>(grantsKey, '/grants')
   if (grants.error) return <QueryState query={grants} what="standing grants" />
   const items = grants.data?.items ?? []
   if (items.length === 0) return null
@@ -118,11 +114,10 @@ export function ApprovalsPage({ title }: { title: string }) {
   const place = usePlace()
   const cursor = place.search.get('cursor')
   const pending = usePendingApprovals()
-  const all = useQuery({
-    queryKey: [...listKey, cursor],
-    queryFn: ({ signal }) =>
-      ask<ListPage<Approval>>(`/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
-  })
+  const all = useAsk<ListPage<Approval>>(
+    [...listKey, cursor],
+    `/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`,
+  )
   const waiting = listCards(pending.items)
   const known = new Set(pending.items.map(({ id }) => id))
   const earlier = (all.data?.items ?? []).filter(({ id }) => !known.has(id))

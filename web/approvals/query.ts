@@ -1,6 +1,6 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import type { Approval, Decision } from '../../domain/approval.ts'
-import { ApiRefusal, ask, type ListPage, queryClient } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { forgetDrafts } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 
@@ -10,10 +10,8 @@ export const grantsKey = ['grants']
 
 /** What waits for a person now; asked again by the stream, and once a minute because approvals expire by themselves. */
 export function usePendingApprovals() {
-  const query = useQuery({
-    queryKey: pendingKey,
+  const query = useAsk<ListPage<Approval>>(pendingKey, '/approvals?status=pending&limit=100', {
     refetchInterval: 60_000,
-    queryFn: ({ signal }) => ask<ListPage<Approval>>('/approvals?status=pending&limit=100', { signal }),
   })
   return { ...query, items: query.data?.items ?? [], count: query.data?.items.length ?? 0 }
 }

@@ -1,6 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
 import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { type ListPage, queryClient, useAsk } from '../api.ts'
 
 /** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
 export type SettingView = {
@@ -30,15 +29,11 @@ export function invalidateSettings(): void {
 }
 
 export function useSettings(type: string) {
-  const config = useQuery({
-    queryKey: ['config'],
-    queryFn: ({ signal }) => ask<ListPage<StoredSetting> & { settings: SettingDescription[] }>('/config', { signal }),
-  })
-  const effective = useQuery({
-    queryKey: ['config-effective', type],
-    queryFn: ({ signal }) =>
-      ask<ListPage<SettingInForce>>(`/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`, { signal }),
-  })
+  const config = useAsk<ListPage<StoredSetting> & { settings: SettingDescription[] }>(['config'], '/config')
+  const effective = useAsk<ListPage<SettingInForce>>(
+    ['config-effective', type],
+    `/config/effective${type ? `?type=${encodeURIComponent(type)}` : ''}`,
+  )
   const settings = config.data && effective.data ? toSettings(config.data, effective.data.items) : null
   return { settings, unknown: config.data ? listUnknown(config.data) : [], config, effective }
 }

@@ -1,8 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
 import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
-import { ask, type ListPage } from '../api.ts'
+import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
@@ -16,12 +15,11 @@ import { TestModel, TestWebhook } from './tests.tsx'
 
 /** What the processes were started with. It is read-only: a change takes a restart. */
 function Environment({ refused }: { refused: string | null }) {
-  const environment = useQuery({
-    queryKey: ['environment'],
-    enabled: refused === null,
-    queryFn: ({ signal }) =>
-      ask<ListPage<ShownVariable> & { workerStartedAt: string | null }>('/config/environment', { signal }),
-  })
+  const environment = useAsk<ListPage<ShownVariable> & { workerStartedAt: string | null }>(
+    ['environment'],
+    '/config/environment',
+    { enabled: refused === null },
+  )
   const items = environment.data?.items ?? []
   const groups = [...new Set(items.map(({ group }) => group))]
   return (

@@ -1,9 +1,9 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { formatSpan } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/model-list.ts'
 import type { WebhookTest } from '../../domain/setting-row.ts'
 import { describePassport } from '../../domain/status-words.ts'
-import { ask } from '../api.ts'
+import { ask, useAsk } from '../api.ts'
 import { CopyCommand } from '../copy.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
@@ -58,10 +58,7 @@ function Outcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
 /** What each model was measured at, and how to measure it. The key of a model is in the worker's environment: this server cannot ask it. */
 export function TestModel() {
   const now = useNow()
-  const { data } = useQuery({
-    queryKey: ['models'],
-    queryFn: ({ signal }) => ask<ModelList>('/models', { signal }),
-  })
+  const { data } = useAsk<ModelList>(['models'], '/models')
   return (
     <div className="stack tight said">
       <p>

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
+import type { EscalationCategory, Incident, ResolveOutcome, ReviewVerdict } from '../../domain/incident.ts'
 import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient } from '../api.ts'
@@ -170,6 +170,7 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
   const isMine = incident.owner !== null && incident.owner.name === session?.name
   return (
     <div className="row">
+      {incident.reviewWantedAt !== null && <Review incident={incident} refused={refused('review')} />}
       {!isMine && <Take incident={incident} refused={refused('take')} />}
       {incident.owner && (
         <ActionDialog
@@ -196,6 +197,30 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
         <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
       </ActionDialog>
     </div>
+  )
+}
+
+const verdicts = [
+  ['right', 'right'],
+  ['wrong', 'wrong'],
+] as const
+
+/** Somebody else says what they think of what an admin did alone. */
+function Review({ incident, refused }: EndingProps) {
+  const [verdict, setVerdict] = useState<ReviewVerdict | null>(null)
+  const [text, setText] = useDraft(`review of ${incident.id}`)
+  return (
+    <ActionDialog
+      incident={incident}
+      refused={refused}
+      button="Review"
+      path="review"
+      title="Review what was done alone"
+      body={() => ({ verdict, text: text.trim() })}
+    >
+      <Choice name="verdict" legend="Was it right?" options={verdicts} value={verdict} onChange={setVerdict} />
+      <PersonText id="action-review" label="What do you say of it?" value={text} onChange={setText} />
+    </ActionDialog>
   )
 }
 

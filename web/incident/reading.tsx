@@ -1,10 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { describeLiveAnswer, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
-import { ask } from '../api.ts'
+import { useAsk } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Failed } from '../page-frame.tsx'
@@ -121,11 +120,9 @@ export function ReadingOf({ event, beganMs }: { event: IncidentEvent; beganMs: n
 
 /** The whole answer, once a person opens it. */
 function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean) {
-  return useQuery({
-    queryKey: ['body', incidentId, digest],
+  return useAsk<{ text: string }>(['body', incidentId, digest], `/incidents/${incidentId}/bodies/${digest}`, {
     enabled: isWanted,
     staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => ask<{ text: string }>(`/incidents/${incidentId}/bodies/${digest}`, { signal }),
   })
 }
 

@@ -10,7 +10,7 @@ import { messageMark } from '../../domain/message.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import { verdictWords } from '../../domain/status-words.ts'
 import type { Envelope } from '../../domain/tool.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { kinds, type MarkShape, type Tone } from '../marks.tsx'
 
@@ -24,30 +24,22 @@ export function useIncident(id: string) {
   const eventsKey = ['events', id]
   // Rows that came while another page was open were heard by nobody: what is kept of the last visit is shown, and asked again.
   const onReturn = { refetchOnMount: 'always' } as const
-  const incident = useQuery<DetailedIncident>({
+  const incident = useAsk<DetailedIncident>(['incident', id], `/incidents/${encodeURIComponent(id)}`, {
     ...onReturn,
-    queryKey: ['incident', id],
     refetchInterval: ({ state }) => isMoving(state.data) && askAgainMs,
-    queryFn: ({ signal }) => ask<DetailedIncident>(`/incidents/${encodeURIComponent(id)}`, { signal }),
   })
-  const surroundings = useQuery({
-    ...onReturn,
-    queryKey: ['surroundings', id],
-    queryFn: ({ signal }) => ask<Surroundings>(`/incidents/${encodeURIComponent(id)}/surroundings`, { signal }),
-  })
-  const brief = useQuery({
-    ...onReturn,
-    queryKey: ['brief', id],
-    queryFn: ({ signal }) => ask<ServedBrief>(`/incidents/${encodeURIComponent(id)}/brief`, { signal }),
-  })
+  const surroundings = useAsk<Surroundings>(
+    ['surroundings', id],
+    `/incidents/${encodeURIComponent(id)}/surroundings`,
+    onReturn,
+  )
+  const brief = useAsk<ServedBrief>(['brief', id], `/incidents/${encodeURIComponent(id)}/brief`, onReturn)
   const about = incident.data?.resource
-  const state = useQuery({
-    ...onReturn,
-    queryKey: ['state', id],
-    enabled: about != null && about.kind !== 'incident' && about.kind !== 'proposal',
-    queryFn: ({ signal }) =>
-      ask<ResourceState>(`/resources/${about?.kind}/${encodeURIComponent(about?.id ?? '')}/state`, { signal }),
-  })
+  const state = useAsk<ResourceState>(
+    ['state', id],
+    `/resources/${about?.kind}/${encodeURIComponent(about?.id ?? '')}/state`,
+    { ...onReturn, enabled: about != null && about.kind !== 'incident' && about.kind !== 'proposal' },
+  )
   const total = incident.data?.events
   const events = useQuery({
     ...onReturn,
@@ -245,6 +237,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   budget_day_100: { word: 'budget of the day', shape: 'cross', tone: 'critical' },
   budget_month_80: { word: 'budget of the month', tone: 'warning' },
   budget_month_100: { word: 'budget of the month', shape: 'cross', tone: 'critical' },
+  withdrawn_at_temporal: { word: 'withdrawn at Temporal', shape: 'cross', tone: 'warning' },
   manual_change: { word: 'done by hand', shape: 'arrow', tone: 'info' },
   watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
   watch_over: { word: 'over', shape: 'check', tone: 'good' },
@@ -253,6 +246,8 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
   reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
   quiet: { word: 'quiet', shape: 'check', tone: 'good' },
+  ends_believed: { word: 'ends believed', shape: 'check', tone: 'quiet' },
+  stale: { word: 'stale', shape: 'ring', tone: 'warning' },
   crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
   foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'warning' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },

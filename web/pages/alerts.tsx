@@ -1,9 +1,9 @@
-import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import type { ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
 import type { Expectation } from '../../domain/expectation.ts'
 import { formatSpan, listLinks } from '../../domain/format.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { DataList } from '../data-table.tsx'
 import { AddressFacet, SearchField, SelectField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
@@ -126,10 +126,7 @@ const key = ['expectations']
 function Expectations() {
   const { data: session } = useSession()
   const now = useNow()
-  const marks = useQuery({
-    queryKey: key,
-    queryFn: ({ signal }) => ask<ListPage<Expectation>>('/expectations', { signal }),
-  })
+  const marks = useAsk<ListPage<Expectation>>(key, '/expectations')
   useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
   if (marks.error) return <QueryState query={marks} what="what is expected" />
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
@@ -194,10 +191,8 @@ export function AlertsPage({ title }: { title: string }) {
   const place = usePlace()
   const field = useRef<HTMLInputElement>(null)
   const search = pickSearch(place, ['status', 'q', 'cursor'], { limit: '50' })
-  const alerts = useQuery({
-    queryKey: ['alerts', search],
+  const alerts = useAsk<ListPage<ReceivedAlert>>(['alerts', search], `/alerts?${search}`, {
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<ListPage<ReceivedAlert>>(`/alerts?${search}`, { signal }),
   })
   useKeys({ '/': () => field.current?.focus() })
   useLive(({ kind }) => {

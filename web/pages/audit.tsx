@@ -1,8 +1,8 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { AuditRow } from '../../domain/audit.ts'
 import { withSpaces } from '../../domain/format.ts'
-import { ask, type ListPage } from '../api.ts'
+import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
@@ -62,11 +62,7 @@ function useAudit(place: PageLocation) {
     limit: '50',
     ...(since && { since: `${since}T00:00:00Z` }),
   })
-  const audit = useQuery({
-    queryKey: ['audit', search],
-    placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<ListPage<AuditRow>>(`/audit?${search}`, { signal }),
-  })
+  const audit = useAsk<ListPage<AuditRow>>(['audit', search], `/audit?${search}`, { placeholderData: keepPreviousData })
   const [isOld, setIsOld] = useState(false)
   useLive(({ actor, kind }) => {
     if (actor.startsWith('user:') || kind === 'security_event') setIsOld(true)
@@ -80,10 +76,7 @@ function useAudit(place: PageLocation) {
 
 /** Choices from what was done of late; an address may name others, which stay chosen. */
 function Filters({ place }: { place: PageLocation }) {
-  const { data } = useQuery({
-    queryKey: ['audit-choices'],
-    queryFn: ({ signal }) => ask<{ who: string[]; what: string[] }>('/audit/choices', { signal }),
-  })
+  const { data } = useAsk<{ who: string[]; what: string[] }>(['audit-choices'], '/audit/choices')
   const [who, what, since] = ['who', 'what', 'since'].map((name) => place.search.get(name) ?? '') as [
     string,
     string,

@@ -1,8 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { DeviceCall, ListedDevice } from '../../domain/device.ts'
 import { inertText } from '../../domain/inert-text.ts'
-import { ask, type ListPage } from '../api.ts'
+import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
@@ -12,11 +11,7 @@ import { formatMoment } from '../time.ts'
 
 /** Machines that investigations can reach into: how each is, what it has, and what was last done on it. */
 export function DevicesPage({ title }: { title: string }) {
-  const devices = useQuery({
-    queryKey: ['devices'],
-    queryFn: ({ signal }) => ask<ListPage<ListedDevice>>('/devices', { signal }),
-    refetchInterval: 30_000,
-  })
+  const devices = useAsk<ListPage<ListedDevice>>(['devices'], '/devices', { refetchInterval: 30_000 })
   return (
     <>
       <header>
@@ -142,10 +137,7 @@ function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem
 }
 
 function LastCalls({ id }: { id: string }) {
-  const calls = useQuery({
-    queryKey: ['device-calls', id],
-    queryFn: ({ signal }) => ask<ListPage<DeviceCall>>(`/devices/${encodeURIComponent(id)}/calls?limit=20`, { signal }),
-  })
+  const calls = useAsk<ListPage<DeviceCall>>(['device-calls', id], `/devices/${encodeURIComponent(id)}/calls?limit=20`)
   if (!calls.data || calls.error) return <QueryState query={calls} what="calls" />
   if (calls.data.items.length === 0) return <p>No calls yet.</p>
   return (

@@ -1,10 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/model-list.ts'
 import type { Status, StatusPart } from '../../domain/status.ts'
 import { describeAbilities, describePassport, maxPoints } from '../../domain/status-words.ts'
-import { ask } from '../api.ts'
+import { useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark, type MarkShape, type Tone } from '../marks.tsx'
@@ -13,11 +12,7 @@ import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 export function useStatus(everyMs: number) {
-  return useQuery({
-    queryKey: ['status'],
-    refetchInterval: everyMs,
-    queryFn: ({ signal }) => ask<Status>('/status', { signal }),
-  })
+  return useAsk<Status>(['status'], '/status', { refetchInterval: everyMs })
 }
 
 /** On every page: incidents are left to a model that nobody has measured, or that is not good at it. */
@@ -183,11 +178,7 @@ const modelColumns: Column<ListedModel>[] = [
 
 /** All that runs may be given to, where there is more than one. */
 function Models() {
-  const list = useQuery({
-    queryKey: ['models'],
-    refetchInterval: 10_000,
-    queryFn: ({ signal }) => ask<ModelList>('/models', { signal }),
-  })
+  const list = useAsk<ModelList>(['models'], '/models', { refetchInterval: 10_000 })
   if (!list.data || list.data.items.length < 2) return null
   return (
     <section className="sheet" aria-label="Models">

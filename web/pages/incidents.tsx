@@ -1,10 +1,10 @@
-import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, type UseQueryResult } from '@tanstack/react-query'
 import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import { formatSpan, type TimeZone, truncate } from '../../domain/format.ts'
 import type { IncidentRole, Severity } from '../../domain/incident.ts'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { AskBox } from '../ask-box.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { AddressFacet, Facet, SearchField, toOptions } from '../fields.tsx'
@@ -120,11 +120,7 @@ const settleMs = 400
  */
 function useIncidents(search: string) {
   const key = ['incidents', search]
-  const list = useQuery({
-    queryKey: key,
-    placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<ListPage<ListedIncident>>(`/incidents?${search}`, { signal }),
-  })
+  const list = useAsk<ListPage<ListedIncident>>(key, `/incidents?${search}`, { placeholderData: keepPreviousData })
   const [newer, setNewer] = useState(0)
   const touched = useRef(new Set<string>())
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)

@@ -1,6 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
 import type { ListedJob, ShownJob } from '../../domain/job.ts'
-import { ask, type ListPage } from '../api.ts'
+import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
@@ -34,10 +33,7 @@ const formatCheck = (hasCheck: boolean, isProvable: boolean): string =>
 
 /** Ways of the operator to bring a resource back. They are declared in a file, so the page only shows them. */
 export function JobsPage({ title }: { title: string }) {
-  const jobs = useQuery({
-    queryKey: ['jobs'],
-    queryFn: ({ signal }) => ask<ListPage<ListedJob>>('/jobs', { signal }),
-  })
+  const jobs = useAsk<ListPage<ListedJob>>(['jobs'], '/jobs')
   return (
     <>
       <header>
@@ -62,10 +58,7 @@ export function JobsPage({ title }: { title: string }) {
 
 export function JobPage({ id }: { id: string }) {
   const name = decodeURIComponent(id)
-  const job = useQuery({
-    queryKey: ['job', name],
-    queryFn: ({ signal }) => ask<ShownJob>(`/jobs/${encodeURIComponent(name)}`, { signal }),
-  })
+  const job = useAsk<ShownJob>(['job', name], `/jobs/${encodeURIComponent(name)}`)
   return (
     <>
       <p className="small">

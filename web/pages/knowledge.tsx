@@ -1,7 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { formatList } from '../../domain/format.ts'
 import type { KnowledgeList, ListedRunbook, Runbook, RunbookOrigin } from '../../domain/runbook.ts'
-import { ask } from '../api.ts'
+import { useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
@@ -43,10 +42,7 @@ const columns: Column<ListedRunbook>[] = [
 
 /** The ways to work that investigations read. They are kept in files, so the page only shows them, and what was not taken. */
 export function KnowledgePage({ title }: { title: string }) {
-  const known = useQuery({
-    queryKey: ['knowledge'],
-    queryFn: ({ signal }) => ask<KnowledgeList>('/knowledge', { signal }),
-  })
+  const known = useAsk<KnowledgeList>(['knowledge'], '/knowledge')
   return (
     <>
       <header>
@@ -93,10 +89,7 @@ function Troubles({ known: { refused, places } }: { known: KnowledgeList }) {
 
 export function RunbookPage({ id }: { id: string }) {
   const name = decodeURIComponent(id)
-  const runbook = useQuery({
-    queryKey: ['runbook', name],
-    queryFn: ({ signal }) => ask<Runbook>(`/knowledge/${encodeURIComponent(name)}`, { signal }),
-  })
+  const runbook = useAsk<Runbook>(['runbook', name], `/knowledge/${encodeURIComponent(name)}`)
   return (
     <>
       <p className="small">

@@ -1,9 +1,9 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber } from '../../domain/format.ts'
 import type { Postmortem, PostmortemSection } from '../../domain/postmortem.ts'
-import { ApiRefusal, ask, type ListPage, queryClient } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
@@ -21,10 +21,7 @@ const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
 
 /** What an incident came to, folded from its rows, with what people wrote beside it and the log as its appendix. */
 export function PostmortemPage({ id }: { id: string }) {
-  const found = useQuery({
-    queryKey: keyOf(id),
-    queryFn: ({ signal }) => ask<Postmortem>(pathOf(id), { signal }),
-  })
+  const found = useAsk<Postmortem>(keyOf(id), pathOf(id))
   useLive((event) => void (event.incidentId === id && queryClient.invalidateQueries({ queryKey: keyOf(id) })))
   return (
     <article className="stack postmortem">
@@ -251,12 +248,11 @@ const maxRows = 1_000
 /** The log itself, asked for when it is opened. */
 function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
   const [isOpen, setOpen] = useState(false)
-  const log = useQuery({
-    queryKey: ['postmortem-log', incidentId],
-    enabled: isOpen,
-    queryFn: ({ signal }) =>
-      ask<ListPage<IncidentEvent>>(`/incidents/${encodeURIComponent(incidentId)}/events?limit=${maxRows}`, { signal }),
-  })
+  const log = useAsk<ListPage<IncidentEvent>>(
+    ['postmortem-log', incidentId],
+    `/incidents/${encodeURIComponent(incidentId)}/events?limit=${maxRows}`,
+    { enabled: isOpen },
+  )
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>Appendix: the log, {formatNumber(rows)} rows</summary>

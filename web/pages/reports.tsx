@@ -1,9 +1,9 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { Report, ReportLine, Spread } from '../../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare, formatSpread } from '../../domain/status-words.ts'
-import { ask } from '../api.ts'
+import { useAsk } from '../api.ts'
 import { type Column, Table, Tally } from '../data-table.tsx'
 import { SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
@@ -14,11 +14,7 @@ import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } f
 export function ReportsPage({ title }: { title: string }) {
   const place = usePlace()
   const search = pickSearch(place, ['since', 'until', 'type', 'severity'], {})
-  const report = useQuery({
-    queryKey: ['report', search],
-    queryFn: ({ signal }) => ask<Report>(`/reports?${search}`, { signal }),
-    placeholderData: keepPreviousData,
-  })
+  const report = useAsk<Report>(['report', search], `/reports?${search}`, { placeholderData: keepPreviousData })
   return (
     <>
       <header>

@@ -1,9 +1,9 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData } from '@tanstack/react-query'
 import { useRef } from 'react'
 import type { NearChange } from '../../domain/change.ts'
 import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
 import type { ListedRelation, ListedResource, ShownResource } from '../../domain/listed-resource.ts'
-import { ask, type ListPage } from '../api.ts'
+import { type ListPage, useAsk } from '../api.ts'
 import { CopyButton } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
@@ -19,10 +19,7 @@ const maxShown = 10
 /** What was deployed or configured of late, there and on what it needs. */
 function ResourceChanges({ kind, id }: { kind: string; id: string }) {
   const path = `/inventory/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}/changes`
-  const changes = useQuery({
-    queryKey: ['resource-changes', kind, id],
-    queryFn: ({ signal }) => ask<{ items: NearChange[]; found: number }>(path, { signal }),
-  })
+  const changes = useAsk<{ items: NearChange[]; found: number }>(['resource-changes', kind, id], path)
   const { data, error } = changes
   const rest = data ? data.found - Math.min(data.items.length, maxShown) : 0
   return (
@@ -103,10 +100,8 @@ export function ResourcesPage({ title }: { title: string }) {
   const place = usePlace()
   const field = useRef<HTMLInputElement>(null)
   const search = pickSearch(place, ['kind', 'q', 'needs', 'needed_by', 'cursor'], { limit: '50' })
-  const resources = useQuery({
-    queryKey: ['resources', search],
+  const resources = useAsk<ListPage<ListedResource>>(['resources', search], `/inventory/resources?${search}`, {
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => ask<ListPage<ListedResource>>(`/inventory/resources?${search}`, { signal }),
   })
   useKeys({ '/': () => field.current?.focus() })
   const kind = (place.search.get('kind') ?? '') as InventoryKind | ''
@@ -159,10 +154,7 @@ export function ResourcePage({ id }: { id: string }) {
   const name = decodeURIComponent(id)
   const at = name.indexOf(':')
   const path = `/inventory/resources/${encodeURIComponent(name.slice(0, at))}/${encodeURIComponent(name.slice(at + 1))}`
-  const resource = useQuery({
-    queryKey: ['resource', name],
-    queryFn: ({ signal }) => ask<ShownResource>(path, { signal }),
-  })
+  const resource = useAsk<ShownResource>(['resource', name], path)
   if (resource.isPending) return <Loading what="the resource" />
   return (
     <>
@@ -205,6 +197,7 @@ function Resource({ resource }: { resource: ShownResource }) {
       )}
       <TopologyPicture resource={resource} />
       <Fires resource={resource} />
+      <Acts acts={resource.acts} />
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />
       <section className="stack tight">
@@ -228,6 +221,27 @@ function Resource({ resource }: { resource: ShownResource }) {
         </ul>
       </section>
     </article>
+  )
+}
+
+/** Who did what to it directly. */
+function Acts({ acts }: Pick<ShownResource, 'acts'>) {
+  if (acts.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>Done by people</h2>
+      <ul className="things">
+        {acts.map(({ at, who, did, incidentId }) => (
+          <li key={`${at} ${did}`} className="wraps">
+            <strong>
+              <Inert text={who} />
+            </strong>{' '}
+            <Inert text={did} /> <span className="soft small">{formatMoment(at)}</span>{' '}
+            {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 

@@ -1,9 +1,9 @@
-import { type UseQueryResult, useQuery } from '@tanstack/react-query'
+import type { UseQueryResult } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import type { ApiToken, NewApiToken } from '../../domain/api-token.ts'
 import { formatSpan } from '../../domain/format.ts'
 import type { Role } from '../../domain/permissions.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { CopyButton, CopyId } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField, TextField, toOptions } from '../fields.tsx'
@@ -121,11 +121,7 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
 export function TokensPage({ title }: { title: string }) {
   const place = usePlace()
   const cursor = place.search.get('cursor')
-  const tokens = useQuery({
-    queryKey: ['tokens', cursor],
-    queryFn: ({ signal }) =>
-      ask<ListPage<ApiToken>>(`/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`, { signal }),
-  })
+  const tokens = useAsk<ListPage<ApiToken>>(['tokens', cursor], `/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`)
   return (
     <>
       <header>

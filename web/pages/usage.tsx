@@ -1,10 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
 import type { CapabilityGap } from '../../domain/capability-gap.ts'
 import { formatNumber, formatSpan, withSpaces } from '../../domain/format.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { SpentOn } from '../../domain/status.ts'
 import type { Usage } from '../../domain/usage.ts'
-import { ask, type ListPage } from '../api.ts'
+import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable, Table, Tally } from '../data-table.tsx'
 import { AddressFacet, SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
@@ -23,10 +22,7 @@ const periods = [
 export function UsagePage({ title }: { title: string }) {
   const place = usePlace()
   const days = place.search.get('days') ?? '7'
-  const usage = useQuery({
-    queryKey: ['usage', days],
-    queryFn: ({ signal }) => ask<Usage>(`/usage?days=${encodeURIComponent(days)}`, { signal }),
-  })
+  const usage = useAsk<Usage>(['usage', days], `/usage?days=${encodeURIComponent(days)}`)
   return (
     <>
       <header>
@@ -213,10 +209,7 @@ const columns: Column<CapabilityGap>[] = [
 export function GapsPage({ title }: { title: string }) {
   const place = usePlace()
   const search = pickSearch(place, ['category', 'cursor'], { limit: '50' })
-  const gaps = useQuery({
-    queryKey: ['gaps', search],
-    queryFn: ({ signal }) => ask<ListPage<CapabilityGap>>(`/capability-gaps?${search}`, { signal }),
-  })
+  const gaps = useAsk<ListPage<CapabilityGap>>(['gaps', search], `/capability-gaps?${search}`)
   return (
     <>
       <header>

@@ -1,4 +1,3 @@
-import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { capitalize } from '../../domain/format.ts'
 import {
@@ -9,7 +8,7 @@ import {
   toStandingAfter,
 } from '../../domain/format-plan.ts'
 import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
-import { ask } from '../api.ts'
+import { useAsk } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { lastPosition } from './layout.ts'
 import { PlacementPicture } from './picture.tsx'
@@ -218,10 +217,8 @@ type PlayProps = {
 
 /** A stored plan as a picture of the hosts it was made for. */
 export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProps & { id: string }) {
-  const plan = useQuery({
-    queryKey: ['plan', id],
+  const plan = useAsk<ProposalWithProblem>(['plan', id], `/placement/proposals/${id}/problem`, {
     staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => ask<ProposalWithProblem>(`/placement/proposals/${id}/problem`, { signal }),
   })
   if (plan.isError && played)
     return <p className="said wrong">The plan cannot be drawn just now. Its steps are in the details below.</p>

@@ -167,6 +167,3 @@ export const pkgWith = (aptOptions: readonly string[]) => ({
   install: installWith(apt(aptOptions)),
   search: searchWith(apt(aptOptions)),
 })
-
-/** Those of this machine itself. */
-export const { search: pkgSearch, install: pkgInstall } = pkgWith([])

@@ -19,7 +19,7 @@ export const brokers: Grammars = {
         statusgossip statusbinary statusbackup statushandoff statusautocompaction datapaths getfullquerylog getauditlog help`,
         plain(cassandra),
       ),
-      repair_admin: { manual: cassandra, commands: { list: plain(cassandra) } },
+      repair_admin: { commands: { list: plain(cassandra) } },
     },
   },
   cqlsh: {
@@ -55,7 +55,6 @@ export const brokers: Grammars = {
     style: 'word',
     commands: {
       client: {
-        manual: 'clickhouse-client, ClickHouse 23.8',
         options: spellOptions({
           'sql:clickhouse': '-q --query',
           host: '-h --host',
@@ -117,7 +116,6 @@ export const brokers: Grammars = {
     commands: sameGrammar(
       'backend.list ban.list status vcl.list panic.show ping banner storage.list pid vcl.deps param.show',
       {
-        manual: 'varnish-cli(7)',
         options: spellOptions({ flag: '-p -j' }),
         operands: { rest: 'text' },
         refusesOperands: ['[^\\w.*:-]'],
@@ -154,7 +152,7 @@ export const brokers: Grammars = {
   pgbackrest: {
     manual: 'pgbackrest(1), 2.48',
     options: spellOptions({ name: '--stanza --output --set --repo' }),
-    commands: paths('info, version', { manual: 'pgbackrest(1), 2.48' }),
+    commands: paths('info, version', {}),
   },
   barman: verbs(
     'barman(1), 3.5',
@@ -238,7 +236,7 @@ export const queues: Grammars = {
     manual: `kafka-metadata-quorum, ${kafka}`,
     style: 'word',
     options: spellOptions({ host: '--bootstrap-server' }),
-    commands: { describe: { manual: kafka, options: spellOptions({ flag: '--status --replication' }) } },
+    commands: { describe: { options: spellOptions({ flag: '--status --replication' }) } },
   }),
   ...sameGrammar('kcat kafkacat', {
     // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing and ends with -e or a count.

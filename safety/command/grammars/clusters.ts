@@ -22,7 +22,6 @@ const kubectl: Grammar = {
       {},
     ),
     auth: {
-      manual: 'kubectl auth',
       commands: {
         'can-i': one('kubectl auth can-i', '--list -A --all-namespaces -q --quiet --no-headers', '--subresource', {
           rest: 'text',
@@ -42,7 +41,6 @@ const kubectl: Grammar = {
     },
     explain: one('kubectl explain', '--recursive', '--api-version', some),
     get: {
-      manual: 'kubectl get, kubectl Reference: JSONPath Support',
       options: spellOptions({
         flag: '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help',
         text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size',
@@ -65,7 +63,6 @@ const kubectl: Grammar = {
       },
     },
     logs: {
-      manual: 'kubectl logs',
       options: spellOptions({
         flag: '-f -p --all-containers --follow --ignore-errors --prefix --previous --timestamps',
         text: '-c -l --container --limit-bytes --max-log-requests --selector --since --since-time --tail',
@@ -78,7 +75,6 @@ const kubectl: Grammar = {
       },
     },
     rollout: {
-      manual: 'kubectl rollout',
       commands: {
         history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets },
         status: {
@@ -99,7 +95,6 @@ const kubectl: Grammar = {
       },
     },
     top: {
-      manual: 'kubectl top',
       commands: sameGrammar(
         'no node nodes po pod pods',
         one('kubectl top', '-A --all-namespaces --containers --no-headers --sum', '-l --selector --sort-by'),
@@ -107,7 +102,6 @@ const kubectl: Grammar = {
     },
     version: one('kubectl version', '--client --short', '-o --output', {}),
     config: {
-      manual: 'kubectl config',
       commands: sameGrammar(
         'current-context get-clusters get-contexts',
         one('kubectl config', '--no-headers', '-o --output'),
@@ -142,19 +136,15 @@ export const clusters: Grammars = {
       validate: one('consul validate', '-quiet', '', { first: ['config'], min: 1 }),
       // Names of keys; what they hold is left out.
       kv: {
-        manual: 'consul kv',
         commands: { get: { ...one('consul kv get', '-keys', ''), style: 'word', requires: ['-keys'] } },
       },
       operator: {
-        manual: 'consul operator',
         commands: {
           raft: {
-            manual: 'consul operator raft',
-            commands: sameGrammar('list-peers', { manual: 'consul operator raft' }),
+            commands: sameGrammar('list-peers', {}),
           },
           autopilot: {
-            manual: 'consul operator autopilot',
-            commands: sameGrammar('state get-config', { manual: 'consul operator autopilot' }),
+            commands: sameGrammar('state get-config', {}),
           },
         },
       },
@@ -184,7 +174,6 @@ export const clusters: Grammars = {
       },
       version: one('helm version', '--short', '', {}),
       search: {
-        manual: 'helm search',
         commands: { repo: one('helm search repo', '-l --versions --devel', '--version', { rest: 'name' }) },
       },
     },
@@ -192,7 +181,7 @@ export const clusters: Grammars = {
   ...sameGrammar('k3s minikube kind', {
     manual: 'k3s(1), minikube(1), kind(1)',
     options: spellOptions({ flag: '--version' }),
-    commands: sameGrammar('version', { manual: 'minikube version' }),
+    commands: sameGrammar('version', {}),
   }),
   kubectl,
   nomad: {
@@ -200,20 +189,17 @@ export const clusters: Grammars = {
     commands: {
       ...sameGrammar('status', one('nomad status', '-verbose', '')),
       node: {
-        manual: 'nomad node',
         commands: {
           status: { ...one('nomad node status', '-self -stats -short -verbose -allocs -json'), style: 'word' },
         },
       },
       job: {
-        manual: 'nomad job',
         commands: sameGrammar('status history allocs deployments', {
           ...one('nomad job status', '-short -verbose'),
           style: 'word',
         }),
       },
       alloc: {
-        manual: 'nomad alloc',
         commands: {
           status: { ...one('nomad alloc status', '-short -verbose -stats'), style: 'word' },
           logs: { ...one('nomad alloc logs', '-stderr -stdout -tail', '-n -c -task'), style: 'word' },
@@ -224,7 +210,6 @@ export const clusters: Grammars = {
         { ...one('nomad(1), 1.7', '-short -verbose', ''), style: 'word' },
       ),
       server: {
-        manual: 'nomad server',
         commands: { members: { ...one('nomad server members', '-verbose -detailed'), style: 'word' } },
       },
     },
@@ -249,11 +234,10 @@ export const clusters: Grammars = {
   'ha-manager': {
     manual: 'ha-manager(1)',
     commands: sameGrammar('status config groupconfig rules', {
-      manual: 'ha-manager(1)',
       options: spellOptions({ flag: '-verbose --verbose' }),
     }),
   },
-  pvecm: { manual: 'pvecm(1)', commands: sameGrammar('nodes status', { manual: 'pvecm(1)' }) },
+  pvecm: { manual: 'pvecm(1)', commands: sameGrammar('nodes status', {}) },
   pvesh: {
     manual: 'pvesh(1)',
     commands: sameGrammar('get ls', {

@@ -68,7 +68,6 @@ const docker: Grammar = {
     version: one('docker-version(1)', '', '-f --format', {}),
     compose: {
       // -f and --env-file read files that may interpolate; a project's name is enough.
-      manual: 'docker-compose(1)',
       options: spellOptions({ name: '-p --project-name' }),
       commands: {
         ...sameGrammar(
@@ -84,7 +83,6 @@ const docker: Grammar = {
       },
     },
     container: {
-      manual: 'docker-container(1)',
       commands: {
         ...sameGrammar('list ls ps', list),
         diff: one('docker-diff(1)', '', '', some),
@@ -96,20 +94,17 @@ const docker: Grammar = {
       },
     },
     image: {
-      manual: 'docker-image(1)',
       commands: { ...sameGrammar('list ls', list), inspect },
     },
     context: {
-      manual: 'docker-context(1)',
       commands: { ls: one('docker-context-ls(1)', '-q --quiet', '--format', {}) },
     },
-    node: { manual: 'docker-node(1)', commands: { ls: list, inspect: inspectWhole, ps: list } },
-    network: { manual: 'docker-network(1)', commands: { ...sameGrammar('list ls', list), inspect: inspectWhole } },
+    node: { commands: { ls: list, inspect: inspectWhole, ps: list } },
+    network: { commands: { ...sameGrammar('list ls', list), inspect: inspectWhole } },
     // Options of a volume may be those of a mount, with its password.
-    volume: { manual: 'docker-volume(1)', commands: { ...sameGrammar('list ls', list), inspect } },
-    pod: { manual: 'podman-pod(1)', commands: { ...sameGrammar('list ls ps', list), inspect } },
+    volume: { commands: { ...sameGrammar('list ls', list), inspect } },
+    pod: { commands: { ...sameGrammar('list ls ps', list), inspect } },
     service: {
-      manual: 'docker-service(1)',
       commands: {
         ls: list,
         ps: one('docker-service-ps(1)', '-q --no-trunc --no-resolve', '-f --filter --format'),
@@ -118,11 +113,9 @@ const docker: Grammar = {
       },
     },
     stack: {
-      manual: 'docker-stack(1)',
       commands: { ls: list, ps: one('docker-stack-ps(1)', '--no-trunc'), services: list },
     },
     system: {
-      manual: 'docker-system(1)',
       commands: {
         df: one('docker-system-df(1)', '-v --verbose', '--format', {}),
         events,
@@ -165,24 +158,20 @@ export const containers: Grammars = {
     options: spellOptions({ name: '-n --namespace' }),
     commands: {
       ...sameGrammar('c container containers', {
-        manual: 'ctr containers',
         commands: {
           ...sameGrammar('list ls', one('ctr containers list', '-q --quiet', '', {})),
         },
       }),
       ...sameGrammar('i image images', {
-        manual: 'ctr images',
         commands: sameGrammar('list ls', one('ctr images list', '-q --quiet')),
       }),
       ...sameGrammar('t task tasks', {
-        manual: 'ctr tasks',
         commands: {
           ...sameGrammar('list ls', one('ctr tasks list', '-q --quiet', '', {})),
           ps: one('ctr tasks ps', '', '', some),
         },
       }),
       ...sameGrammar('ns namespace namespaces', {
-        manual: 'ctr namespaces',
         commands: sameGrammar('list ls', one('ctr namespaces list', '-q --quiet', '', {})),
       }),
       version: one('ctr version', '', '', {}),

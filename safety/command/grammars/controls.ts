@@ -13,12 +13,10 @@ export const controls: Grammars = {
     options: spellOptions({ flag: '-j -p -f -m -n --json --pretty --bpffs --mapcompat --nomount -V --version' }),
     bare: true,
     commands: {
-      version: { manual: bpftool },
+      version: {},
       ...sameGrammar('prog map link cgroup net perf btf struct_ops feature', {
-        manual: bpftool,
         bare: true,
         commands: sameGrammar('show list tree probe', {
-          manual: bpftool,
           operands: { rest: 'text' },
           refuses: ['^(file|pinned|visual|macros|batch)$'],
         }),
@@ -30,9 +28,7 @@ export const controls: Grammars = {
     manual: 'birdc, BIRD 2.0: Remote control',
     options: spellOptions({ flag: '-r -v' }),
     commands: sameGrammar('show s sh', {
-      manual: 'BIRD 2.0: Remote control',
       commands: sameGrammar('protocols protocol p status memory interfaces route r ospf bfd babel rip roa symbols', {
-        manual: 'BIRD 2.0: Remote control',
         operands: { rest: 'text' },
         refuses: ['^(?![\\w./:"-]+$)', '^(filter|where|filtered)$'],
       }),
@@ -69,7 +65,6 @@ export const controls: Grammars = {
     commands: {
       ...paths('peer status, pool list, snapshot list|info|status', plain('gluster(8)')),
       volume: {
-        manual: 'gluster(8)',
         commands: {
           ...sameGrammar('info list status get', plain('gluster(8)')),
           ...sameGrammar('heal rebalance quota geo-replication profile top bitrot', {
@@ -112,16 +107,14 @@ export const controls: Grammars = {
         plain(pcs),
       ),
       ...sameGrammar('status', {
-        manual: pcs,
         bare: true,
         commands: sameGrammar('resources cluster nodes corosync quorum xml', plain(pcs)),
       }),
       constraint: {
-        manual: pcs,
         bare: true,
-        commands: sameGrammar('list config location order colocation', { manual: pcs }),
+        commands: sameGrammar('list config location order colocation', {}),
       },
-      property: { manual: pcs, bare: true, commands: sameGrammar('list config show', plain(pcs)) },
+      property: { bare: true, commands: sameGrammar('list config show', plain(pcs)) },
     },
   },
   crm: {
@@ -158,7 +151,6 @@ export const controls: Grammars = {
     commands: sameGrammar(
       'show dump-flows dump-ports dump-ports-desc dump-tables dump-groups dump-meters dump-aggregate',
       {
-        manual: `ovs-ofctl(8), ${ovs}`,
         operands: { first: ['name', 'text'], min: 1 },
         // A switch may be an address.
         refusesOperands: ['^(tcp|ssl|unix|netdev):'],
@@ -170,7 +162,7 @@ export const controls: Grammars = {
     manual: `ovs-appctl(8), ${ovs}`,
     commands: sameGrammar(
       'bond/show bond/list fdb/show fdb/stats-show coverage/show dpif/show dpctl/show dpctl/dump-flows dpctl/dump-conntrack lacp/show mdb/show memory/show qos/show stp/show tnl/ports/show upcall/show version vlog/list cluster/status',
-      { manual: `ovs-appctl(8), ${ovs}`, operands: { rest: 'name' } },
+      { operands: { rest: 'name' } },
     ),
   },
   'ovs-dpctl': verbs(`ovs-dpctl(8), ${ovs}`, 'show|dump-dps|dump-flows', spellOptions({ flag: '-s -m --names' })),
@@ -188,7 +180,6 @@ export const controls: Grammars = {
     options: spellOptions({ name: '-f' }),
     commands: {
       show: {
-        manual: 'lldpcli(8)',
         commands: sameGrammar('neighbors interfaces chassis statistics', plain('lldpcli(8)')),
       },
     },
@@ -200,7 +191,6 @@ export const controls: Grammars = {
     bare: true,
     commands: {
       show: {
-        manual: 'wg(8)',
         operands: { first: ['name', 'name'] },
         refuses: ['^(dump|private-key|preshared-keys)$'],
       },
@@ -211,8 +201,8 @@ export const controls: Grammars = {
     manual: 'gobgp, GoBGP 3',
     options: spellOptions({ flag: '-j --json', text: '-a' }),
     commands: {
-      neighbor: { manual: 'gobgp, GoBGP 3', operands: { first: ['text'] } },
-      ...paths('global rib summary', { manual: 'gobgp, GoBGP 3' }),
+      neighbor: { operands: { first: ['text'] } },
+      ...paths('global rib summary', {}),
     },
   },
   ipvsadm: {
@@ -240,7 +230,6 @@ export const controls: Grammars = {
     style: 'word',
     options: spellOptions({ flag: '-d -j -p -details -json -pretty' }),
     commands: sameGrammar('link res resource dev statistic system', {
-      manual: 'rdma(8)',
       bare: true,
       commands: sameGrammar('show list', plain('rdma(8)')),
     }),

@@ -36,16 +36,14 @@ export const databases: Grammars = {
       config: '--cacert --cert --key',
     }),
     commands: {
-      alarm: { manual: 'etcdctl alarm', commands: sameGrammar('list', { manual: 'etcdctl alarm list' }) },
+      alarm: { commands: sameGrammar('list', {}) },
       endpoint: {
-        manual: 'etcdctl endpoint',
         commands: sameGrammar('hashkv health status', {
-          manual: 'etcdctl endpoint',
           options: spellOptions({ flag: '--cluster' }),
         }),
       },
-      member: { manual: 'etcdctl member', commands: sameGrammar('list', { manual: 'etcdctl member list' }) },
-      version: { manual: 'etcdctl version' },
+      member: { commands: sameGrammar('list', {}) },
+      version: {},
     },
   },
   ...sameGrammar('kafka-topics kafka-topics.sh', {
@@ -107,16 +105,14 @@ export const databases: Grammars = {
     options: spellOptions({ config: '-c --config-file' }),
     commands: {
       ...sameGrammar('list topology', {
-        manual: 'patronictl list',
         options: spellOptions({ flag: '-e -t --extended --timestamp', name: '-f --format --group' }),
         operands: { rest: 'name' },
       }),
       history: {
-        manual: 'patronictl history',
         options: spellOptions({ name: '-f --format' }),
         operands: { first: ['name'] },
       },
-      version: { manual: 'patronictl version', operands: { rest: 'name' } },
+      version: { operands: { rest: 'name' } },
     },
   },
   pg_isready: {
@@ -165,7 +161,7 @@ export const databases: Grammars = {
     commands: sameGrammar(
       `alarms check_alarms check_local_alarms check_port_connectivity check_running check_virtual_hosts cluster_status is_booting is_running
       listeners maybe_stuck memory_breakdown ping runtime_thread_stats server_version status`,
-      { manual: 'rabbitmq-diagnostics(8)' },
+      {},
     ),
   },
   rabbitmqctl: {
@@ -178,7 +174,7 @@ export const databases: Grammars = {
     commands: sameGrammar(
       `cluster_status list_bindings list_channels list_ciphers list_connections list_consumers list_exchanges list_feature_flags
       list_permissions list_policies list_queues list_unresponsive_queues list_users list_vhosts ping status version`,
-      { manual: 'rabbitmqctl(8)', operands: { rest: 'name' } },
+      { operands: { rest: 'name' } },
     ),
   },
   'redis-cli': {
@@ -192,47 +188,38 @@ export const databases: Grammars = {
       ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
       ...redis('scan', plain({ rest: 'text', min: 1 })),
       ...redis('config', {
-        manual: 'Redis 7 commands',
         commands: redis('get', {
-          manual: 'CONFIG GET, Redis 7; redis.conf',
           operands: { rest: 'text', min: 1 },
           refuses: [`^(?!(?:${redisSettings})[a-z-]*\\*?$)`],
         }),
       }),
-      ...redis('acl', { manual: 'Redis 7 commands', commands: redis('whoami cat', plain()) }),
-      ...redis('module', { manual: 'Redis 7 commands', commands: redis('list', plain()) }),
-      ...redis('command', { manual: 'Redis 7 commands', commands: redis('count', plain()) }),
+      ...redis('acl', { commands: redis('whoami cat', plain()) }),
+      ...redis('module', { commands: redis('list', plain()) }),
+      ...redis('command', { commands: redis('count', plain()) }),
       ...redis('object', {
-        manual: 'Redis 7 commands',
         commands: redis('encoding idletime refcount', plain({ rest: 'text', min: 1 })),
       }),
       ...redis('pubsub', {
-        manual: 'Redis 7 commands',
         commands: redis('numsub numpat channels', plain({ rest: 'text' })),
       }),
       // Names of queues and groups, and how far they are; no entries.
       ...redis('xinfo', {
-        manual: 'Redis 7 commands',
         commands: redis('groups consumers', plain({ rest: 'text', min: 1 })),
       }),
       ...redis('sentinel', {
-        manual: 'Redis Sentinel 7',
         commands: redis('masters slaves replicas sentinels get-master-addr-by-name ckquorum', plain({ rest: 'name' })),
       }),
       ...redis('client', {
-        manual: 'Redis 7 commands',
         commands: { ...redis('list', plain()), ...redis('getname id info', plain()) },
       }),
-      ...redis('cluster', { manual: 'Redis 7 commands', commands: redis('info myid nodes shards slots', plain()) }),
+      ...redis('cluster', { commands: redis('info myid nodes shards slots', plain()) }),
       ...redis('latency', {
-        manual: 'Redis 7 commands',
         commands: redis('doctor history latest', plain({ rest: 'name' })),
       }),
       ...redis('memory', {
-        manual: 'Redis 7 commands',
         commands: { ...redis('doctor stats', plain()), ...redis('usage', plain({ rest: 'text', min: 1 })) },
       }),
-      ...redis('slowlog', { manual: 'Redis 7 commands', commands: redis('get len', plain({ first: ['number'] })) }),
+      ...redis('slowlog', { commands: redis('get len', plain({ first: ['number'] })) }),
     },
   },
   repmgr: {
@@ -240,10 +227,9 @@ export const databases: Grammars = {
     options: spellOptions({ flag: '--compact --csv --verbose', config: '-f --config-file' }),
     commands: {
       cluster: {
-        manual: 'repmgr cluster',
-        commands: sameGrammar('crosscheck matrix show', { manual: 'repmgr cluster' }),
+        commands: sameGrammar('crosscheck matrix show', {}),
       },
-      node: { manual: 'repmgr node', commands: sameGrammar('status', { manual: 'repmgr node status' }) },
+      node: { commands: sameGrammar('status', {}) },
     },
   },
   sqlite3: {

@@ -118,7 +118,7 @@ export const deployers: Grammars = {
         plain('talosctl, Talos 1.6'),
       ),
       // What follows a service's name may restart it.
-      ...sameGrammar('service services', { manual: 'talosctl, Talos 1.6', operands: { first: ['name'] } }),
+      ...sameGrammar('service services', { operands: { first: ['name'] } }),
       get: plain(
         'talosctl, Talos 1.6',
         {},
@@ -147,7 +147,7 @@ export const deployers: Grammars = {
         ...clusters.kubectl!.commands!.describe!,
         refuses: [...clusters.kubectl!.commands!.describe!.refuses!, 'oauth', 'template', 'build', '^bc', 'identit'],
       },
-      adm: { manual: 'oc, 4.14', commands: { top: clusters.kubectl!.commands!.top! } },
+      adm: { commands: { top: clusters.kubectl!.commands!.top! } },
     },
   },
   kubeadm: verbs('kubeadm, 1.29', 'version, certs check-expiration', output),

@@ -53,7 +53,6 @@ export const disks: Grammars = {
     manual: 'qemu-img(1), QEMU 7.2',
     commands: {
       ...sameGrammar('info check', {
-        manual: 'qemu-img(1)',
         options: spellOptions({ flag: '-U --force-share --backing-chain', name: '-f --output' }),
         operands: { first: ['text'], min: 1 },
         refusesOperands: [':'],

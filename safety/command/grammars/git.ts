@@ -77,7 +77,7 @@ export const git: Grammars = {
         '--match --exclude',
         text,
       ),
-      diff: { manual: 'git-diff(1)', options: spellOptions(diff), operands: paths, recursive: patches },
+      diff: { options: spellOptions(diff), operands: paths, recursive: patches },
       'for-each-ref': one('git-for-each-ref(1)', '', '--count --format --sort --contains --merged', text),
       fsck: one(
         'git-fsck(1)',
@@ -87,7 +87,6 @@ export const git: Grammars = {
       ),
       grep: {
         // -O opens files with a program, -f reads patterns from one.
-        manual: 'git-grep(1)',
         options: spellOptions({
           flag: '-a -c -E -F -h -H -i -I -l -L -n -o -P -v -w --cached --count --heading --ignore-case --line-number --name-only',
           text: '-e',
@@ -96,7 +95,7 @@ export const git: Grammars = {
         operands: { first: ['text'], rest: 'revision', min: 1, unlessOption: ['-e'] },
         recursive: true,
       },
-      log: { manual: 'git-log(1)', options: spellOptions(log), digits: true, operands: paths, recursive: patching },
+      log: { options: spellOptions(log), digits: true, operands: paths, recursive: patching },
       'ls-files': one(
         'git-ls-files(1)',
         '-c -d -i -k -m -o -s -t -u -v -z --cached --deleted --modified --others --stage --unmerged --exclude-standard --error-unmatch',
@@ -112,11 +111,10 @@ export const git: Grammars = {
       'merge-base': one('git-merge-base(1)', '-a --all --is-ancestor --octopus', '', text),
       'name-rev': one('git-name-rev(1)', '--all --always --name-only --tags', '', text),
       reflog: {
-        manual: 'git-reflog(1)',
         options: spellOptions(log),
         bare: true,
         recursive: patching,
-        commands: { show: { manual: 'git-reflog(1)', operands: text } },
+        commands: { show: { operands: text } },
       },
       // show -n asks nobody; without it the remote is asked.
       remote: {
@@ -128,7 +126,6 @@ export const git: Grammars = {
         },
       },
       'rev-list': {
-        manual: 'git-rev-list(1)',
         options: spellOptions({ ...log, flag: `${log.flag} --count --objects` }),
         operands: paths,
         recursive: patching,
@@ -142,7 +139,6 @@ export const git: Grammars = {
         text,
       ),
       shortlog: {
-        manual: 'git-shortlog(1)',
         options: spellOptions({
           ...log,
           flag: `${log.flag} -e -n -s --email --numbered --summary`,
@@ -151,17 +147,15 @@ export const git: Grammars = {
         digits: true,
         operands: paths,
       },
-      show: { manual: 'git-show(1)', options: spellOptions(log), operands: paths, recursive: patches },
+      show: { options: spellOptions(log), operands: paths, recursive: patches },
       'show-ref': one('git-show-ref(1)', '-d -q -s --head --heads --tags --dereference --verify', '', text),
       stash: {
-        manual: 'git-stash(1)',
         commands: {
-          list: { manual: 'git-stash(1)', options: spellOptions(log), recursive: patching },
-          show: { manual: 'git-stash(1)', options: spellOptions(diff), operands: text, recursive: patching },
+          list: { options: spellOptions(log), recursive: patching },
+          show: { options: spellOptions(diff), operands: text, recursive: patching },
         },
       },
       status: {
-        manual: 'git-status(1)',
         options: spellOptions({
           flag: '-b -s -u -v -z --branch --long --short --show-stash --verbose --ahead-behind --no-ahead-behind --no-renames',
           'text?': '--ignored --porcelain --untracked-files --column --ignore-submodules',
@@ -169,7 +163,6 @@ export const git: Grammars = {
         operands: paths,
       },
       submodule: {
-        manual: 'git-submodule(1)',
         bare: true,
         commands: { status: one('git-submodule(1)', '--cached --recursive', '', text) },
       },
@@ -183,7 +176,7 @@ export const git: Grammars = {
         requires: ['-l', '--list', '-n', '--contains', '--merged', '--points-at'],
       },
       version: one('git-version(1)', '--build-options'),
-      worktree: { manual: 'git-worktree(1)', commands: { list: one('git-worktree(1)', '-v --porcelain') } },
+      worktree: { commands: { list: one('git-worktree(1)', '-v --porcelain') } },
     },
   },
 }

@@ -53,10 +53,9 @@ export const host: Grammars = {
     manual: 'getent(1), glibc 2.36',
     commands: {
       ...sameGrammar('group initgroups netgroup networks passwd protocols rpc services', {
-        manual: 'getent(1), glibc 2.36',
         operands: { rest: 'name' },
       }),
-      ...sameGrammar('ahosts ahostsv4 ahostsv6 hosts', { manual: 'getent(1), glibc 2.36', operands: { rest: 'host' } }),
+      ...sameGrammar('ahosts ahostsv4 ahostsv6 hosts', { operands: { rest: 'host' } }),
     },
   },
   groups: user,
@@ -180,44 +179,39 @@ export const hardware: Grammars = {
     options: spellOptions({ flag: '-c -v -V -h' }),
     commands: {
       ...sameGrammar('chassis', {
-        manual: 'ipmitool(1)',
         commands: {
-          power: { manual: 'ipmitool(1)', commands: { status: { manual: 'ipmitool(1)' } } },
-          ...sameGrammar('poh restart_cause status', { manual: 'ipmitool(1)' }),
+          power: { commands: { status: {} } },
+          ...sameGrammar('poh restart_cause status', {}),
         },
       }),
       fru: {
-        manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          ...sameGrammar('list', { manual: 'ipmitool(1)' }),
-          print: { manual: 'ipmitool(1)', operands: { first: ['number'] } },
+          ...sameGrammar('list', {}),
+          print: { operands: { first: ['number'] } },
         },
       },
-      mc: { manual: 'ipmitool(1)', commands: { ...sameGrammar('guid info selftest', { manual: 'ipmitool(1)' }) } },
-      power: { manual: 'ipmitool(1)', commands: { status: { manual: 'ipmitool(1)' } } },
+      mc: { commands: { ...sameGrammar('guid info selftest', {}) } },
+      power: { commands: { status: {} } },
       sdr: {
-        manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          ...sameGrammar('elist info list', { manual: 'ipmitool(1)', operands: { first: ['name'] } }),
-          ...sameGrammar('type', { manual: 'ipmitool(1)', operands: { first: ['text'] } }),
+          ...sameGrammar('elist info list', { operands: { first: ['name'] } }),
+          ...sameGrammar('type', { operands: { first: ['text'] } }),
         },
       },
       sel: {
-        manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          ...sameGrammar('elist list', { manual: 'ipmitool(1)', operands: { rest: 'name' } }),
-          ...sameGrammar('info', { manual: 'ipmitool(1)' }),
+          ...sameGrammar('elist list', { operands: { rest: 'name' } }),
+          ...sameGrammar('info', {}),
         },
       },
       sensor: {
-        manual: 'ipmitool(1)',
         bare: true,
         commands: {
-          list: { manual: 'ipmitool(1)' },
-          ...sameGrammar('get reading', { manual: 'ipmitool(1)', operands: { rest: 'text', min: 1 } }),
+          list: {},
+          ...sameGrammar('get reading', { operands: { rest: 'text', min: 1 } }),
         },
       },
     },

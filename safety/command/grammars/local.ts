@@ -38,7 +38,7 @@ export const local: Grammars = {
     commands: {
       discovery: oneOf('dcgmi', '-l'),
       nvlink: oneOf('dcgmi', '-s -e'),
-      topo: { manual: 'dcgmi', options: spellOptions({ number: '-g --gpuid' }) },
+      topo: { options: spellOptions({ number: '-g --gpuid' }) },
     },
   },
   debsums: {

@@ -30,7 +30,7 @@ export const network: Grammars = {
     manual: 'bridge(8), iproute2 6.1',
     options: spellOptions({ flag: '-c -d -j -o -p -s -4 -6 -details -json -oneline -pretty -statistics -color' }),
     style: 'word',
-    commands: sameGrammar('fdb link mdb vlan', { ...object, manual: 'bridge(8), iproute2 6.1' }),
+    commands: sameGrammar('fdb link mdb vlan', { ...object }),
   },
   conntrack: {
     // -L and friends look unless -z zeroes counters; -D, -F, -I, -U change; -E never ends.
@@ -71,12 +71,10 @@ export const network: Grammars = {
       ...sameGrammar('a addr address n neigh neighbor neighbour', { ...object, commands: shortShow }),
       ...sameGrammar('l link maddr maddress mroute nexthop ntable ru rule tcp_metrics token tunnel vrf', object),
       ...sameGrammar('netns', {
-        manual: 'ip-netns(8)',
         bare: true,
-        commands: { ...sameGrammar('list ls l show', { manual: ip8 }), identify: get, pids: get },
+        commands: { ...sameGrammar('list ls l show', {}), identify: get, pids: get },
       }),
       ...sameGrammar('r ro route', {
-        manual: 'ip-route(8)',
         bare: true,
         commands: { ...shortShow, ...sameGrammar('get g', get) },
       }),
@@ -87,7 +85,7 @@ export const network: Grammars = {
     manual: 'ipset(8), ipset 7.17',
     options: spellOptions({ flag: '-n -q -s -t -name -quiet -sorted -terse', text: '-o -output' }),
     style: 'word',
-    commands: sameGrammar('list', { manual: 'ipset(8)', operands: { first: ['name'] } }),
+    commands: sameGrammar('list', { operands: { first: ['name'] } }),
   }),
   ...sameGrammar('iptables ip6tables iptables-legacy iptables-nft ip6tables-legacy ip6tables-nft', {
     // -L with -Z zeroes the counters it prints; -M runs a program.
@@ -110,13 +108,11 @@ export const network: Grammars = {
     manual: 'iw(8), iw 5.19',
     commands: {
       ...sameGrammar('dev', {
-        manual: 'iw(8)',
         bare: true,
         operands: { first: ['name', 'name', 'name'] },
         refuses: ['^(?!(info|link|station|dump|survey|interface|get|power_save|wl[a-z0-9]*)$)'],
       }),
       ...sameGrammar('list phy reg', {
-        manual: 'iw(8)',
         bare: true,
         operands: { first: ['name'] },
         refuses: ['^(?!(get|info|phy[0-9]+)$)'],
@@ -137,7 +133,7 @@ export const network: Grammars = {
     manual: 'nft(8), nftables 1.0',
     options: spellOptions({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
     // The words are joined and read as commands: a semicolon begins another one.
-    commands: { list: { manual: 'nft(8)', operands: { rest: 'text', min: 1 }, refuses: ['[^a-z0-9_.-]'] } },
+    commands: { list: { operands: { rest: 'text', min: 1 }, refuses: ['[^a-z0-9_.-]'] } },
   },
   nmcli: {
     // A connection without -s hides its secrets; -a asks.
@@ -149,23 +145,20 @@ export const network: Grammars = {
     bare: true,
     commands: {
       ...sameGrammar('g general', {
-        manual: 'nmcli(1)',
         bare: true,
-        commands: sameGrammar('status permissions', { manual: 'nmcli(1)' }),
+        commands: sameGrammar('status permissions', {}),
       }),
       ...sameGrammar('c con connection d dev device', {
-        manual: 'nmcli(1)',
         bare: true,
         commands: {
-          ...sameGrammar('status', { manual: 'nmcli(1)' }),
+          ...sameGrammar('status', {}),
           ...sameGrammar('s sh show', {
-            manual: 'nmcli(1)',
             options: spellOptions({ flag: '--active' }),
             operands: { rest: 'text' },
           }),
         },
       }),
-      ...sameGrammar('n networking r radio', { manual: 'nmcli(1)', bare: true }),
+      ...sameGrammar('n networking r radio', { bare: true }),
     },
   },
   route: {
@@ -197,9 +190,8 @@ export const network: Grammars = {
       flag: '-d -details -g -graph -iec -j -json -o -oneline -p -pretty -r -raw -s -statistics -stats -nm',
     }),
     commands: sameGrammar('action actions chain class filter qdisc', {
-      manual: 'tc(8)',
       bare: true,
-      commands: sameGrammar('list ls show', { manual: 'tc(8)', operands: { rest: 'text' } }),
+      commands: sameGrammar('list ls show', { operands: { rest: 'text' } }),
     }),
   },
 }

@@ -31,7 +31,7 @@ export const packages: Grammars = {
     requires: ['-C', '--cacheonly', '--version'],
     bare: true,
     commands: {
-      history: { manual: 'dnf(8)', bare: true, commands: sameGrammar('info list', one('dnf(8)', '')) },
+      history: { bare: true, commands: sameGrammar('info list', one('dnf(8)', '')) },
       ...sameGrammar(
         'info list ls repolist repoquery search',
         one('dnf(8)', '--all --available --installed --updates --obsoletes --enabled --disabled'),

@@ -19,9 +19,7 @@ export const platforms: Grammars = {
     commands: {
       ...paths('pr|issue status, status, version', plain(gh)),
       ...sameGrammar('run', {
-        manual: gh,
         commands: sameGrammar('list ls view', {
-          manual: gh,
           options: spellOptions({
             flag: '--log --log-failed -v --verbose --exit-status -a --all',
             number: '-L --limit --attempt',
@@ -32,10 +30,8 @@ export const platforms: Grammars = {
         }),
       }),
       ...sameGrammar('pr issue release workflow cache label ruleset', {
-        manual: gh,
         commands: {
           ...sameGrammar('list ls view diff checks status', {
-            manual: gh,
             options: spellOptions({
               flag: '-c --comments --name-only --patch --required -d --draft -a --all -p --parents --exclude-drafts --exclude-pre-releases --yaml -y',
               number: '-L --limit',
@@ -47,9 +43,7 @@ export const platforms: Grammars = {
         },
       }),
       repo: {
-        manual: gh,
         commands: sameGrammar('list view', {
-          manual: gh,
           options: spellOptions({
             number: '-L --limit',
             text: '--json --visibility --language',
@@ -60,9 +54,7 @@ export const platforms: Grammars = {
         }),
       },
       search: {
-        manual: gh,
         commands: sameGrammar('issues prs commits code repos', {
-          manual: gh,
           options: spellOptions({
             number: '-L --limit',
             text: '--json --owner --state --author --created --updated --sort --order',
@@ -72,7 +64,6 @@ export const platforms: Grammars = {
         }),
       },
       api: {
-        manual: gh,
         options: spellOptions({ flag: '--paginate --silent -i --include', jq: '-q --jq' }),
         operands: { first: ['text'], min: 1 },
         refusesOperands: [
@@ -90,9 +81,7 @@ export const platforms: Grammars = {
     commands: {
       version: plain(glab),
       ...sameGrammar('mr issue release incident label', {
-        manual: glab,
         commands: sameGrammar('list ls view show diff', {
-          manual: glab,
           options: spellOptions({
             flag: '-a --all -c --closed -m --merged -d --draft --comments --raw --color=never',
             number: '-p -P --page --per-page',
@@ -102,9 +91,7 @@ export const platforms: Grammars = {
         }),
       }),
       ...sameGrammar('ci pipeline pipe', {
-        manual: glab,
         commands: sameGrammar('list ls status get', {
-          manual: glab,
           options: spellOptions({
             number: '-p -P --page --per-page --pipeline-id',
             text: '-b --branch -s --status --sort -F --output -o --orderBy',
@@ -113,7 +100,6 @@ export const platforms: Grammars = {
         }),
       }),
       repo: {
-        manual: glab,
         commands: sameGrammar(
           'list view',
           plain(glab, spellOptions({ number: '-p -P --page --per-page', text: '-b --branch -F --output' }), {
@@ -141,14 +127,14 @@ export const platforms: Grammars = {
     options: spellOptions({ name: '-a --app', flag: '--no-tail -j --json' }),
     commands: {
       ...paths('status, apps|machines|machine|regions|volumes|ips list, releases, version', plain('flyctl, 0.1')),
-      logs: { manual: 'flyctl, 0.1', requires: ['--no-tail'] },
+      logs: { requires: ['--no-tail'] },
     },
   }),
   tailscale: {
     manual: 'tailscale(8), 1.56',
     options: spellOptions({ flag: '--json --peers=false --active --self -4 -6' }),
     commands: {
-      ...sameGrammar('status netcheck ip version', { manual: 'tailscale(8)', operands: { first: ['name'] } }),
+      ...sameGrammar('status netcheck ip version', { operands: { first: ['name'] } }),
     },
   },
   // -r of sdiag resets its counters.
@@ -166,7 +152,7 @@ export const platforms: Grammars = {
     manual: 'scontrol(1), Slurm 22.05',
     options: spellOptions({ flag: '-d -o --details --oneliner' }),
     commands: {
-      ping: { manual: 'scontrol(1)' },
+      ping: {},
       ...paths(
         'show node|nodes|job|jobs|partition|partitions|reservation|reservations|step|steps|topology',
         plain('scontrol(1)'),
@@ -191,7 +177,7 @@ export const platforms: Grammars = {
         'alert query, silence query, cluster show, config routes show',
         plain('amtool', spellOptions({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
       ),
-      'check-config': { manual: 'amtool', operands: { first: ['file'], min: 1 }, measures: {} },
+      'check-config': { operands: { first: ['file'], min: 1 }, measures: {} },
     },
   },
   promtool: {
@@ -199,8 +185,7 @@ export const platforms: Grammars = {
     manual: 'promtool, Prometheus 2.48',
     commands: {
       check: {
-        manual: 'promtool',
-        commands: sameGrammar('config rules', { manual: 'promtool', operands: { rest: 'file', min: 1 } }),
+        commands: sameGrammar('config rules', { operands: { rest: 'file', min: 1 } }),
       },
     },
   },

@@ -27,9 +27,7 @@ export const storage: Grammars = {
     manual: 'btrfs(8), btrfs-progs 6.2',
     commands: {
       ...sameGrammar('filesystem fi', {
-        manual: 'btrfs-filesystem(8)',
         commands: sameGrammar('df du show usage', {
-          manual: 'btrfs-filesystem(8)',
           options: spellOptions({
             flag: '-b -h -H -k -m -g -t -T -d -s -v --raw --human-readable --summarize --all-devices --mounted',
           }),
@@ -37,24 +35,19 @@ export const storage: Grammars = {
         }),
       }),
       ...sameGrammar('device', {
-        manual: 'btrfs-device(8)',
         commands: {
-          ...sameGrammar('usage', { manual: 'btrfs-device(8)', operands: pools }),
-          stats: { manual: 'btrfs-device(8)', options: spellOptions({ flag: '-c -T --check' }), operands: pools },
+          ...sameGrammar('usage', { operands: pools }),
+          stats: { options: spellOptions({ flag: '-c -T --check' }), operands: pools },
         },
       }),
       ...sameGrammar('scrub balance', {
-        manual: 'btrfs-scrub(8)',
         commands: sameGrammar('status', {
-          manual: 'btrfs-scrub(8)',
           options: spellOptions({ flag: '-d -R -v' }),
           operands: pools,
         }),
       }),
       ...sameGrammar('subvolume', {
-        manual: 'btrfs-subvolume(8)',
         commands: sameGrammar('list show get-default', {
-          manual: 'btrfs-subvolume(8)',
           options: spellOptions({ flag: '-a -c -d -g -o -p -q -r -R -s -t -u' }),
           operands: pools,
         }),
@@ -64,14 +57,12 @@ export const storage: Grammars = {
   drbdadm: {
     manual: 'drbdadm(8), drbd-utils 9.22',
     commands: sameGrammar('cstate dstate role sh-resources status', {
-      manual: 'drbdadm(8)',
       operands: { rest: 'name' },
     }),
   },
   drbdsetup: {
     manual: 'drbdsetup(8)',
     commands: sameGrammar('status', {
-      manual: 'drbdsetup(8)',
       options: spellOptions({ flag: '--verbose --statistics --json' }),
       operands: { rest: 'name' },
     }),
@@ -160,7 +151,6 @@ export const storage: Grammars = {
     commands: sameGrammar(
       `ana-log effects-log endurance-log error-log fw-log id-ctrl id-ns list list-ns list-subsys smart-log`,
       {
-        manual: 'nvme(1)',
         options: spellOptions({
           flag: '-H -v --human-readable --verbose --all -a',
           text: '-n -o -e --namespace-id --output-format --log-entries',
@@ -206,22 +196,19 @@ export const storage: Grammars = {
     manual: 'zfs(8), OpenZFS 2.1',
     commands: {
       ...sameGrammar('get', {
-        manual: 'zfs-get(8)',
         options: spellOptions({ flag: '-H -p -r', text: '-d -o -s -t' }),
         operands: { rest: 'text', min: 1 },
       }),
       ...sameGrammar('list', {
-        manual: 'zfs-list(8)',
         options: spellOptions({ flag: '-H -p -r', text: '-d -o -s -S -t' }),
         operands: pools,
       }),
       ...sameGrammar('groupspace userspace', {
-        manual: 'zfs-userspace(8)',
         options: spellOptions({ flag: '-H -i -n -p', text: '-o -s -S -t' }),
         operands: pools,
       }),
-      version: { manual: 'zfs-version(8)' },
-      ...sameGrammar('holds', { manual: 'zfs-hold(8)', options: spellOptions({ flag: '-H -r' }), operands: pools }),
+      version: {},
+      ...sameGrammar('holds', { options: spellOptions({ flag: '-H -r' }), operands: pools }),
     },
   },
   zpool: {
@@ -229,29 +216,24 @@ export const storage: Grammars = {
     commands: {
       ...sameGrammar('list status', {
         // -c runs scripts; a number repeats.
-        manual: 'zpool-list(8), zpool-status(8)',
         options: spellOptions({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
       }),
       ...sameGrammar('get', {
-        manual: 'zpool-get(8)',
         options: spellOptions({ flag: '-H -p', text: '-o' }),
         operands: pools,
       }),
       ...sameGrammar('history', {
-        manual: 'zpool-history(8)',
         options: spellOptions({ flag: '-i -l' }),
         operands: pools,
       }),
       ...sameGrammar('events', {
-        manual: 'zpool-events(8)',
         options: spellOptions({ flag: '-f -H -v' }),
         operands: pools,
         endless: { when: ['-f'], instead: { drop: ['-f'], add: [] } },
       }),
       ...sameGrammar('iostat', {
-        manual: 'zpool-iostat(8)',
         options: spellOptions({ flag: '-g -H -l -L -n -p -P -q -r -v -w -y', text: '-T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },

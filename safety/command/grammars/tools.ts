@@ -120,7 +120,7 @@ export const tools: Grammars = {
     bare: true,
     commands: {
       ...sameGrammar('version', one('terraform version', '-json')),
-      state: { manual: 'terraform state', commands: sameGrammar('list', one('terraform state list', '', '', text)) },
+      state: { commands: sameGrammar('list', one('terraform state list', '', '', text)) },
     },
   },
   ...sameGrammar('bash cargo gcc g++ make', version('the manual of each', '--version')),
@@ -138,7 +138,6 @@ export const tools: Grammars = {
       status: one('ufw(8)', '', '', { first: ['name'] }),
       ...sameGrammar('version', one('ufw(8)')),
       app: {
-        manual: 'ufw(8)',
         commands: { list: one('ufw(8)'), info: one('ufw(8)', '', '', { first: ['text'], min: 1 }) },
       },
     },
@@ -154,12 +153,10 @@ export const openssl: Grammars = {
     style: 'word',
     commands: {
       ciphers: {
-        manual: 'openssl-ciphers(1)',
         options: spellOptions({ flag: '-s -v -V -tls1_2 -tls1_3 -stdname' }),
         operands: { first: ['text'] },
       },
       crl: {
-        manual: 'openssl-crl(1)',
         options: spellOptions({
           flag: '-noout -text -issuer -lastupdate -nextupdate -hash -fingerprint -crlnumber',
           file: '-in',
@@ -167,18 +164,15 @@ export const openssl: Grammars = {
         }),
       },
       list: {
-        manual: 'openssl-list(1)',
         options: spellOptions({
           flag: '-commands -digest-commands -cipher-commands -cipher-algorithms -providers -disabled',
         }),
       },
       req: {
-        manual: 'openssl-req(1)',
         options: spellOptions({ flag: '-noout -text -subject -verify -pubkey', file: '-in', text: '-inform -nameopt' }),
         requires: ['-in'],
       },
       verify: {
-        manual: 'openssl-verify(1)',
         options: spellOptions({
           flag: '-verbose -show_chain -x509_strict -partial_chain',
           file: '-CAfile -CApath -untrusted -trusted -CRLfile',
@@ -188,7 +182,6 @@ export const openssl: Grammars = {
       },
       s_client: {
         // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are its own, -proxy goes elsewhere.
-        manual: 'openssl-s_client(1)',
         options: spellOptions({
           flag: '-showcerts -brief -quiet -no_ign_eof -status -tls1_2 -tls1_3 -no_ssl3 -4 -6 -verify_quiet -verify_return_error -servername_none -tlsextdebug -state -prexit',
           host: '-connect -host',
@@ -198,9 +191,8 @@ export const openssl: Grammars = {
         requires: ['-connect', '-host'],
         input: '^[Q\\s]*$',
       },
-      version: { manual: 'openssl-version(1)', options: spellOptions({ flag: '-a -b -d -f -o -p -v -r -m -e' }) },
+      version: { options: spellOptions({ flag: '-a -b -d -f -o -p -v -r -m -e' }) },
       x509: {
-        manual: 'openssl-x509(1)',
         options: spellOptions({
           flag: `-noout -text -subject -issuer -dates -startdate -enddate -serial -fingerprint -sha1 -sha256 -hash -subject_hash -issuer_hash
             -purpose -pubkey -modulus -email -ocsp_uri -ocspid`,

@@ -277,7 +277,7 @@ async function proposed() {
   const incidentId = await claimedIncident(api.db, { labels: { node: 'node-osl-2' } })
   await lookedUp(incidentId)
   // The incident's own resource: what is reversible there runs unasked, a job does not.
-  await api.db
+  await api.owner
     .updateTable('incident')
     .set({ resourceKind: 'node', resourceId: 'node-osl-2' })
     .where('id', '=', incidentId)

@@ -5,6 +5,7 @@ import { type Closing, closeIncident } from '../../../db/incidents/close-inciden
 import { append } from '../../../db/log/append.ts'
 import { publishLiveAnswer } from '../../../db/log/live.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../../domain/event.ts'
+import { claimed } from '../../db/verify/life.ts'
 import { asked } from '../../support/announced.ts'
 import { claimedIncident, openedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
@@ -151,7 +152,8 @@ test('a shown incident reads from top to bottom in eighty columns, over all page
 })
 
 test('a chain that holds says over how many rows; one that does not says where', async () => {
-  const id = await claimedIncident(api.db)
+  const id = await openedIncident(api.db)
+  await api.db.transaction().execute((trx) => claimed(trx, id))
   const { event } = await record(id, looked)
   const good = await run(`incidents verify ${id} --head ${event.hash}`)
   expect(good.code).toBe(0)

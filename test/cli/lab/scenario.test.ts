@@ -123,6 +123,7 @@ const incident = (rest: Partial<ApiIncident>) =>
     alerts: { firing: 1, unknown: 0 },
     resolution: '',
     watchUntil: null,
+    reviewWantedAt: null,
     cancelledUntil: null,
     owner: null,
     keptReason: null,

@@ -30,7 +30,7 @@ async function stored(db: Db) {
   const place = new Map(incidents.map(({ id }, index) => [id, index]))
   const events = await db.selectFrom('incidentEvent').selectAll().orderBy('incidentId').orderBy('seq').execute()
   const alerts = await db.selectFrom('alert').selectAll().orderBy('fingerprint').orderBy('firstSeenAt').execute()
-  for (const { id } of incidents) expect((await verifyIncident(db, id)).found).toEqual([])
+  for (const { id } of incidents) expect((await verifyIncident(db, id)).differences).toEqual([])
   return {
     incidents: incidents.map(({ type, severity, status, title, nextSeq, keptReason, reopened, previousId }) => ({
       type,

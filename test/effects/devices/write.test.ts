@@ -95,7 +95,7 @@ test('when no answer comes at all, the effect stays open until the device tells'
   const { key, as } = await approved('fs_write', write('later').args)
   const answer = await api.post(path, { body: write('later'), key, as })
   expect([answer.status, answer.body.code]).toEqual([504, 'EFFECT_RUNNING'])
-  await api.db.updateTable('effect').set({ startedAt: '2026-01-01T00:00:00Z' }).where('key', '=', key).execute()
+  await api.owner.updateTable('effect').set({ startedAt: '2026-01-01T00:00:00Z' }).where('key', '=', key).execute()
   const effect = await api.get(`/effects/${encodeURIComponent(key)}`, { as })
   expect(effect.body).toMatchObject({ status: 'done', result: { approval_status: 'granted' } })
   expect(device.done.filter((each) => each.key === key)).toHaveLength(1)

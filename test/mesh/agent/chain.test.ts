@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { auditJournal } from '../../../mesh/agent/chain.ts'
+import { auditJournal } from '../../support/audit-journal.ts'
 import { keys, type Running, startAgent } from '../../support/running-agent.ts'
 
 const own = keys()

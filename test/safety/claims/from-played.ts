@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Claim, ClaimKind } from '../../../domain/claim.ts'
+import type { Claim } from '../../../domain/claim.ts'
 import { sha256 } from '../../../domain/digest.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
@@ -155,7 +155,7 @@ function targetsOf({ name, arguments: args }: { name: string; arguments: Record<
  * Takes the endings of `test/data/played` as they were sent, with nothing reworded, and adds to each claim its kind and the words it
  * rests on. Run by itself it writes them down with what of them rests on a result that the recording cuts.
  */
-const kindsAndQuotes: Record<string, [ClaimKind, [seq: number, ...texts: string[]][]][]> = {
+const kindsAndQuotes: Record<string, [Claim['kind'], [seq: number, ...texts: string[]][]][]> = {
   '01.1': [
     [
       'was',

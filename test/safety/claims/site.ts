@@ -1,4 +1,4 @@
-import type { Claim, ClaimKind } from '../../../domain/claim.ts'
+import type { Claim } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
 import { partOfRow, row } from '../../support/events.ts'
@@ -208,7 +208,7 @@ export function siteRows(): IncidentEvent[] {
   ]
 }
 
-export const claimOf = (kind: ClaimKind, text: string, ...quotes: [number, ...string[]][]): Claim => ({
+export const claimOf = (kind: Claim['kind'], text: string, ...quotes: [number, ...string[]][]): Claim => ({
   kind,
   text,
   quotes: quotes.flatMap(([seq, ...texts]) => texts.map((each) => ({ seq, text: each }))),

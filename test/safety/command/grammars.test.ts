@@ -79,7 +79,9 @@ const acting =
 
 describe('The grammars', () => {
   test('name the manual that they are from', () => {
-    for (const { path, grammar } of all()) expect([path, grammar.manual.length > 2]).toEqual([path, true])
+    const programs = all().filter(({ path }) => !path.includes(' '))
+    expect(programs.length).toBeGreaterThan(400)
+    expect(programs.filter(({ grammar }) => (grammar.manual ?? '').length <= 2)).toEqual([])
   })
 
   test('spell every option as it is typed', () => {

@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { apt, installWith, pkgInstall, pkgSearch, searchWith } from '../../../../mesh/agent/capabilities/pkg.ts'
+import { apt, installWith, pkgWith, searchWith } from '../../../../mesh/agent/capabilities/pkg.ts'
 import { type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
+
+const { search: pkgSearch, install: pkgInstall } = pkgWith([])
 
 // The real apt-get and dpkg, in a root of their own with a repository of hand-made packages. dpkg wants to be root for that.
 const here = existsSync('/usr/bin/apt-get') && existsSync('/usr/bin/dpkg-deb') && process.getuid!() === 0

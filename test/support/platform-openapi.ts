@@ -15,7 +15,7 @@ import {
   stopBody,
   tenantState,
   vmState,
-} from './platform.ts'
+} from '../../domain/platform.ts'
 
 /** The platform protocol as OpenAPI, for those who connect their own platform: `docs/reference/platform.openapi.json`. */
 

@@ -1,0 +1,29 @@
+import { type Difference, type Findings, noFindings } from '../../domain/chain.ts'
+
+/** Takes down what is held against rows: what was looked at, what differs, and what older rows do not tell. */
+export type Notes = Findings & {
+  /** One more thing of this kind is looked at. */
+  check(kind: string, count?: number): void
+  differ(subject: string, what: string): void
+  /** Rows of an older version do not tell it of this thing. */
+  leave(kind: string, count?: number): void
+}
+
+export function takeNotes(): Notes {
+  const notes = noFindings()
+  const add = (counts: Record<string, number>, kind: string, count: number) => {
+    counts[kind] = (counts[kind] ?? 0) + count
+  }
+  return {
+    ...notes,
+    check: (kind, count = 1) => add(notes.checked, kind, count),
+    differ: (subject, what) => void notes.differences.push({ subject, what } satisfies Difference),
+    leave: (kind, count = 1) => add(notes.untold, kind, count),
+  }
+}
+
+/** `expiresAt is "…", the rows say "…"`. */
+export function differs(field: string, stored: unknown, said: unknown): string {
+  const shown = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
+  return `${field} is ${shown(stored)}, the rows say ${shown(said)}`
+}

@@ -1,0 +1,27 @@
+import type { Counts, Findings } from './chain.ts'
+import { formatNumber } from './format.ts'
+
+/** `50 incidents, 1,843 rows of the log, 12 votes`. */
+export function formatCounts(counts: Counts): string {
+  return Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => `${formatNumber(count)} ${count === 1 ? toSingular(kind) : kind}`)
+    .join(', ')
+}
+
+/** Kinds are named in the plural: `rows of the log`, `people`, `standing grants`. */
+function toSingular(kind: string): string {
+  if (kind === 'people') return 'person'
+  const [noun = '', ...rest] = kind.split(/(?= of )/)
+  const last =
+    noun === 'changes' || noun === 'rows' || rest.length > 0 ? noun.replace(/s$/, '') : kind.replace(/s$/, '')
+  return [last, ...rest].join('')
+}
+
+/** What older rows leave open; null where they leave nothing open. */
+export function formatUntold({ untold }: Pick<Findings, 'untold'>): string | null {
+  const left = formatCounts(untold)
+  return left === ''
+    ? null
+    : `Older rows do not tell everything of ${left}: what they leave out is neither found right nor found altered.`
+}

@@ -1,0 +1,162 @@
+import { sql } from 'kysely'
+import { principalOf } from '../../../db/access/principals.ts'
+import { openSession } from '../../../db/access/sessions.ts'
+import { markIncidentExpected } from '../../../db/alerts/expectations.ts'
+import { decide } from '../../../db/approvals/decide.ts'
+import { useGrant } from '../../../db/approvals/grants.ts'
+import type { Trx } from '../../../db/connect.ts'
+import { closeIncident } from '../../../db/incidents/close-incident.ts'
+import { claimIncident } from '../../../db/incidents/incidents.ts'
+import { writePostmortem } from '../../../db/incidents/postmortems.ts'
+import { addDevice } from '../../../db/inventory/devices.ts'
+import { mintEnrolment } from '../../../db/inventory/enrolments.ts'
+import { noteMeshKeys } from '../../../db/inventory/mesh-keys.ts'
+import { putSource, storeReading } from '../../../db/inventory/sources.ts'
+import { append } from '../../../db/log/append.ts'
+import { recordAudit } from '../../../db/log/audit.ts'
+import { storeBytes } from '../../../db/log/bodies.ts'
+import { putConfig } from '../../../db/settings.ts'
+import { closeCall, openCall } from '../../../db/writes/device-calls.ts'
+import { acceptEffect, finishEffect } from '../../../db/writes/effects.ts'
+import { beginPlatformEffect, endPlatformEffect } from '../../../db/writes/platform-effects.ts'
+import { actionDigest } from '../../../domain/digest.ts'
+import { agentActor } from '../../../domain/event.ts'
+import { announced, asked, consumed } from '../../support/announced.ts'
+import type { TestApi } from '../../support/api.ts'
+import { openedIncident } from '../../support/database.ts'
+import { mintedToken } from '../../support/decision-tokens.ts'
+
+type Life = { incident: string; approval: string; waiting: string; grant: string; effect: string }
+
+/** A site that lived a little, by the product's own ways: what is at rest in it is what `verify` is to hold. */
+export async function aSitesLife(api: TestApi): Promise<Life> {
+  const { db } = api
+  const inTrx = <T>(act: (trx: Trx) => Promise<T>) => db.transaction().execute(act)
+  const incident = await openedIncident(db)
+  await inTrx((trx) => claimed(trx, incident))
+  const life = { incident, ...(await anApprovedWrite(api, incident)) }
+  const person = (await principalOf(db, api.tokens.approver))!
+  const by = { operatorId: person.operatorId as string, actor: 'user:approver', name: 'approver' }
+  await inTrx((trx) => closeIncident(trx, incident, 1, repaired, { actor: agentActor, stepKey: null }))
+  await writePostmortem(db, incident, {
+    seen: 0,
+    sections: { cause: 'a disk' },
+    operatorId: by.operatorId,
+    who: 'approver',
+  })
+  const until = new Date(Date.now() + 3_600_000).toISOString()
+  const mark = { subject: 'type', type: 'disk_pressure', until, reason: 'a backup', state: {} } as const
+  await inTrx((trx) => markIncidentExpected(trx, incident, mark, by))
+  await aSitesSettings(api)
+  const stays = await openedIncident(db, { labels: { alertname: 'other' }, name: 'other' })
+  await inTrx((trx) => claimed(trx, stays))
+  const waiting = await asked(db, stays, { tool: 'converge_shard', identity: { id: 'db-osl-2' } })
+  await mintedToken(db, person, waiting, { decision: 'deny' })
+  return { ...life, waiting }
+}
+
+const repaired = {
+  status: 'resolved' as const,
+  outcome: 'repaired' as const,
+  resolution: 'The replica reads again.',
+  claims: [],
+  confidence: null,
+}
+
+/** Taken by a run, with the row that says so. */
+export async function claimed(trx: Trx, incidentId: string): Promise<void> {
+  const workflowId = `investigate:${incidentId}:1`
+  const as = { attempt: 1, workflowId, role: 'leader', groupId: 'grp_test' } as const
+  await claimIncident(trx, { incidentId, ...as, timeBudgetSeconds: 1800 })
+  const { attempt: _, ...metadata } = as
+  await append(trx, incidentId, 1, {
+    kind: 'claimed',
+    actor: agentActor,
+    detail: 'Investigation started',
+    metadata: { ...metadata, config: {} },
+  })
+}
+
+async function anApprovedWrite({ db, tokens }: TestApi, incident: string) {
+  const identity = { id: 'db-osl-1' }
+  const approval = await asked(db, incident, {
+    tool: 'converge_shard',
+    identity,
+    targets: [{ kind: 'shard', id: 'db-osl-1' }],
+  })
+  const person = (await principalOf(db, tokens.approver))!
+  const said = { decision: 'approve', reason: 'it is safe', grant: { uses: 3, hours: 1 } } as const
+  const token = await mintedToken(db, person, approval, said)
+  await decide(db, { ...said, approvalId: approval, incidentId: null, token, caller: person.operatorId, via: 'api' })
+  await consumed(db, incident, approval)
+  const effect = await announced(db, incident, 'converge_shard', identity, approval)
+  const digest = actionDigest('converge_shard', identity)
+  await acceptEffect(db, { key: effect, incidentId: incident, tool: 'converge_shard', actionDigest: digest })
+  await finishEffect(db, effect, { status: 'done', detail: 'converged', result: { changed: 1 } })
+  const { id: grant } = await db.selectFrom('standingGrant').select('id').executeTakeFirstOrThrow()
+  await db
+    .transaction()
+    .execute((trx) =>
+      useGrant(trx, { incidentId: incident, attempt: 1, turn: 9 }, grant, `${incident}.1:9:grant_used:0`),
+    )
+  const platform = { key: effect, action: 'start', vmId: 'vm-1', node: 'a', target: 'a', tasksBefore: [] } as never
+  await beginPlatformEffect(db, platform)
+  await endPlatformEffect(db, effect, { status: 'done', detail: 'started' } as never)
+  return { approval, grant, effect }
+}
+
+/** Sources, settings, devices, a browser that is signed in: each with the row that its route writes. */
+async function aSitesSettings(api: TestApi): Promise<void> {
+  const { db, tokens } = api
+  const source = {
+    kind: 'prometheus',
+    url: 'http://127.0.0.1:9',
+    credential: 'env:NIGHTSHIFT_SOURCE_METRICS',
+    caFile: null,
+    options: {},
+    timeoutSeconds: 5,
+  }
+  await putSource(db, 'metrics', source as never, 'admin')
+  await putConfig(db, { key: 'agent.max_turns', value: '12', actor: 'user:admin', reason: 'more', ifVersion: null })
+  const { incident } = { incident: (await db.selectFrom('incident').select('id').executeTakeFirstOrThrow()).id }
+  await storeReading(db, { incidentId: incident, source: 'metrics', tool: 'query_metrics', whole: 'up 1' })
+  await storeBytes(db, Buffer.from('a body'))
+  await db.transaction().execute(async (trx) => {
+    const at = { id: 'node-osl-1', resource: { kind: 'node', id: 'node-osl-1' }, url: 'https://10.0.0.1', urlEnv: null }
+    const terms = {
+      mode: 'user',
+      guests: null,
+      timeoutSeconds: 60,
+      toolsAllowed: [],
+      enabled: true,
+      terms: {},
+      manifestDays: 90,
+    }
+    await addDevice(trx, { ...at, ...terms } as never)
+    await mintEnrolment(trx, 'node-osl-1', 'admin')
+    await recordAudit(trx, { who: 'admin', what: 'device.added', subject: 'node-osl-1', detail: 'added' })
+    await noteMeshKeys(trx, { id: 'key-1', publicKey: 'public' }, null)
+  })
+  const call = { key: 'call-1', deviceId: 'node-osl-1', incidentId: null, callId: null, capability: 'exec' }
+  await openCall(db, { ...call, argsDigest: 'x', rehearse: false, authority: 'apr_x' } as never)
+  await closeCall(
+    db,
+    'call-1',
+    { approval_status: null, audit_hash: 'x', truncated: false, duration_ms: 1 } as never,
+    null,
+  )
+  const person = (await principalOf(db, tokens.approver))!
+  await db.transaction().execute(async (trx) => {
+    await openSession(trx, person.tokenId)
+    await recordAudit(trx, { who: person.name, what: 'sign_in.done', subject: 'browser', detail: 'Signed in' })
+  })
+  await db.transaction().execute(async (trx) => {
+    await sql`insert into sign_in_code (sha256, token_id, expires_at) values ('x', ${person.tokenId}, nightshift_now())`.execute(
+      trx,
+    )
+    await recordAudit(trx, { who: person.name, what: 'sign_in.code_minted', subject: person.tokenId, detail: 'Minted' })
+  })
+  await sql`
+    insert into proposal (id, intent, host_ids, state, migrations, steps, plan_digest, state_fingerprint, problem)
+    values ('prp_1', 'recover', '[]', 'optimal', 0, '[]', 'x', 'x', '{}')`.execute(db)
+}
