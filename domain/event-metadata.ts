@@ -30,6 +30,7 @@ export type NotedCode =
   | 'ends_believed'
   | 'stale'
   | 'late_end'
+  | 'foreign_end'
   | 'ending_kept'
   | 'approval_extended'
   /** A person acts on the same thing directly. */

@@ -249,6 +249,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
   ends_believed: { word: 'ended', shape: 'check', tone: 'quiet' },
   stale: { word: 'not heard of', shape: 'ring', tone: 'warning' },
+  foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'warning' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
   approval_extended: { word: 'more time', shape: 'ring', tone: 'lamp' },
