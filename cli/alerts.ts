@@ -51,7 +51,8 @@ function addListCommand(parent: CliCommand): void {
         SINCE: (each) => formatMoment(each.startsAt),
         SENDER: (each) => inert(each.source),
         INCIDENT: (each) => inert(each.incidentId ?? ''),
-        ALERT: (each) => inert(each.name),
+        ALERT: (each) =>
+          `${inert(each.name)}${each.endedBy ? ` (ended by another sender: ${inert(each.endedBy)})` : ''}`,
       })
     })
 }

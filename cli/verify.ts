@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { addFindings, auditChain, difference, type Findings, noFindings, verifiedPage } from '../domain/chain.ts'
-import { formatCounts, formatUntold } from '../domain/format-findings.ts'
+import { auditChain, difference, type Findings, verifiedPage } from '../domain/chain.ts'
+import { addFindings, formatCounts, formatUntold, noFindings } from '../domain/findings.ts'
 import type { ApiClient } from './api.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'

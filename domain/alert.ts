@@ -22,6 +22,8 @@ export type AlertLinks = z.infer<typeof alertLinks>
 export const alert = z.object({
   /** The dialect, `alertmanager` or `generic`. */
   source: z.string(),
+  /** Whose token sent it: tokens of one name, or of one person, are one sender. Absent: nobody said. */
+  sender: z.string().optional(),
   /** The alert's identity at its source; unique among open alerts. */
   fingerprint: z.string().min(1).max(200),
   status: z.enum(['firing', 'resolved']),
@@ -93,6 +95,10 @@ export const receivedAlert = z.object({
   links: alertLinks,
   /** The sender's notification group. */
   groupKey: z.string().nullable(),
+  /** Whose token opened it; null where that is not known. */
+  sender: z.string().nullable(),
+  /** The sender that ended it, where that is another one. */
+  endedBy: z.string().nullable(),
   /** Everything that was read from what the source sent. */
   raw: z.unknown(),
 })

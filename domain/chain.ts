@@ -34,6 +34,7 @@ export type Findings = z.infer<typeof findings>
 
 /** Of one incident: its chain, and what belongs to it. `ok`: nothing differs. */
 export const verifiedIncident = logChain.extend(findings.shape)
+export type VerifiedIncident = z.infer<typeof verifiedIncident>
 
 /** Some incidents, or some rows of what the database wrote down, held against log and audit. */
 export const verifiedPage = findings.extend({
@@ -41,12 +42,3 @@ export const verifiedPage = findings.extend({
   events: z.number().int(),
   nextCursor: z.string().nullable(),
 })
-
-export const noFindings = (): Findings => ({ differences: [], checked: {}, untold: {} })
-
-/** Adds what was found to what was found before. */
-export function addFindings(into: Findings, more: Findings): void {
-  into.differences.push(...more.differences)
-  for (const name of ['checked', 'untold'] as const)
-    for (const [kind, count] of Object.entries(more[name])) into[name][kind] = (into[name][kind] ?? 0) + count
-}

@@ -30,6 +30,7 @@ export type NotedCode =
   | 'ends_believed'
   | 'stale'
   | 'late_end'
+  | 'foreign_end'
   | 'ending_kept'
   | 'approval_extended'
   /** A person acts on the same thing directly. */
@@ -328,6 +329,8 @@ export type EventMetadata = {
     reason: string
     operatorId: string
     name: string
+    /** What the incident is; absent in rows of earlier versions. */
+    opened?: OpenedIncident
     alone: boolean
   }
   /** What a second person said of a write that was done alone. */

@@ -52,6 +52,8 @@ export const surroundings = z.object({
       links: alertLinks,
       /** The sender's notification group. */
       groupKey: z.string().nullable(),
+      /** Another sender that ended it than the one that opened it. */
+      endedBy: z.string().nullable(),
     }),
   ),
   group: z.array(incident.pick({ id: true, title: true, status: true, role: true })),

@@ -52,7 +52,7 @@ const tables: { name: string; key: string[]; without?: string[]; of?: string[]; 
     of: [
       ...['closed_at', 'closed_by', 'reopened', 'requested_by', 'owner_id', 'owned_at', 'kept_reason'],
       ...['expectation_id', 'time_budget_seconds', 'watch_until', 'repair_confirmed_at', 'cancelled_until'],
-      ...['reminded_at', 'role', 'assigned_to'],
+      ...['reminded_at', 'role', 'assigned_to', 'review_wanted_at'],
     ],
     events: 'update',
   },
@@ -192,7 +192,7 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db)
 }
 
-/** What has ended stays as it ended, for every caller. */
+/** A row that ended is never written again, by its owner either. */
 async function keepWhatEnded(db: Kysely<unknown>): Promise<void> {
   const ended: Record<string, string> = {
     effect: `old.status in ('done', 'failed')`,

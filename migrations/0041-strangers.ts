@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** `credential_address`: which servers a credential of a source may be sent to. It is known as the file or variable that it is in. */
+/**
+ * `credential_address`: which servers a credential of a source may be sent to. It is known as the file or variable that it is in. `alert.sender`: whose token
+ * opened it; `ended_by`: another's that ended it.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table credential_address (
@@ -14,4 +17,21 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     select distinct credential, regexp_replace(regexp_replace(lower(substring(url from '^https?://[^/?#]+')), '^(http://.*):80$', '\\1'),
       '^(https://.*):443$', '\\1')
     from source where credential is not null`.execute(db)
+  await sql`alter table alert add column sender text, add column ended_by text`.execute(db)
+  await sql`
+    alter table alert drop constraint alert_unknown_why_check,
+      add constraint alert_unknown_why_check check (unknown_why in ('crowd', 'stale', 'foreign'))`.execute(db)
+  await sql`grant update (ended_by) on alert to nightshift_app`.execute(db)
+  // Written down by the database itself, as the other changes that authority rests on (0040).
+  await sql`
+    create trigger credential_address_change after insert or update or delete on credential_address
+    for each row execute function note_row_change('reference', '', '{}')`.execute(db)
+  const alertColumns = 'status, ends_at, end_received_at, unknown_since, unknown_why, ended_by'
+  await sql`drop trigger alert_change on alert`.execute(db)
+  await sql
+    .raw(
+      `create trigger alert_change after update of ${alertColumns} on alert
+      for each row execute function note_row_change('id', '{${alertColumns.replaceAll(' ', '')}}', '{}')`,
+    )
+    .execute(db)
 }

@@ -142,7 +142,6 @@ const withoutScope = [
   'verifyIncident',
   'verifyChangesOf',
   'holdRows',
-  'verifyGrants',
   'verifyChain',
   'incidentIdsAfter',
 ]

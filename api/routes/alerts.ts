@@ -48,6 +48,8 @@ export const alertRoutes = endpoint({
           runbook: null,
         },
         groupKey: '{}:{alertname="ReplicationLag"}',
+        sender: 'alertmanager-eu1',
+        endedBy: null,
         raw: { source: 'alertmanager', severity: 'critical', severitySource: 'alert' },
       },
     ],

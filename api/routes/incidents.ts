@@ -11,8 +11,9 @@ import { deliveriesOf } from '../../db/outbox/deliveries.ts'
 import type { Scope } from '../../db/scope.ts'
 import { verifyIncident } from '../../db/verify/incident.ts'
 import { verifyChangesOf } from '../../db/verify/row-changes.ts'
-import { addFindings, verifiedIncident } from '../../domain/chain.ts'
+import { verifiedIncident } from '../../domain/chain.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { addFindings } from '../../domain/findings.ts'
 import {
   type Incident,
   incident,

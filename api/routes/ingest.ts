@@ -84,7 +84,10 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     const parsed = dialect.parse(bytes, new Date().toISOString())
     if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
 
-    const ingested = await ingestBody(deps.db, parsed.alerts)
+    const ingested = await ingestBody(
+      deps.db,
+      parsed.alerts.map((each) => ({ ...each, sender: c.get('principal').name })),
+    )
     for (const { outcome, fingerprint, reason } of ingested) {
       deps.metrics.alerts.inc({ source: name, outcome })
       if (outcome === 'refused') deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')

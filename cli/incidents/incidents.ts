@@ -1,7 +1,7 @@
 import { text as readText } from 'node:stream/consumers'
 import { verifiedIncident } from '../../domain/chain.ts'
+import { formatCounts, formatUntold } from '../../domain/findings.ts'
 import { formatSpan, truncate } from '../../domain/format.ts'
-import { formatCounts, formatUntold } from '../../domain/format-findings.ts'
 import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'

@@ -220,11 +220,14 @@ async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
   if (!endsOccurrence({ ...(await seenAlert(trx, alert)), endsAtMs }, storedOccurrence(current))) {
     return await recordLateEnd(trx, alert, current)
   }
-  if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
+  const locked = current.incidentId !== null ? await lockIncident(trx, current.incidentId) : null
+  if (isForeign(alert, current) && (await endForeign(trx, alert, current, locked)))
+    return ingestResult(alert, current.incidentId, 'resolved')
   await trx
     .updateTable('alert')
     .set({
       status: 'resolved',
+      endedBy: isForeign(alert, current) ? (alert.sender ?? null) : null,
       endsAt: alert.endsAt ?? now,
       lastSeenAt: now,
       endReceivedAt: now,
@@ -241,6 +244,39 @@ async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
   if (decision.do === 'nothing') await storeCheck(trx, current.incidentId, nextCheckAtMs)
   else await scheduleCheck(trx, current.incidentId)
   return ingestResult(alert, current.incidentId, 'resolved', effect)
+}
+
+const isForeign = (alert: Alert, { sender }: AlertRow): boolean =>
+  sender !== null && alert.sender !== undefined && alert.sender !== sender
+
+/**
+ * An end by another sender than the one that opened the alert is marked, on the alert and in the log. Of a critical incident it ends nothing by itself: the alert
+ * is unknown from then on, and a person hears of it, once. Answers whether it is so.
+ */
+async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: IncidentRow | null): Promise<boolean> {
+  if (!incident) return false
+  const isCritical = incident.severity === 'critical'
+  // What was said of it once stands.
+  if (current.endedBy === alert.sender) return isCritical
+  const rest = isCritical
+    ? 'it is critical, so the alert counts as unknown until a look, its own sender or a person says more'
+    : 'it counts as ended'
+  const text = `ended by another sender: ${alert.sender} ended the alert ${alert.name} of ${current.sender}; ${rest}`
+  await append(trx, incident.id, null, {
+    kind: 'noted',
+    actor: `source:${alert.source}`,
+    detail: text,
+    metadata: { code: 'foreign_end', text },
+  })
+  if (!isCritical) return false
+  await trx
+    .updateTable('alert')
+    .set({ status: 'unknown', unknownSince: now, unknownWhy: 'foreign', endedBy: alert.sender ?? null })
+    .where('id', '=', current.id)
+    .execute()
+  await enqueueNotification(trx, incident, 'notice', text, { page: true })
+  await scheduleCheck(trx, incident.id)
+  return true
 }
 
 /** An end of an older occurrence, or one before its own start: recorded, and the alert fires on. */

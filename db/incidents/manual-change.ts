@@ -11,7 +11,7 @@ import { append } from '../log/append.ts'
 import { recordAudit } from '../log/audit.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { Person } from './close-incident.ts'
-import { lockIncident, openIncident } from './incidents.ts'
+import { lockIncident, openedAs, openIncident } from './incidents.ts'
 
 const severities: Record<Risk, Severity> = {
   none: 'info',
@@ -46,7 +46,7 @@ export async function openManualChange(
     kind: 'change_requested',
     actor: person.actor,
     detail,
-    metadata: { ...asked, operatorId: person.operatorId, name: person.name },
+    metadata: { ...asked, operatorId: person.operatorId, name: person.name, opened: openedAs(incident) },
   })
   const audited = `${summary}${how}, as ${incident.id}: ${change.reason}`
   await recordAudit(trx, { who: person.name, what: 'change.requested', subject: incident.id, detail: audited })

@@ -30,7 +30,11 @@ type AlertTable = {
   /** When the body that ended it came in. */
   endReceivedAt: NullableTime
   unknownSince: NullableTime
-  unknownWhy: 'crowd' | 'stale' | null
+  unknownWhy: 'crowd' | 'stale' | 'foreign' | null
+  /** Whose token opened it; null where that is not known. */
+  sender: string | null
+  /** The sender that ended it, where that is another one. */
+  endedBy: string | null
 }
 
 type IncidentTable = {

@@ -1,4 +1,5 @@
-import { type Difference, type Findings, noFindings } from '../../domain/chain.ts'
+import type { Difference, Findings } from '../../domain/chain.ts'
+import { noFindings } from '../../domain/findings.ts'
 
 /** Takes down what is held against rows: what was looked at, what differs, and what older rows do not tell. */
 export type Notes = Findings & {

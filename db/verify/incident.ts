@@ -37,6 +37,7 @@ const opened = { status: 'open', resolution: null, outcome: null, category: null
 function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedIncident> {
   switch (event.kind) {
     case 'alert_received':
+    case 'change_requested':
       return event.metadata.opened && !folded.about ? { about: event.metadata.opened } : {}
     case 'claimed':
       return { status: 'running' }

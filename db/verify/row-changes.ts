@@ -106,6 +106,12 @@ const rules: Record<string, Rule> = {
     secret: ['credential', 'url', 'options'],
     isTold: ({ op, rowKey }, told) => says(told, op === 'delete' ? /^source\.removed$/ : /^source\.put$/, rowKey),
   },
+  credential_address: {
+    kind: 'addresses of credentials',
+    key: 'reference',
+    inPart: true,
+    isTold: (_change, told) => told.audit.some(({ what }) => what === 'source.put'),
+  },
   platform_config: {
     kind: 'settings',
     key: 'key',
@@ -300,7 +306,7 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
   }
 }
 
-/** A column that is newer than the change stands in no row of it yet, and is no flaw. */
+/** Names the columns that differ. One that is newer than the change is not in it, and is left out. */
 function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): string | null {
   if (!op) return 'nothing was written down when it was made'
   if (!stored) return op === 'delete' || passes ? null : 'it was removed, and nothing was written down'

@@ -6,7 +6,7 @@ import { verifyAudit } from '../../db/log/audit.ts'
 import { verifyGrants } from '../../db/verify/grants.ts'
 import { verifyIncident } from '../../db/verify/incident.ts'
 import { verifyChanges, verifyKept } from '../../db/verify/row-changes.ts'
-import { addFindings, noFindings } from '../../domain/chain.ts'
+import { addFindings, noFindings } from '../../domain/findings.ts'
 import { useApi } from '../support/api.ts'
 import { aSitesLife } from './verify/life.ts'
 

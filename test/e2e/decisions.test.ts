@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 afterEach(async () => {
   await spine.lab.heal()
-  await sql`delete from platform_config`.execute(spine.db)
+  await sql`delete from platform_config`.execute(spine.owner)
 })
 
 async function tokenFor(approval: Approval, as: string, decision: Decision = 'approve'): Promise<string> {
@@ -30,7 +30,8 @@ async function tokenFor(approval: Approval, as: string, decision: Decision = 'ap
 }
 
 async function decided(approval: Approval, as: string, decision: Record<string, unknown>) {
-  const token = await tokenFor(approval, as)
+  // A token carries the whole decision.
+  const { token } = (await spine.post(`/approvals/${approval.id}/token`, decision, { token: as })).body
   return await spine.post(`/approvals/${approval.id}/decision`, { token, ...decision }, { token: as })
 }
 
@@ -74,7 +75,7 @@ test("an approval with changed arguments is judged and asked again with the edit
 
 test('where configuration asks for two people, one is not enough, the same one twice neither', async () => {
   await sql`insert into platform_config (key, value) values ('approval.required.execute_migration', '2')`.execute(
-    spine.db,
+    spine.owner,
   )
   await spine.lab.break('host_down', 'host-osl-2')
   const asked = await spine.pendingApproval()
@@ -92,7 +93,9 @@ test('where configuration asks for two people, one is not enough, the same one t
 })
 
 test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
-  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
+  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(
+    spine.owner,
+  )
   await spine.lab.break('service_down', 'web-osl-1')
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'converge_shard', risk: 'high' })
@@ -109,7 +112,7 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
 })
 
 const log = pino({ level: 'silent' })
-const watchdog = new Counter({ name: 'watchdog', help: 'what the rounds of this test found', registers: [] })
+const watchdog = new Counter({ name: 'watchdog', help: 'what was found', labelNames: ['why'], registers: [] })
 
 async function watchdogRound(): Promise<void> {
   const { db, client } = spine
@@ -117,7 +120,7 @@ async function watchdogRound(): Promise<void> {
 }
 
 test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
-  await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.db)
+  await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.owner)
   await spine.lab.break('host_down', 'host-ams-1')
   const approval = await spine.pendingApproval()
   // A second source tells of the same host.
@@ -174,7 +177,7 @@ const newest = async (type: string) => (await spine.incidents(`?type=${type}`))[
 
 test('a standing grant lets the very same action run without asking, once for each use, and no other action', async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'medium')`.execute(
-    spine.db,
+    spine.owner,
   )
   await spine.lab.break('service_down', 'web-ams-1')
   const asked = await spine.pendingApproval()

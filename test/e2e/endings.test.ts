@@ -26,8 +26,8 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   model.requests.length = 0
-  await sql`delete from platform_config`.execute(spine.db)
-  await sql`insert into platform_config (key, value) values ('alert.quiet', '4')`.execute(spine.db)
+  await sql`delete from platform_config`.execute(spine.owner)
+  await sql`insert into platform_config (key, value) values ('alert.quiet', '4')`.execute(spine.owner)
 })
 
 const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
@@ -95,7 +95,7 @@ test('a model that ends a firing incident after one look as no fault is refused,
 
 /** The model looks, and says that it is over only after its alert ended: the ending is kept. */
 async function keptEnding(name: string, quietSeconds: number): Promise<Incident> {
-  await sql`update platform_config set value = ${String(quietSeconds)} where key = 'alert.quiet'`.execute(spine.db)
+  await sql`update platform_config set value = ${String(quietSeconds)} where key = 'alert.quiet'`.execute(spine.owner)
   const over = Promise.withResolvers<void>()
   lines = [
     look,

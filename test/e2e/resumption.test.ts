@@ -30,7 +30,9 @@ beforeAll(async () => {
     parts: ['lab', 'api', 'worker'],
     environment: { LLM_BASE_URL: model.url, LAB_WEB_SHARDS: '8' },
   })
-  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(spine.db)
+  await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(
+    spine.owner,
+  )
 })
 afterAll(async () => {
   await spine?.stop()

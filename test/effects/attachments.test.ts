@@ -169,6 +169,7 @@ describe('over the API', () => {
     await set(changed)
     expect(await flaws()).toMatchObject([
       { subject: approvalId, what: expect.stringMatching(/^attachments is "", the rows say/) },
+      { subject: approvalId, what: expect.stringContaining('is not what was shown') },
     ])
     await set({ ...changed, ...brought })
   })

@@ -179,6 +179,11 @@ export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
           <span className="soft small">
             {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since {formatMoment(alert.startsAt)}
           </span>
+          {alert.endedBy && (
+            <span className="tone-warning small">
+              ended by another sender: <Inert text={alert.endedBy} />
+            </span>
+          )}
           {alert.groupKey && (
             <span className="soft small">
               group <Inert text={alert.groupKey} />

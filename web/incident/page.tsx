@@ -12,6 +12,7 @@ import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
 import { Link, type PageLocation, usePlace, withSearch } from '../router.tsx'
+import { VerifyIncident } from '../verify.tsx'
 import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from './brief.tsx'
 import { Actions } from './endings.tsx'
 import { Alerts, Details } from './facts.tsx'
@@ -54,6 +55,7 @@ export function IncidentPage({ id }: { id: string }) {
       <Parts incident={incident.data} brief={brief.data ?? null} surroundings={around} place={place} events={events} />
       {isAtWork && <Note {...tellForm} incidentId={id} refused={getRefusal(around, 'tell')} />}
       <Note {...noteForm} incidentId={id} refused={getRefusal(around, 'comment')} />
+      <VerifyIncident id={id} />
     </div>
   )
 }

@@ -10,6 +10,7 @@ import { useLive } from '../live.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
+import { VerifyAll } from '../verify.tsx'
 
 /** Who did what, and when. */
 export function AuditPage({ title }: { title: string }) {
@@ -21,6 +22,7 @@ export function AuditPage({ title }: { title: string }) {
       </header>
       <Filters place={place} />
       <AuditTable place={place} />
+      <VerifyAll />
     </>
   )
 }

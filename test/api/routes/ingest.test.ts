@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { createApi } from '../../../api/app.ts'
+import { createToken } from '../../../db/access/tokens.ts'
 import { connect } from '../../../db/connect.ts'
 import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
 import { eventsOf } from '../../../db/log/events.ts'
@@ -218,4 +219,37 @@ test('while the database is down the sender is told to come again, and nothing i
   server.close()
   const rows = await api.db.selectFrom('alert').select('id').where('fingerprint', 'like', '%down').execute()
   expect(rows).toEqual([])
+})
+
+test("another sender's token ends no critical alert, its end is marked, and a person hears of it once", async () => {
+  const of = async (name: string) => await createToken(api.db, { name, role: 'ingest', operatorId: null })
+  const [own, replica, foreign] = [await of('am-eu1'), await of('am-eu1'), await of('somebody')]
+  await api.put('/config/webhook.escalated.url', { body: { value: 'https://hooks.example.com/x', reason: 'to hear' } })
+  const post = async (as: string, fingerprint: string, severity: string, status: string) => {
+    const alert = { fingerprint, title: `Trouble ${fingerprint}`, severity, status }
+    const answer = await api.post('/ingest/generic', { body: alert, as })
+    const { alerts } = answer.body as unknown as { alerts: Taken[] }
+    return alerts[0] as Taken
+  }
+  const marks = async (id: string) =>
+    (await eventsOf(api.db, id)).filter((event) => event.kind === 'noted' && event.metadata.code === 'foreign_end')
+  const alertOf = async (id: string) => {
+    const { items } = (await api.get('/alerts?limit=50')).body as unknown as { items: Record<string, unknown>[] }
+    return items.find(({ incidentId }) => incidentId === id)
+  }
+  const id = (await post(own, 'foreign-1', 'critical', 'firing')).incidentId as string
+  for (let times = 0; times < 3; times += 1) await post(foreign, 'foreign-1', 'critical', 'resolved')
+  expect(await alertOf(id)).toMatchObject({ status: 'unknown', sender: 'am-eu1', endedBy: 'somebody' })
+  expect(await marks(id)).toMatchObject([{ detail: expect.stringContaining('ended by another sender: somebody') }])
+  const { alerts } = (await api.get(`/incidents/${id}/surroundings`)).body as unknown as { alerts: unknown[] }
+  expect(alerts).toMatchObject([{ endedBy: 'somebody' }])
+  await post(replica, 'foreign-1', 'critical', 'firing')
+  expect(await alertOf(id)).toMatchObject({ status: 'firing', endedBy: null })
+  await post(replica, 'foreign-1', 'critical', 'resolved')
+  expect(await alertOf(id)).toMatchObject({ status: 'resolved', endedBy: null })
+
+  const other = (await post(own, 'foreign-2', 'warning', 'firing')).incidentId as string
+  await post(foreign, 'foreign-2', 'warning', 'resolved')
+  expect(await alertOf(other)).toMatchObject({ status: 'resolved', endedBy: 'somebody' })
+  expect(await marks(other)).toHaveLength(1)
 })

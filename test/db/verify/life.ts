@@ -111,7 +111,7 @@ async function aSitesSettings(api: TestApi): Promise<void> {
   const source = {
     kind: 'prometheus',
     url: 'http://127.0.0.1:9',
-    credential: null,
+    credential: 'env:NIGHTSHIFT_SOURCE_METRICS',
     caFile: null,
     options: {},
     timeoutSeconds: 5,

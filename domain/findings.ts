@@ -25,3 +25,12 @@ export function formatUntold({ untold }: Pick<Findings, 'untold'>): string | nul
     ? null
     : `Older rows do not tell everything of ${left}: what they leave out is neither found right nor found altered.`
 }
+
+export const noFindings = (): Findings => ({ differences: [], checked: {}, untold: {} })
+
+/** Adds what was found to what was found before. */
+export function addFindings(into: Findings, more: Findings): void {
+  into.differences.push(...more.differences)
+  for (const name of ['checked', 'untold'] as const)
+    for (const [kind, count] of Object.entries(more[name])) into[name][kind] = (into[name][kind] ?? 0) + count
+}
