@@ -6,8 +6,8 @@ import { ApiProblem } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'
-import { formatTable } from './ui/table.ts'
-import { collectValues, inert, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
+import { printList } from './ui/table.ts'
+import { collectValues, inert, parseOneOf, printJson, printNote } from './ui/terminal.ts'
 
 // Loose, so that fields of a newer API still reach --json; a role or a risk may be one that this version does not know.
 const listedOperator = operator
@@ -31,14 +31,13 @@ function addListCommand(parent: CliCommand): void {
     .connected('\nExample:\n  nightshift operators list')
     .calls(async (api, options: ConnectionOptions) => {
       const people = await listAll(api, '/api/v1/operators?limit=200', listedOperator)
-      if (options.json) return printJson(people)
-      const rows = people.map(({ name, role, maxRisk, incidentTypes, disabledAt }) => [
-        inert(name),
-        disabledAt ? 'disabled' : inert(role),
-        inert(maxRisk),
-        inert(incidentTypes === null ? 'all' : incidentTypes.join(', ') || 'none'),
-      ])
-      print(formatTable(['NAME', 'ROLE', 'RISKS UP TO', 'INCIDENT TYPES'], rows, 3))
+      printList(options, people, null, {
+        NAME: ({ name }) => inert(name),
+        ROLE: ({ role, disabledAt }) => (disabledAt ? 'disabled' : inert(role)),
+        'RISKS UP TO': ({ maxRisk }) => inert(maxRisk),
+        'INCIDENT TYPES': ({ incidentTypes }) =>
+          inert(incidentTypes === null ? 'all' : incidentTypes.join(', ') || 'none'),
+      })
     })
 }
 

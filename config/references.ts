@@ -24,7 +24,9 @@ const maxAuthorityBytes = 2_000_000
  */
 export function readRef(ref: string, directory: string | null = null): string {
   const [kind = '', place = ''] = ref.split(/:(.*)/s)
-  const text = (kind === 'file' ? readWithin(place, directory, maxCredentialBytes) : (process.env[place] ?? '')).trim()
+  const read = kind === 'file' ? readWithin(place, directory, maxCredentialBytes) : (process.env[place] ?? '')
+  // PEM stays as it is in its file; a token loses the end of its line.
+  const text = kind === 'file' && read.includes('-----BEGIN') ? read : read.trim()
   const what = kind === 'file' ? `the file ${place}` : `the variable ${place}`
   if (text === '') throw new NoCredential(`${what} is empty or cannot be read by the API process`, true)
   if (text.length < minCredentialCharacters)

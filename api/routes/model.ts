@@ -10,6 +10,15 @@ import type { ModelGrade } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 
+export const abilitiesExample = {
+  tools: 'yes',
+  parallel: 'yes',
+  schema: 'yes',
+  grammar: 'yes',
+  usage: 'yes',
+  streaming: 'yes',
+} as const
+
 const example: StoredPassport = {
   server: 'http://10.0.0.7:8000/v1',
   model: 'Qwen/Qwen2.5-72B-Instruct',
@@ -53,14 +62,7 @@ export const modelRoutes = [
           model: example.model,
           fallbacks: ['small'],
           protocol: 'native',
-          abilities: {
-            tools: 'yes',
-            parallel: 'yes',
-            schema: 'yes',
-            grammar: 'yes',
-            usage: 'yes',
-            streaming: 'yes',
-          },
+          abilities: abilitiesExample,
           windowTokens: 32_768,
           windowSource: 'max_model_len of /v1/models',
           learned: [],

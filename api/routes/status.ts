@@ -17,7 +17,7 @@ import { describeKnowledge } from '../../knowledge/knowledge.ts'
 import { healthOf } from '../../sources/ask.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
-import { gradeOfModel } from './model.ts'
+import { abilitiesExample, gradeOfModel } from './model.ts'
 
 const askWithinMs = 1_500
 /** The worker's note at the Schedule where the agent is off. */
@@ -55,14 +55,7 @@ const statusExample: Status = {
     windowTokens: 32_768,
     windowSource: 'max_model_len of /v1/models',
     learned: [],
-    abilities: {
-      tools: 'yes',
-      parallel: 'yes',
-      schema: 'yes',
-      grammar: 'yes',
-      usage: 'yes',
-      streaming: 'yes',
-    },
+    abilities: abilitiesExample,
     grade: {
       server: 'http://10.0.0.7:8000/v1',
       model: 'Qwen/Qwen2.5-72B-Instruct',

@@ -53,15 +53,15 @@ const minReadableWidth = 40
 
 type Columns<T> = Record<string, (each: T) => string>
 
-/** Prints things as JSON where that was asked for, else `none` where there are none, else a table whose last column may be cut. */
+/** Prints things as JSON where that was asked for, else `none` (if any) where there are none, else a table whose last column may be cut. */
 export function printList<T>(
   { json }: { json?: boolean },
   items: readonly T[],
-  none: string,
+  none: string | null,
   columns: Columns<T>,
 ): void {
   if (json) printJson(items)
-  else if (items.length === 0) printNote(none)
+  else if (items.length === 0 && none !== null) printNote(none)
   else {
     const rows = items.map((each) => Object.values(columns).map((column) => column(each)))
     const heads = Object.keys(columns)

@@ -138,9 +138,9 @@ type Hashed = Omit<IncidentEvent, 'id' | 'hash' | 'metadata' | 'kind' | 'action'
   metadata: unknown
 }
 
-/** SHA-256 over the RFC 8785 form of the row as exported (without its id, which only orders the stream). */
-export function hashEvent(row: Hashed): string {
-  return digestOf({
+/** What a hash is over: a row as exported, without the hash itself and without the id, which only orders the stream. */
+function hashedFields(row: Hashed): Hashed {
+  return {
     incidentId: row.incidentId,
     attempt: row.attempt,
     seq: row.seq,
@@ -153,27 +153,17 @@ export function hashEvent(row: Hashed): string {
     metadata: row.metadata,
     at: row.at,
     prevHash: row.prevHash,
-  })
+  }
+}
+
+/** SHA-256 over the RFC 8785 form of a row. */
+export function hashEvent(row: Hashed): string {
+  return digestOf(hashedFields(row))
 }
 
 /** A stored row as the rest of the code knows it. The log is written by `append()` alone, so its shapes are trusted. */
 export function fromRow(row: IncidentEventRow): IncidentEvent {
-  return {
-    id: String(row.id),
-    incidentId: row.incidentId,
-    attempt: row.attempt,
-    seq: row.seq,
-    stepKey: row.stepKey,
-    turn: row.turn,
-    kind: row.kind,
-    action: row.action,
-    actor: row.actor,
-    detail: row.detail,
-    metadata: row.metadata,
-    at: row.at,
-    prevHash: row.prevHash,
-    hash: row.hash,
-  } as unknown as IncidentEvent
+  return { id: String(row.id), ...hashedFields(row), hash: row.hash } as unknown as IncidentEvent
 }
 
 /** The action that each kind of row stands for; of a write and a verification `actionOf` knows more. */
