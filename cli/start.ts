@@ -18,10 +18,7 @@ export function addStartCommand(program: CliCommand): void {
       const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
       // Loaded here, because it is slow to load and the help does not need it.
-      const [{ runInForeground }, { terminalReport }] = await Promise.all([
-        import('../start/everything.ts'),
-        import('../start/everything.ts'),
-      ])
+      const { runInForeground, terminalReport } = await import('../start/everything.ts')
       process.exitCode = await runInForeground(
         { rootDir, env, stateDir: getStateDir(), lab: options.lab },
         terminalReport(process.stdout),

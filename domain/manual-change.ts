@@ -15,7 +15,7 @@ export function findManualChange(events: readonly IncidentEvent[], attempt: numb
 /** From here on a person's own write needs what an agent's would: an approval, a lease, a log and a verification. */
 const minManualRisk: Risk = 'medium'
 
-/** The risk of a write, whoever asks for it: the highest of the tool's, what settings raise it to, and what its place asks. */
+/** The risk of a write, from whatever side it is asked: the highest of the tool's, what settings raise it to, and what its place asks. */
 export function highestRisk(...candidates: readonly (Risk | null | undefined)[]): Risk {
   return candidates.reduce<Risk>((highest, each) => (each && isRiskier(each, highest) ? each : highest), 'none')
 }

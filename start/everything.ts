@@ -12,7 +12,7 @@ import { type LocalRun, readRunFile, signInLink, stateDirOf, writeRunFile } from
 import { prepareDatabase, startStores } from './stores.ts'
 import { ensureWeb } from './web.ts'
 
-export interface StartOptions {
+interface StartOptions {
   rootDir: string
   /** The environment of the user; it replaces parts and passes settings on. */
   env: Environment

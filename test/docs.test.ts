@@ -88,6 +88,32 @@ function isTop(name: string): boolean {
   return /^[a-z][\w.-]*\/[\w./-]*$/.test(name) && folders.includes(name.split('/')[0]!)
 }
 
+const code = files
+  .filter((file) => /\.(?:tsx?|js)$/.test(file) && !/^(?:web\/dist|test\/docs)/.test(file))
+  .map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, ''))
+const identifiers = new Set(code.flatMap((text) => text.match(/[A-Za-z_]\w*/g) ?? []))
+
+/** The names of code in back quotes that no code has: `earlierDecision`, `append()`, `<Inert>`. */
+function unknownNames(text: string): string[] {
+  return [...text.matchAll(/`([^`]+)`/g)].flatMap(([, words = '']) => {
+    const [, name = '', end] = /^<?([A-Za-z]\w*)(\([^)]*\)|>)?$/.exec(words) ?? []
+    return (end || /^[a-z]+[A-Z]/.test(name)) && !identifiers.has(name) ? [name] : []
+  })
+}
+
+test.each(pages.filter((page) => page === 'AGENTS.md' || page.startsWith('docs/contributing/')))(
+  'every name of code in %s is in the code',
+  (page) => {
+    expect(unknownNames(readFileSync(page, 'utf8'))).toEqual([])
+  },
+)
+
+test('a name that no code has is noticed', () => {
+  expect(
+    unknownNames('`noSuchName`, `noSuchCall(trx, 1)`, `nosuchword()`, `<NoSuch>`, `earlierDecision`, `append()`'),
+  ).toEqual(['noSuchName', 'noSuchCall', 'nosuchword', 'NoSuch'])
+})
+
 /** As it stands, or for tests as jest finds it: by the beginning of its name. `web/dist` is built. */
 function isThere(path: string): boolean {
   if (existsSync(path) || path.startsWith('web/dist')) return true

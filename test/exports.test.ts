@@ -1,12 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { seams } from './seams.ts'
-import { type Module, readModules } from './support/modules.ts'
+import { type Module, readModule, readModules } from './support/modules.ts'
 
 /** Files that another program loads by their path: what they export is for it. */
 const loadedByPath: Record<string, string> = {
   'bench/workflows.ts': "Temporal's bundler",
   'bench/eval/without-gate.ts': 'the loader, in the place of safety/judge.ts',
+  'workflows/index.ts': "Temporal's bundler",
+}
+
+/** Files that take a module of ours whole, which hides what of it is used. */
+const takesWhole: Record<string, string> = {
+  'bench/workflows.ts': 'all workflows, and those of the bench beside them',
+  'bench/eval/without-gate.ts': 'the module that it stands for, but for one function',
+  'migrations/migrate.ts': 'a migration is its `up`, which Kysely calls',
 }
 
 const isTest = (path: string) => path.startsWith('test/')
@@ -17,7 +25,9 @@ const modules = readModules()
 const exported = modules
   .filter(({ path }) => !isTest(path) && !isExempt(path))
   .flatMap(({ path, exports }) => exports.map((name) => `${path} ${name}`))
-const usedBySources = importedBy(({ path }) => !isTest(path))
+const isBench = (path: string) => path.startsWith('bench/')
+const usedByProduct = importedBy(({ path }) => !isTest(path) && !isBench(path))
+const usedByBench = importedBy(({ path }) => isBench(path))
 const usedByTests = importedBy(({ path }) => isTest(path))
 const listed = Object.entries(seams).flatMap(([path, names]) => names.map((name) => `${path} ${name}`))
 
@@ -26,12 +36,36 @@ function importedBy(isMeant: (module: Module) => boolean): Set<string> {
   return new Set(modules.filter(isMeant).flatMap(({ imports }) => imports.map(({ from, name }) => `${from} ${name}`)))
 }
 
-const isUsed = (used: Set<string>, name: string) => used.has(name) || used.has(name.replace(/ .*/, ' *'))
+const isIn = (used: Set<string>, name: string) => used.has(name) || used.has(name.replace(/ .*/, ' *'))
+/** A measurement is no use of the product: what it alone needs is a seam, but for what the bench exports itself. */
+const isUsed = (name: string) => isIn(usedByProduct, name) || (isBench(name) && isIn(usedByBench, name))
 
 test('what a file exports is used by another, or is listed as a seam of the tests', () => {
-  const unused = exported.filter((name) => !isUsed(usedBySources, name) && !listed.includes(name))
+  const unused = exported.filter((name) => !isUsed(name) && !listed.includes(name))
   expect(unused).toEqual([])
   expect(exported.length).toBeGreaterThan(1_000)
+})
+
+test('a module is taken by its names, so that what nobody takes is seen', () => {
+  const ours = new Set(modules.map(({ path }) => path))
+  const whole = modules.filter(({ path, imports }) => {
+    return !(path in takesWhole) && imports.some(({ from, name }) => name === '*' && ours.has(from))
+  })
+  expect(whole.map(({ path }) => path)).toEqual([])
+})
+
+test.each([
+  ["import * as format from './format.ts'\nformat.cut(format.name)", ['cut', 'name']],
+  ["import * as format from './format.ts'\nhandOn(format)", ['*']],
+  ["export * from './format.ts'", ['*']],
+  ["import './format.ts'", []],
+  ["const { cut, name: n } = await import('./format.ts')", ['cut', 'name']],
+  ["(await import('./format.ts')).cut('a')", ['cut']],
+  ["import { cut } from './format.ts'", ['cut']],
+])('%j takes those names', (text, names) => {
+  for (const path of ['domain/a.ts', 'test/a.test.ts']) {
+    expect([path, readModule(path, text).imports.map(({ name }) => name)]).toEqual([path, names])
+  }
 })
 
 test('a source file says something', () => {
@@ -44,9 +78,9 @@ test('a source file says something', () => {
   expect(empty.map(({ path }) => path)).toEqual([])
 })
 
-test('a seam is exported, a test uses it, and no source does', () => {
+test('a seam is exported, a test or a bench uses it, and the product does not', () => {
   const wrong = listed.filter(
-    (name) => !exported.includes(name) || isUsed(usedBySources, name) || !isUsed(usedByTests, name),
+    (name) => !exported.includes(name) || isUsed(name) || !(isIn(usedByTests, name) || isIn(usedByBench, name)),
   )
   expect(wrong).toEqual([])
 })

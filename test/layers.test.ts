@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 
 /**
@@ -86,6 +87,49 @@ test('the table of the architecture page is that of layers.json', () => {
   expect(readFileSync(page, 'utf8')).toBe(withColumn(readFileSync(page, 'utf8')))
 })
 
+/** Ways to the environment that lint's rule about `process.env` does not see. */
+const otherWays = new RegExp(
+  [
+    /\{[^{}]*\benv\b[^{}]*\}\s*=\s*(?:globalThis\.)?process\b(?!\.)/,
+    /\bprocess\s*\[/,
+    /\bglobalThis\s*\.\s*process\b/,
+    /\bfrom\s*['"](?:node:)?process['"]/,
+    /\b(?:import|require)\s*\(\s*['"](?:node:)?process['"]/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+)
+
+test('the environment is read where lint allows it, by whatever way', () => {
+  const readers = Object.keys(environmentReaders).map(
+    (glob) =>
+      new RegExp(
+        `^${glob
+          .replace(/\./g, '\\.')
+          .replace(/\*\*\/?/g, '(?:.+/)?')
+          .replace(/(?<!\))\*/g, '[^/]*')}`,
+      ),
+  )
+  const sources = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.js'], { encoding: 'utf8' }).trim().split('\n')
+  const others = sources.filter((path) => existsSync(path) && !readers.some((reader) => reader.test(path)))
+  expect(others.length).toBeGreaterThan(500)
+  expect(others.filter((path) => otherWays.test(readFileSync(path, 'utf8')))).toEqual([])
+})
+
+test.each([
+  ['const { env } = process', true],
+  ['const { argv, env: given } = globalThis.process', true],
+  ["import process from 'node:process'", true],
+  ["import * as own from 'node:process'", true],
+  ["import { env } from 'process'", true],
+  ["await import('node:process')", true],
+  ["process['env']", true],
+  ['const { kernel_thread, ...rest } = process', false],
+  ['process.pid', false],
+])('%j is a way to the environment: %j', (text, isWay) => {
+  expect(otherWays.test(text)).toBe(isWay)
+})
+
 test('every folder that is named in a rule is there', () => {
   const named = layers.flatMap(({ folder, mayImport }) => [folder, ...mayImport])
   expect(named.filter((folder) => !folders.includes(folder))).toEqual([])
@@ -98,6 +142,7 @@ const withoutScope = [
   'verifyIncident',
   'verifyChangesOf',
   'holdRows',
+  'verifyGrants',
   'verifyChain',
   'incidentIdsAfter',
 ]

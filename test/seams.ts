@@ -1,6 +1,6 @@
 /**
- * What a source file exports for tests alone, by file. `test/exports.test.ts` holds both ways: nothing else is exported that no other
- * source file uses, and nothing stands here that no test uses, or that a source file does.
+ * What a source file exports for tests and measurements alone, by file. `test/exports.test.ts` holds both ways: nothing else is exported
+ * that no other file of the product uses, and nothing stands here that no test and no bench uses, or that the product does.
  */
 export const seams: Readonly<Record<string, readonly string[]>> = {
   'activities/ask-people.ts': ['expirySecondsOf'],
@@ -8,6 +8,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'activities/gather-context.ts': ['changesAround'],
   'activities/send.ts': ['toEnvelope'],
   'api/app.ts': ['Api', 'ApiOptions'],
+  'api/routes/stream.ts': ['isBefore'],
   'api/sync-targets.ts': ['syncTargets'],
   'bench/eval/command.ts': ['keyOf', 'planRuns', 'readAsked', 'readResults'],
   'bench/eval/tables.ts': ['isDifferent', 'wilson'],
@@ -22,8 +23,10 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'clients/http.ts': ['closeConnections'],
   'clients/model.ts': ['ModelRequest'],
   'config/environment.ts': ['withoutCredentials'],
-  'db/access/tokens.ts': ['FirstRunTokens'],
+  'db/access/tokens.ts': ['FirstRunTokens', 'createToken', 'ensureOperator'],
+  'db/alerts/ingest-body.ts': ['ingestAlert'],
   'db/connect.ts': ['rfc3339'],
+  'db/incidents/incidents.ts': ['IncidentFilter'],
   'db/models/profiles.ts': ['Served'],
   'db/policy.ts': ['readDenials'],
   'domain/alert.ts': ['alert'],
@@ -39,7 +42,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'effects/runs.ts': ['RunSignal'],
   'effects/watchdog.ts': ['runWatchdogRound'],
   'ingest/changes/senders.ts': ['parseGenericChanges'],
-  'knowledge/knowledge.ts': ['Subject'],
+  'knowledge/knowledge.ts': ['Subject', 'matchRunbooks'],
   'lab/look.ts': ['healthOf'],
   'lab/monitoring.ts': ['findVictoriaLogs'],
   'lab/prober.ts': ['ProberMemory', 'afterLook'],
@@ -56,13 +59,14 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'mesh/agent/sandboxes.ts': ['shownAt'],
   'mesh/agent/sockets.ts': ['socketsIn'],
   'mesh/registry.ts': ['inMode'],
+  'mesh/sign.ts': ['signed', 'writePublicKey'],
   'mesh/specs/docker.ts': ['containerRestart'],
   'mesh/specs/host.ts': ['deviceLogs'],
   'mesh/specs/unit.ts': ['serviceRestart', 'serviceStop'],
   'migrations/migrate.ts': ['migrateTo'],
   'model/passport/world.ts': ['incidentId'],
   'notify/slack/interaction.ts': ['signatureOf'],
-  'prompts/render.ts': ['keepTopics'],
+  'prompts/render.ts': ['describePlatform', 'keepTopics'],
   'safety/claims/quote.ts': ['ProblemCode'],
   'safety/command/analysis.ts': ['stepsForAnyText', 'stepsPerCharacter'],
   'safety/command/awk.ts': ['hasOpenBracket'],
@@ -77,12 +81,13 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'safety/resolved.ts': ['resolvedForMs', 'maxResolved'],
   'safety/sql/inspect.ts': ['SqlDialect'],
   'sources/http/source.ts': ['isCovered', 'readPath', 'readPattern', 'writePath'],
-  'sources/logs/last.ts': ['chooseLabels'],
+  'sources/logs/last.ts': ['chooseLabels', 'groupLines'],
   'sources/logs/logs.ts': ['judgeLogQuery', 'logQuery'],
   'sources/logs/stores.ts': ['toLogql', 'toLogsql'],
   'sources/prometheus/promql.ts': ['bounds'],
   'sources/prometheus/rule.ts': ['findThreshold'],
   'sources/prometheus/summary.ts': ['findUnit'],
+  'start/everything.ts': ['startEverything'],
   'start/postgres.ts': ['Postgres'],
   'start/programs.ts': ['labDirectory'],
   'start/temporal-cli.ts': ['findBinary'],

@@ -10,7 +10,7 @@ const text = 'Withdrawn at Temporal: somebody who may signal this run denied wit
 
 /**
  * A denial without a token: who may signal a run may also terminate it, so its questions are withdrawn and a person gets the incident. It
- * counts as nobody's vote. Once for a run; false where nothing of it waits for an answer.
+ * counts as no vote. Once for a run; false where nothing of it waits for an answer.
  */
 export async function withdrawAtTemporal(db: Db, { incidentId, attempt }: RunRef): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {

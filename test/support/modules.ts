@@ -22,28 +22,30 @@ type Statement = Node & {
 export function readModules(): Module[] {
   const known = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.tsx', '*.js'])
   const paths = known.toString().trim().split('\n')
-  return paths.map((path) => {
-    const text = readFileSync(path, 'utf8')
-    return path.startsWith('test/') ? readTest(path, text) : readSource(path, text)
-  })
+  return paths.map((path) => readModule(path, readFileSync(path, 'utf8')))
 }
+
+export const readModule = (path: string, text: string): Module =>
+  path.startsWith('test/') ? readTest(path, text) : readSource(path, text)
 
 function readSource(path: string, text: string): Module {
   const body = parseModule(path, text)
   const from = (source: string) => (source.startsWith('.') ? join(dirname(path), source) : source)
-  const imports = body.flatMap((statement) => importsOf(statement, from))
+  const imports = body.flatMap((statement) => importsOf(statement, from, text))
   const dynamic = /\bimport\(/.test(text) ? body.flatMap((statement) => dynamicImports(statement, from)) : []
   return { path, exports: body.flatMap(exportsOf), imports: [...imports, ...dynamic] }
 }
 
 function readTest(path: string, text: string): Module {
-  const head = text.slice(0, (text.match(/[\s\S]*^(?:import|\}) .*from '.*'$/m)?.[0] ?? '').length)
+  const head = text.slice(0, (text.match(/[\s\S]*^(?:import|export|\}) .*from '.*'$/m)?.[0] ?? '').length)
   const from = (source: string) => (source.startsWith('.') ? join(dirname(path), source) : source)
-  const imports = parseModule(path, head).flatMap((statement) => importsOf(statement, from))
-  const dynamic = [...text.matchAll(/\bimport\(\s*'([^']+)'/g)].map(([, source = '']) => ({
-    from: from(source),
-    name: '*',
-  }))
+  const imports = parseModule(path, head).flatMap((statement) => importsOf(statement, from, text))
+  const dynamic = [...text.matchAll(/(?:\{([^{}]*)\} = await )?\bimport\(\s*'([^']+)'\s*\)(?:\)?\.(\w+))?/g)].flatMap(
+    ([, names = '', source = '', name = '']) => {
+      const taken = name ? [name] : names.split(',').map((each) => each.replace(/:.*/, '').trim())
+      return taken.filter(Boolean).map((each) => ({ from: from(source), name: each }))
+    },
+  )
   return { path, exports: [], imports: [...imports, ...dynamic] }
 }
 
@@ -55,13 +57,22 @@ function parseModule(path: string, text: string): Statement[] {
 
 const nameOf = (node: Named | undefined): string => node?.name ?? node?.value ?? '*'
 
-function importsOf({ type, source, specifiers }: Statement, from: (source: string) => string): Import[] {
+function importsOf({ type, source, specifiers }: Statement, from: (source: string) => string, text: string): Import[] {
   if (!source) return []
-  if (type === 'ExportAllDeclaration' || !specifiers?.length) return [{ from: from(source.value), name: '*' }]
-  return specifiers.map((each) => ({
-    from: from(source.value),
-    name: type === 'ImportDeclaration' ? importedName(each) : nameOf(each.local),
-  }))
+  if (type === 'ExportAllDeclaration') return [{ from: from(source.value), name: '*' }]
+  return (specifiers ?? []).flatMap((each) => {
+    const names =
+      each.type === 'ImportNamespaceSpecifier'
+        ? membersOf(nameOf(each.local), text)
+        : [type === 'ImportDeclaration' ? importedName(each) : nameOf(each.local)]
+    return names.map((name) => ({ from: from(source.value), name }))
+  })
+}
+
+/** Of a module that is imported whole: what is taken of it by name, and `*` where it is handed on whole. */
+function membersOf(module: string, text: string): string[] {
+  const uses = [...text.matchAll(new RegExp(`(?<![\\w.'/])${module}\\b(?:\\.(\\w+))?`, 'g'))].slice(1)
+  return [...new Set(uses.map(([, name]) => name ?? '*'))]
 }
 
 function importedName({ type, imported }: Specifier): string {
