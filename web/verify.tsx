@@ -16,7 +16,9 @@ type Verified = Findings & { chains: { of: string; rows: number; head: string; p
 /** Holds what is stored of an incident against its log and the audit. */
 export function VerifyIncident({ id }: { id: string }) {
   const run = async (): Promise<Verified> => {
-    const { events, headHash, problem, ...found } = await ask<z.infer<typeof verifiedIncident>>(`/incidents/${id}/verify`)
+    const { events, headHash, problem, ...found } = await ask<z.infer<typeof verifiedIncident>>(
+      `/incidents/${id}/verify`,
+    )
     return { ...found, chains: [{ of: 'the log', rows: events, head: headHash, problem }] }
   }
   return (

@@ -1,8 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import pino from 'pino'
+import { Counter } from 'prom-client'
 import type { Approval, Decision } from '../../domain/approval.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { StandingGrant } from '../../domain/grant.ts'
+import { temporalRuns } from '../../effects/runs.ts'
+import { runWatchdogRound } from '../../effects/watchdog.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine
@@ -107,6 +111,14 @@ test('a denial by signal ends it with its reason, and a risk that configuration 
   expect(JSON.stringify(events.find((event) => event.kind === 'escalated'))).toContain('a deploy is running')
 })
 
+const log = pino({ level: 'silent' })
+const watchdog = new Counter({ name: 'watchdog', help: 'what the rounds of this test found', registers: [] })
+
+async function watchdogRound(): Promise<void> {
+  const { db, client } = spine
+  await runWatchdogRound({ db, locks: db, runs: temporalRuns(client, log), metrics: { watchdog }, log })
+}
+
 test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
   await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.owner)
   await spine.lab.break('host_down', 'host-ams-1')
@@ -128,10 +140,11 @@ test('two incidents that want the very same action ask once; the second learns w
       (each) => each.id !== approval.incidentId && each.status === 'awaiting_approval',
     ),
   )
-  // Several rounds of the watchdog: it is waiting, not lost.
-  await new Promise((resolve) => setTimeout(resolve, 2_000))
+  // Rounds of the watchdog: it is waiting, not lost.
+  for (let round = 0; round < 3; round += 1) await watchdogRound()
   expect((await spine.get<{ items: unknown[] }>('/approvals?status=pending')).items).toHaveLength(1)
   expect(await spine.get(`/incidents/${second.id}`)).toMatchObject({ status: 'awaiting_approval' })
+  expect((await watchdog.get()).values).toEqual([])
 
   await approve(approval)
   await spine.until('both ends', async () =>

@@ -73,9 +73,11 @@ async function afterDecision(shard: string, meanwhile: () => Promise<void>): Pro
 test('after a wait over a dead worker the model reads what it would have read without, byte for byte', async () => {
   const prompt = await afterDecision('web-osl-1', async () => {})
   const waited = await afterDecision('web-osl-2', async () => {
+    const startedAt = async () => (await spine.get<{ workerStartedAt: string }>('/config/environment')).workerStartedAt
+    const before = await startedAt()
     await spine.kill('worker')
     await spine.start('worker')
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    await spine.until('another worker', async () => (await startedAt()) !== before)
   })
   expect(prompt).toContain('verification')
   expect(waited).toBe(prompt)
@@ -99,6 +101,15 @@ async function say(approval: Approval, decision: 'approve' | 'deny') {
   return await spine.post(`/approvals/${approval.id}/decision`, { decision, token: body.token }, as)
 }
 
+/** A run has done what its last signal made it do once a task after that signal is completed. */
+async function hasHeard({ incidentId, attempt }: Approval): Promise<boolean> {
+  const { events } = await spine.client.workflow.getHandle(`investigate:${incidentId}:${attempt}`).fetchHistory()
+  const lastOf = (kind: 'workflowExecutionSignaledEventAttributes' | 'workflowTaskCompletedEventAttributes') =>
+    (events ?? []).findLastIndex((event) => event[kind])
+  const heard = lastOf('workflowExecutionSignaledEventAttributes')
+  return heard >= 0 && lastOf('workflowTaskCompletedEventAttributes') > heard
+}
+
 async function rowsAtTheEnd({ incidentId }: Approval): Promise<IncidentEvent[]> {
   await spine.until('its end', async () => {
     const { status } = await spine.get<{ status: string }>(`/incidents/${incidentId}`)
@@ -119,7 +130,7 @@ test('the writes of one answer are asked about on one card, and what was approve
   expect([together.map(({ id }) => id), next]).toEqual([[second.id], []])
   // The later one first: it waits for its turn all the same.
   expect((await say(second, 'approve')).body).toMatchObject({ status: 'approved' })
-  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  await spine.until('its run to hear of it', () => hasHeard(first))
   expect(ran(await spine.events(first.incidentId))).toEqual([])
   await say(first, 'approve')
   const events = await rowsAtTheEnd(first)

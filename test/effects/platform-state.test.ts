@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { vmById } from '../../db/inventory/platform-rows.ts'
 import { systemScope } from '../../db/scope.ts'
 import { useApi } from '../support/api.ts'
+import { eventually } from '../support/directory.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const platform = scriptedPlatform()
@@ -26,14 +26,10 @@ test('who looks after a write sees it, also when another write comes in while th
   const first = afterWrite()
   await platform.startVm('vm-3', 'host-osl-1', 'second')
   const second = afterWrite()
-  await Promise.race([
-    sleep(5_000),
-    (async () => {
-      while (answerNow.length < 2) await sleep(5)
-    })(),
-  ])
+  await eventually('both to look', () => answerNow.length === 2)
   answerNow[0]?.()
-  await Promise.race([first, sleep(200)])
+  // What the first makes of its answer is done, or waits for the second, once the database has answered after it.
+  await vmById(systemScope(db), 'vm-2')
   answerNow[1]?.()
   expect(await first).toMatchObject({ host: 'host-osl-3', running: true })
   expect(await second).toMatchObject({ host: 'host-osl-3', running: true })

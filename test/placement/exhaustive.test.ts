@@ -16,6 +16,7 @@ afterAll(() => engine.stop())
 
 test('plans for small clusters keep every rule in every interleaving and need as few migrations as trying everything finds', async () => {
   let compared = 0
+  let planned = 0
   for (let seed = 1; seed <= 200; seed += 1) {
     const problem = tiny(seed)
     const { instance, names } = buildInstance(problem, buildModel(problem))
@@ -23,7 +24,10 @@ test('plans for small clusters keep every rule in every interleaving and need as
     const deadlineMs = performance.now() + patienceMs
     const known = await improve(instance, engine, { deadlineMs, random: random(seed), report: () => {} })
     const plan = toPlan(problem, instance, names, known)
-    if (plan) expect({ seed, ...verifyPlan(problem, plan) }).toEqual({ seed, ok: true })
+    if (plan) {
+      planned += 1
+      expect({ seed, ...verifyPlan(problem, plan) }).toEqual({ seed, ok: true })
+    }
     const fewest = fewestMigrations(problem)
     expect({ seed, isInfeasible: known.isInfeasible }).toEqual({ seed, isInfeasible: fewest === null })
     if (fewest === null) continue
@@ -36,9 +40,11 @@ test('plans for small clusters keep every rule in every interleaving and need as
     expect(known.lowerBound).toBe(fewest)
   }
   expect(compared).toBeGreaterThan(80)
+  expect(planned).toBeGreaterThan(80)
 })
 
 test('also the search alone, which is all that large clusters have, breaks nothing', () => {
+  let planned = 0
   for (let seed = 1; seed <= 500; seed += 1) {
     const problem = tiny(seed)
     const { instance, names } = buildInstance(problem, buildModel(problem))
@@ -52,6 +58,9 @@ test('also the search alone, which is all that large clusters have, breaks nothi
       isInfeasible: false,
     }
     const plan = toPlan(problem, instance, names, claimed)
-    if (plan) expect({ seed, ...verifyPlan(problem, plan) }).toEqual({ seed, ok: true })
+    if (!plan) continue
+    planned += 1
+    expect({ seed, ...verifyPlan(problem, plan) }).toEqual({ seed, ok: true })
   }
+  expect(planned).toBeGreaterThan(250)
 })

@@ -36,7 +36,7 @@ test('one seed gives one plan, however fast the machine is', async () => {
 
 test('a plan for which the time was too short says that another may be found', async () => {
   const given = generate({ hosts: 50, vms: 1_000, racks: null, load: 0.97, seed: 1 })
-  expect((await solve(given, { timeoutMs: 900 })).isTimeUp).toBe(true)
+  expect((await solve(given, { timeoutMs: 1 })).isTimeUp).toBe(true)
 })
 
 test('trying everything stops at its deadline and at its work also while it starts VMs', () => {

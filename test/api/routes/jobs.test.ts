@@ -17,7 +17,7 @@ import { parseJobs } from '../../../effects/jobs/jobs.ts'
 import { runJob } from '../../../tools/jobs.ts'
 import { announced, approvedBySomebody, approvedWrite } from '../../support/announced.ts'
 import { corePort, useApi } from '../../support/api.ts'
-import { claimedIncident } from '../../support/database.ts'
+import { claimedIncident, moveClock } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
@@ -121,7 +121,7 @@ test('what the check mode printed beyond the card comes along as a text, without
 
 test('the fingerprint is the same while the check mode says the same, whatever time it is', async () => {
   const { stateFingerprint } = await prepared()
-  await new Promise((resolve) => setTimeout(resolve, 1_050))
+  await moveClock(api.owner, '1 minute')
   expect((await prepared()).stateFingerprint).toBe(stateFingerprint)
   host('drifted elsewhere')
   expect((await prepared()).stateFingerprint).not.toBe(stateFingerprint)
