@@ -298,7 +298,7 @@ test('any service gets one request with our key, and is asked where its answer s
   expect(posted).toMatchObject({ path: '/runs/node-osl-2', body: '{"host":"node-osl-2"}' })
   expect(posted!.headers).toMatchObject({
     authorization: 'Bearer http-secret',
-    'idempotency-key': expect.stringContaining('http-1'),
+    'idempotency-key': (await sent('http', 'http-1')).key,
   })
   expect(polled!.path).toBe('/runs/by/r-1')
   server.play(answerJson(200, { run: { id: '../admin' } }))
