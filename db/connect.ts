@@ -161,7 +161,7 @@ export function connect(
 /** Who listens needs a connection that no statement of the pool gets. */
 const addresses = new WeakMap<Db, string>()
 
-/** Runs it in the transaction of its caller, or in a new one where there is none. */
+/** Does this in the caller's transaction where there is one, else in a new one. */
 export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
   return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)
 }

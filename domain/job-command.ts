@@ -1,6 +1,6 @@
 /**
- * The command of a job: a program and its words, and no text that a shell or an interpreter reads, behind any other program either. Nothing here knows what
- * such a text does with the words that are filled in.
+ * What a job's command may be: a program and its words. A text that a shell or an interpreter would read is refused, behind any other program as well, since
+ * nothing here knows what such a text does with the words that are filled in.
  */
 
 /** Programs that read a text: shells, and languages that take a program as a word. Wherever one stands, a wrapper may start it. */

@@ -192,7 +192,7 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db)
 }
 
-/** A row that ended is never written again, by its owner either. */
+/** What has ended stays as it ended, for every caller. */
 async function keepWhatEnded(db: Kysely<unknown>): Promise<void> {
   const ended: Record<string, string> = {
     effect: `old.status in ('done', 'failed')`,

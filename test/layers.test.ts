@@ -142,6 +142,7 @@ const withoutScope = [
   'verifyIncident',
   'verifyChangesOf',
   'holdRows',
+  'verifyGrants',
   'verifyChain',
   'incidentIdsAfter',
 ]

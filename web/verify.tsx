@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import type { AuditChain, Findings, VerifiedIncident } from '../domain/chain.ts'
+import type { z } from 'zod'
+import type { AuditChain, Findings, verifiedIncident } from '../domain/chain.ts'
 import { addFindings, formatCounts, noFindings } from '../domain/findings.ts'
 import { formatNumber } from '../domain/format.ts'
 import { ask } from './api.ts'
@@ -15,7 +16,9 @@ type Verified = Findings & { chains: { of: string; rows: number; head: string; p
 /** Holds what is stored of an incident against its log and the audit. */
 export function VerifyIncident({ id }: { id: string }) {
   const run = async (): Promise<Verified> => {
-    const { events, headHash, problem, ...found } = await ask<VerifiedIncident>(`/incidents/${id}/verify`)
+    const { events, headHash, problem, ...found } = await ask<z.infer<typeof verifiedIncident>>(
+      `/incidents/${id}/verify`,
+    )
     return { ...found, chains: [{ of: 'the log', rows: events, head: headHash, problem }] }
   }
   return (

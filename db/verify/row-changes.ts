@@ -306,7 +306,7 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
   }
 }
 
-/** Names the columns that differ. One that is newer than the change is not in it, and is left out. */
+/** A column that is newer than the change stands in no row of it yet, and is no flaw. */
 function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): string | null {
   if (!op) return 'nothing was written down when it was made'
   if (!stored) return op === 'delete' || passes ? null : 'it was removed, and nothing was written down'

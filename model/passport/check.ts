@@ -31,7 +31,15 @@ export const maxAnswerTokens = 480
 /** An answer may take a minute, and all of them five. */
 export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }
 
-type Counted = { answers: number; promptTokens: number; completionTokens: number; answerMs: number; asked: number }
+/** `stated`: tokens of the answers whose length the server states; a speed is of these alone. */
+type Counted = {
+  answers: number
+  promptTokens: number
+  completionTokens: number
+  stated: number
+  answerMs: number
+  asked: number
+}
 
 /**
  * Asks the model every probe and grades what it did. Ends within `limits.allMs`: what is not asked by then loses its
@@ -44,7 +52,7 @@ export async function checkModel(
   limits: CheckLimits = usualLimits,
 ): Promise<Passport> {
   const began = performance.now()
-  const counted: Counted = { answers: 0, promptTokens: 0, completionTokens: 0, answerMs: 0, asked: 0 }
+  const counted: Counted = { answers: 0, promptTokens: 0, completionTokens: 0, stated: 0, answerMs: 0, asked: 0 }
   let protocol = wanted
   const ask = async (probe: ModelProbe, said: readonly TranscriptEntry[]): Promise<ModelAnswer> => {
     const used = probe.protocol === 'json' ? 'json' : protocol
@@ -70,7 +78,7 @@ export async function checkModel(
     results.push({ name, about, points, reason: reason?.slice(0, 600) ?? null, isUnsafe, seconds })
     ports.tell(results.length, probes.length, results.at(-1)!)
   }
-  const { answers, promptTokens, completionTokens, answerMs } = counted
+  const { answers, promptTokens, completionTokens, stated, answerMs } = counted
   return {
     ...who,
     protocol,
@@ -81,8 +89,7 @@ export async function checkModel(
     answers,
     promptTokens,
     completionTokens,
-    tokensPerSecond:
-      completionTokens > 0 && answerMs > 0 ? Math.round(completionTokens / (answerMs / 10_000)) / 10 : null,
+    tokensPerSecond: stated > 0 && answerMs > 0 ? Math.round(stated / (answerMs / 10_000)) / 10 : null,
     seconds: Math.round((performance.now() - began) / 100) / 10,
   }
 }
@@ -108,7 +115,10 @@ function count(counted: Counted, answer: ChatAnswer): ChatAnswer {
   counted.answers += 1
   counted.promptTokens += answer.usage.promptTokens
   counted.completionTokens += answer.usage.completionTokens
-  counted.answerMs += answer.durationMs
+  if (!answer.usage.isAssumed) {
+    counted.stated += answer.usage.completionTokens
+    counted.answerMs += answer.durationMs
+  }
   return { ...answer, content: withoutThoughts(answer.content) }
 }
 

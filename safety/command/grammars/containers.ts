@@ -68,6 +68,7 @@ const docker: Grammar = {
     version: one('docker-version(1)', '', '-f --format', {}),
     compose: {
       // -f and --env-file read files that may interpolate; a project's name is enough.
+      manual: 'docker-compose(1)',
       options: spellOptions({ name: '-p --project-name' }),
       commands: {
         ...sameGrammar(

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { parseJobs } from '../../../effects/jobs/jobs.ts'
+import { approvedWrite } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
 import { answerJson, type LocalServer, type Play, startLocalServer } from '../../support/local-server.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
@@ -150,11 +151,18 @@ const endIn = (timeoutSeconds: number) =>
 
 const about = 'kind=node&id=node-osl-2'
 const prepare = async (job: string) => await api.get(`/jobs/${job}/preparation?${about}`)
+const sends = new Map<string, ReturnType<typeof approvedWrite>>()
+/** As a run sends it after a person approved it; the same name is the same call again. */
+function sent(job: string, name: string) {
+  const known = sends.get(name) ?? approvedWrite(api, 'run_job', { job, kind: 'node', id: 'node-osl-2' })
+  sends.set(name, known)
+  return known
+}
 async function run(job: string, key: string) {
   const { body } = await prepare(job)
   const { stateFingerprint } = body.preparation as unknown as { stateFingerprint: string }
   return await api.post(`/jobs/${job}/run`, {
-    key,
+    ...(await sent(job, key)),
     body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' },
     headers: { 'if-match': stateFingerprint },
   })
@@ -224,7 +232,7 @@ test('an AWX job that takes too long is asked to stop, and its end is what AWX s
   const fingerprint = (body.preparation as unknown as { stateFingerprint: string }).stateFingerprint
   awx.endsAfter = null
   const answer = await api.post('/jobs/awx/run', {
-    key: 'awx-late',
+    ...(await sent('awx', 'awx-late')),
     body: { kind: 'node', id: 'node-osl-2', reason: 'it has drifted' },
     headers: { 'if-match': fingerprint },
   })
@@ -245,7 +253,7 @@ test('an AWX that goes away while its job runs is asked by the number of the job
   server.play((response, seen, request) =>
     seen.path.startsWith('/api/v2/jobs/') ? response.destroy() : awx.play(response, seen, request),
   )
-  const answer = await api.post('/jobs/awx/run', { ...asked, key: 'awx-away' })
+  const answer = await api.post('/jobs/awx/run', { ...asked, ...(await sent('awx', 'awx-away')) })
   expect([answer.status, answer.body.code]).toEqual([504, 'EFFECT_RUNNING'])
   server.play(awx.play)
   awx.endsAfter = 0
@@ -257,7 +265,7 @@ test('an AWX that goes away while its job runs is asked by the number of the job
   awx.losesLaunch = true
   const lost = await api.post('/jobs/awx/run', {
     ...asked,
-    key: 'awx-lost',
+    ...(await sent('awx', 'awx-lost')),
     headers: { 'if-match': again.stateFingerprint },
   })
   expect([lost.status, lost.body.code]).toEqual([504, 'EFFECT_INDETERMINATE'])
@@ -290,7 +298,7 @@ test('any service gets one request with our key, and is asked where its answer s
   expect(posted).toMatchObject({ path: '/runs/node-osl-2', body: '{"host":"node-osl-2"}' })
   expect(posted!.headers).toMatchObject({
     authorization: 'Bearer http-secret',
-    'idempotency-key': expect.stringContaining('http-1'),
+    'idempotency-key': (await sent('http', 'http-1')).key,
   })
   expect(polled!.path).toBe('/runs/by/r-1')
   server.play(answerJson(200, { run: { id: '../admin' } }))

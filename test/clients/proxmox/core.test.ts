@@ -4,6 +4,7 @@ import type { PlatformClient } from '../../../clients/platform.ts'
 import { createProxmoxClient } from '../../../clients/proxmox/client.ts'
 import type { Db } from '../../../db/connect.ts'
 import { platformJournal } from '../../../effects/platform.ts'
+import { approvedWrite } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
 import { aGuest, type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
 
@@ -45,7 +46,13 @@ async function proposed(vmIds: string[] | null) {
   const body = { intent: 'drain', host_ids: ['pve1'], vm_ids: vmIds, use_rack_constraints: false }
   const answer = await api.post('/placement/proposals', { body })
   expect([answer.status, answer.body.detail]).toEqual([201, undefined])
-  return answer.body as unknown as { proposal_id: string; state: string; stateFingerprint: string; steps: object[] }
+  return answer.body as unknown as {
+    proposal_id: string
+    planDigest: string
+    state: string
+    stateFingerprint: string
+    steps: object[]
+  }
 }
 
 test('the core API plans how to empty a node of a cluster, and does it', async () => {
@@ -54,8 +61,8 @@ test('the core API plans how to empty a node of a cluster, and does it', async (
   expect(plan).toMatchObject({ state: 'planned' })
   expect(plan.steps).toHaveLength(2)
   const done = await api.post(`/placement/proposals/${plan.proposal_id}/execute`, {
+    ...(await approvedWrite(api, 'execute_migration', { plan: plan.planDigest })),
     body: { reason: 'pve1 gets new memory' },
-    key: 'drain-1',
     headers: { 'if-match': plan.stateFingerprint },
   })
   expect(done).toMatchObject({ status: 200, body: { failed: 0 } })

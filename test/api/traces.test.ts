@@ -1,0 +1,186 @@
+import { expect, test } from '@jest/globals'
+import { asked } from '../support/announced.ts'
+import { useApi } from '../support/api.ts'
+import { claimedIncident, openedIncident } from '../support/database.ts'
+import { scriptedPlatform } from '../support/scripted-platform.ts'
+
+const platform = scriptedPlatform()
+const api = useApi(() => ({ platform }))
+
+/** What writes only what it computes, what machines alone send, or what somebody else's server is asked: no person's act on anything. */
+const withoutTrace: Record<string, string> = {
+  'POST /ingest/change': 'a sender of changes, named by its row',
+  'POST /ingest/{dialect}': 'a sender of alerts, named by the alert',
+  'POST /alerts/explain': 'computes',
+  'POST /judge': 'computes',
+  'POST /placement/proposals': 'plans, and executes nothing',
+  'POST /sources/{name}/test': 'asks the source whether it answers',
+  'POST /devices/{id}/health': 'asks the device whether it answers',
+  'POST /capability-gaps': 'a note of the agent, in the log of its incident',
+  'PUT /model/passport': 'a measurement, with who made it in its row',
+}
+
+/** Needs a mesh, a job or a plan that stands: its rows are tested where it is. */
+const elsewhere: Record<string, string> = {
+  'POST /devices/{id}/calls': 'test/api/routes/device-calls.test.ts',
+  'POST /devices/{id}/enrolment': 'test/api/routes/enrolment.test.ts',
+  'POST /devices/{id}/revoke': 'test/api/routes/enrolment.test.ts',
+  'PUT /devices/{id}': 'test/api/routes/devices.test.ts',
+  'POST /jobs/{name}/run': 'test/e2e/manual-change.test.ts',
+  'POST /placement/proposals/{id}/execute': 'test/e2e/manual-change.test.ts',
+  'POST /incidents/{id}/review': 'test/e2e/manual-change.test.ts',
+  'POST /push/subscriptions': 'test/api/routes/push.test.ts',
+  'POST /push/subscriptions/{id}/remove': 'test/api/routes/push.test.ts',
+  'POST /sources/read': 'test/api/routes/sources.test.ts',
+  'POST /webhooks/{name}/test': 'test/api/routes/webhook-test.test.ts',
+  'POST /incidents/{id}/postmortem': 'test/api/routes/postmortems.test.ts',
+  'POST /incidents/{id}/messages': 'test/api/routes/incident-events.test.ts',
+  'POST /grants/{id}/revoke': 'test/api/routes/approval-detail.test.ts',
+  'POST /expectations/{id}/end': 'test/api/routes/expectations.test.ts',
+}
+
+type Sent = { path: string; body?: object; method?: 'PUT'; headers?: Record<string, string> }
+
+async function decisionOf(id: string, decision: string): Promise<Sent> {
+  const { token } = (await api.post(`/approvals/${id}/token`, { body: { decision } })).body
+  return { path: `/approvals/${id}/decision`, body: { decision, token } }
+}
+
+const opened = () => openedIncident(api.db)
+const question = async () => await asked(api.db, await claimedIncident(api.db))
+const vm = async (action: string, id: string): Promise<Sent> => {
+  const { stateFingerprint } = (await api.get(`/vms/${id}/${action}?dry_run=true`)).body
+  return {
+    path: `/vms/${id}/${action}`,
+    body: { reason: 'for a test' },
+    headers: { 'if-match': `${stateFingerprint}` },
+  }
+}
+const source = {
+  kind: 'prometheus',
+  url: 'http://127.0.0.1:9',
+  credential: null,
+  caFile: null,
+  timeoutSeconds: 1,
+  options: {},
+}
+
+/** One person's act through each other operation that writes. */
+const acts: Record<string, () => Promise<Sent>> = {
+  'POST /incidents': async () => ({
+    path: '/incidents',
+    body: { type: 'question', severity: 'info', title: 'Is it well?' },
+  }),
+  'POST /agent': async () => ({ path: '/agent', body: { question: 'Is all well?' } }),
+  'POST /incidents/{id}/events': async () => ({
+    path: `/incidents/${await opened()}/events`,
+    body: { action: 'commented', detail: 'seen' },
+  }),
+  'POST /incidents/{id}/expected': async () => ({
+    path: `/incidents/${await opened()}/expected`,
+    body: { subject: 'type', until: new Date(Date.now() + 3_600_000).toISOString(), reason: 'a drill' },
+  }),
+  'POST /incidents/{id}/resolve': async () => ({
+    path: `/incidents/${await opened()}/resolve`,
+    body: { resolution: 'done by hand', outcome: 'repaired' },
+  }),
+  'POST /incidents/{id}/escalate': async () => ({
+    path: `/incidents/${await opened()}/escalate`,
+    body: { reason: 'needs hands' },
+  }),
+  'POST /incidents/{id}/cancel': async () => ({
+    path: `/incidents/${await opened()}/cancel`,
+    body: { reason: 'by mistake' },
+  }),
+  'POST /incidents/{id}/take': async () => ({ path: `/incidents/${await opened()}/take` }),
+  'POST /incidents/{id}/give-back': async () => {
+    const id = await opened()
+    await api.post(`/incidents/${id}/take`)
+    return { path: `/incidents/${id}/give-back` }
+  },
+  'POST /incidents/{id}/investigate': async () => {
+    const id = await opened()
+    await api.post(`/incidents/${id}/cancel`, { body: { reason: 'again' } })
+    return { path: `/incidents/${id}/investigate` }
+  },
+  'POST /approvals/{id}/token': async () => ({
+    path: `/approvals/${await question()}/token`,
+    body: { decision: 'approve' },
+  }),
+  'POST /approvals/{id}/decision': async () => await decisionOf(await question(), 'approve'),
+  'POST /approvals/{id}/extend': async () => ({ path: `/approvals/${await question()}/extend` }),
+  'POST /shards/{id}/converge': async () => {
+    await api.get('/shards/db-osl-1/nodes')
+    return { path: '/shards/db-osl-1/converge', body: { reason: 'for a test' } }
+  },
+  'POST /vms/{id}/stop': async () => await vm('stop', 'vm-1'),
+  'POST /vms/{id}/restart': async () => await vm('restart', 'vm-1'),
+  'POST /vms/{id}/start': async () => {
+    Object.assign(platform.inventoryState.vms.find(({ id }) => id === 'vm-1')!, { running: false })
+    api.api.deps.state.forget()
+    return await vm('start', 'vm-1')
+  },
+  'PUT /inventory': async () => ({ path: '/inventory', method: 'PUT', body: { resources: [] } }),
+  'PUT /sources/{name}': async () => ({ path: '/sources/traced', method: 'PUT', body: source }),
+  'POST /sources/{name}/remove': async () => ({ path: '/sources/traced/remove' }),
+  'PUT /config/{key}': async () => ({
+    path: '/config/alert.quiet',
+    method: 'PUT',
+    body: { value: '60', reason: 'a test' },
+  }),
+  'POST /tokens': async () => ({ path: '/tokens', body: { name: 'traced', role: 'viewer' } }),
+  'POST /tokens/{id}/revoke': async () => {
+    const { id } = (await api.post('/tokens', { body: { name: 'to end', role: 'viewer' } })).body
+    return { path: `/tokens/${id}/revoke` }
+  },
+  'PUT /operators/{name}': async () => ({
+    path: '/operators/traced',
+    method: 'PUT',
+    body: { role: 'viewer', maxRisk: 'none', incidentTypes: null, disabled: false },
+  }),
+}
+
+async function operations(): Promise<string[]> {
+  const document = (await (await api.api.app.request('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, unknown>>
+  }
+  return Object.entries(document.paths)
+    .flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace('/api/v1', '')}`),
+    )
+    .filter((operation) => !operation.startsWith('GET '))
+}
+
+/** The rows that name the person: of the audit, and of every log. */
+async function rowsOfAdmin(): Promise<number> {
+  const audit = api.db
+    .selectFrom('audit')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('who', '=', 'admin')
+  const log = api.db
+    .selectFrom('incidentEvent')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('actor', '=', 'user:admin')
+  const settings = api.db
+    .selectFrom('platformConfigRevision')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('actor', '=', 'user:admin')
+  const counts = await Promise.all([audit, log, settings].map((query) => query.executeTakeFirstOrThrow()))
+  return counts.reduce((sum, { count }) => sum + Number(count), 0)
+}
+
+test('every operation that writes is one that a person leaves a row by, or says why there is none', async () => {
+  const known = [...Object.keys(withoutTrace), ...Object.keys(elsewhere), ...Object.keys(acts)]
+  expect((await operations()).toSorted()).toEqual(known.toSorted())
+})
+
+test.each(Object.keys(acts))('%s leaves a row with the name of the person', async (operation) => {
+  const { path, body, method, headers } = await (acts[operation] as () => Promise<Sent>)()
+  const before = await rowsOfAdmin()
+  const answer = await (method === 'PUT' ? api.put : api.post)(path, {
+    ...(body && { body }),
+    ...(headers && { headers }),
+  })
+  expect([operation, answer.status < 300 ? 'done' : answer.body]).toEqual([operation, 'done'])
+  expect([operation, (await rowsOfAdmin()) > before]).toEqual([operation, true])
+})
