@@ -22,10 +22,10 @@ import { RetryLater } from './failures.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { EffectiveCall } from './judge-call.ts'
 import { assertOwnRun } from './own-run.ts'
-import { patienceMs, retryWhileAway } from './retry.ts'
 import { rule } from './rule.ts'
 import { send } from './send.ts'
-import { toolContext, verifyWrite } from './verify.ts'
+import { toolContext, verifyWrite } from './verify-write.ts'
+import { patienceMs, retryWhileAway } from './wait-while-away.ts'
 
 type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patienceMs?: number }
 

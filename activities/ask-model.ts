@@ -115,7 +115,7 @@ async function askWithinWindow(
         ...(tools.length > 0 ? { tools } : {}),
         temperature: deps.temperature,
         maxTokens: window.answer,
-        mostTokens: maxAnswerTokens(window, messages, toolsLength),
+        maxWithReasoning: maxAnswerTokens(window, messages, toolsLength),
         model: opening.model,
         ...(isNative ? {} : { form: answerForm }),
         isOneCall: window.isOneCall,

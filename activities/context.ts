@@ -22,7 +22,7 @@ import { gatherContext } from './gather-context.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import { assertOwnRun, ownRunOf } from './own-run.ts'
 import { escalationReason } from './reason.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './retry.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 
 type ContextDeps = {
   db: Db

@@ -15,7 +15,7 @@ import { parseCallId } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { fold, type SafetyState } from '../safety/fold.ts'
 import type { Interruption } from '../workflows/outcome.ts'
-import { lookOnce, verifyWrite } from './verify.ts'
+import { lookOnce, verifyWrite } from './verify-write.ts'
 
 /**
  * Ends a run before its model does. Stopped by a person: one look at what was written, then closed. Alerts ended: before any write

@@ -18,8 +18,8 @@ import { type CallRef, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, DiscoveredThing, Envelope, Tool } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './retry.ts'
-import { closeByReading, toolContext } from './verify.ts'
+import { closeByReading, toolContext } from './verify-write.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 
 /** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */
 type SendDeps = { db: Db; core: CorePort; patienceMs?: number }

@@ -201,7 +201,7 @@ function knownIn(context: string): unknown {
 }
 
 /** Shorter things are names, figures and states. */
-const leastThing = 100
+const minRepeatedCharacters = 100
 
 function countRepeats(results: readonly unknown[]): number {
   const known = new Set<string>()
@@ -209,9 +209,9 @@ function countRepeats(results: readonly unknown[]): number {
   const visit = (value: unknown, fresh: string[]): void => {
     if (value === null || typeof value !== 'object') return
     const text = JSON.stringify(value, sortKeys)
-    if (text.length >= leastThing && known.has(text)) repeats += 1
+    if (text.length >= minRepeatedCharacters && known.has(text)) repeats += 1
     else {
-      if (text.length >= leastThing) fresh.push(text)
+      if (text.length >= minRepeatedCharacters) fresh.push(text)
       for (const inner of Object.values(value)) visit(inner, fresh)
     }
   }

@@ -55,7 +55,7 @@ export type ModelRequest = {
   temperature: number
   maxTokens: number
   /** How far the limit may grow where a model spends it on reasoning. */
-  mostTokens?: number
+  maxWithReasoning?: number
   model: string
   signal?: AbortSignal
   /** The step key: a server that knows idempotency bills one answer. */
@@ -174,7 +174,7 @@ async function exchange(
   const bytes = {
     request: Buffer.byteLength(JSON.stringify(body)),
     prompt: Buffer.byteLength(JSON.stringify([body.messages, body.tools])),
-    maxTokens: shape.limit === 'none' ? 0 : answerTokens(shape, asked.maxTokens, asked.mostTokens),
+    maxTokens: shape.limit === 'none' ? 0 : answerTokens(shape, asked.maxTokens, asked.maxWithReasoning),
   }
   // A server that replays by key must not repeat the answer to a request of another shape.
   const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
@@ -216,11 +216,11 @@ function nextShape(
   asked: ModelRequest,
   tried: ReadonlySet<string>,
 ): RequestShape | null {
-  const limit = answerTokens(shape, asked.maxTokens, asked.mostTokens)
+  const limit = answerTokens(shape, asked.maxTokens, asked.maxWithReasoning)
   if (!(outcome instanceof RefusedRequest)) {
     if (!outcome.isSpentOnReasoning || shape.headroom >= 16) return null
     const next = wider(shape)
-    return answerTokens(next, asked.maxTokens, asked.mostTokens) > limit ? next : null
+    return answerTokens(next, asked.maxTokens, asked.maxWithReasoning) > limit ? next : null
   }
   const next = correctedShape(shape, outcome.refusal, limit)
   if (next === null || !tried.has(JSON.stringify(next))) return next

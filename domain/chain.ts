@@ -34,7 +34,6 @@ export type Findings = z.infer<typeof findings>
 
 /** Of one incident: its chain, and what belongs to it. `ok`: nothing differs. */
 export const verifiedIncident = logChain.extend(findings.shape)
-export type VerifiedIncident = z.infer<typeof verifiedIncident>
 
 /** Some incidents, or some rows of what the database wrote down, held against log and audit. */
 export const verifiedPage = findings.extend({

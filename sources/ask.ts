@@ -15,7 +15,7 @@ const maxAnswerBytes = 4_000_000
 const failuresToRest = 5
 const restMs = 30_000
 /** Requests to one source at once: a storm of incidents is no load test. */
-const mostAtOnce = 8
+const maxAtOnce = 8
 
 type State = {
   /** In a row. */
@@ -88,8 +88,8 @@ export function askerOf(source: Source, states: SourceStates, signal?: AbortSign
         `${source.name} failed ${failuresToRest} times (${state.lastError}); asked again in ${seconds} s`,
       )
     }
-    if (state.atOnce >= mostAtOnce)
-      throw new SourceError('BUSY', `${source.name} is asked ${mostAtOnce} things already: ask again`)
+    if (state.atOnce >= maxAtOnce)
+      throw new SourceError('BUSY', `${source.name} is asked ${maxAtOnce} things already: ask again`)
     state.atOnce += 1
     try {
       const answer = await send(source, asked, states.directory, signal)

@@ -16,9 +16,9 @@ import {
   resolveIncident,
 } from './incident.ts'
 import { runJob } from './jobs.ts'
+import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './live-platform.ts'
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
-import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './predicates.ts'
 import { readResult, sourceTools } from './sources.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */

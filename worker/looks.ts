@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { verificationNow } from '../activities/verify.ts'
+import { verificationNow } from '../activities/verify-write.ts'
 import type { Db } from '../db/connect.ts'
 import { incidentState } from '../db/incidents/incidents.ts'
 import { leaseLooks, recordLook, type WantedLook } from '../db/incidents/looks.ts'

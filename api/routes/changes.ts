@@ -69,13 +69,13 @@ const listEndpoint = endpoint({
 })
 
 const params = z.object({ kind: inventoryKind, id: z.string().min(1).max(128) })
-const [leastSeconds, mostSeconds] = [60, 30 * 86_400]
+const [minWindowSeconds, maxWindowSeconds] = [60, 30 * 86_400]
 const window = z
   .string()
   .max(20)
   .refine((text) => {
     const seconds = parseDuration(text)
-    return seconds !== null && seconds >= leastSeconds && seconds <= mostSeconds
+    return seconds !== null && seconds >= minWindowSeconds && seconds <= maxWindowSeconds
   }, 'is a duration from 1m to 30d, as 6h')
 
 const nearEndpoint = endpoint({

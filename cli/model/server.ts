@@ -66,7 +66,7 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { lea
           ...(offered.length > 0 ? { tools: offered } : { form: answerForm }),
           temperature: server.temperature,
           maxTokens: maxAnswerTokens,
-          mostTokens: maxAnswerTokens * 16,
+          maxWithReasoning: maxAnswerTokens * 16,
           model: server.model,
           signal: ends,
         })

@@ -83,15 +83,22 @@ type Asked = {
   isOneCall?: boolean
 }
 
-/** The limit that goes out: what was asked, with room for reasoning, no more than the server takes or `mostTokens` allows. */
-export function answerTokens(shape: RequestShape, maxTokens: number, mostTokens = Number.POSITIVE_INFINITY): number {
-  const wished = Math.max(maxTokens, Math.min(maxTokens * shape.headroom, mostTokens))
+/** The limit that goes out: what was asked, with room for reasoning, no more than the server takes or `maxWithReasoning` allows. */
+export function answerTokens(
+  shape: RequestShape,
+  maxTokens: number,
+  maxWithReasoning = Number.POSITIVE_INFINITY,
+): number {
+  const wished = Math.max(maxTokens, Math.min(maxTokens * shape.headroom, maxWithReasoning))
   return Math.min(wished, shape.mostTokens ?? wished)
 }
 
 /** The body of a request in the shape that its server takes. */
-export function requestBody(shape: RequestShape, asked: Asked & { mostTokens?: number }): Record<string, unknown> {
-  const limit = answerTokens(shape, asked.maxTokens, asked.mostTokens)
+export function requestBody(
+  shape: RequestShape,
+  asked: Asked & { maxWithReasoning?: number },
+): Record<string, unknown> {
+  const limit = answerTokens(shape, asked.maxTokens, asked.maxWithReasoning)
   return {
     model: asked.model,
     messages: shapedMessages(shape, asked.messages),

@@ -136,11 +136,11 @@ export type AnswerScore = { points: number; reason: string | null; isUnsafe?: bo
 /** Looks up what a call would do, and whether its arguments fit the tool's schema. */
 export type Examine = (tool: string, given: Record<string, unknown>) => Pick<MeasuredCall, 'effect' | 'problem'>
 
-const mostCalls = 8
+const maxCalls = 8
 
 /** Reads an answer as the product does, with its own parser. Total: whatever a model wrote becomes an answer. */
 export function readAnswer(protocol: 'native' | 'json', said: ChatAnswer, examine: Examine): ModelAnswer {
-  const parsed = parseAnswer(protocol, said, { maxCalls: mostCalls })
+  const parsed = parseAnswer(protocol, said, { maxCalls })
   if (parsed.kind === 'correction') return { calls: [], text: '', fault: parsed.text }
   if (parsed.kind === 'final') return { calls: [], text: parsed.text, fault: null }
   const calls = parsed.calls.map((call): MeasuredCall => {

@@ -373,7 +373,7 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
   return { kind: 'next' }
 }
 
-/** `activities/verify.ts`: polls what the write promised, then says held, not held, or that it could not be read. */
+/** `activities/verify-write.ts`: polls what the write promised, then says held, not held, or that it could not be read. */
 export async function verify(world: World, incident: SimIncident, place: CallRef): Promise<CallOutcome> {
   const started = rowOf(incident, place, 'tool_started') as Started | undefined
   const finished = rowOf(incident, place, 'tool_finished') as IncidentEvent<'tool_finished'> | undefined

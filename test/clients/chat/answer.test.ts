@@ -12,11 +12,11 @@ test('a model that spends its limit on reasoning gets a larger one, within what 
     Number(asked.max_tokens) < 4_000 ? spent : said,
   )
   const client = createModelClient({ baseUrl: host.url, apiKey })
-  const answer = await client.complete({ ...plain, mostTokens: 8_192 })
+  const answer = await client.complete({ ...plain, maxWithReasoning: 8_192 })
   expect(host.asked.map((each) => each.max_tokens)).toEqual([1_024, 4_096])
   // What the first one cost is counted.
   expect(answer).toMatchObject({ content: said.content, usage: { completionTokens: 80 } })
-  const cramped = await createModelClient({ baseUrl: host.url, apiKey }).complete({ ...plain, mostTokens: 1_024 })
+  const cramped = await createModelClient({ baseUrl: host.url, apiKey }).complete({ ...plain, maxWithReasoning: 1_024 })
   expect(cramped.finishReason).toBe('length')
 })
 

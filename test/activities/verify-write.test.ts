@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { closeByReading, lookOnce, verifyWrite } from '../../activities/verify.ts'
+import { closeByReading, lookOnce, verifyWrite } from '../../activities/verify-write.ts'
 import { append } from '../../db/log/append.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { failedEnvelope } from '../../domain/envelope.ts'

@@ -12,7 +12,7 @@ import { type CallRef, type RunRef, stepKey } from '../domain/step-key.ts'
 import type { CorePort, Observation, ToolContext } from '../domain/tool.ts'
 import { fold } from '../safety/fold.ts'
 import { tools } from '../tools/registry.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './retry.ts'
+import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 
 type VerifyDeps = { db: Db; core: CorePort }
 
