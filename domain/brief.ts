@@ -6,6 +6,7 @@ import type { IncidentEvent } from './event.ts'
 import { formatCount, formatList } from './format.ts'
 import { certainties, foldHypotheses, type Hypothesis } from './hypothesis.ts'
 import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
+import { manualChangeType } from './manual-change.ts'
 import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd } from './status-words.ts'
@@ -244,13 +245,15 @@ function downInPlan({ dryRun: { details } }: Approval): string[] {
 const namedIll = 4
 
 function nextOf(
-  { status, owner, watchUntil, keptReason, cancelledUntil }: Incident,
+  { type, status, owner, watchUntil, keptReason, cancelledUntil, reviewWantedAt }: Incident,
   events: readonly IncidentEvent[],
   asked: Approval | null,
 ): BriefLine {
   const say = (text: string, rows: number[] = []): BriefLine => ({ text, rows })
   const ending = events.findLast(isEnding)
   if (asked) return say('It waits for a decision.')
+  if (reviewWantedAt) return say('Somebody else reviews what was done alone.')
+  if (type === manualChangeType) return say(closedStatuses.includes(status) ? 'Nothing.' : 'It is carried out.')
   if (!closedStatuses.includes(status)) {
     if (keptReason !== null) return say(`It is not investigated: ${keptReason}`)
     if (owner) return say(`${owner.name} works on it; the agent makes no attempt meanwhile.`)

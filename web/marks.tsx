@@ -51,7 +51,7 @@ export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: To
   cancelled: { word: 'cancelled', shape: 'cross', tone: 'quiet' },
   capability_gap: { word: 'missing tool', shape: 'ring', tone: 'warning' },
   commented: { word: 'note', shape: 'ring', tone: 'quiet' },
-  change_requested: { word: 'asked by a person', shape: 'arrow', tone: 'info' },
+  change_requested: { word: 'asked', shape: 'arrow', tone: 'info' },
   change_reviewed: { word: 'reviewed', shape: 'check', tone: 'good' },
   notified: { word: 'notified', shape: 'arrow', tone: 'quiet' },
 }

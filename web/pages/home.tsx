@@ -222,7 +222,11 @@ function Need({ line, current }: { line: NeedLine; current: string | null }) {
     )
   }
   return (
-    <Line {...props} time={age} action={line.count === 1 && line.need !== 'yours' && <Take line={line} />}>
+    <Line
+      {...props}
+      time={age}
+      action={line.count === 1 && line.need !== 'yours' && line.need !== 'review' && <Take line={line} />}
+    >
       <Inert text={describeNeed(line)} />
     </Line>
   )
