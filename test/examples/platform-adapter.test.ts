@@ -3,6 +3,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createPlatformClient, type PlatformClient } from '../../clients/platform.ts'
+import { approvedWrite } from '../support/announced.ts'
 import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
@@ -84,7 +85,8 @@ test('what was begun before a crash is carried to its end', async () => {
 test('a repair that the adapter has not got is a failure that says so, and nothing is begun', async () => {
   const dryRun = await api.get('/vms/vm-1/restart?dry_run=true')
   const headers = { 'if-match': String(dryRun.body.stateFingerprint) }
-  const answer = await api.post('/vms/vm-1/restart', { body: { reason: 'it hangs' }, key: 'restart-1', headers })
+  const sent = await approvedWrite(api, 'vm_restart', { id: 'vm-1' })
+  const answer = await api.post('/vms/vm-1/restart', { ...sent, body: { reason: 'it hangs' }, headers })
   expect([answer.status, answer.body.detail]).toEqual([
     502,
     'this platform cannot restart a VM: it answered 501 to POST /v1/vms/vm-1/restart (add it to `actions`)',

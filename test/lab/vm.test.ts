@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createPlatformClient, type PlatformClient } from '../../clients/platform.ts'
 import { tools } from '../../tools/registry.ts'
+import { approvedWrite } from '../support/announced.ts'
 import { corePort, useApi } from '../support/api.ts'
 import { labDirectory, platformToken, type RunningLab, runLab } from '../support/running-lab.ts'
 
@@ -78,8 +79,8 @@ test('each repair goes through the core API to a real process, and its tool prov
       { kind: 'host', id: vm.host },
     ])
     const answer = await api.post(`/vms/${vm.id}/${action}`, {
+      ...(await approvedWrite(api, tool.name, { id: vm.id })),
       body: { reason: args.reason },
-      key,
       headers: { 'if-match': stateFingerprint },
     })
     expect([answer.status, answer.body.detail]).toEqual([200, expect.stringContaining(vm.id)])

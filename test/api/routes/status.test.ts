@@ -56,6 +56,7 @@ test('an incident says what the caller may do now, and why not the rest', async 
     expected: null,
     give_back: 'Nobody has it: there is nothing to give back.',
     investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
+    review: 'It waits for no review.',
   })
   expect((await actions(api.tokens.viewer)).cancel).toBe('Your role (viewer) lacks the permission manage_incident.')
   expect((await api.get('/incidents/inc_none/surroundings')).status).toBe(404)

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
+import { approvedWrite } from '../../support/announced.ts'
 import { useDatabase } from '../../support/database.ts'
 import { compileCache, eventually, freePort } from '../../support/directory.ts'
 import { type ScriptedProxmox, startScriptedProxmox, token } from './scripted-proxmox.ts'
@@ -44,6 +45,13 @@ async function started(): Promise<ChildProcess> {
   return child
 }
 
+/** The headers of a write that a person approved, as a run sends it. */
+async function asRun(tool: string, identity: Record<string, unknown>): Promise<Record<string, string>> {
+  const agent = await createToken(database.db, { name: 'agent', role: 'agent', operatorId: null })
+  const { as, key } = await approvedWrite({ db: database.db, tokens: { agent } }, tool, identity)
+  return { authorization: `Bearer ${as}`, 'idempotency-key': key }
+}
+
 async function killed(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL')
   await once(child, 'exit')
@@ -67,7 +75,10 @@ test('an API that is killed while a migration runs leaves it to the one that com
 
   // Begun at the cluster, and no answer with its task ever comes.
   Object.assign(pve, { answer: 'held', course: { looks: 3, end: 'OK' } })
-  const headers = { 'if-match': String(plan.stateFingerprint), 'idempotency-key': 'drain-pve1' }
+  const headers = {
+    'if-match': String(plan.stateFingerprint),
+    ...(await asRun('execute_migration', { plan: plan.planDigest })),
+  }
   ask('POST', `/placement/proposals/${plan.proposal_id}/execute`, { reason: 'new memory' }, headers).catch(() => {})
   await eventually('the migration', () => pve.begun.length === 1)
   await killed(first)
@@ -89,7 +100,7 @@ test('an API that is killed between accepting a restart and its answer is follow
   Object.assign(pve, { answer: 'held', course: { looks: 1, end: 'OK' }, begun: [] })
   pve.guest(102).uptime = 86_400
   const { stateFingerprint } = await ask('GET', '/vms/vm-102/restart?dry_run=true')
-  const headers = { 'if-match': String(stateFingerprint), 'idempotency-key': 'restart-102' }
+  const headers = { 'if-match': String(stateFingerprint), ...(await asRun('vm_restart', { id: 'vm-102' })) }
   ask('POST', '/vms/vm-102/restart', { reason: 'it hangs' }, headers).catch(() => {})
   await eventually('the restart', () => pve.begun.length === 1)
   await killed(first!)
