@@ -1,3 +1,4 @@
+import { refusalForRisk } from '../db/access/operators.ts'
 import { announceAsked, markCardLead, requestApproval } from '../db/approvals/ask.ts'
 import { voteOfEditor, voteOfRequester } from '../db/approvals/decide.ts'
 import { approvalState, latestOfCall, pendingOfAction, pendingOfTool } from '../db/approvals/find.ts'
@@ -10,10 +11,10 @@ import { eventsOf } from '../db/log/events.ts'
 import type { SettingsReader } from '../db/settings.ts'
 import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import type { ManualChange } from '../domain/manual-change.ts'
+import { type ManualChange, manualChangeType } from '../domain/manual-change.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { type CallRef, callId, parseCallId, stepKey } from '../domain/step-key.ts'
-import { type Preparation, requiredApprovals } from '../domain/tool.ts'
+import { type Preparation, type Risk, requiredApprovals } from '../domain/tool.ts'
 import type { Call, Policy, Ruling } from '../safety/judge.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
 import type { CallOutcome } from '../workflows/outcome.ts'
@@ -152,7 +153,9 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     stateFingerprint: preparation.stateFingerprint,
     risk: ruling.risk,
     reversible: toolFacts.get(call.tool)?.reversible ?? false,
-    required: manual?.alone ? 1 : Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
+    required: (await isAlone(trx, manual, ruling.risk))
+      ? 1
+      : Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
     dryRun: withProof(call.tool, preparation.dryRun),
     expirySeconds: expirySecondsOf(asking.settings, call.tool),
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
@@ -166,12 +169,18 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
   // Who asked for their own write agrees to it; others hear of it where that is not enough.
-  if (manual) {
+  if (manual && !call.edit) {
     if ((await voteOfRequester(trx, approval.id, manual)) !== 'pending')
       return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
     await announceAsked(trx, approval.id)
   }
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
+}
+
+/** One person is enough for what is critical only where that is the admin who does it alone, and may still. */
+async function isAlone(trx: Trx, manual: ManualChange | null | undefined, risk: Risk): Promise<boolean> {
+  if (!manual?.alone || !manual.mayVote) return false
+  return (await refusalForRisk(trx, manual.operatorId, { risk, incidentType: manualChangeType })) === null
 }
 
 /** A call behind the one that asks, prepared as if its turn had come. */

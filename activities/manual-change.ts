@@ -1,5 +1,6 @@
 import type { Db } from '../db/connect.ts'
 import { type Closing, closeIncident } from '../db/incidents/close-incident.ts'
+import { forgetReview } from '../db/incidents/manual-change.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import { formatVerification } from '../domain/format-approval.ts'
 import type { ManualChange } from '../domain/manual-change.ts'
@@ -18,9 +19,12 @@ export async function takeManualTurn(
 ): Promise<TurnOutcome> {
   if (turn.turn === 1) return { kind: 'calls', calls: [change.tool] }
   const by = { actor: change.actor, turn: turn.turn, stepKey: stepKey(turn, turn.turn, 'resolved', 0) }
-  await db
-    .transaction()
-    .execute((trx) => closeIncident(trx, turn.incidentId, turn.attempt, closingOf(change, events), by))
+  const closing = closingOf(change, events)
+  await db.transaction().execute(async (trx) => {
+    await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
+    // What was not done needs no review.
+    if (closing.status === 'cancelled') await forgetReview(trx, turn.incidentId)
+  })
   return { kind: 'closed' }
 }
 

@@ -2,12 +2,13 @@ import { useGrant } from '../db/approvals/grants.ts'
 import { consumeApproval } from '../db/approvals/settle.ts'
 import type { Trx } from '../db/connect.ts'
 import { lockIncident, setWaiting, toIncident } from '../db/incidents/incidents.ts'
+import { takeOverQuestions } from '../db/incidents/manual-change.ts'
 import { actionOf, append, StaleRunError } from '../db/log/append.ts'
 import { eventsOf } from '../db/log/events.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { takeLeases } from '../db/writes/leases.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import { findManualChange } from '../domain/manual-change.ts'
+import { findManualChange, type ManualChange } from '../domain/manual-change.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
 import type { SafetyState } from '../safety/fold.ts'
@@ -70,7 +71,9 @@ export async function rule(
   const judged = await judgeCall(trx, { place, call, prepared, events, earlier, ...around })
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await deferEnding(trx, place, ruling)
-  const joined = ruling.verdict === 'ask' ? await findPending(trx, place.incidentId, call.tool, ruling) : null
+  // A person's own write asks by itself: their vote is on that question, and nobody else carries it out.
+  const joined =
+    ruling.verdict === 'ask' && !manual ? await findPending(trx, place.incidentId, call.tool, ruling) : null
   const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joined === null
   const calls = isAsked && later === null ? listLaterCalls(events, place) : []
   if (calls.length > 0) return { kind: 'prepare', calls }
@@ -83,7 +86,7 @@ export async function rule(
     return { kind: isLooping ? 'looping' : 'next' }
   }
   if (ruling.verdict === 'run')
-    return await start(trx, place, { call, ...judged, events, approvalId: policy.approval?.id ?? null })
+    return await start(trx, place, { call, ...judged, events, approvalId: policy.approval?.id ?? null, manual })
   if (joined) return await joinApproval(trx, place.incidentId, joined)
   const isAnnounced = !later?.length
   const question = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced, manual })
@@ -113,13 +116,14 @@ type Starting = {
   state: SafetyState
   events: readonly IncidentEvent[]
   approvalId: string | null
+  manual: ManualChange | null
 }
 
 /** From here on the call may reach the world: a later run that finds `tool_started` asks what became of it. */
 async function start(
   trx: Trx,
   place: RuledPlace,
-  { call, ruling, state, events, approvalId }: Starting,
+  { call, ruling, state, events, approvalId, manual }: Starting,
 ): Promise<RuleOutcome> {
   const id = callId(place.turn, place.call)
   if (ruling.effect === 'write') {
@@ -134,6 +138,7 @@ async function start(
     const key = stepKey(place, place.turn, 'grant_used', place.call)
     if (!(await useGrant(trx, place, grantId, key))) throw new RetryLater('GRANT_USED_UP')
   }
+  if (manual) await takeOverQuestions(trx, place.incidentId, manual)
   await setWaiting(trx, place.incidentId, false)
   if (ruling.effect === 'terminal' && state.hintFrom !== null) await recordHint(trx, place, state, events)
   const { event } = await append(trx, place.incidentId, place.attempt, {

@@ -6,7 +6,7 @@ import { incidentById } from '../db/incidents/incidents.ts'
 import { openManualChange } from '../db/incidents/manual-change.ts'
 import { readSettings } from '../db/settings.ts'
 import { highestRisk, isManualChangeNeeded, manualChangeType } from '../domain/manual-change.ts'
-import type { Principal } from '../domain/permissions.ts'
+import { type Principal, permissionsOf } from '../domain/permissions.ts'
 import { callId, stepKey } from '../domain/step-key.ts'
 import type { Preparation, Risk } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
@@ -71,30 +71,25 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
     risk,
     reason,
     alone: act.alone === true,
+    mayVote: permissionsOf(act.principal).includes('decide'),
   }
   const opened = await deps.db
     .transaction()
     .execute((trx) => openManualChange(trx, person, { ...change, summary: `${summary}${paused}` }))
-  for (const run of opened.withdrawnFrom) await deps.runs.tell(run, 'decided', tellWithinMs)
-  const isStarted = await deps.runs.startManualChange(opened.incident.id)
-  return await outcomeOf(deps, opened.incident.id, isStarted)
+  const isStarted = await deps.runs.startManualChange(opened.id)
+  return await outcomeOf(deps, opened.id, isStarted)
 }
 
-const tellWithinMs = 2_000
 const answerWithinMs = 20_000
 const lookEveryMs = 200
 
-async function requireAdminFor(
-  deps: ApiDeps,
-  { role, name }: Principal,
-  operatorId: string,
-  risk: Risk,
-): Promise<void> {
+async function requireAdminFor(deps: ApiDeps, principal: Principal, operatorId: string, risk: Risk): Promise<void> {
   if (risk !== 'critical') {
     throw new Problem(422, 'NOT_CRITICAL', `This is of ${risk} risk: alone is for what is critical. Leave it out.`)
   }
+  const { role, name } = principal
   const refused =
-    role === 'admin'
+    role === 'admin' && permissionsOf(principal).includes('decide')
       ? await refusalForRisk(deps.db, operatorId, { risk, incidentType: manualChangeType })
       : `${name} (${role}) may not act alone: an admin may`
   if (refused) throw new Problem(403, 'FORBIDDEN', `${refused}.`)
@@ -109,7 +104,8 @@ async function outcomeOf({ db }: ApiDeps, incidentId: string, isStarted: boolean
     if (incident?.status === 'resolved') return { ...base, status: 'done', detail: incident.resolution ?? 'done' }
     const fields = { incidentId, key: base.key }
     if (incident?.status === 'cancelled') throw new Problem(409, 'NOT_DONE', incident.resolution ?? '', { fields })
-    if (incident?.status === 'escalated') throw new Problem(502, 'EFFECT_FAILED', incident.resolution ?? '', { fields })
+    // No 5xx: a key that is answered so is released, and the write would be done again under it.
+    if (incident?.status === 'escalated') throw new Problem(409, 'EFFECT_FAILED', incident.resolution ?? '', { fields })
     const approvalId = await pendingApprovalOf(db, run, callId(1, 0))
     if (approvalId) {
       const detail = `Nothing was done yet: ${approvalId} asks somebody who may decide it.`

@@ -332,6 +332,8 @@ export type EventMetadata = {
     /** What the incident is; absent in rows of earlier versions. */
     opened?: OpenedIncident
     alone: boolean
+    /** The credential that asked may decide: without that its person's vote is not given by asking. */
+    mayVote: boolean
   }
   /** What a second person said of a write that was done alone. */
   change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }

@@ -161,7 +161,9 @@ function raised(risk: Risk, { raised: { risk: to } }: Policy): Risk {
 
 /** What this type of incident may not use. Handing over is always possible. */
 function notOffered({ call, facts, policy }: Judging): RuleAnswer | null {
-  if (policy.offered === null || policy.offered.includes(call.tool) || facts.effect === 'terminal') return null
+  // What a model may propose says nothing of what a person does.
+  if (policy.manual || policy.offered === null || policy.offered.includes(call.tool) || facts.effect === 'terminal')
+    return null
   return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
 }
 

@@ -15,6 +15,7 @@ import {
   decisionToken,
   tokenPurpose,
 } from '../../domain/approval.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
@@ -200,6 +201,8 @@ async function refuseBadEdit(
   const incident = await incidentById(deps.db, found.incidentId)
   if (!incident) throw notFound(`approval ${id}`)
   if (found.status !== 'pending') return
+  if (incident.type === manualChangeType)
+    throw new Problem(422, 'EDIT_REFUSED', 'A person asked for exactly this: deny it, and ask for the other anew.')
   const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId })
   if (ruling.verdict === 'refuse') {
     const text = `The changed call would be refused (${ruling.code}): ${ruling.reason}`

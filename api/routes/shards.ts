@@ -137,7 +137,7 @@ const convergeEndpoint = endpoint({
   bodyExample: { reason: 'The replica stopped replaying.' },
   answer: z.looseObject({ detail: z.string(), key: z.string().optional(), ...directAnswer }),
   example: { detail: '2 nodes converged', key: 'api:tok_1:7f1c' },
-  problems: [404, 502, 504],
+  problems: [404, 409, 502, 504],
   agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
   async run(
     { scope, params: { id }, query: { dry_run: isDry }, body: { reason, alone }, principal, actor, key, judged },

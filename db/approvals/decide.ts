@@ -201,10 +201,10 @@ export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter):
 export async function voteOfRequester(
   trx: Trx,
   approvalId: string,
-  { operatorId, name, reason, alone }: ManualChange,
+  { operatorId, name, reason, alone, mayVote }: ManualChange,
 ): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
-  if (await refusalToDecide(trx, operatorId, row)) return row.status
+  if (!mayVote || (await refusalToDecide(trx, operatorId, row))) return row.status
   const words = alone ? `alone: ${reason}` : reason
   return await vote(trx, row, { operatorId, name }, { decision: 'approve', reason: words, via: 'direct' })
 }

@@ -3,6 +3,7 @@ import type { Incident, ReviewVerdict, Severity } from '../../domain/incident.ts
 import { type ManualChange, manualChangeType } from '../../domain/manual-change.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import type { Risk } from '../../domain/tool.ts'
+import { refusalForRisk } from '../access/operators.ts'
 import { withdrawPending } from '../approvals/settle.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -29,7 +30,7 @@ export async function openManualChange(
   trx: Trx,
   person: Person,
   change: Omit<ManualChange, 'actor' | 'operatorId' | 'name'> & { summary: string },
-): Promise<{ incident: Incident; withdrawnFrom: { incidentId: string; attempt: number }[] }> {
+): Promise<Incident> {
   const { summary, ...asked } = change
   const incident = await openIncident(trx, {
     type: manualChangeType,
@@ -39,7 +40,6 @@ export async function openManualChange(
     resource: change.targets[0] ?? null,
     requestedBy: null,
   })
-  const withdrawnFrom = await takeOver(trx, person, incident.id, change)
   const how = change.alone ? ', alone' : ''
   const detail = `${person.name} asked for this${how}: ${summary}. ${change.reason}`
   await append(trx, incident.id, null, {
@@ -51,7 +51,7 @@ export async function openManualChange(
   const audited = `${summary}${how}, as ${incident.id}: ${change.reason}`
   await recordAudit(trx, { who: person.name, what: 'change.requested', subject: incident.id, detail: audited })
   if (change.alone) await announceAlone(trx, incident.id, detail)
-  return { incident, withdrawnFrom }
+  return incident
 }
 
 async function announceAlone(trx: Trx, id: string, text: string): Promise<void> {
@@ -60,58 +60,60 @@ async function announceAlone(trx: Trx, id: string, text: string): Promise<void> 
   if (row) await enqueueNotification(trx, row, 'escalated', text)
 }
 
-/** Open incidents about the same things hear of it, and their questions about them are withdrawn: a person answers them by acting. */
-async function takeOver(
-  trx: Trx,
-  person: Person,
-  changeId: string,
-  { targets, tool }: Pick<ManualChange, 'targets' | 'tool'>,
-): Promise<{ incidentId: string; attempt: number }[]> {
-  const keys = new Set(await leaseKeys(trx, targets))
+/**
+ * A person's own write begins: open incidents about the same thing hear of it, and their questions about it are withdrawn. Not before: to
+ * ask is not to act, and whoever only asks takes nobody's vote away.
+ */
+export async function takeOverQuestions(trx: Trx, changeId: string, change: ManualChange): Promise<void> {
+  const [subject] = change.targets
+  if (!subject) return
+  const keys = new Set(await leaseKeys(trx, [subject]))
+  const isAsking = trx
+    .selectFrom('approval')
+    .select('incidentId')
+    .where('status', '=', 'pending')
+    .where('incidentId', '!=', changeId)
   const open = await trx
     .selectFrom('incident')
-    .select(['id', 'attempt', 'resourceKind', 'resourceId'])
+    .select(['id', 'resourceKind', 'resourceId'])
     .where('status', 'in', ['open', 'investigating', 'awaiting_approval'])
     .where('id', '!=', changeId)
-    .where(({ or, and, eb, exists, selectFrom }) =>
-      or([
-        ...targets.map(({ kind, id }) => and([eb('resourceKind', '=', kind), eb('resourceId', '=', id)])),
-        exists(
-          selectFrom('approval')
-            .select('id')
-            .whereRef('incidentId', '=', 'incident.id')
-            .where('status', '=', 'pending'),
-        ),
-      ]),
+    .where(({ or, and, eb }) =>
+      or([and([eb('resourceKind', '=', subject.kind), eb('resourceId', '=', subject.id)]), eb('id', 'in', isAsking)]),
     )
     .orderBy('id')
     .execute()
-  const told: { incidentId: string; attempt: number }[] = []
-  for (const { id, attempt, resourceKind, resourceId } of open) {
+  for (const { id, resourceKind, resourceId } of open) {
+    const touched = await questionsAbout(trx, id, keys)
+    if (touched.length === 0 && (resourceKind !== subject.kind || resourceId !== subject.id)) continue
     await lockIncident(trx, id)
-    const pending = await trx
-      .selectFrom('approval')
-      .select(['id', 'targets'])
-      .where('incidentId', '=', id)
-      .where('status', '=', 'pending')
-      .execute()
-    let isTouched = targets.some((target) => target.kind === resourceKind && target.id === resourceId)
-    for (const question of pending) {
-      if (!(await leaseKeys(trx, question.targets as ManualChange['targets'])).some((key) => keys.has(key))) continue
-      isTouched = true
-      await withdrawPending(trx, id, `${person.name} acts on it directly (${changeId})`, question.id)
-      told.push({ incidentId: id, attempt })
-    }
-    if (!isTouched) continue
-    const text = `${person.name} acts on ${targets.map(resourceKey).join(', ')} directly: ${tool}, ${changeId}`
-    await append(trx, id, null, {
-      kind: 'noted',
-      actor: person.actor,
-      detail: text,
-      metadata: { code: 'manual_change', text },
-    })
+    const { name, actor, tool } = change
+    for (const question of touched)
+      await withdrawPending(trx, id, `${name} acts on it directly (${changeId})`, question)
+    const text = `${name} acts on ${resourceKey(subject)} directly: ${tool}, ${changeId}`
+    await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'manual_change', text } })
   }
-  return told
+}
+
+/** Questions of an incident whose first target, what they are about, goes by one of these keys. */
+async function questionsAbout(trx: Trx, incidentId: string, keys: ReadonlySet<string>): Promise<string[]> {
+  const pending = await trx
+    .selectFrom('approval')
+    .select(['id', 'targets'])
+    .where('incidentId', '=', incidentId)
+    .where('status', '=', 'pending')
+    .execute()
+  const found: string[] = []
+  for (const { id, targets } of pending) {
+    const about = (targets as ManualChange['targets']).slice(0, 1)
+    if ((await leaseKeys(trx, about)).some((key) => keys.has(key))) found.push(id)
+  }
+  return found
+}
+
+/** Nothing was done alone after all. */
+export async function forgetReview(trx: Trx, id: string): Promise<void> {
+  await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
 }
 
 type ReviewOutcome = { outcome: 'reviewed' } | { outcome: 'not_found' | 'conflict' | 'forbidden'; message: string }
@@ -129,12 +131,15 @@ export async function reviewManualChange(
     if (row.reviewWantedAt === null) return { outcome: 'conflict', message: `${id} waits for no review` }
     const asked = await trx
       .selectFrom('incidentEvent')
-      .select(sql<string>`metadata->>'operatorId'`.as('operatorId'))
+      .select([sql<string>`metadata->>'operatorId'`.as('operatorId'), sql<Risk>`metadata->>'risk'`.as('risk')])
       .where('incidentId', '=', id)
       .where('kind', '=', 'change_requested')
       .executeTakeFirstOrThrow()
     if (asked.operatorId === person.operatorId)
       return { outcome: 'forbidden', message: 'who acted alone cannot review it: somebody else has to' }
+    const who = { risk: asked.risk, incidentType: manualChangeType }
+    const refused = await refusalForRisk(trx, person.operatorId, who)
+    if (refused) return { outcome: 'forbidden', message: refused }
     const { operatorId, name, actor } = person
     const detail = `${name} reviewed it: ${verdict}. ${text}`
     await append(trx, id, null, {

@@ -21,7 +21,7 @@ async function doneAlone(): Promise<string> {
   const ada = (await principalOf(db, await createToken(db, { name: 'ada', role: 'admin', operatorId })))!
   const person = { operatorId, actor: 'user:ada', name: ada.name }
   return await db.transaction().execute(async (trx) => {
-    const { incident } = await openManualChange(trx, person, {
+    const incident = await openManualChange(trx, person, {
       tool: 'vm_stop',
       arguments: { id: 'vm-118', reason: 'it eats the pool, nobody answers' },
       targets: [{ kind: 'vm', id: 'vm-118' }],
@@ -29,6 +29,7 @@ async function doneAlone(): Promise<string> {
       risk: 'critical',
       reason: 'it eats the pool, nobody answers',
       alone: true,
+      mayVote: true,
       summary: 'Stop vm-118 on host-osl-3',
     })
     const said = 'vm_stop by ada: held: vm-118 is stopped on host-osl-3'

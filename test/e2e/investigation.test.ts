@@ -115,7 +115,7 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
 
   const minted = await spine.post(
     `/approvals/${approval.id}/token`,
-    { decision: 'approve' },
+    { decision: 'approve', purpose: 'temporal' },
     { token: spine.tokens.approver },
   )
   await handle.signal('approve', { token: minted.body.token })
@@ -140,7 +140,7 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
     { decision: 'deny', token: minted.body.token, reason: 'changed my mind' },
     { token: spine.tokens.approver },
   )
-  expect(again.status).toBe(409)
+  expect(again.status).toBe(403)
 })
 
 test('a denial with a reason leads to something else or to an escalation that quotes it, never to the same plan', async () => {
@@ -148,16 +148,9 @@ test('a denial with a reason leads to something else or to an escalation that qu
   await spine.until('a healed platform', async () => (await spine.lab.oracle('nothing')).healthy)
   await spine.lab.break('host_down', 'host-ams-1')
   const first = await spine.pendingApproval()
-  const minted = await spine.post(
-    `/approvals/${first.id}/token`,
-    { decision: 'deny' },
-    { token: spine.tokens.approver },
-  )
-  const denied = await spine.post(
-    `/approvals/${first.id}/decision`,
-    { decision: 'deny', token: minted.body.token, reason: 'ams-2 is about to be serviced' },
-    { token: spine.tokens.approver },
-  )
+  const [said, as] = [{ decision: 'deny', reason: 'ams-2 is about to be serviced' }, { token: spine.tokens.approver }]
+  const minted = await spine.post(`/approvals/${first.id}/token`, said, as)
+  const denied = await spine.post(`/approvals/${first.id}/decision`, { ...said, token: minted.body.token }, as)
   expect(denied.status).toBe(200)
   const incident = await spine.until('the end', async () => {
     const found = await spine.get<{ status: string; resolution: string }>(`/incidents/${first.incidentId}`)

@@ -90,6 +90,36 @@ test('a person who may decide it does it at once, while the agent is paused and 
   expect(await isRunning(vm)).toBe(false)
 })
 
+test('a credential that may not decide gives no vote of its person by asking, and breaks no glass', async () => {
+  const operatorId = await ensureOperator(spine.db, 'eve', 'admin')
+  for (const narrowed of [
+    { role: 'operator' as const },
+    { role: 'admin' as const, scopes: ['act_on_platform', 'read'] },
+  ]) {
+    const vm = await runningVm()
+    const token = await createToken(spine.db, { name: 'automation', operatorId, ...narrowed })
+    const asked = await stopVm(vm, token)
+    expect(asked.body).toMatchObject({ status: 'awaiting_approval' })
+    await decide(asked.body.approvalId, 'deny', spine.tokens.approver)
+    await set('approval.risk.vm_stop', 'critical')
+    expect((await stopVm(vm, token, { alone: true })).status).toBe(403)
+    await set('approval.risk.vm_stop', 'high')
+    expect(await isRunning(vm)).toBe(true)
+  }
+})
+
+test("who only asks takes nobody's question away; who acts does", async () => {
+  const vm = await runningVm()
+  const first = await stopVm(vm, operator)
+  const second = await stopVm(vm, operator)
+  for (const { body } of [first, second]) expect(body).toMatchObject({ status: 'awaiting_approval' })
+  expect(await spine.get(`/approvals/${first.body.approvalId}`)).toMatchObject({ status: 'pending' })
+  expect((await stopVm(vm, spine.tokens.approver)).body).toMatchObject({ status: 'done' })
+  for (const { body } of [first, second])
+    expect(await spine.get(`/approvals/${body.approvalId}`)).toMatchObject({ status: 'withdrawn' })
+  expect(await isRunning(vm)).toBe(false)
+})
+
 test('what a person denied is not done, and the incident says so', async () => {
   const vm = await runningVm()
   const asked = await stopVm(vm, operator)
@@ -113,6 +143,10 @@ test('a critical write needs a second person; an admin alone is paged about, and
   const review = (token: string) =>
     spine.post(`/incidents/${id}/review`, { verdict: 'right', text: 'the pool was full' }, { token })
   expect((await review(spine.tokens.admin)).status).toBe(403)
+  const lowly = await ensureOperator(spine.db, 'lowly', 'approver')
+  await spine.db.updateTable('operator').set({ maxRisk: 'none' }).where('id', '=', lowly).execute()
+  const token = await createToken(spine.db, { name: 'lowly', role: 'approver', operatorId: lowly })
+  expect((await review(token)).status).toBe(403)
   expect((await review(secondAdmin)).status).toBe(200)
   expect((await review(secondAdmin)).status).toBe(409)
   expect((await spine.events(id)).filter(({ kind }) => kind === 'change_reviewed')).toMatchObject([

@@ -53,7 +53,8 @@ const writes = async () => (await spine.lab.effects()).length
 test.each([
   ['malformed_json', 'TURN_LIMIT'], // arguments that cannot be read are a refused call
   ['nothing', 'CORRECTION_LIMIT'],
-  ['oversized', 'CORRECTION_LIMIT'],
+  // What was received is counted, though nobody could read it.
+  ['oversized', 'TOKEN_BUDGET'],
   ['prose', 'UNPROVEN_ANSWER'],
   ['phantom_claim', null],
   ['unknown_tool', 'TURN_LIMIT'],
