@@ -26,7 +26,8 @@ afterEach(async () => {
 })
 
 async function tokenFor(approval: Approval, as: string, decision: Decision = 'approve'): Promise<string> {
-  return String((await spine.post(`/approvals/${approval.id}/token`, { decision }, { token: as })).body.token)
+  const said = { decision, purpose: 'temporal' }
+  return String((await spine.post(`/approvals/${approval.id}/token`, said, { token: as })).body.token)
 }
 
 async function decided(approval: Approval, as: string, decision: Record<string, unknown>) {

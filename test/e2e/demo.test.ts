@@ -73,7 +73,7 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
       JSON.stringify(input),
     ])
   await signal({ by: 'root', approved: true })
-  await shown('UNKNOWN_TOKEN')
+  await shown('BARE_APPROVAL')
   expect(output).not.toContain('Approved by')
   const { stdout: token } = await execute(process.execPath, [nightshift, 'approvals', 'token', approvalId, 'approve'], {
     env: environment,

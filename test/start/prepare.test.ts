@@ -30,6 +30,7 @@ test('a production is prepared with the tokens its environment names, as often a
 test('each such token is minted once, and the audit says by whom', async () => {
   const rows = await database.db.selectFrom('audit').select(['who', 'what', 'detail']).orderBy('id').execute()
   expect(rows).toEqual([
+    { who: 'start', what: 'operator.added', detail: 'As admin, by a start' },
     { who: 'start', what: 'token.minted', detail: 'Minted admin: admin, by a start' },
     { who: 'start', what: 'token.minted', detail: 'Minted agent:incident-investigator: agent, by a start' },
   ])
