@@ -15,7 +15,7 @@ const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
 /** Where a decision token is used: at the API, by the person who minted it, or at Temporal, where nobody is signed in. */
-export const tokenPurpose = z.enum(['decision', 'temporal'])
+const tokenPurpose = z.enum(['decision', 'temporal'])
 export type TokenPurpose = z.infer<typeof tokenPurpose>
 
 /** A token that gives one decision on one approval, once. */
@@ -43,6 +43,12 @@ export const decisionBody = z.strictObject({
   grant: grantWish.nullable().default(null),
 })
 export type DecisionBody = z.infer<typeof decisionBody>
+
+/** What a decision token is minted for: a whole decision, or at Temporal the verdict alone. */
+export const mintingBody = z.union([
+  decisionBody.extend({ purpose: z.literal('decision').default('decision') }),
+  z.strictObject({ decision, purpose: z.literal('temporal') }),
+])
 
 export const approval = z.object({
   id: z.string(),

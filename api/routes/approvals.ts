@@ -13,7 +13,7 @@ import {
   type DecisionOutcome,
   decisionBody,
   decisionToken,
-  tokenPurpose,
+  mintingBody,
 } from '../../domain/approval.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { tools } from '../../tools/registry.ts'
@@ -84,7 +84,7 @@ const mintTokenEndpoint = endpoint({
   description:
     'For the signed-in person, this one approval and the decision as it stands here, with its reason, category, arguments and grant; good once, stored as a hash. Shown by another person, or for another approval or decision, it is spent. With `purpose` `temporal` it is for a Signal or Update at Temporal and carries the verdict alone. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
   params,
-  body: decisionBody.extend({ purpose: tokenPurpose.default('decision') }),
+  body: mintingBody,
   bodyExample: { decision: 'approve', reason: 'the host is dead' },
   answer: decisionToken,
   example: {
@@ -100,8 +100,6 @@ const mintTokenEndpoint = endpoint({
   secret: true,
   async run({ params: { id }, body: { purpose, ...said }, principal, c }, { db }) {
     await limitDecisions(db, c, principal, id)
-    if (purpose === 'temporal' && (said.reason ?? said.category ?? said.args ?? said.grant) !== null)
-      throw new Problem(422, 'INVALID', 'A token for Temporal carries the verdict alone: leave out the rest.')
     const minted = await mintDecisionToken(db, principal, id, said, purpose)
     if (minted.outcome === 'minted') {
       const { outcome: _, ...answer } = minted
