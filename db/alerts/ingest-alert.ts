@@ -50,7 +50,8 @@ export async function takeAlert(trx: Trx, alert: Alert): Promise<IngestResult> {
 async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (current) {
-    const isNew = isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
+    // Another sender's later start is a repeat: or two bodies of a stranger's would make the alert theirs, and end it.
+    const isNew = !isForeign(alert, current) && isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
     return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
   }
   const last = await lastEndedOccurrence(trx, alert)

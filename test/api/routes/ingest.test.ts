@@ -225,8 +225,8 @@ test("another sender's token ends no critical alert, its end is marked, and a pe
   const of = async (name: string) => await createToken(api.db, { name, role: 'ingest', operatorId: null })
   const [own, replica, foreign] = [await of('am-eu1'), await of('am-eu1'), await of('somebody')]
   await api.put('/config/webhook.escalated.url', { body: { value: 'https://hooks.example.com/x', reason: 'to hear' } })
-  const post = async (as: string, fingerprint: string, severity: string, status: string) => {
-    const alert = { fingerprint, title: `Trouble ${fingerprint}`, severity, status }
+  const post = async (as: string, fingerprint: string, severity: string, status: string, more: object = {}) => {
+    const alert = { fingerprint, title: `Trouble ${fingerprint}`, severity, status, ...more }
     const answer = await api.post('/ingest/generic', { body: alert, as })
     const { alerts } = answer.body as unknown as { alerts: Taken[] }
     return alerts[0] as Taken
@@ -247,6 +247,13 @@ test("another sender's token ends no critical alert, its end is marked, and a pe
   expect(await alertOf(id)).toMatchObject({ status: 'firing', endedBy: null })
   await post(replica, 'foreign-1', 'critical', 'resolved')
   expect(await alertOf(id)).toMatchObject({ status: 'resolved', endedBy: null })
+
+  // A later start by somebody else does not make the alert theirs.
+  const taken = (await post(own, 'foreign-3', 'critical', 'firing')).incidentId as string
+  const startsAt = new Date(Date.now() + 60_000).toISOString()
+  await post(foreign, 'foreign-3', 'critical', 'firing', { startsAt })
+  await post(foreign, 'foreign-3', 'critical', 'resolved')
+  expect(await alertOf(taken)).toMatchObject({ status: 'unknown', sender: 'am-eu1', endedBy: 'somebody' })
 
   const other = (await post(own, 'foreign-2', 'warning', 'firing')).incidentId as string
   await post(foreign, 'foreign-2', 'warning', 'resolved')
