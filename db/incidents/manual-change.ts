@@ -61,8 +61,8 @@ async function announceAlone(trx: Trx, id: string, text: string): Promise<void> 
 }
 
 /**
- * A person's own write begins: open incidents about the same thing hear of it, and their questions about it are withdrawn. Not before: to
- * ask is not to act, and whoever only asks takes nobody's vote away.
+ * A person's own write begins: open incidents about the same thing hear of it, and their questions about it are withdrawn. Called when the
+ * write starts, because asking alone must take away no other person's vote.
  */
 export async function takeOverQuestions(trx: Trx, changeId: string, change: ManualChange): Promise<void> {
   const [subject] = change.targets
