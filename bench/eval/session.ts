@@ -192,10 +192,11 @@ async function decidePending(spine: Spine, people: People): Promise<void> {
     // What needs two people gets both.
     for (const token of [spine.tokens.approver, spine.tokens.admin]) {
       const decision = people === 'deny' ? 'deny' : 'approve'
-      const minted = await spine.post(`/approvals/${approval.id}/token`, { decision }, { token })
       const words = decision === 'deny' ? { reason: 'not during the freeze', category: 'wrong_time' } : {}
       const edit = people === 'edit' ? editOf(approval) : {}
-      const body = { decision, token: minted.body.token, ...words, ...edit }
+      const said = { decision, ...words, ...edit }
+      const minted = await spine.post(`/approvals/${approval.id}/token`, said, { token })
+      const body = { ...said, token: minted.body.token }
       const { status, body: answer } = await spine.post(`/approvals/${approval.id}/decision`, body, { token })
       if (status !== 200 || answer.status !== 'pending') break
     }

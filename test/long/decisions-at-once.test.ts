@@ -65,8 +65,9 @@ async function decide(spine: Spine, id: string, url: string): Promise<number> {
   const headers = { authorization: `Bearer ${spine.tokens.approver}`, 'content-type': 'application/json' }
   const ask = (path: string, body: object) =>
     fetch(`${url}/api/v1/approvals/${id}/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-  const { token } = (await (await ask('token', { decision: 'approve' })).json()) as { token: string }
-  return (await ask('decision', { token, decision: 'approve', reason: 'go on' })).status
+  const said = { decision: 'approve', reason: 'go on' }
+  const { token } = (await (await ask('token', said)).json()) as { token: string }
+  return (await ask('decision', { ...said, token })).status
 }
 
 test(
