@@ -168,7 +168,7 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
-  // Who asked for their own write agrees to it; others hear of it where that is not enough.
+  // A person agrees to their own write by asking for it; others hear of it where that is not enough.
   if (manual && !call.edit) {
     if ((await voteOfRequester(trx, approval.id, manual)) !== 'pending')
       return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }

@@ -17,7 +17,7 @@ type JudgedCall = { tool: string; args: Record<string, unknown>; callId?: string
 
 const maxThreads = 2
 const maxWaiting = 50
-/** Of a question as JSON. */
+/** Length of a question as JSON. */
 const maxCharacters = 64_000
 /** The longest that was found takes half a second of a processor; a busy machine has many at work. */
 const maxJudgingMs = 10_000

@@ -5,10 +5,10 @@ import { pendingApprovalOf } from '../db/approvals/find.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { openManualChange } from '../db/incidents/manual-change.ts'
 import { readSettings } from '../db/settings.ts'
-import { highestRisk, isManualChangeNeeded, manualChangeType } from '../domain/manual-change.ts'
+import { isManualChangeNeeded, manualChangeType } from '../domain/manual-change.ts'
 import { type Principal, permissionsOf } from '../domain/permissions.ts'
 import { callId, stepKey } from '../domain/step-key.ts'
-import type { Preparation, Risk } from '../domain/tool.ts'
+import { highestRisk, type Preparation, type Risk } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
 import { type ApiDeps, requirePerson } from './deps.ts'
 import { Problem } from './http/problem.ts'
@@ -16,7 +16,7 @@ import { Problem } from './http/problem.ts'
 /** What a person adds to a write that they do themselves. */
 export const directBody = {
   reason: z.string().min(3).max(500),
-  /** Of critical risk: without a second person. An admin alone may, everybody is paged, and somebody else reviews it. */
+  /** Does what is critical without a second person. Only an admin may; whoever hears of escalations is paged, and another person reviews it. */
   alone: z.boolean().optional(),
 }
 
@@ -53,7 +53,6 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
   const settings = await readSettings(deps.db, deps.environment)
   const own = highestRisk(tools.get(act.tool)?.risk, settings.value<Risk | null>('approval.risk', act.tool))
   const person = requirePerson(act.principal, act.actor)
-  // What is of low risk by itself may be of more where it would be done; that is read only for tools that can say so.
   if (!isManualChangeNeeded(own)) {
     if (act.alone) throw new Problem(422, 'NOT_CRITICAL', 'Alone is for what is of critical risk: leave it out.')
     return null

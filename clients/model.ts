@@ -71,7 +71,7 @@ export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer>
 
 /** So often one request is asked otherwise; a server that is not content by then is not going to be. */
 const maxCorrections = 8
-/** Of an answer without envelope. */
+/** Size of an answer without envelope. */
 const maxAnswerBytes = 2_000_000
 /** Bytes of a stream for each byte of an answer: every token comes in an envelope. */
 const envelopeFactor = 16
@@ -132,7 +132,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
 type Heard = { reasoning: number }
 type Server = { server: OpenAI; heard: Heard; hide: CredentialHider }
 
-/** Of what is written just now: the end, which is what is shown. */
+/** Length of the end of what is being written, which is what is shown. */
 const maxWritten = 10_000
 
 function hideWritten({ content, call, ...rest }: Writing, hide: CredentialHider): Writing {

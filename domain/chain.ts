@@ -27,12 +27,12 @@ const findings = z.object({
   differences: z.array(difference),
   /** How many of each kind were looked at. */
   checked: counts,
-  /** Of them, those of which rows of an older version do not say enough: neither fine nor altered. */
+  /** Those of them of which rows of an older version do not say enough: neither fine nor altered. */
   untold: counts,
 })
 export type Findings = z.infer<typeof findings>
 
-/** Of one incident: its chain, and what belongs to it. `ok`: nothing differs. */
+/** The chain of one incident, and what belongs to it. `ok`: nothing differs. */
 export const verifiedIncident = logChain.extend(findings.shape)
 
 /** Some incidents, or some rows of what the database wrote down, held against log and audit. */

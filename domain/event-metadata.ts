@@ -104,7 +104,7 @@ export type EventMetadata = {
     text: string
     /** Of `model_route`: the models by their declared names. */
     route?: { from: string; to: string }
-    /** Of `approval_extended`, from 0.3 on: which, and until when. */
+    /** The approval that `approval_extended` is about, and its new end; absent before 0.3. */
     approvalId?: string
     expiresAt?: string
   }
@@ -269,7 +269,7 @@ export type EventMetadata = {
     callId: string
     reason: string
     edited?: Record<string, unknown>
-    /** Who wrote the arguments instead. */
+    /** Operator who wrote the arguments instead. */
     operatorId?: string
     decidedAt?: string | null
   }
@@ -310,7 +310,7 @@ export type EventMetadata = {
     text: string
     confidence: string | null
     action: string | null
-    /** Of `opened`: what the incident is. */
+    /** The incident as it was opened, where the action is `opened`. */
     opened?: OpenedIncident
     until?: string
     /** Of a message to the agent: what it names of the registry. */

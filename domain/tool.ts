@@ -15,6 +15,11 @@ export type EffectKind = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
 export const risks = ['none', 'low', 'medium', 'high', 'critical'] as const
 export type Risk = (typeof risks)[number]
 
+/** The highest of the risks that are given; `none` where there is none. */
+export function highestRisk(...given: readonly (Risk | null | undefined)[]): Risk {
+  return risks.findLast((risk) => given.includes(risk)) ?? 'none'
+}
+
 /** How many distinct people must approve a call of this class when it is asked. */
 export const requiredApprovals: Record<Risk, number> = { none: 0, low: 1, medium: 1, high: 1, critical: 2 }
 

@@ -11,7 +11,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await keepWhatEnded(db)
 }
 
-/** Which transaction wrote a row of the audit. Not hashed: what is asked for by it is a change that the database wrote down itself. */
+/** The transaction that wrote a row of the audit. It is not hashed: it only finds the change that the database wrote down itself. */
 async function noteTransactionsOfAudit(db: Kysely<unknown>): Promise<void> {
   await sql`alter table audit add column tx xid8`.execute(db)
   await sql`create index audit_tx on audit (tx) where tx is not null`.execute(db)

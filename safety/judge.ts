@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/registry.ts'
-import { type EffectKind, type Preparation, type Risk, risks, type ToolFacts } from '../domain/tool.ts'
+import { type EffectKind, highestRisk, type Preparation, type Risk, type ToolFacts } from '../domain/tool.ts'
 import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'
 import { hypothesisRule, terminalRule } from './ending.ts'
@@ -138,9 +138,12 @@ type Weight = { effect: EffectKind; risk: Risk }
  */
 function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Weight {
   if (!command)
-    return { effect: facts.effect, risk: facts.effect === 'write' ? raised(facts.risk, policy) : facts.risk }
+    return {
+      effect: facts.effect,
+      risk: facts.effect === 'write' ? highestRisk(facts.risk, policy.raised.risk) : facts.risk,
+    }
   if (command.effect === 'read' && command.verdict === 'run') return { effect: 'read', risk: 'none' }
-  const risk = higher(raised(facts.risk, policy), impactFacts[command.impact].risk)
+  const risk = highestRisk(facts.risk, policy.raised.risk, impactFacts[command.impact].risk)
   return { effect: 'write', risk: command.needsRoot ? 'critical' : risk }
 }
 
@@ -148,15 +151,7 @@ function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Wei
 function weighWhere(weight: Weight, preparation: Preparation | null): Weight {
   const asks = preparation?.asks
   if (!asks || weight.effect === 'record' || weight.effect === 'terminal') return weight
-  return { effect: 'write', risk: higher(weight.risk, asks.risk) }
-}
-
-function higher(a: Risk, b: Risk): Risk {
-  return risks.indexOf(a) > risks.indexOf(b) ? a : b
-}
-
-function raised(risk: Risk, { raised: { risk: to } }: Policy): Risk {
-  return to !== null && risks.indexOf(to) > risks.indexOf(risk) ? to : risk
+  return { effect: 'write', risk: highestRisk(weight.risk, asks.risk) }
 }
 
 /** What this type of incident may not use. Handing over is always possible. */

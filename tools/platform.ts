@@ -198,7 +198,7 @@ function toldOf({ nodes }: Changing) {
   return { told, tried: true }
 }
 
-/** Which nodes a convergence is about, however they are. */
+/** Fingerprint of the nodes that a convergence is about, whatever their state. */
 export function fingerprintOfNodes(nodes: readonly { id: string; hostname?: unknown; ip?: unknown }[]): string {
   return digestOf(nodes.map(({ id, hostname, ip }) => [id, hostname, ip].join(' ')).sort())
 }

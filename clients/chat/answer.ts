@@ -124,7 +124,7 @@ export class ModelError extends Error {
   readonly retryable: boolean
   /** The window of the model, where a refusal for length says it. */
   readonly windowTokens: number | null
-  /** Of an answer that came and cannot be used. */
+  /** Tokens of an answer that came and cannot be used. */
   readonly usage: TokenUsage | null
   constructor(
     code: ModelErrorCode,

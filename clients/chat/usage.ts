@@ -10,7 +10,7 @@ export type Exchanged = {
   prompt: number
   /** Text, calls and reasoning that came. */
   received: number
-  /** Of that without reasoning. */
+  /** The received bytes without reasoning. */
   said: number
   /** Tokens that the request allowed for the answer: reasoning that a server keeps to itself is counted all the same. */
   maxTokens: number

@@ -39,7 +39,7 @@ export type Exchange = {
   /** Of the system, for errors. */
   who: string
   accept?: 'json' | 'text'
-  /** Of what the request carries. */
+  /** Hides the credentials that the request carries. */
   hide: CredentialHider
 }
 

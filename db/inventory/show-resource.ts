@@ -169,7 +169,7 @@ async function actsOf(db: Db, ref: ResourceRef): Promise<ShownResource['acts']> 
       (select at, who, detail as did, null as "incidentId" from audit
         where what = 'platform.acted' and ${resourceKey(ref)} = any(string_to_array(subject, ', ')) order by id desc limit 20)
       union all
-      (select at, metadata->>'name', detail, incident_id from incident_event
+      (select at, metadata->>'name', substr(detail, length(metadata->>'name') + 2), incident_id from incident_event
         where kind = 'change_requested' and metadata->'targets' @> ${JSON.stringify([ref])}::jsonb order by id desc limit 20)
     ) act order by at desc limit 20`.execute(db)
   return rows

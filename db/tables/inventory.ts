@@ -99,7 +99,7 @@ export type SourceTables = {
     createdBy: string
     createdAt: Time
   }
-  /** Which servers a credential may be sent to. */
+  /** Servers that a credential may be sent to. */
   credentialAddress: { reference: string; address: string; givenAt: Time }
   /** A whole answer belongs to the incident that asked. */
   sourceReading: { incidentId: string; digest: string; source: string; tool: string; at: Time }

@@ -51,7 +51,7 @@ export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: R
   return null
 }
 
-/** A process that died leaves a lease of an effect that nobody ends: no write of low risk takes that long. */
+/** Drops leases of effects that nobody ended, as a process leaves them that died. A running effect is waited for ten minutes. */
 async function dropStale(trx: Trx): Promise<void> {
   await trx
     .deleteFrom('targetLease')

@@ -224,7 +224,7 @@ function Resource({ resource }: { resource: ShownResource }) {
   )
 }
 
-/** Who did what to it directly. */
+/** Lists who did what to it directly. */
 function Acts({ acts }: Pick<ShownResource, 'acts'>) {
   if (acts.length === 0) return null
   return (
