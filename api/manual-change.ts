@@ -16,7 +16,7 @@ import { Problem } from './http/problem.ts'
 /** What a person adds to a write that they do themselves. */
 export const directBody = {
   reason: z.string().min(3).max(500),
-  /** Does what is critical without a second person. Only an admin may; whoever hears of escalations is paged, and another person reviews it. */
+  /** Does what is critical without a second person. Only an admin may; those who receive escalations are paged, and another person reviews it. */
   alone: z.boolean().optional(),
 }
 

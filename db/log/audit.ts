@@ -26,7 +26,7 @@ export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
     .execute()
 }
 
-/** Changes of a setting are told by its revision. */
+/** The table of revisions has the changes of settings. */
 const own = sql`
   select at, 1 as source, id, who, what, subject, detail, case when what like 'postmortem.%' then subject end as incident_id, address
   from audit where what <> 'config.put'`

@@ -116,6 +116,9 @@ test("a person sees and removes their own browsers, nobody else's; one that chan
   expect((await api.post(`/push/subscriptions/${id}/remove`, { as: api.tokens.admin })).status).toBe(200)
   expect((await devices(api.tokens.admin)).devices).toEqual([])
   expect((await devices(api.tokens.admin)).publicKey).toBe((await devices(api.tokens.approver)).publicKey)
+  const [removed, subscribed] = (await api.get('/audit?what=push')).body.items as unknown as object[]
+  expect(removed).toMatchObject({ what: 'push.removed', who: 'admin' })
+  expect(subscribed).toMatchObject({ what: 'push.subscribed', who: 'admin' })
 })
 
 test('of a person with twenty browsers the oldest goes when one more comes', async () => {

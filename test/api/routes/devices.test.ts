@@ -190,6 +190,8 @@ test('a revoked device is asked nothing, fetches nothing, and never comes back u
   const refresh = (await enrol(api, String(minted.token))).body.refresh_token
   const open = (await api.post('/devices/vm-1/enrolment')).body.token
   expect((await api.post('/devices/vm-1/revoke', { body: { reason: 'stolen' } })).body.revoked).toBe(true)
+  const [told] = (await api.get('/audit?what=device')).body.items as unknown as object[]
+  expect(told).toMatchObject({ what: 'device.revoked', who: 'admin', subject: 'vm-1' })
   const heard = device.heard.length
   const answer = await api.post('/devices/vm-1/calls', { body: look })
   expect([answer.status, answer.body.code]).toEqual([424, 'capability_unavailable'])

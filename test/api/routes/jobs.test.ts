@@ -144,6 +144,16 @@ test('of directories that Ansible makes up for a run only whole ones are left ou
     expect(await fingerprintOf(other)).not.toBe(plain)
 })
 
+test('a person who runs a job asks for it by an incident that names them, and nothing runs before', async () => {
+  const { stateFingerprint } = await prepared()
+  const headers = { 'if-match': stateFingerprint }
+  const answer = await api.post('/jobs/converge-node/run', { as: api.tokens.operator, body, headers })
+  expect(answer.body).toMatchObject({ status: 'under_way', incidentId: expect.stringMatching(/^inc_/) })
+  const [row] = await eventsOf(api.db, String(answer.body.incidentId))
+  expect(row).toMatchObject({ kind: 'change_requested', actor: 'user:operator', metadata: { tool: 'run_job' } })
+  expect(called()).toEqual(['--check node-osl-2'])
+})
+
 test('a job runs once per key, and its check mode proves it afterwards', async () => {
   const { stateFingerprint } = await prepared()
   const answers = [await run(stateFingerprint, 'once'), await run(stateFingerprint, 'once')]
