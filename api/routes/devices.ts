@@ -14,6 +14,7 @@ import { mintEnrolment } from '../../db/inventory/enrolments.ts'
 import { addNodeOfDevice } from '../../db/inventory/site.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { callsOf } from '../../db/writes/device-calls.ts'
+import { describeDevice } from '../../domain/authority-words.ts'
 import { deviceCall, listedDevice } from '../../domain/device.ts'
 import { askHealth, renewManifest, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
 import { toolsOf, unknownTools } from '../../mesh/registry.ts'
@@ -223,13 +224,6 @@ async function freeResource(trx: Trx, id: string, given: DeviceBody['resource'])
   const other = await deviceOf(trx, named)
   if (other) throw new Problem(409, 'RESOURCE_TAKEN', `${kind} ${named.id} has a device already: ${other.id}.`)
   return { kind, id: named.id }
-}
-
-function describeDevice({ mode, url, enabled, toolsAllowed, terms, resource }: DeviceRow): string {
-  const roots = terms.roots.map(({ path, writable }) => `${path}${writable ? ' (writable)' : ''}`).join(', ') || 'none'
-  const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
-  const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
-  return `${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${url}, mode ${mode}, ${tools}, roots ${roots}${rootReads}`
 }
 
 export const deviceRoutes = [

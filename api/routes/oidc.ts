@@ -80,7 +80,7 @@ async function enterByProvider(deps: ApiDeps, oidc: Oidc, c: Context, identity: 
       who: signedIn.name,
       what: 'sign_in.done',
       subject: 'oidc',
-      detail: `Signed in as ${role}`,
+      detail: `Signed in as ${signedIn.authority}`,
       address: getCallerAddress(c),
     })
     return opened

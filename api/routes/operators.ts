@@ -9,6 +9,7 @@ import {
 } from '../../db/access/operators.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { type Authority, authorityOfPerson, authorityOfPrincipal, excessAuthority } from '../../domain/authority.ts'
+import { describeOperator } from '../../domain/authority-words.ts'
 import { type Operator, operator, operatorLimits } from '../../domain/operator.ts'
 import { type Principal, permissions } from '../../domain/permissions.ts'
 import { isUnusableName } from '../../domain/sign-in.ts'
@@ -155,12 +156,6 @@ function personal(row: OperatorRow): Authority {
 /** What the caller may grant. A caller without a person behind it decides nothing, and so grants no decisions. */
 export function authorityOf(principal: Principal, person: OperatorRow | null): Authority {
   return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [] })
-}
-
-function describeOperator({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: OperatorRow): string {
-  const types =
-    incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
-  return `${role}, risks up to ${maxRisk}, ${types}${slackUserId ? `, ${slackUserId} at Slack` : ''}${disabledAt ? ', disabled' : ''}`
 }
 
 function toApiOperator(row: OperatorRow): Operator {

@@ -6,6 +6,7 @@ import { recordAudit } from '../../db/log/audit.ts'
 import { scopeOf } from '../../db/scope.ts'
 import { type ApiToken, apiToken, newApiToken } from '../../domain/api-token.ts'
 import { type Authority, excessAuthority } from '../../domain/authority.ts'
+import { describeToken } from '../../domain/authority-words.ts'
 import {
   isPersonRole,
   type Principal,
@@ -96,7 +97,7 @@ const createTokenEndpoint = endpoint({
     const expirySeconds = expiresInDays === null ? undefined : expiresInDays * daySeconds
     const { plain, row } = await db.transaction().execute(async (trx) => {
       const minted = await mintToken(trx, { name, role, operatorId, scopes, expirySeconds })
-      const detail = `Minted ${minted.row.name}: ${describeToken(minted.row)}`
+      const detail = `Minted ${describeToken(minted.row)}: ${minted.row.name}`
       await recordAudit(trx, { who: principal.name, what: 'token.minted', subject: minted.row.id, detail })
       return minted
     })
@@ -123,7 +124,7 @@ const revokeTokenEndpoint = endpoint({
       const revoked = await revokeToken(trx, id)
       const row = await tokenRow(trx, id)
       if (revoked && row) {
-        const detail = `Revoked ${row.name}: ${describeToken(row)}`
+        const detail = `Revoked ${describeToken(row)}: ${row.name}`
         await recordAudit(trx, { who: principal.name, what: 'token.revoked', subject: id, detail })
       }
       return row
@@ -174,11 +175,6 @@ function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, give
 
 function invalid(field: string, message: string): Problem {
   return new Problem(422, 'INVALID', `${field}: ${message}`, { fields: { errors: [{ in: 'body', field, message }] } })
-}
-
-/** A token in words: its owner, and what it is for. */
-function describeToken({ role, operator, scopes }: TokenRow): string {
-  return [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`].filter(Boolean).join(' ')
 }
 
 function toApiToken(row: TokenRow): ApiToken {

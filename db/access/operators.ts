@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { type Decider, mayDecide } from '../../domain/approvers.ts'
+import { describeOperator } from '../../domain/authority-words.ts'
 import { newId, sha256 } from '../../domain/digest.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../../domain/sign-in.ts'
@@ -129,17 +130,20 @@ function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorR
 /** As long as a session lives at most: then the provider is asked again. */
 const days = 7
 
-type SignedIn = { outcome: 'signed_in'; tokenId: string; name: string } | { outcome: 'disabled'; name: string }
+type SignedIn =
+  | { outcome: 'signed_in'; tokenId: string; name: string; authority: string }
+  | { outcome: 'disabled'; name: string }
 
 /**
  * Knows somebody by issuer and subject, with the role that the groups give today, and answers the token that a session may
- * stand for.
+ * stand for, and in words what the person may do now.
  */
 export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): Promise<SignedIn> {
-  const { id, name, disabledAt } = await ensureIdentity(trx, identity, role)
+  const { id, name, disabledAt, ...kept } = await ensureIdentity(trx, identity, role)
   if (disabledAt !== null) return { outcome: 'disabled', name }
+  const authority = describeOperator({ ...kept, disabledAt })
   const ends = sql<string>`nightshift_now() + make_interval(days => ${days})`
-  const kept = await trx
+  const known = await trx
     .updateTable('apiToken')
     .set({ role, expiresAt: ends, lastUsedAt: now })
     .where('operatorId', '=', id)
@@ -148,7 +152,7 @@ export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): 
     .where('expiresAt', '>', now)
     .returning('id')
     .executeTakeFirst()
-  if (kept) return { outcome: 'signed_in', tokenId: kept.id, name }
+  if (known) return { outcome: 'signed_in', tokenId: known.id, name, authority }
   const made = await trx
     .insertInto('apiToken')
     .values({
@@ -165,10 +169,11 @@ export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): 
     })
     .returning('id')
     .executeTakeFirstOrThrow()
-  return { outcome: 'signed_in', tokenId: made.id, name }
+  return { outcome: 'signed_in', tokenId: made.id, name, authority }
 }
 
-type Known = { id: string; name: string; disabledAt: string | null }
+type Known = Pick<OperatorRow, (typeof knownColumns)[number]>
+const knownColumns = ['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'disabledAt', 'slackUserId'] as const
 
 /** A name that somebody else has is never shared: the newcomer's gets a mark of who they are. */
 async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): Promise<Known> {
@@ -179,7 +184,7 @@ async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): P
       .set({ role })
       .where('issuer', '=', issuer)
       .where('subject', '=', subject)
-      .returning(['id', 'name', 'disabledAt'])
+      .returning(knownColumns)
       .executeTakeFirst()
   const before = await known()
   if (before) return before
@@ -190,7 +195,7 @@ async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): P
       .insertInto('operator')
       .values({ id: newId('opr'), name, role, issuer, subject })
       .onConflict((conflict) => conflict.doNothing())
-      .returning(['id', 'name', 'disabledAt'])
+      .returning(knownColumns)
       .executeTakeFirst()
     // Two browsers of one person at once: the other one was faster.
     const either = made ?? (await known())

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { describeOperator, describeToken } from '../../domain/authority-words.ts'
 import { newId, sha256 } from '../../domain/digest.ts'
 import type { PersonRole, Role } from '../../domain/permissions.ts'
 import { inSeconds, now } from '../clock.ts'
@@ -17,14 +18,14 @@ export async function ensureOperator(db: Db, name: string, role: PersonRole): Pr
   return await inTransaction(db, async (trx) => {
     const known = await trx.selectFrom('operator').select(['id', 'role']).where('name', '=', name).executeTakeFirst()
     if (known?.role === role) return known.id
-    const { id } = await trx
+    const { id, ...kept } = await trx
       .insertInto('operator')
       .values({ id: newId('opr'), name, role })
       .onConflict((conflict) => conflict.column('name').doUpdateSet({ role }))
-      .returning('id')
+      .returning(['id', 'role', 'maxRisk', 'incidentTypes', 'disabledAt', 'slackUserId'])
       .executeTakeFirstOrThrow()
     const what = known ? 'operator.changed' : 'operator.added'
-    await recordAudit(trx, { who: 'start', what, subject: name, detail: `As ${role}, by a start` })
+    await recordAudit(trx, { who: 'start', what, subject: name, detail: `As ${describeOperator(kept)}, by a start` })
     return id
   })
 }
@@ -43,11 +44,18 @@ export async function createToken(db: Db, token: NewToken, plain = newToken()): 
   await inTransaction(db, async (trx) => {
     const made = await insertToken(trx, token, plain)
       .onConflict((conflict) => conflict.column('sha256').doNothing())
-      .returning('id')
+      .returning(['id', 'role', 'scopes', 'expiresAt'])
+      .returning((row) =>
+        row
+          .selectFrom('operator')
+          .select('operator.name')
+          .whereRef('operator.id', '=', 'apiToken.operatorId')
+          .as('operator'),
+      )
       .executeTakeFirst()
     if (!made) return
     // Nobody asked for it through the API: the audit says where it came from.
-    const detail = `Minted ${token.name}: ${token.role}, by a start`
+    const detail = `Minted ${describeToken(made)}, by a start: ${token.name}`
     await recordAudit(trx, { who: 'start', what: 'token.minted', subject: made.id, detail })
   })
   return plain

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { describeGrant } from '../../domain/authority-words.ts'
 import { newId } from '../../domain/digest.ts'
 import type { StandingGrant } from '../../domain/grant.ts'
 import type { Policy } from '../../domain/refusal.ts'
@@ -41,7 +42,7 @@ export async function storeGrant(
     who: await nameOfOperator(trx, operatorId),
     what: 'grant.given',
     subject: id,
-    detail: `${approval.tool} as in ${approval.id} may run ${uses} more times within ${hours} h without asking`,
+    detail: `${approval.tool} as in ${approval.id} ${describeGrant({ uses, hours })}`,
   })
   return id
 }

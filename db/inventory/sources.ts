@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { describeSource } from '../../domain/authority-words.ts'
 import { type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
@@ -53,7 +54,7 @@ export async function putSource(
       .values({ name, ...row, createdBy: who })
       .onConflict((on) => on.column('name').doUpdateSet(row))
       .execute()
-    await recordAudit(trx, { who, what: 'source.put', subject: name, detail: `${input.kind} at ${input.url}` })
+    await recordAudit(trx, { who, what: 'source.put', subject: name, detail: describeSource(input) })
     return (await sourceByName(trx, name)) as Source
   })
 }

@@ -1,5 +1,14 @@
 import { sql } from 'kysely'
+import {
+  describeDevice,
+  describeGrant,
+  describeOperator,
+  describeSource,
+  describeToken,
+  toMinute,
+} from '../../domain/authority-words.ts'
 import type { Findings } from '../../domain/chain.ts'
+import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
 import { type Notes, takeNotes } from './findings.ts'
 import { inSnapshot } from './incident.ts'
@@ -17,7 +26,7 @@ type Change = {
 
 /** What the same transaction wrote into the audit, and into logs of incidents. */
 type Told = {
-  audit: { tx: string; what: string; subject: string; who: string }[]
+  audit: { tx: string; what: string; subject: string; who: string; detail: string }[]
   events: { tx: string; kind: string; incidentId: string; approvalId: string | null; grantId: string | null }[]
 }
 
@@ -39,27 +48,54 @@ type Rule = {
   isTold(change: Change, told: Told, names: Names): boolean
 }
 
-const says = (told: Told, what: RegExp, subject: unknown) =>
-  told.audit.some((entry) => what.test(entry.what) && entry.subject === subject)
-const signedIn = (told: Told, who: string | null) =>
-  told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who)
+/** `words`: what the row gives, as the entry has to say it. An entry about another change of the same subject does not tell of this one. */
+const says = (told: Told, what: RegExp, subject: unknown, words = '') =>
+  told.audit.some(
+    (entry) => what.test(entry.what) && entry.subject === subject && entry.detail.includes(cleanse(words)),
+  )
+const signedIn = (told: Told, who: string | null, words = '') =>
+  told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who && entry.detail.includes(words))
+
+/** A row as its JSON has it, by the names that the product has for its columns. The database wrote it, so nothing of it is checked here. */
+// biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
+const inCamelCase = (kept: Change['kept']): any =>
+  Object.fromEntries(
+    Object.entries(kept ?? {}).map(([name, value]) => [
+      name.replaceAll(/_(\w)/g, (_match, letter) => letter.toUpperCase()),
+      value,
+    ]),
+  )
+
+function grantWords(kept: Change['kept']): string {
+  const hours = (Date.parse(String(kept?.expires_at)) - Date.parse(String(kept?.granted_at))) / 3_600_000
+  return `${kept?.tool} as in ${kept?.approval_id} ${describeGrant({ uses: Number(kept?.uses), hours })}`
+}
 
 /** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
 const rules: Record<string, Rule> = {
   operator: {
     kind: 'people',
     key: 'id',
-    isTold: ({ kept }, told) =>
-      says(told, /^operator\.(added|changed)$/, kept?.name) || signedIn(told, String(kept?.name)),
+    isTold({ kept }, told) {
+      const words = describeOperator(inCamelCase(kept))
+      const isOfProvider = kept?.issuer !== null
+      return (
+        says(told, /^operator\.(added|changed)$/, kept?.name, words) ||
+        (isOfProvider && signedIn(told, String(kept?.name), words))
+      )
+    },
   },
   api_token: {
     kind: 'tokens',
     key: 'id',
     without: ['last_used_at'],
     secret: ['sha256'],
-    isTold: ({ op, rowKey, kept }, told, names) =>
-      says(told, op === 'insert' ? /^token\.minted$/ : /^token\.revoked$/, rowKey) ||
-      (kept?.kind === 'sign_in' && signedIn(told, names.person(kept.operator_id))),
+    isTold({ op, rowKey, kept }, told, names) {
+      const owner = names.person(kept?.operator_id)
+      if (kept?.kind === 'sign_in' && signedIn(told, owner, `Signed in as ${kept.role}`)) return true
+      if (op !== 'insert') return kept?.revoked_at !== null && says(told, /^token\.revoked$/, rowKey)
+      return says(told, /^token\.minted$/, rowKey, describeToken({ ...inCamelCase(kept), operator: owner }))
+    },
   },
   session: {
     kind: 'sign-ins',
@@ -94,23 +130,28 @@ const rules: Record<string, Rule> = {
   standing_grant: {
     kind: 'standing grants',
     key: 'id',
-    isTold: ({ op, rowKey }, told) =>
+    isTold: ({ op, rowKey, kept }, told) =>
       op === 'insert'
-        ? says(told, /^grant\.given$/, rowKey)
-        : says(told, /^grant\.revoked$/, rowKey) ||
+        ? says(told, /^grant\.given$/, rowKey, grantWords(kept))
+        : (kept?.revoked_at !== null && says(told, /^grant\.revoked$/, rowKey)) ||
           told.events.some(({ kind, grantId }) => kind === 'grant_used' && grantId === rowKey),
   },
   source: {
     kind: 'sources',
     key: 'name',
     secret: ['credential', 'url', 'options'],
-    isTold: ({ op, rowKey }, told) => says(told, op === 'delete' ? /^source\.removed$/ : /^source\.put$/, rowKey),
+    isTold: ({ op, rowKey, kept }, told) =>
+      op === 'delete'
+        ? says(told, /^source\.removed$/, rowKey)
+        : says(told, /^source\.put$/, rowKey, describeSource(inCamelCase(kept))),
   },
   credential_address: {
     kind: 'addresses of credentials',
     key: 'reference',
     inPart: true,
-    isTold: (_change, told) => told.audit.some(({ what }) => what === 'source.put'),
+    // The reference stands in the words of the source that was put.
+    isTold: ({ rowKey }, told) =>
+      told.audit.some(({ what, detail }) => what === 'source.put' && detail.includes(` with ${rowKey}`)),
   },
   platform_config: {
     kind: 'settings',
@@ -122,26 +163,37 @@ const rules: Record<string, Rule> = {
   expectation: {
     kind: 'marks',
     key: 'id',
-    isTold: ({ op, rowKey }, told) =>
-      says(told, op === 'insert' ? /^expectation\.marked$/ : /^expectation\.ended$/, rowKey),
+    isTold: ({ op, rowKey, kept }, told) =>
+      op === 'insert'
+        ? says(told, /^expectation\.marked$/, rowKey, `until ${toMinute(String(kept?.until))}`)
+        : says(told, /^expectation\.ended$/, rowKey),
   },
   device: {
     kind: 'devices',
     key: 'id',
     without: ['health', 'health_problem', 'health_at'],
     secret: ['refresh_sha256', 'manifest'],
-    isTold: ({ rowKey }, told) => says(told, /^device\./, rowKey),
+    isTold({ rowKey, kept }, told) {
+      const resource = { kind: kept?.resource_kind, id: kept?.resource_id }
+      return (
+        says(told, /^device\.(added|changed)$/, rowKey, describeDevice({ ...inCamelCase(kept), resource })) ||
+        says(told, /^device\.(enrolled|manifest_renewed|revoked)$/, rowKey)
+      )
+    },
   },
   device_enrolment: {
     kind: 'devices',
     key: 'sha256',
     secret: ['sha256'],
-    isTold: ({ kept }, told) => says(told, /^device\./, kept?.device_id),
+    isTold: ({ op, kept }, told) =>
+      op === 'insert'
+        ? says(told, /^device\.enrolment_minted$/, kept?.device_id, `good until ${toMinute(String(kept?.expires_at))}`)
+        : says(told, /^device\./, kept?.device_id),
   },
   mesh_key: {
     kind: 'devices',
     key: 'id',
-    isTold: (_change, told) => told.audit.some(({ what }) => what.startsWith('device.')),
+    isTold: (_change, told) => told.audit.some(({ what }) => what === 'device.keys_changed'),
   },
   postmortem_edit: {
     kind: 'versions of postmortems',
@@ -206,16 +258,26 @@ async function holdChanges(trx: Trx, changes: readonly Change[]): Promise<Findin
     const rule = rules[change.ofTable]
     if (!rule) continue
     notes.check(rule.inPart ? rule.kind : `changes of ${rule.kind}`)
-    if (!rule.isTold(change, told.get(change.tx) ?? nothing, names))
+    if (!isTold(rule, change, told.get(change.tx) ?? nothing, names))
       notes.differ(subjectOf(change, rule), whatOf(change))
   }
   const { differences, checked, untold } = notes
   return { differences, checked, untold }
 }
 
+/** A row that nothing of the product could have written cannot be put into words: nobody told of it. */
+function isTold(rule: Rule, change: Change, told: Told, names: Names): boolean {
+  try {
+    return rule.isTold(change, told, names)
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) return false
+    throw error
+  }
+}
+
 async function toldIn(trx: Trx, txs: string[]): Promise<Map<string, Told>> {
   const { rows: audit } = await sql<Told['audit'][number]>`
-    select tx::text, what, subject, who from audit where tx = any(${txs}::xid8[])`.execute(trx)
+    select tx::text, what, subject, who, detail from audit where tx = any(${txs}::xid8[])`.execute(trx)
   const { rows: events } = await sql<Told['events'][number]>`
     select tx::text, kind, incident_id, metadata->>'approvalId' as approval_id, metadata->>'grantId' as grant_id
     from incident_event where tx = any(${txs}::xid8[])`.execute(trx)

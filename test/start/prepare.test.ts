@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { principalOf } from '../../db/access/principals.ts'
+import { connect } from '../../db/connect.ts'
 import { useDatabase } from '../support/database.ts'
 
 const database = useDatabase()
@@ -30,9 +31,9 @@ test('a production is prepared with the tokens its environment names, as often a
 test('each such token is minted once, and the audit says by whom', async () => {
   const rows = await database.db.selectFrom('audit').select(['who', 'what', 'detail']).orderBy('id').execute()
   expect(rows).toEqual([
-    { who: 'start', what: 'operator.added', detail: 'As admin, by a start' },
-    { who: 'start', what: 'token.minted', detail: 'Minted admin: admin, by a start' },
-    { who: 'start', what: 'token.minted', detail: 'Minted agent:incident-investigator: agent, by a start' },
+    { who: 'start', what: 'operator.added', detail: 'As admin, risks up to critical, all incident types, by a start' },
+    { who: 'start', what: 'token.minted', detail: 'Minted admin of admin, by a start: admin' },
+    { who: 'start', what: 'token.minted', detail: 'Minted agent, by a start: agent:incident-investigator' },
   ])
 })
 
@@ -68,6 +69,22 @@ test('a login that may make no roles reads which statements its administrator ha
 
   await sql.raw(`grant nightshift_app to ${name}`).execute(database.owner)
   expect((await run({ DATABASE_URL: url })).stdout).toMatch(/Applied 0001-log/)
+})
+
+test('a login that has the role of the services alone runs them, once the owner has migrated', async () => {
+  const name = `services_${process.pid}`
+  const url = new URL(database.url)
+  url.username = name
+  url.password = 'secret-of-the-login'
+  await sql
+    .raw(`create role ${name} login password 'secret-of-the-login' in role nightshift_app`)
+    .execute(database.owner)
+  expect((await run({ DATABASE_URL: url.href })).stdout).toMatch(/The schema is at its newest/)
+  const db = connect(url.href, { max: 1 })
+  const owned = sql`alter table incident_event disable trigger all`.execute(db)
+  await expect(owned).rejects.toMatchObject({ code: '42501' })
+  await expect(sql`set role none; delete from incident_event`.execute(db)).rejects.toMatchObject({ code: '42501' })
+  await db.destroy()
 })
 
 test.each([

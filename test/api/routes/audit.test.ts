@@ -32,7 +32,7 @@ test('who minted and who revoked a token is told, and never what it is', async (
   expect(await newest('token.minted')).toMatchObject({
     who: 'admin',
     subject: body.id,
-    detail: 'Minted laptop: approver of approver for type:disk_pressure',
+    detail: expect.stringMatching(/^Minted approver of approver for type:disk_pressure until .* UTC: laptop$/),
   })
   await api.post(`/tokens/${body.id}/revoke`)
   await api.post(`/tokens/${body.id}/revoke`)
@@ -49,7 +49,7 @@ test('what a person may now, and what it was before, is told', async () => {
   expect((await byPeople('?what=operator')).map(({ what, detail }) => [what, detail])).toEqual([
     [
       'operator.changed',
-      'From approver, risks up to high, all incident types to approver, risks up to high, all incident types, disabled: left the company',
+      'From approver, risks up to high, all incident types to approver, risks up to high, disabled, all incident types: left the company',
     ],
     ['operator.added', 'As approver, risks up to high, all incident types'],
   ])

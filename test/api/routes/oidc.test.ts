@@ -61,7 +61,11 @@ test('who has a mapped group is signed in with its role, and comes back to the p
   expect(await whoIs(seen)).toMatchObject({ name: 'anna', role: 'approver' })
   expect(seen.cookies['__Host-nightshift-oidc']).toBe('')
   const [entry] = (await api.get('/audit?what=sign_in')).body.items as unknown as object[]
-  expect(entry).toMatchObject({ what: 'sign_in.done', who: 'anna', detail: 'Signed in as approver' })
+  expect(entry).toMatchObject({
+    what: 'sign_in.done',
+    who: 'anna',
+    detail: 'Signed in as approver, risks up to critical, all incident types',
+  })
 })
 
 test('state, nonce and challenge are new for each try, and the secret behind them is in no address', async () => {

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type RawBuilder, sql } from 'kysely'
 import type { Trx } from '../../../db/connect.ts'
-import { verifyAudit } from '../../../db/log/audit.ts'
+import { recordAudit, verifyAudit } from '../../../db/log/audit.ts'
 import { verifyGrants } from '../../../db/verify/grants.ts'
 import { verifyIncident } from '../../../db/verify/incident.ts'
 import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
@@ -151,3 +151,38 @@ test('whatever the services may alter is found, or the safety page says why it i
     { numRuns: 1 },
   )
 })
+
+test.each([
+  ['operator', 'operator.changed', sql`max_risk = 'critical', role = 'admin'`, 'name'],
+  ['operator', 'operator.changed', sql`slack_user_id = 'U012AB3CD'`, 'name'],
+  ['operator', 'operator.changed', sql`incident_types = '["other"]'`, 'name'],
+  ['api_token', 'token.revoked', sql`expires_at = nightshift_now() + interval '9 years'`, 'id'],
+  ['standing_grant', 'grant.revoked', sql`uses_left = uses_left + 1`, 'id'],
+  ['source', 'source.put', sql`url = 'http://10.9.8.7:9090'`, 'name'],
+  ['source', 'source.put', sql`options = '{"x": 1}'`, 'name'],
+  ['device', 'device.changed', sql`mode = 'all'`, 'id'],
+  ['device', 'device.called', sql`url = 'http://10.9.8.7'`, 'id'],
+  ['device', 'device.changed', sql`terms = jsonb_set(terms, '{capabilities}', '["shell.eval"]')`, 'id'],
+] as const)(
+  'a row of the audit about %s tells of no other change than its own: %s (%#)',
+  async (table, what, change, key) => {
+    await api.db.transaction().execute(async (trx) => {
+      const { after } = await trx
+        .selectFrom('rowChange' as never)
+        .select(sql<number>`coalesce(max(id), 0)`.as('after'))
+        .executeTakeFirstOrThrow()
+      await sql`savepoint one`.execute(trx)
+      const { rows } = await sql<{ subject: string }>`
+      update ${sql.table(table)} set ${change} where ctid = (select min(ctid) from ${sql.table(table)}) returning ${sql.ref(key)} as subject`.execute(
+        trx,
+      )
+      expect(rows).toHaveLength(1)
+      const [{ subject } = { subject: '' }] = rows
+      await recordAudit(trx, { who: 'approver', what, subject, detail: 'From viewer to viewer: a typo' })
+      expect((await verifyChanges(trx, after)).differences.map((each) => each.subject)).toEqual([
+        expect.stringContaining(table.replaceAll('_', ' ')),
+      ])
+      await sql`rollback to savepoint one`.execute(trx)
+    })
+  },
+)

@@ -19,6 +19,7 @@ import { putConfig } from '../../../db/settings.ts'
 import { closeCall, openCall } from '../../../db/writes/device-calls.ts'
 import { acceptEffect, finishEffect } from '../../../db/writes/effects.ts'
 import { beginPlatformEffect, endPlatformEffect } from '../../../db/writes/platform-effects.ts'
+import { describeDevice } from '../../../domain/authority-words.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { announced, asked, consumed } from '../../support/announced.ts'
@@ -129,12 +130,19 @@ async function aSitesSettings(api: TestApi): Promise<void> {
       timeoutSeconds: 60,
       toolsAllowed: [],
       enabled: true,
-      terms: {},
+      terms: { capabilities: [], roots: [] },
       manifestDays: 90,
     }
     await addDevice(trx, { ...at, ...terms } as never)
-    await mintEnrolment(trx, 'node-osl-1', 'admin')
-    await recordAudit(trx, { who: 'admin', what: 'device.added', subject: 'node-osl-1', detail: 'added' })
+    const { expiresAt } = await mintEnrolment(trx, 'node-osl-1', 'admin')
+    const minted = { who: 'admin', what: 'device.enrolment_minted', subject: 'node-osl-1' } as const
+    await recordAudit(trx, { ...minted, detail: `Minted a token to enrol it, good until ${expiresAt}` })
+    await recordAudit(trx, {
+      who: 'admin',
+      what: 'device.added',
+      subject: 'node-osl-1',
+      detail: describeDevice({ ...at, ...terms } as never),
+    })
     await noteMeshKeys(trx, { id: 'key-1', publicKey: 'public' }, null)
   })
   const call = { key: 'call-1', deviceId: 'node-osl-1', incidentId: null, callId: null, capability: 'exec' }
