@@ -27,7 +27,9 @@ type DescribedToken = { role: string; operator: string | null; scopes: readonly 
 /** Its owner, what it is for, and its end to the minute. */
 export function describeToken({ role, operator, scopes, expiresAt }: DescribedToken): string {
   const words = [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`]
-  return inShort([...words, expiresAt && `until ${toMinute(expiresAt).replace('T', ' ')} UTC`].filter(Boolean).join(' '))
+  return inShort(
+    [...words, expiresAt && `until ${toMinute(expiresAt).replace('T', ' ')} UTC`].filter(Boolean).join(' '),
+  )
 }
 
 /** Cuts a time in UTC where a row and its JSON begin to write it differently. */

@@ -33,7 +33,7 @@ export function findScriptText(words: readonly string[]): string | null {
     if (name === 'ansible' && !rest.some((each) => /^(?:-m|--module-name)/.test(each)) && rest.includes('-a'))
       return 'ansible runs a text on other machines: write a playbook'
   }
-  const odd = words.find((word) => /\{(?:kind|id|name)\}/.test(word) && !isPlain(word))
+  const odd = words.find((word) => !isPlain(word))
   return odd === undefined ? null : `${JSON.stringify(odd.slice(0, 80))} is more than one word to a shell`
 }
 
@@ -54,14 +54,24 @@ function isBehindWrapper(words: readonly string[], at: number): boolean {
 const wrappers =
   /^(?:env|sudo|doas|nice|ionice|timeout|nohup|setsid|stdbuf|nsenter|unshare|chroot|time|taskset|chrt|systemd-run|systemd-inhibit|flock|runuser|setpriv|firejail|bwrap|proot|ltrace|strace|busybox|toybox)$/i
 
-/** A word stays one whatever reads it: no blank, quote or sign of a shell; settings with blanks between, or JSON, are taken as well. */
+/**
+ * A word stays one, whatever program reads it, one that no list here knows included: no blank, quote or sign of a shell. Taken as well are
+ * settings with blanks between, numbers in brackets, Ansible's patterns of hosts (`web:!web-1:&prod`), and JSON whose texts are such words.
+ */
 function isPlain(word: string): boolean {
   const filled = word.replaceAll(/\{(?:kind|id|name)\}/g, 'x')
-  if (/^[\w./=:@,+~%^-]*$/.test(filled)) return true
+  if (/^(?:[\w./=:@,+~%^-]|\[\d+\]|[:,][!&](?=\w)|(?<=\w[-.]?)\*)*$/.test(filled)) return true
   if (/^[\w.-]+=[\w./=:@,+-]*(?: [\w.-]+=[\w./=:@,+-]*)*$/.test(filled)) return true
   try {
-    return typeof JSON.parse(filled) === 'object'
+    const parsed: unknown = JSON.parse(filled)
+    return typeof parsed === 'object' && parsed !== null && textsIn(parsed).every(isPlain)
   } catch {
     return false
   }
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, under]) => [key, ...textsIn(under)])
 }

@@ -156,6 +156,11 @@ test.each([
   '[unknown-wrapper, "x;{id}"]',
   '[unknown-wrapper, "$({id})"]',
   '[find, /srv, -exec, bash, -c, "x {id}", ";"]',
+  '[ksh93, -c, "x; y", "{id}"]',
+  '[unknown-shell, -c, "x $1", "{id}"]',
+  '[git, -c, "alias.x=!reboot", x, "{id}"]',
+  '[unknown-wrapper, --run, "|x", "{id}"]',
+  '[unknown-wrapper, \'{"cmd": "x; y"}\', "{id}"]',
 ])('a text for a shell is no job, whatever stands before it: %s', (command) => {
   expect(faultsOf(job(`    run: { command: ${command} }`)).join()).toContain('is a text for a shell')
 })
@@ -173,6 +178,8 @@ test.each([
   '[salt, "{id}", state.apply, test=True]',
   '[knife, node, run_list, -E, prod, "{id}"]',
   '[git, push, -c, "{id}"]',
+  '[ansible-playbook, web.yml, --limit, "web:!web-9:&prod:{id}"]',
+  '[ansible-playbook, web.yml, --limit, "web-*:{id}"]',
 ])('a program with its words is a job: %s', (command) => {
   expect(faultsOf(job(`    run: { command: ${command} }`))).toEqual([])
 })
