@@ -2,7 +2,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { startManualChange } from '../clients/manual-change-run.ts'
 import { unreadDecisions } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
-import { unbegunManualChanges } from '../db/incidents/manual-change.ts'
+import { cancelUnbegunChanges, unbegunManualChanges } from '../db/incidents/manual-change.ts'
 import { useUpAttempt } from '../db/incidents/overdue.ts'
 import { type GroupMember, groupState, type Leader, stampQueue } from '../db/incidents/queue.ts'
 import { spentCap } from '../db/models/spend.ts'
@@ -76,10 +76,12 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     },
 
     /**
-     * Wakes the runs whose decision nobody has read, and starts those of people's own writes that were not started: a lost wake costs a
+     * Wakes the runs whose decision nobody has read, and starts those of people's own writes that were not started, and cancels what did not begin
+     * within ten minutes: a lost wake costs a
      * minute, never a decision.
      */
     async rewakeDecisions(): Promise<number> {
+      await cancelUnbegunChanges(db)
       for (const incidentId of await unbegunManualChanges(db)) await startManualChange(client, incidentId, taskQueue)
       const unread = await unreadDecisions(db)
       for (const { incidentId, attempt } of unread) {

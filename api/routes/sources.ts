@@ -110,13 +110,15 @@ const putEndpoint = endpoint({
       matchesCredential(put, deps.sources.directory, credentialSha256)
     try {
       const { name: _, ...row } = put
-      const source = await putSource(deps.db, name, row, principal.name, isKnown)
+      // A token for settings alone is held by a program, or was lent: it hands out no file of this host by itself.
+      const isTrusted = principal.scopes.every((scope) => scope.startsWith('type:'))
+      const source = await putSource(deps.db, name, row, principal.name, { isKnown, isTrusted })
       forgetSource(deps.sources, name)
       return listed(deps, source)
     } catch (error) {
       if (!(error instanceof ForeignAddress)) throw error
       const { origin } = new URL(put.url)
-      const detail = `${put.credential} was given for ${error.known.join(', ')}, and ${origin} would be sent it`
+      const detail = `${put.credential} was given for ${error.known.join(', ') || 'no address yet'}, and ${origin} would be sent it`
       await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
       const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
       throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(put.credential ?? '')}`)

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { systemActor } from '../../domain/event.ts'
 import type { Incident, ReviewVerdict, Severity } from '../../domain/incident.ts'
 import { type ManualChange, manualChangeType } from '../../domain/manual-change.ts'
 import { resourceKey } from '../../domain/registry.ts'
@@ -11,7 +12,7 @@ import { leaseKeys } from '../inventory/registry.ts'
 import { append } from '../log/append.ts'
 import { recordAudit } from '../log/audit.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
-import type { Person } from './close-incident.ts'
+import { closeIncident, type Person } from './close-incident.ts'
 import { lockIncident, openedAs, openIncident } from './incidents.ts'
 
 const severities: Record<Risk, Severity> = {
@@ -154,16 +155,36 @@ export async function reviewManualChange(
   })
 }
 
-/** People's own writes whose run was not started: Temporal was away, or the process ended in between. */
+/** A write that a person wants now is not carried out an hour later, on a platform that looks otherwise by then. */
+const maxUnbegunSeconds = 600
+
+/** People's own writes whose run was not started: Temporal was away, or the process ended in between. The oldest come first. */
 export async function unbegunManualChanges(db: Db): Promise<string[]> {
-  const rows = await db
+  const rows = await unbegun(db, 5).execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Cancels those that did not begin within ten minutes: nothing was done, and who still wants it asks again. */
+export async function cancelUnbegunChanges(db: Db): Promise<void> {
+  for (const { id } of await unbegun(db, maxUnbegunSeconds).execute()) {
+    await db.transaction().execute(async (trx) => {
+      const row = await lockIncident(trx, id)
+      if (row?.status !== 'open' || row.attempt !== 0) return
+      const reason = 'It did not begin within ten minutes. Nothing was done: ask again.'
+      await closeIncident(trx, id, null, { status: 'cancelled', reason }, { actor: systemActor, stepKey: null })
+      await forgetReview(trx, id)
+    })
+  }
+}
+
+function unbegun(db: Db, sinceSeconds: number) {
+  return db
     .selectFrom('incident')
     .select('id')
     .where('type', '=', manualChangeType)
     .where('status', '=', 'open')
     .where('attempt', '=', 0)
-    .where(sql<boolean>`created_at < nightshift_now() - interval '5 seconds'`)
-    .limit(20)
-    .execute()
-  return rows.map(({ id }) => id)
+    .where(sql<boolean>`created_at < nightshift_now() - make_interval(secs => ${sinceSeconds})`)
+    .orderBy('createdAt')
+    .limit(100)
 }

@@ -26,19 +26,21 @@ export class ForeignAddress extends Error {
   }
 }
 
+type CredentialProof = { isKnown: boolean; isTrusted: boolean }
+
 /**
  * Adds a source, or changes the one of that name. A credential belongs to the addresses that it was given for, whatever source names it: another one
- * takes somebody who knows it (`isKnown`), or throws ForeignAddress.
+ * takes somebody who knows it (`isKnown`), and so does its first one where `isTrusted` is false; else it throws ForeignAddress.
  */
 export async function putSource(
   db: Db,
   name: string,
   input: SourceInput,
   who: string,
-  isKnown = false,
+  proof: CredentialProof = { isKnown: false, isTrusted: true },
 ): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
-    if (input.credential !== null) await bindCredential(trx, input.credential, new URL(input.url).origin, isKnown)
+    if (input.credential !== null) await bindCredential(trx, input.credential, new URL(input.url).origin, proof)
     const before = await trx
       .selectFrom('source')
       .select(['name', 'kind', 'url'])
@@ -59,7 +61,7 @@ export async function putSource(
   })
 }
 
-async function bindCredential(trx: Trx, reference: string, address: string, isKnown: boolean): Promise<void> {
+async function bindCredential(trx: Trx, reference: string, address: string, proof: CredentialProof): Promise<void> {
   // Two that are the first for one credential would see nothing of each other.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`credential ${reference}`}, 0))`.execute(trx)
   const rows = await trx
@@ -70,7 +72,7 @@ async function bindCredential(trx: Trx, reference: string, address: string, isKn
     .execute()
   const known = rows.map((each) => each.address)
   if (known.includes(address)) return
-  if (known.length > 0 && !isKnown) throw new ForeignAddress(known)
+  if (!proof.isKnown && (known.length > 0 || !proof.isTrusted)) throw new ForeignAddress(known)
   await trx.insertInto('credentialAddress').values({ reference, address }).execute()
 }
 

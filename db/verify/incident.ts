@@ -11,6 +11,7 @@ import type { IncidentRow } from '../tables.ts'
 import { foldApprovals, verifyApprovals } from './approvals.ts'
 import { verifyEffects } from './effects.ts'
 import { differs, type Notes, takeNotes } from './findings.ts'
+import { verifyManualChange } from './manual-change.ts'
 
 type FoldedIncident = {
   /** `running` stands for both words of a run: it works, or it waits for a person. */
@@ -79,6 +80,7 @@ export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings
       await verifyApprovals(trx, id, approvals, notes)
       await verifyAlerts(trx, id, events, notes)
       await verifyEffects(trx, id, events, notes)
+      await verifyManualChange(trx, row, events, notes)
     }
     const { differences, checked, untold } = notes
     return { events: chain?.events ?? 0, differences, checked, untold }

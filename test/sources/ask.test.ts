@@ -272,6 +272,21 @@ test('a credential goes to no address that it was not given for, whatever source
   for (const name of ['bound', 'known']) await api.post(`/sources/${name}/remove`)
 })
 
+test('a token for settings alone hands out no credential that nothing uses yet, but by its digest', async () => {
+  writeFileSync(join(directory, 'unused'), 'nobody-uses-this-yet')
+  const minted = await api.post('/tokens', {
+    body: { name: 'settings', role: 'admin', operator: 'admin', scopes: ['write_config'] },
+  })
+  const token = String(minted.body.token)
+  const body = { kind: 'prometheus', url: 'http://127.0.0.1:1', credential: `file:${directory}/unused` }
+  const refused = await api.put('/sources/theirs', { body, as: token })
+  expect([refused.status, refused.body.code]).toEqual([422, 'CREDENTIAL_ASKED'])
+  expect(refused.body.detail).toMatch(/was given for no address yet, and http:\/\/127.0.0.1:1 would be sent it/)
+  const credentialSha256 = createHash('sha256').update('nobody-uses-this-yet').digest('hex')
+  expect((await api.put('/sources/theirs', { body: { ...body, credentialSha256 }, as: token })).status).toBe(200)
+  await api.post('/sources/theirs/remove')
+})
+
 test.each([
   [{ kind: 'nothing', url: 'http://x' }, /no kind of source/],
   [{ kind: 'prometheus', url: 'ftp://x' }, /url/i],

@@ -1,0 +1,106 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { ensureOperator } from '../../../db/access/tokens.ts'
+import type { Trx } from '../../../db/connect.ts'
+import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
+import { cancelUnbegunChanges, openManualChange, unbegunManualChanges } from '../../../db/incidents/manual-change.ts'
+import { append } from '../../../db/log/append.ts'
+import { recordAudit } from '../../../db/log/audit.ts'
+import { verifyIncident } from '../../../db/verify/incident.ts'
+import { manualChangeType } from '../../../domain/manual-change.ts'
+import { moveClock, useDatabase } from '../../support/database.ts'
+
+const database = useDatabase()
+beforeEach(() => moveClock(database.owner, '0 seconds'))
+
+const change = {
+  tool: 'vm_stop',
+  arguments: { id: 'vm-118', reason: 'it eats the pool' },
+  targets: [{ kind: 'vm', id: 'vm-118' }],
+  stateFingerprint: 'state',
+  risk: 'critical',
+  reason: 'it eats the pool',
+  mayVote: true,
+  summary: 'Stop vm-118',
+} as const
+
+const inTrx = <T>(act: (trx: Trx) => Promise<T>) => database.db.transaction().execute(act)
+
+async function askedAlone(): Promise<string> {
+  const operatorId = await ensureOperator(database.db, 'ada', 'admin')
+  const person = { operatorId, actor: 'user:ada', name: 'ada' }
+  return (await inTrx((trx) => openManualChange(trx, person, { ...change, targets: [...change.targets], alone: true })))
+    .id
+}
+
+test('a write that did not begin within ten minutes is cancelled, says so, and owes no review', async () => {
+  const id = await askedAlone()
+  await moveClock(database.owner, '9 minutes')
+  await cancelUnbegunChanges(database.db)
+  expect(await unbegunManualChanges(database.db)).toEqual([id])
+  await moveClock(database.owner, '11 minutes')
+  await cancelUnbegunChanges(database.db)
+  expect(await incidentById(database.db, id)).toMatchObject({
+    status: 'cancelled',
+    resolution: 'It did not begin within ten minutes. Nothing was done: ask again.',
+    reviewWantedAt: null,
+  })
+  expect(await unbegunManualChanges(database.db)).toEqual([])
+  const claim = { incidentId: id, attempt: 1, workflowId: 'late', role: 'leader', groupId: 'g', timeBudgetSeconds: 60 }
+  expect(await inTrx((trx) => claimIncident(trx, { ...claim, role: 'leader' }))).toBe(false)
+  expect((await verifyIncident(database.db, id)).differences).toEqual([])
+})
+
+test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
+  [
+    'waits for no review any more',
+    /nobody reviewed it/,
+    (trx, id) => sql`update incident set review_wanted_at = null where id = ${id}`.execute(trx),
+  ],
+  [
+    'is asked for twice in one log',
+    /more than one row asks for it/,
+    async (trx, id) => {
+      const [row] = (
+        await sql<{ metadata: never }>`select metadata from incident_event where kind = 'change_requested'`.execute(trx)
+      ).rows
+      await append(trx, id, null, {
+        kind: 'change_requested',
+        actor: 'user:bob',
+        detail: 'bob',
+        metadata: row!.metadata,
+      })
+    },
+  ],
+  [
+    'is audited in the name of another',
+    /no row of the audit says/,
+    (trx, id) => recordAudit(trx, { who: 'bob', what: 'change.requested', subject: id, detail: 'Stop vm-118' }),
+  ],
+])("a person's own write that %s is a difference", async (_, words, alter) => {
+  const id = await askedAlone()
+  expect((await verifyIncident(database.db, id)).differences).toEqual([])
+  await inTrx((trx) => alter(trx, id))
+  expect((await verifyIncident(database.db, id)).differences.map(({ what }) => what).join()).toMatch(words)
+})
+
+test('a write that somebody slipped in, in the name of a person who did not ask, is a difference', async () => {
+  const id = await askedAlone()
+  const forged = await inTrx(async (trx) => {
+    const { rows } = await sql<{ id: string }>`
+      insert into incident (id, type, severity, severity_source, title, status)
+      values ('inc_forged', ${manualChangeType}, 'info', 'person', 'ada: Stop vm-1', 'open') returning id`.execute(trx)
+    const [row] = (
+      await sql<{ metadata: never }>`select metadata from incident_event where incident_id = ${id}`.execute(trx)
+    ).rows
+    await append(trx, 'inc_forged', null, {
+      kind: 'change_requested',
+      actor: 'user:ada',
+      detail: 'ada',
+      metadata: row!.metadata,
+    })
+    return rows[0]?.id ?? ''
+  })
+  const found = (await verifyIncident(database.db, forged)).differences.map(({ what }) => what)
+  expect(found).toContain('no row of the audit says that this person asked for it so')
+})
