@@ -5,8 +5,8 @@ import type { DryRunInput, DryRunResult } from '../safety/replay.ts'
 import { Problem } from './http/problem.ts'
 
 /**
- * Judging apart from the loop that answers requests: a text that takes the judge long keeps nobody else waiting. Two threads at most, made when they are
- * needed; one judgement a person at a time; a thread that is at one for too long is ended.
+ * Judging apart from the loop that answers requests: a text that takes the judge long keeps nobody else waiting. One thread for what people
+ * send and one for pages, made when they are needed; one judgement a person at a time; a thread that is at one for too long is ended.
  */
 
 export type JudgeQuestion =
@@ -15,7 +15,6 @@ export type JudgeQuestion =
 
 type JudgedCall = { tool: string; args: Record<string, unknown>; callId?: string }
 
-const maxThreads = 2
 const maxWaiting = 50
 /** Length of a question as JSON. */
 const maxCharacters = 64_000
@@ -25,10 +24,13 @@ const maxJudgingMs = 10_000
 const idleMs = 60_000
 const maxMemoryMb = 256
 
-type Thread = { worker: Worker; isReady: Promise<void>; idle: NodeJS.Timeout | null }
-const free: Thread[] = []
-let threads = 0
-const waiting: ((thread: Thread) => void)[] = []
+type Thread = { worker: Worker; isReady: Promise<void>; idle: NodeJS.Timeout | null; line: Line }
+/** Who waits for one thread, and the thread where it is at rest. */
+type Line = { free: Thread | null; isMade: boolean; waiting: ((thread: Thread) => void)[] }
+const lines: Record<'people' | 'pages', Line> = {
+  people: { free: null, isMade: false, waiting: [] },
+  pages: { free: null, isMade: false, waiting: [] },
+}
 const people = new Set<string>()
 
 /** Judges for a person (`who`: null where a page asks, which may be open twice). Throws Problem where that takes too much. */
@@ -46,10 +48,11 @@ export async function judgeApart(
     )
   if (who !== null && people.has(who))
     throw tooMany('Something of yours is being judged already: ask again when it is answered.')
-  if (waiting.length >= maxWaiting) throw tooMany('Many things are being judged just now: ask again.')
+  const line = who === null ? lines.pages : lines.people
+  if (line.waiting.length >= maxWaiting) throw tooMany('Many things are being judged just now: ask again.')
   if (who !== null) people.add(who)
   try {
-    return await askThread(await takeThread(), question, maxMs)
+    return await askThread(await takeThread(line), question, maxMs)
   } finally {
     if (who !== null) people.delete(who)
   }
@@ -57,18 +60,19 @@ export async function judgeApart(
 
 const tooMany = (detail: string) => new Problem(429, 'TOO_MANY', detail, { headers: { 'retry-after': '2' } })
 
-function takeThread(): Promise<Thread> | Thread {
-  const thread = free.pop()
+function takeThread(line: Line): Promise<Thread> | Thread {
+  const thread = line.free
   if (thread) {
     clearTimeout(thread.idle ?? undefined)
+    line.free = null
     return thread
   }
-  if (threads < maxThreads) return startThread()
-  return new Promise((resolve) => waiting.push(resolve))
+  if (!line.isMade) return startThread(line)
+  return new Promise((resolve) => line.waiting.push(resolve))
 }
 
-function startThread(): Thread {
-  threads += 1
+function startThread(line: Line): Thread {
+  line.isMade = true
   const worker = new Worker(new URL('./judge-thread.ts', import.meta.url), {
     // It is given no variable: this process knows secrets.
     env: {},
@@ -81,7 +85,7 @@ function startThread(): Thread {
     worker.once('exit', () => reject(new Error('a thread that judges ended before it began')))
   })
   isReady.catch(() => {})
-  return { worker, isReady, idle: null }
+  return { worker, isReady, idle: null, line }
 }
 
 async function askThread(thread: Thread, question: JudgeQuestion, maxMs: number): Promise<DryRunResult> {
@@ -118,22 +122,23 @@ function tooLong(what: 'time' | 'memory'): Problem {
 }
 
 function giveBack(thread: Thread): void {
-  const next = waiting.shift()
+  const { line } = thread
+  const next = line.waiting.shift()
   if (next) {
     next(thread)
     return
   }
-  free.push(thread)
+  line.free = thread
   thread.idle = setTimeout(() => {
-    free.splice(free.indexOf(thread), 1)
+    line.free = null
     void endThread(thread)
   }, idleMs)
   thread.idle.unref()
 }
 
-async function endThread({ worker }: Thread): Promise<void> {
+async function endThread({ worker, line }: Thread): Promise<void> {
   await worker.terminate()
-  threads -= 1
-  const next = waiting.shift()
-  if (next) next(startThread())
+  line.isMade = false
+  const next = line.waiting.shift()
+  if (next) next(startThread(line))
 }
