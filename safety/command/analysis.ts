@@ -67,7 +67,13 @@ export type CommandVerdict = {
 }
 
 /** One thing that speaks against running unasked. */
-export type Finding = { code: CommandCode; reason: string; token: string | null }
+export type Finding = {
+  code: CommandCode
+  reason: string
+  token: string | null
+  /** The program itself refuses such words, and does nothing. */
+  isRefused?: true
+}
 
 const refusing: ReadonlySet<CommandCode> = new Set([
   'HIDDEN_CHARACTER',

@@ -22,30 +22,6 @@ const deepest = 6
 
 type Field = { text: string; globs: boolean; content: string | null }
 
-/** The words of a loop, where all that the shell does to them is known for certain. */
-export function knownWords(words: readonly BashWord[], constants: Constants): string[] | null {
-  const isKnown = (part: WordPart): boolean => {
-    switch (part.type) {
-      case 'Literal':
-      case 'SingleQuoted':
-      case 'BraceExpansion':
-        return !('text' in part) || !/[$`]/.test(part.text)
-      case 'DoubleQuoted':
-        return part.parts.every(({ type }) => type === 'Literal')
-      case 'CommandExpansion':
-        return (
-          part.script !== undefined &&
-          !/[$`]/.test(part.text.slice(2)) &&
-          printed(part.script, { constants, back: 0, depth: 0 }) !== null
-        )
-      default:
-        return false
-    }
-  }
-  if (!words.every(({ parts }) => !parts || parts.every(isKnown))) return null
-  return fieldsOf(words, { constants, back: 0, depth: 0 }).map(({ text }) => text)
-}
-
 /** The fields that the words become; null where that adds nothing to what is written. */
 export function expandWords(words: readonly BashWord[], constants: Constants, back: number): Word[] {
   return fieldsOf(words, { constants, back, depth: 0 }).map(({ text, globs, content }) => ({

@@ -18,8 +18,8 @@ export type CommandReading = {
   grammars: Grammar[]
   /** Index of the last word that chose a grammar: 0, or that of the sub-command. */
   chosenAt: number
-  /** The word that did not fit and why; without a word, what is missing. */
-  problem: { word: Word | null; why: string; missing: boolean } | null
+  /** The word that did not fit and why; without a word, what is missing. `isRefused`: the program itself takes no such words. */
+  problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }
 
 /** Is this option among the words? Few options are, so looking through them is cheaper than a set. */
@@ -91,7 +91,8 @@ export function read(words: readonly Word[], program: CompiledGrammar, input?: s
       at += 1
     } else if (!ended && isOption(text, level)) {
       const next = readOption(words, at, level, reading)
-      if (next === null) return fail(reading, word, 'is not an option that is known to only look')
+      if (next === null)
+        return reading.problem ? reading : fail(reading, word, 'is not an option that is known to only look')
       at = next
     } else if (level.commands.size > 0) {
       const inner = word.literal ? level.commands.get(text) : undefined
@@ -225,7 +226,10 @@ function takeNext(
     return at + 1
   }
   const value = words[at + 1]
-  if (!value) return null
+  if (!value) {
+    reading.problem = { word: words[at]!, why: 'lacks a value', missing: false, isRefused: true }
+    return null
+  }
   reading.found.push({ name, at, clustered, valueAt: at + 1 })
   reading.values.push({ kind: option as ValueKind, word: value, repeats: false })
   return at + 2
@@ -299,7 +303,10 @@ function finish(reading: CommandReading, level: CompiledGrammar, input: string |
   const second = grammar.second === undefined ? undefined : reading.operands[1]
   if (second && !new RegExp(grammar.second!).test(second.text))
     return fail(reading, second, 'is not a word that is known to only look')
-  if (reading.operands.length + skipped < min) return lack(reading, 'an operand is missing')
+  if (reading.operands.length + skipped < min) {
+    lack(reading, 'an operand is missing')
+    reading.problem = { ...reading.problem!, isRefused: true }
+  }
   return reading
 }
 

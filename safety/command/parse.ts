@@ -1,5 +1,6 @@
 import { type Word as BashWord, forEachChild, type ParsedScript, parse as parseBash, type SyntaxNode } from 'unbash'
-import { expandValue, expandWords, follow, isPlain, knownWords, printedBy, printedByNode } from './expand.ts'
+import { expandValue, expandWords, follow, isPlain, printedBy, printedByNode } from './expand.ts'
+import { readLoopWords, readSample } from './sampled-words.ts'
 import {
   callsItself,
   innerNodes,
@@ -11,7 +12,7 @@ import {
   type Tree,
   type Word,
 } from './tree.ts'
-import { type Constants, defineWord, noConstants, readSample, readWord, remember } from './words.ts'
+import { type Constants, defineWord, noConstants, readWord, remember } from './words.ts'
 
 export type { Redirection, Simple, Tree, Word } from './tree.ts'
 
@@ -118,11 +119,12 @@ function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string,
   const name = node.name.value
   // An upper-case name may be one that programs obey.
   if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name)) return false
-  const values = knownWords(node.wordlist, tree.constants)
-  if (!values || values.length > maxRounds || tree.unrolled > maxUnrolled) return false
+  const read = readLoopWords(node.wordlist)
+  if (!read || read.texts.length > maxRounds || tree.unrolled > maxUnrolled) return false
+  for (const script of read.scripts) visit(script, source, tree, false)
   tree.rounds ??= new Map()
   const { rounds } = tree
-  for (const value of values) {
+  for (const value of read.texts) {
     rounds.set(name, value)
     remember(tree.constants, name, [value])
     inside(tree, () => visit(node.body, source, tree, false))
@@ -187,6 +189,7 @@ const emptySimple = (tree: Tree): Simple => ({
   input: null,
   isFed: tree.isFed,
   guesses: [],
+  others: [],
   isInside: tree.depth > 0,
   start: -1,
   end: -1,
@@ -203,7 +206,7 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
   for (const part of node.prefix.length > 0 ? [...node.prefix, ...node.suffix] : node.suffix) {
     switch (part.type) {
       case 'Word':
-        made.words.push(sampled(part, source, tree) ?? word(part, source, tree))
+        addArgument(part, made, source, tree)
         break
       case 'Assignment':
         if (node.suffix.includes(part)) made.words.push(argumentAssignment(part, source, tree))
@@ -274,8 +277,12 @@ function word(node: BashWord, source: string, tree: Tree): Word {
   return readWord(node, tree, (part) => visitOther(part, source, tree))
 }
 
-function sampled(node: BashWord, source: string, tree: Tree): Word | null {
+/** Adds the word, and puts every other way in which the shell may make it beside the words that are there. */
+function addArgument(node: BashWord, made: Simple, source: string, tree: Tree): void {
   const sample = readSample(node, tree)
+  const added = sample?.word ?? word(node, source, tree)
+  for (const other of made.others) other.push(added)
+  for (const other of sample?.others ?? []) made.others.push([...made.words, ...other])
+  made.words.push(added)
   for (const script of sample?.scripts ?? []) visit(script, source, tree, false)
-  return sample?.word ?? null
 }

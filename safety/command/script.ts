@@ -9,7 +9,7 @@ import {
 import { forbiddenRedirection } from './blocklist.ts'
 import { firstOfPipe, setRootReadApart } from './observe.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
-import { judgeWords } from './simple.ts'
+import { judgeOther, judgeWords } from './simple.ts'
 import { quote } from './unwrapped.ts'
 import { classifyOutput } from './xargs.ts'
 
@@ -137,6 +137,7 @@ function judgeSimple(
     judgeWords(guess, analysis, { ...here, runs: false, asRoot: false })
   }
   judgeDefined(simple.guesses[0] ?? simple.words, analysis, here)
+  for (const other of simple.others) judgeOther(other, analysis, here)
   return judgeWords(simple.words, analysis, here)
 }
 

@@ -30,9 +30,10 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
   const name = baseOf(first)
   analysis.commands.add(name)
   analysis.called.push(words)
-  const add = (code: CommandCode, word: Word | null, why: string) => {
+  const add: Add = (code, word, why, isRefused) => {
     if (context.runs || code === 'FORBIDDEN' || code === 'FOREIGN_CHARACTER') {
-      analysis.findings.push({ code, reason: word ? `${word.text} ${why}` : why, token: word?.text ?? null })
+      const reason = word ? `${word.text} ${why}` : why
+      analysis.findings.push({ code, reason, token: word?.text ?? null, ...(isRefused && { isRefused }) })
     }
   }
   const foreign = foreignCharacter(first.text)
@@ -56,6 +57,15 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
   return ends
 }
 
+/** A way in which the command may run besides the likely one. Where the program would refuse its words, nothing comes of it. */
+export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
+  const { findings } = analysis
+  const from = findings.length
+  judgeWords(words, analysis, context)
+  const found = findings.splice(from)
+  findings.push(...found.filter(({ isRefused }) => isRefused !== true))
+}
+
 /** What the worst of these commands does. */
 export function findWorstImpact(called: readonly (readonly Word[])[]): Impact {
   let worst: Impact = 'look'
@@ -75,7 +85,7 @@ function lengthOf(words: readonly Word[]): number {
 
 const baseOf = ({ text }: Word): string => text.slice(text.lastIndexOf('/') + 1)
 
-type Add = (code: CommandCode, word: Word | null, why: string) => void
+type Add = (code: CommandCode, word: Word | null, why: string, isRefused?: true) => void
 
 /** Paths of a container as the host knows them. */
 function outside(words: readonly Word[], mounts: Unwrapped['mounts']): readonly Word[] {
@@ -104,9 +114,9 @@ function judgeProgram(
   const reading = read(words, program, context.fed ? context.input : undefined)
   const unbounded = unboundedByGrammar(name, reading, words, context.piped)
   if (reading.problem && !unbounded) {
-    const { word, why } = reading.problem
-    if (word) add('ARGUMENT', word, why)
-    else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`)
+    const { word, why, isRefused } = reading.problem
+    if (word) add('ARGUMENT', word, why, isRefused)
+    else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`, isRefused)
   }
   const { directories, knownHosts, secrets } = analysis
   for (const finding of valueFindings(reading, { name, directories, knownHosts, secrets })) {
@@ -185,6 +195,7 @@ function judgeWrapper(
     feeds: null,
     fed: context.fed && !found.judged,
   }
+  for (const other of found.others) judgeOther(other, analysis, inside)
   const terminations = found.inner.map((inner) => ({ inner, termination: judgeInner(inner, analysis, inside) }))
   return combineTerminations(words, found, terminations, { analysis, context, add })
 }

@@ -59,6 +59,8 @@ export type Simple = {
   isFed: boolean
   /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
   guesses: Word[][]
+  /** The words where a substitution prints nothing, or more than one word: the command runs with these as well. */
+  others: Word[][]
   /** It stands in a group, a condition or a loop: it may run never, once or often. */
   isInside: boolean
   /** Where it stands in the source. Meaningless for nested ones. */

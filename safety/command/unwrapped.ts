@@ -9,6 +9,8 @@ export type Unwrapped = {
   inner: Inner[]
   /** What is inside is the whole of what runs, with the operands that it is given. */
   judged: boolean
+  /** Words of the command inside where it is given more or fewer operands than one: it runs with these as well. */
+  others: Word[][]
   /** Commands that may be inside, since an option is not known: for the hard list only. */
   candidates: Word[][]
   /** Why a read inside is not one any more; null when it stays one. */
@@ -33,6 +35,7 @@ export type Unwrapped = {
 
 export const empty = (): Unwrapped => ({
   inner: [],
+  others: [],
   candidates: [],
   judged: false,
   askReason: null,

@@ -92,7 +92,7 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'number':
       return /^[+-]?(?:\d+(?:\.\d+)?|\.\d+)[A-Za-z%]{0,3}$/.test(text)
         ? null
-        : finding('ARGUMENT', 'is not a number', word)
+        : { ...finding('ARGUMENT', 'is not a number', word), isRefused: true }
     case 'name':
       return isName(text) ? null : finding('ARGUMENT', 'is not a plain name', word)
     case 'file':

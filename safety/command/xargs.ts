@@ -1,3 +1,4 @@
+import { knownOutputOf, printsPathsAlone } from './known-output.ts'
 import type { Word } from './tree.ts'
 import { argv, asks, empty, type Unwrapped } from './unwrapped.ts'
 import { compile, unwrapByTable } from './wrapper.ts'
@@ -12,72 +13,101 @@ const xargsTable = compile({
 })
 
 /** What a command before `xargs` hands it, by its kind. */
-export type InputKind = { kind: 'numbers' | 'names' } | { kind: 'paths'; found: Word; separated: boolean } | null
+export type InputKind = { kind: 'samples'; sample: string } | { kind: 'paths'; found: Word; separated: boolean } | null
 
-/** No process of importance: a write that is filled with it is asked about like any other. */
-const number: Word = { text: '4711', literal: true, quoting: 'bare', pattern: null }
-const name: Word = { text: 'a1', literal: true, quoting: 'bare', pattern: null }
+const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * The command of `xargs` with what it will be given: words that are known, numbers and names of known form, or paths below a known
- * root. Null where that is not known.
+ * Each command that `xargs` would make of its input: with all the words at once, and with as many as its options let stand in one. What it
+ * is fed of a known form may be one word, many or none. Null where that is not known.
  */
 function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
   const [inner] = result.inner
   if (result.askReason !== null && result.askReason.word !== words[0]) return null
   if (result.inner.length !== 1 || inner?.kind !== 'argv' || !inner.words[0]) return null
-  if (
-    inner.before.some(({ text }) =>
-      /^(?:-p|-a|-o|-t|-x|--interactive|--arg-file|--open-tty|--process-slot-var)/.test(text),
-    )
-  )
-    return null
-  const operands = operandsFor(inner.words[0].text, words, input, fed)
-  if (!operands) return null
+  const options = readXargsOptions(inner.before)
+  if (!options) return null
   const replace = replacement(words)
-  const filled = replace
-    ? operands.map((operand) =>
-        argv(
-          inner.words.map((word) => (word.text === replace ? operand : word)),
-          inner.before,
-        ),
-      )
-    : [argv([...inner.words, ...operands], inner.before)]
-  if (replace && inner.words.some(({ text }) => text !== replace && text.includes(replace))) return null
+  const batches = batchesFor(inner.words[0].text, { ...options, replace }, input, fed)
+  if (!batches) return null
+  const isPart = replace !== null && inner.words.some(({ text }) => text !== replace && text.includes(replace))
+  if (isPart && batches.some(([operand]) => !operand?.literal)) return null
+  const put = (batch: readonly Word[]) =>
+    replace === null
+      ? [...inner.words, ...batch]
+      : inner.words.flatMap((word) =>
+          word.text === replace ? batch : [{ ...word, text: word.text.replaceAll(replace, batch[0]?.text ?? '') }],
+        )
+  const [likely, ...others] = batches.map(put)
   return {
     ...result,
-    inner: filled,
+    inner: likely ? [argv(likely, inner.before)] : [],
+    others,
     candidates: [
       ...withArguments(result, input === null ? [] : [input.split(/\s+/)], words).candidates,
-      [...inner.words, ...operands],
+      ...batches.map((batch) => [...inner.words, ...batch]),
     ],
     askReason: null,
     judged: true,
   }
 }
 
+type XargsOptions = { perCommand: number; isNullSeparated: boolean; mayRunEmpty: boolean }
+
+/** Of the options of `xargs` those whose effect on the batches is known to the letter; null where there is another. */
+function readXargsOptions(before: readonly Word[]): XargsOptions | null {
+  const texts = before.slice(1).map(({ text }) => text)
+  const read: XargsOptions = { perCommand: Number.POSITIVE_INFINITY, isNullSeparated: false, mayRunEmpty: true }
+  for (let at = 0; at < texts.length; at += 1) {
+    const text = texts[at]!
+    const [, count, attached] = /^(?:-[nL]|--max-args=|--max-lines=)((\d+)?)$/.exec(text) ?? []
+    if (count !== undefined) {
+      const number = attached ?? texts[++at] ?? ''
+      // Two limits: the stricter one holds, and nobody needs both.
+      if (!/^[1-9]\d{0,4}$/.test(number) || read.perCommand !== Number.POSITIVE_INFINITY) return null
+      read.perCommand = Number(number)
+    } else if (/^(?:-P|--max-procs)$/.test(text)) at += 1
+    else if (/^(?:-P\d+|--max-procs=\d+)$/.test(text)) continue
+    else if (/^(?:-[0r]{1,2}|--null|--no-run-if-empty)$/.test(text)) {
+      if (/0|null/.test(text)) read.isNullSeparated = true
+      if (/r/.test(text.replace('--null', ''))) read.mayRunEmpty = false
+    } else if (text === '-I' || text === '-J') at += 1
+    else if (!/^-I.+$/.test(text)) return null
+  }
+  return read
+}
+
 /** These print nothing of a file's content, whatever they are given. */
 const inert: ReadonlySet<string> = new Set('ls stat du file basename dirname readlink realpath wc'.split(' '))
 
-function operandsFor(program: string, words: readonly Word[], input: string | null, fed: InputKind): Word[] | null {
+type Batching = XargsOptions & { replace: string | null }
+
+function batchesFor(program: string, batching: Batching, input: string | null, fed: InputKind): Word[][] | null {
+  const { replace, perCommand, isNullSeparated, mayRunEmpty } = batching
   if (input !== null) {
-    const given = input.split(/\s+/).filter((text) => text !== '')
-    if (given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
-    return given.map((text) => ({ ...name, text }))
+    // With -I a line is one word, whatever stands in it.
+    const given = input.split(replace ? '\n' : /\s+/).filter((text) => text !== '')
+    if (isNullSeparated || given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
+    return inBatches(given.map(toWord), replace ? 1 : perCommand)
   }
-  switch (fed?.kind) {
-    case 'numbers':
-      return [number]
-    case 'names':
-      return [name]
-    case 'paths': {
-      // A blank in a name makes two words of it, of which the second is somebody else's path.
-      const isWhole = fed.separated && words.some(({ text }) => /^(?:-[a-z]*0[a-z]*|--null)$/.test(text))
-      return isWhole || inert.has(program) ? [fed.found] : null
-    }
-    default:
-      return null
-  }
+  const one = operandOf(program, isNullSeparated, fed)
+  if (!one) return null
+  if (replace || perCommand === 1) return [[one]]
+  return [[one], [one, one], ...(mayRunEmpty ? [[]] : [])]
+}
+
+function inBatches(words: readonly Word[], size: number): Word[][] {
+  if (words.length <= size) return [[...words]]
+  const batches: Word[][] = []
+  for (let at = 0; at < words.length; at += size) batches.push(words.slice(at, at + size))
+  return batches
+}
+
+function operandOf(program: string, isNullSeparated: boolean, fed: InputKind): Word | null {
+  if (fed?.kind === 'samples') return isNullSeparated ? null : toWord(fed.sample)
+  if (fed?.kind !== 'paths') return null
+  // A blank in a name makes two words of it, of which the second is somebody else's path.
+  return (fed.separated && isNullSeparated) || inert.has(program) ? fed.found : null
 }
 
 export function unwrapXargs(words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
@@ -163,7 +193,9 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
           ),
         ),
       )
-    result.inner.push(argv(isPlain ? command.map((one) => (one.text === '{}' ? found : one)) : command))
+    const fill = (...operands: Word[]) => command.flatMap((one) => (one.text === '{}' ? operands : [one]))
+    result.inner.push(argv(isPlain ? fill(found) : command))
+    if (isPlain && rest[end]?.text === '+') result.others.push(fill(found, found))
     result.candidates.push(command)
     at += end < 0 ? rest.length : end + 1
   }
@@ -192,15 +224,10 @@ function findPathWord(words: readonly Word[]): Word | null {
 
 /** What kind of words a command prints, one on each line. */
 export function classifyOutput(words: readonly Word[]): InputKind {
-  const texts = words.map(({ text }) => text)
-  const [name, verb] = texts
   if (!words.every(({ literal }) => literal)) return null
-  if (name === 'pgrep') return texts.some((text) => /^(?:-[a-z]*[al]|--list)/.test(text)) ? null : { kind: 'numbers' }
-  if (name === 'pidof' || (name === 'lsof' && texts.includes('-t'))) return { kind: 'numbers' }
-  const isQuiet = texts.some((text) => /^(?:-[a-z]*q[a-z]*|--quiet)$/.test(text))
-  if (/^(?:docker|podman|crictl)$/.test(name ?? '') && (verb === 'ps' || verb === 'images'))
-    return isQuiet ? { kind: 'names' } : null
-  if (name !== 'find' || texts.some((text) => /^-(?:printf|ls|exec|execdir|fprint)/.test(text))) return null
+  const known = knownOutputOf(words.map(({ text }) => text))
+  if (known) return { kind: 'samples', sample: known.sample }
+  if (words[0]?.text !== 'find' || !printsPathsAlone(words)) return null
   const found = findPathWord(words)
-  return found && { kind: 'paths', found, separated: texts.includes('-print0') }
+  return found && { kind: 'paths', found, separated: words.some(({ text }) => text === '-print0') }
 }

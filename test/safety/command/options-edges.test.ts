@@ -62,9 +62,9 @@ describe('options of the usual kind', () => {
     ['-- -a', 'file:-a*'],
     ['-- -- x', 'file:--* file:x*'],
     ['x -a', 'file:x*'],
-    ['-n', '-n: is not an option'],
-    ['--lines', '--lines: is not an option'],
-    ['-an', '-an: is not an option'],
+    ['-n', '-n: lacks a value'],
+    ['--lines', '--lines: lacks a value'],
+    ['-an', '-an: lacks a value'],
     ['-ax', '-ax: is not an option'],
     ['-z', '-z: is not an option'],
     ['--al', '--al: is not an option'],
@@ -138,7 +138,7 @@ describe('where no word is an option unless it is named', () => {
     ['--other=x', 'file:--other=x*'],
     ['-n=x', 'file:-n=x*'],
     ['x--format=y', 'file:x--format=y*'],
-    ['--format', '--format: is not an option'],
+    ['--format', '--format: lacks a value'],
     ['--formatx', 'file:--formatx*'],
   ])('%j: %j', (line, expected) => {
     expect(told(plain, line)).toBe(expected)

@@ -1,0 +1,234 @@
+import type { Word as BashWord, ParsedScript, WordPart } from 'unbash'
+import type { Word } from './tree.ts'
+
+/**
+ * Programs that print words of a known form, and the options under which they do. A word that is made of what they print is judged by one
+ * of that form. An option that is not listed here may print anything: a separator, a template, a command line.
+ */
+
+/** One number or one name a line. */
+type OutputForm = 'numbers' | 'names'
+
+/** `sample` stands for each word that is printed: no process of importance, and no name of anything. */
+type KnownPrinter = {
+  form: OutputForm
+  sample: string
+  /** Sub-commands, of which one has to stand first. */
+  verbs?: string
+  /** Letters of short options without a value, and with one. */
+  flags: string
+  valued?: string
+  /** Long options without a value, and with one. */
+  long?: string
+  longValued?: string
+  /** One of these has to be there. */
+  needs?: string
+  maxOperands: number
+}
+
+const processNumber = '4711'
+const plainName = 'a1'
+const quietList = { form: 'names', sample: plainName, needs: 'q --quiet', maxOperands: 0 } as const
+
+const printers: Readonly<Record<string, KnownPrinter>> = {
+  // -d and -l, -a print a separator of one's own, names and command lines: pgrep(1), procps 4.
+  pgrep: {
+    form: 'numbers',
+    sample: processNumber,
+    flags: 'cfinovwx',
+    valued: 'gGPstuU',
+    long: 'count full ignore-case newest oldest exact inverse',
+    longValued: 'parent session terminal uid euid group older pgroup',
+    maxOperands: 1,
+  },
+  pidof: { form: 'numbers', sample: processNumber, flags: 'csxw', valued: 'o', maxOperands: 4 },
+  lsof: { form: 'numbers', sample: processNumber, flags: 'tnPaO', valued: 'ipuc', needs: 't', maxOperands: 1 },
+  nproc: { form: 'numbers', sample: '4', flags: '', long: 'all', longValued: 'ignore', maxOperands: 0 },
+  whoami: { form: 'names', sample: plainName, flags: '', maxOperands: 0 },
+  uname: {
+    form: 'names',
+    sample: plainName,
+    flags: 'mnrsp',
+    long: 'kernel-name nodename kernel-release machine processor',
+    maxOperands: 0,
+  },
+  hostname: { form: 'names', sample: 'localhost', flags: 'sf', long: 'short fqdn long', maxOperands: 0 },
+  docker: {
+    ...quietList,
+    verbs: 'ps images',
+    flags: 'aql',
+    valued: 'nf',
+    long: 'all quiet latest no-trunc',
+    longValued: 'last filter',
+  },
+  podman: {
+    ...quietList,
+    verbs: 'ps images',
+    flags: 'aql',
+    valued: 'nf',
+    long: 'all quiet latest no-trunc',
+    longValued: 'last filter',
+  },
+  crictl: {
+    ...quietList,
+    verbs: 'ps pods images',
+    flags: 'aql',
+    valued: 'n',
+    long: 'all quiet latest no-trunc',
+    longValued: 'last name state namespace pod image',
+  },
+}
+
+/** What these words print, where each of them is known; null where it may be anything. */
+export function knownOutputOf(words: readonly string[]): { form: OutputForm; sample: string } | null {
+  const [name = '', ...rest] = words
+  const printer = Object.hasOwn(printers, name) ? printers[name]! : null
+  if (!printer) return null
+  const verb = printer.verbs === undefined ? null : rest.shift()
+  if (verb === undefined || (verb !== null && !printer.verbs!.split(' ').includes(verb))) return null
+  // `-d,` alone of the separators: top, ps and lsof take a list so.
+  const isList = name === 'pgrep' && takeOut(rest, ['-d,'], ['-d', ','], ['--delimiter', ','], ['--delimiter=,'])
+  const seen = readOptions(printer, rest)
+  if (seen === null || (printer.needs && !printer.needs.split(' ').some((option) => seen.has(option)))) return null
+  // A program that finds none, or several operating systems' names at once, prints other words than one.
+  if (name === 'uname' && seen.size > 1) return null
+  return { form: printer.form, sample: isList ? `${printer.sample},4712` : printer.sample }
+}
+
+/** Takes the first of these runs of words out, where one is there. */
+function takeOut(words: string[], ...runs: string[][]): boolean {
+  for (const run of runs) {
+    const at = words.findIndex((_, from) => run.every((text, index) => words[from + index] === text))
+    if (at < 0) continue
+    words.splice(at, run.length)
+    return true
+  }
+  return false
+}
+
+/** The options that were given, by letter or as `--name`; null where one is not listed, or there are too many operands. */
+function readOptions(printer: KnownPrinter, words: readonly string[]): Set<string> | null {
+  const seen = new Set<string>()
+  const isLong = (list: string | undefined, name: string) => list?.split(' ').includes(name) ?? false
+  let operands = 0
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at]!
+    const [name = '', value] = word.startsWith('--') ? word.slice(2).split(/=(.*)/s) : []
+    if (!word.startsWith('-') || word === '-') operands += 1
+    else if (word.startsWith('--')) {
+      if (isLong(printer.longValued, name)) at += value === undefined ? 1 : 0
+      else if (!isLong(printer.long, name) || value !== undefined) return null
+      seen.add(`--${name}`)
+    } else {
+      const letters = [...word.slice(1)]
+      const valuedAt = letters.findIndex((letter) => printer.valued?.includes(letter))
+      const plain = valuedAt < 0 ? letters : letters.slice(0, valuedAt)
+      if (plain.some((letter) => !printer.flags.includes(letter))) return null
+      for (const letter of letters.slice(0, plain.length + 1)) seen.add(letter)
+      // `-i` of lsof takes its value in the same word or has none.
+      if (valuedAt === letters.length - 1 && letters[valuedAt] !== 'i') at += 1
+    }
+  }
+  return operands > printer.maxOperands ? null : seen
+}
+
+/** What each directive prints with its default padding: figures, and names of days and months in the C locale. */
+const directives: Readonly<Record<string, string>> = {
+  Y: '2026',
+  y: '26',
+  m: '01',
+  d: '02',
+  H: '03',
+  M: '04',
+  S: '05',
+  F: '2026-01-02',
+  T: '03:04:05',
+  R: '03:04',
+  j: '002',
+  s: '1767323045',
+  N: '000000000',
+  u: '5',
+  V: '01',
+  b: 'Jan',
+  B: 'January',
+  a: 'Fri',
+  A: 'Friday',
+  z: '+0000',
+}
+
+/**
+ * What `date` prints, written out for one moment: figures, and the signs that stand between them. A letter of a format is a letter of a word
+ * that nobody sees, so a format holds directives and `-_:.T` alone.
+ */
+export function dateOutputOf(words: readonly string[], isQuoted: boolean): string | null {
+  let format: string | null = null
+  for (let at = 1; at < words.length; at += 1) {
+    const word = words[at]!
+    if (word === '-d' || word === '--date') at += 1
+    else if (/^(?:-u|--utc|--universal|--date=.*)$/s.test(word)) continue
+    else if (word.startsWith('+') && format === null) format = word.slice(1)
+    else return null
+  }
+  if (format === null || !/^(?:%[A-Za-z]|[-_:.T ])+$/.test(format) || (!isQuoted && format.includes(' '))) return null
+  let printed = ''
+  for (const [part] of format.matchAll(/%[A-Za-z]|./g)) {
+    const value = part.length === 1 ? part : directives[part.charAt(1)]
+    if (value === undefined) return null
+    printed += value
+  }
+  return printed.startsWith('-') ? null : printed
+}
+
+/** Tests of `find` and its two ways to print: all else runs, writes, or prints by a template. */
+const findWords =
+  /^(?:-(?:name|iname|path|ipath|type|mtime|mmin|ctime|cmin|atime|amin|size|newer|newer[aBcmt]{2}|maxdepth|mindepth|user|group|uid|gid|perm|links|inum|empty|readable|executable|writable|print|print0|xdev|mount|depth|not|a|and|o|or|true|false|prune|regex|iregex|nouser|nogroup|daystart|noleaf|H|P)|[!(),])$/
+
+/** Does `find` print the paths that it comes to, and nothing else? */
+export function printsPathsAlone(words: readonly Word[]): boolean {
+  return words
+    .slice(1)
+    .every(({ text }) => !text.startsWith('-') || /^-\d+[A-Za-z]?$/.test(text) || findWords.test(text))
+}
+
+/** The words of a script that is one plain command, each known to the letter; null for every other script. */
+export function onlyCommandOf(script: ParsedScript): string[] | null {
+  const [statement, another] = script.commands
+  if (another || statement?.command.type !== 'Command' || statement.background) return null
+  const { name, prefix, suffix } = statement.command
+  if (!name || name.parts || prefix.length > 0) return null
+  const texts = [name.value]
+  for (const part of suffix) {
+    if (part.type !== 'Word' || !isLiteral(part)) return null
+    texts.push(part.value)
+  }
+  return texts
+}
+
+const isLiteral = ({ parts }: BashWord): boolean => parts === undefined || parts.every(isKnownPart)
+const isKnownPart = (part: WordPart): boolean =>
+  part.type === 'Literal' ||
+  part.type === 'SingleQuoted' ||
+  (part.type === 'DoubleQuoted' && part.parts.every(({ type }) => type === 'Literal'))
+
+/** More words of a loop than these are not written out. */
+const maxWords = 16
+
+/** What `echo` and `seq` print, to the letter and in signs that no shell reads again; null where that is not certain. */
+export function exactWordsOf(words: readonly string[]): string[] | null {
+  const [name, ...operands] = words
+  if (name === 'echo') {
+    const said = operands[0] === '-n' ? operands.slice(1) : operands
+    const fields = said.flatMap((text) => text.split(/[ \t\n]+/)).filter((text) => text !== '')
+    return said[0]?.startsWith('-') || fields.some((text) => !/^[\w./:@%+=,-]+$/.test(text)) ? null : fields
+  }
+  if (
+    name !== 'seq' ||
+    operands.length === 0 ||
+    operands.length > 2 ||
+    operands.some((text) => !/^\d{1,6}$/.test(text))
+  )
+    return null
+  const [first, last] = operands.length === 1 ? [1, Number(operands[0])] : operands.map(Number)
+  const count = last! - first! + 1
+  return count > maxWords ? null : Array.from({ length: Math.max(0, count) }, (_, at) => String(first! + at))
+}

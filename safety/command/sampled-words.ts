@@ -1,0 +1,89 @@
+import type { Word as BashWord, ParsedScript, WordPart } from 'unbash'
+import { dateOutputOf, exactWordsOf, knownOutputOf, onlyCommandOf } from './known-output.ts'
+import { expandBraces } from './patterns.ts'
+import type { Tree, Word } from './tree.ts'
+
+/** Words that a command or a loop makes: by a sample of what is printed, or to the letter. */
+
+/**
+ * `word`: the argument with a sample in each place. `others`: what stands there instead where a substitution prints nothing, or several
+ * words. Each is judged like it. `scripts`: the substitutions, which run as any command does.
+ */
+type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
+
+type Piece = { text: string; isQuoted: boolean; isSample: boolean }
+
+const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
+const join = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
+
+/** An argument with a loop's variable, or with a substitution of known form, as one that is known; null where it is neither. */
+export function readSample(node: BashWord, tree: Tree): SampledWord | null {
+  if (!node.parts || !/[$`]/.test(node.text)) return null
+  const pieces: Piece[] = []
+  const scripts: ParsedScript[] = []
+  for (const part of node.parts) if (!readPart(part, false, { pieces, scripts, tree })) return null
+  return { word: toWord(join(pieces)), others: otherWords(pieces), scripts }
+}
+
+function otherWords(pieces: readonly Piece[]): Word[][] {
+  const samples = pieces.filter(({ isSample }) => isSample)
+  if (samples.length === 0) return []
+  const known = pieces.filter(({ isSample }) => !isSample)
+  const isGone = known.length === 0 && samples.every(({ isQuoted }) => !isQuoted)
+  const others: Word[][] = [isGone ? [] : [toWord(join(known))]]
+  const at = pieces.findIndex(({ isSample, isQuoted }) => isSample && !isQuoted)
+  // The first of several words ends what stands before it, and the last begins what stands behind.
+  if (at >= 0) others.push([toWord(join(pieces.slice(0, at + 1))), toWord(join(pieces.slice(at)))])
+  return others
+}
+
+type Reading = { pieces: Piece[]; scripts: ParsedScript[]; tree: Tree }
+
+function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean {
+  const { pieces, scripts, tree } = reading
+  const add = (text: string, isSample: boolean) => pieces.push({ text, isQuoted, isSample })
+  if (part.type === 'Literal' || part.type === 'SingleQuoted') return add(part.value, false) > 0
+  if (part.type === 'DoubleQuoted') return part.parts.every((inner) => readPart(inner, true, reading))
+  if (part.type === 'CommandExpansion') {
+    const words = part.script && onlyCommandOf(part.script)
+    if (!words || !part.script) return false
+    const date = words[0] === 'date' ? dateOutputOf(words, isQuoted) : null
+    const sample = date ?? knownOutputOf(words)?.sample
+    if (sample === undefined) return false
+    scripts.push(part.script)
+    return add(sample, true) > 0
+  }
+  const name = /^\$(?:\{(\w+)\}|(\w+))$/.exec('text' in part ? part.text : '')
+  const value = name && tree.rounds?.get(name[1] ?? name[2]!)
+  if (value === null || value === undefined || (!isQuoted && !/^[\w./:@%+=,-]+$/.test(value))) return false
+  return add(value, false) > 0
+}
+
+/** The words of a loop, where all that the shell does to them is known for certain; and the substitutions among them. */
+export function readLoopWords(words: readonly BashWord[]): { texts: string[]; scripts: ParsedScript[] } | null {
+  const texts: string[] = []
+  const scripts: ParsedScript[] = []
+  for (const { value, text, parts } of words) {
+    const [only, more] = parts ?? []
+    if (only?.type === 'CommandExpansion' && !more) {
+      const said = only.script && onlyCommandOf(only.script)
+      const known = said && (exactWordsOf(said) ?? knownOutputOf(said))
+      if (!known || !only.script) return null
+      // Each of many is a word of this form; of none there is no round.
+      texts.push(...(Array.isArray(known) ? known : [known.sample]))
+      scripts.push(only.script)
+    } else if (!parts || parts.every(isKnownText)) texts.push(value)
+    else if (plainBraces.test(text)) texts.push(...expandBraces(text))
+    else return null
+  }
+  return { texts, scripts }
+}
+
+/** One pair of braces with words or a range of numbers between, which every shell spells out alike. */
+const plainBraces =
+  /^[\w./:@%+=-]*\{(?:[\w./:@%+=-]*(?:,[\w./:@%+=-]*)+|(?:0|[1-9]\d{0,4})\.\.(?:0|[1-9]\d{0,4}))\}[\w./:@%+=-]*$/
+
+const isKnownText = (part: WordPart): boolean =>
+  part.type === 'Literal' ||
+  part.type === 'SingleQuoted' ||
+  (part.type === 'DoubleQuoted' && part.parts.every(({ type }) => type === 'Literal'))
