@@ -1,7 +1,6 @@
-/**
- * Command lines of clouds that follow the cloud's naming rule: the verb says whether a command looks, and a list says which of those
- * that look show a secret, an environment or a start script.
- */
+import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts'
+
+/** Command lines of clouds: a call is on a list, with the options that lead elsewhere or show more left out. */
 
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
 
@@ -46,48 +45,39 @@ function path(words: readonly string[]): string[] {
   return found
 }
 
-/** AWS CLI: `service operation`. Of `get-…` some are files, tokens and code, so those that look are named. */
 function aws(words: readonly string[]): string | null {
   if (words.length === 1 && words[0] === '--version') return null
   const [service, operation] = path(words)
   if (!service || !operation) return 'a service and an operation are missing'
   const call = `${service} ${operation}`
-  if (/^s3 ls$/.test(call) || /^logs (?:filter-log-events|tail)$/.test(call))
-    return words.includes('--follow') ? 'follows for ever' : null
-  if (awsSecret.test(call)) return `${call} shows a secret, an environment or a script`
-  if (/^(?:describe|list|lookup)-[a-z0-9-]+$/.test(operation)) return null
-  return awsGet.test(call) ? null : `${call} is not known to only look`
+  if (!awsCalls.has(call)) return `${call} is not on the list of calls that show no secret`
+  if (call === 'logs tail' && words.includes('--follow')) return 'follows for ever'
+  return call === 's3 ls' && words.includes('--recursive') ? 'lists every object of a bucket' : null
 }
 
-const awsSecret =
-  /^(?:ecs describe-task-definition|ec2 describe-(?:instance-attribute|launch-template-versions|spot-fleet-requests|fleets|vpn-connections)|ec2 get-console-screenshot|cognito-idp describe-(?:user-pool-client|identity-provider)|ecs describe-tasks|opsworks describe-(?:stacks|apps)|glue (?:list|describe)-.*connections?|lambda list-(?:functions|versions-by-function)|autoscaling describe-launch-configurations|apprunner describe-service|elasticbeanstalk describe-configuration-(?:settings|options)|batch describe-(?:jobs|job-definitions)|sagemaker describe-.*|appsync list-api-keys|amplify list-(?:apps|branches)|lightsail .*key.*|codebuild .*|transfer describe-.*|datasync describe-location-.*|dms describe-(?:connections|endpoints)|emr describe-.*|gamelift .*credential.*|iot .*key.*|ssm (?:describe-session.*|list-command-invocations)|secretsmanager (?!list-secrets$|describe-secret$).*|sts (?!get-caller-identity$).*|redshift get-.*|ecr(?:-public)? get-(?:login|auth).*)$/
-const awsGet =
-  /^(?:cloudwatch get-metric-(?:statistics|data)|cloudwatch get-dashboard|logs get-(?:log-events|query-results)|sts get-caller-identity|iam get-(?:user|role|group|policy|policy-version|role-policy|account-summary|account-password-policy|instance-profile)|s3api (?:get-bucket-[a-z-]+|head-bucket|head-object|get-public-access-block)|route53 get-(?:hosted-zone|change|health-check|health-check-status|hosted-zone-count)|ce get-(?:cost-and-usage|cost-forecast|dimension-values)|ec2 get-(?:console-screenshot|ebs-encryption-by-default|subnet-cidr-reservations)|guardduty get-(?:findings|detector)|health get-.*|xray get-(?:trace-summaries|service-graph)|kms get-key-(?:policy|rotation-status)|eks describe-.*|elasticache describe-.*|acm get-account-configuration|backup get-backup-plan|athena get-query-(?:execution|results)|dynamodb describe-.*|sqs get-queue-(?:attributes|url)|sns get-topic-attributes|wafv2 get-web-acl|autoscaling describe-.*|support describe-.*|config get-compliance-.*|servicequotas? get-.*|service-quotas get-service-quota|organizations describe-.*)$/
-
-/** Google Cloud CLI: groups, then a verb. Operands follow the verb, so the groups are named: `delete list` is no list. */
+/** Google Cloud CLI: groups, then a verb. Operands follow the verb, so the longest call that is listed counts. */
 function gcloud(words: readonly string[]): string | null {
+  if (words.length === 1 && /^(?:version|info|--version)$/.test(words[0] ?? '')) return null
   const said = path(words)
-  const at = said.findIndex((word) => gcloudVerbs.has(word))
-  const groups = said.slice(0, Math.max(0, at))
-  if (at < 0) return 'the verb is not one that is known to only look'
-  const odd = groups.find((group) => !gcloudGroups.has(group))
-  if (odd) return `${odd} is not a group that is known`
-  const call = `${groups.join(' ')} ${said[at]}`
-  if (/^(?: (?:version|info)|config (?:list|get-value|get)|auth list|logging read)$/.test(call)) return null
-  if (groups.length === 0 || groups[0] === 'auth' || groups[0] === 'config') return `${call} is not known to only look`
-  if (/^secrets versions/.test(call)) return `${call} may show a secret`
+  if (said[0] === 'alpha' || said[0] === 'beta') said.shift()
+  const call = longest(said, gcloudCalls)
+  if (call === null) return `${said.slice(0, 4).join(' ')} is not on the list of calls that show no secret`
+  if (!gcloudCarriers.has(call)) return null
   const format = formatOf(words)
-  const carries =
-    /^(?:compute instances|compute instance-templates|container clusters|run |functions|app |composer|builds|workflows|dataflow|dataproc|ai )/.test(
-      `${call} `,
-    )
-  if (!carries) return null
   const isNarrow =
     format !== null &&
     /^(?:value|table|csv|get)\b/.test(format) &&
     !/metadata|env|template|spec|auth|\*|config/i.test(format)
-  if (format === null ? said[at] === 'list' : isNarrow) return null
+  if (format === null ? call.endsWith(' list') : isNarrow) return null
   return `${call} shows environments or scripts: name fields with --format='value(…)'`
+}
+
+function longest(said: readonly string[], listed: ReadonlySet<string>): string | null {
+  for (let length = Math.min(4, said.length); length > 1; length -= 1) {
+    const call = said.slice(0, length).join(' ')
+    if (listed.has(call)) return call
+  }
+  return null
 }
 
 function formatOf(words: readonly string[]): string | null {
@@ -96,44 +86,12 @@ function formatOf(words: readonly string[]): string | null {
   return words[at]!.includes('=') ? words[at]!.slice('--format='.length) : (words[at + 1] ?? '')
 }
 
-const gcloudVerbs = new Set(
-  'list describe read get-iam-policy get-health list-instances get-value get version info get-server-config'.split(' '),
-)
-const gcloudGroups = new Set(
-  `beta alpha compute instances disks snapshots images networks subnets firewall-rules routers routes addresses forwarding-rules backend-services
-   health-checks url-maps target-http-proxies target-https-proxies target-pools ssl-certificates machine-types zones regions operations
-   instance-groups managed unmanaged instance-templates reservations vpn-tunnels vpn-gateways interconnects security-policies container clusters
-   node-pools sql databases backups run services revisions jobs executions functions pubsub topics subscriptions logging logs metrics sinks
-   monitoring policies dashboards dns managed-zones record-sets iam service-accounts roles projects organizations folders storage buckets
-   redis memcache filestore app versions composer environments builds triggers artifacts repositories docker packages workflows dataflow
-   dataproc secrets spanner bigtable scheduler tasks queues config auth billing accounts ai kms keyrings keys`.split(
-    /\s+/,
-  ),
-)
-
 /** Azure CLI: groups and a verb; everything else is an option. */
 function az(words: readonly string[]): string | null {
   if (words.length === 1 && (words[0] === '--version' || words[0] === 'version')) return null
-  const said = path(words)
-  const call = said.join(' ')
-  const verb = said.at(-1) ?? ''
-  if (said.length < 2 || said.some((word) => !/^[a-z][a-z0-9-]*$/.test(word))) return 'a group and a verb are missing'
-  if (azSecret.test(call)) return `${call} may show keys, connection strings or settings`
-  if (
-    / (?:create|delete|update|set|add|remove|start|stop|restart|deallocate|run|invoke|purge|import|export|regenerate|rotate|move|reset|redeploy)(?: |$)/.test(
-      ` ${call} `,
-    )
-  )
-    return `${call} does more than look`
-  return /^(?:list|show|list-(?:ip-addresses|skus|sizes|usage|locations|instances|vm-resize-options|deleted|operations|definitions|outputs)|get-instance-view|get-versions|get-upgrades|check-health|show-usage)$/.test(
-    verb,
-  )
-    ? null
-    : `${verb} is not a verb that is known to only look`
+  const call = path(words).join(' ')
+  return azCalls.has(call) ? null : `${call || 'it'} is not on the list of calls that show no secret`
 }
-
-const azSecret =
-  /(?:^| )(?:[a-z-]*(?:keys?|secrets?|credentials?|tokens?|passwords?|connection-strings?|appsettings|publishing[a-z-]*|sas|kubeconfig|certificates?)|keyvault|appconfig|container|containerapp|config|variable|user-data|extension|authorization-rule|deployment|rest)(?= |$)/
 
 /**
  * Clients of clouds whose commands are things and then a verb: a thing, a verb and an option that are not named here are asked about. What

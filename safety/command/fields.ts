@@ -11,10 +11,10 @@ type Fields = { shown: ReadonlySet<string>; hidden: ReadonlySet<string> }
 const container: Fields = {
   shown: words(`
     State Status Running Paused Restarting OOMKilled Dead Pid ExitCode Error StartedAt FinishedAt Health Id ID Name Names Created CreatedAt
-    Image ImageName ImageID RestartCount Platform Driver NetworkSettings Networks Ports IPAddress Gateway MacAddress Mounts Mountpoint
-    Source Destination Mode LogPath LogConfig SizeRw SizeRootFs Size VirtualSize RestartPolicy Memory MemorySwap NanoCpus CpuShares CpuQuota
+    Image ImageName ImageID RestartCount Platform Driver Type NetworkSettings Networks Ports IPAddress Gateway MacAddress Mounts Mountpoint
+    Source Destination Mode LogPath SizeRw SizeRootFs Size VirtualSize RestartPolicy Memory MemorySwap NanoCpus CpuShares CpuQuota
     CpuPeriod CpusetCpus PidsLimit Ulimits ShmSize NetworkMode PortBindings Binds Privileged ReadonlyRootfs CapAdd CapDrop Hostname User
-    WorkingDir ExposedPorts Healthcheck StopSignal StopTimeout Tty Architecture Os RepoTags RepoDigests Replicas UpdateStatus Scope
+    WorkingDir ExposedPorts StopSignal StopTimeout Tty Architecture Os RepoTags RepoDigests Replicas UpdateStatus Scope
     EndpointSpec Endpoint Resources Placement GraphDriver HostnamePath ResolvConfPath HostsPath Version UsageData RefCount`),
   hidden: words('Env Environment Args Cmd Entrypoint Labels Annotations Options Secrets Configs Config.Env Data Spec'),
 }
@@ -30,18 +30,44 @@ const kubernetes: Fields = {
     completionTime succeeded failed active restartPolicy serviceAccountName serviceAccount nodeSelector affinity tolerations taints
     unschedulable capacity allocatable nodeInfo addresses podCIDR providerID priorityClassName priority schedulerName strategy
     updateStrategy minReadySeconds progressDeadlineSeconds revisionHistoryLimit clusterIP clusterIPs externalIPs loadBalancer loadBalancerIP
-    externalTrafficPolicy sessionAffinity subsets endpoints rules host hosts paths storageClassName accessModes volumeName volumeMode
+    externalTrafficPolicy sessionAffinity subsets endpoints host hosts paths storageClassName accessModes volumeName volumeMode
     claimRef persistentVolumeReclaimPolicy minReplicas maxReplicas metrics scaleTargetRef schedule suspend parallelism completions
-    backoffLimit livenessProbe readinessProbe startupProbe terminationGracePeriodSeconds qosClass nominatedNodeName kind apiVersion version
+    backoffLimit periodSeconds timeoutSeconds failureThreshold initialDelaySeconds successThreshold terminationGracePeriodSeconds qosClass nominatedNodeName kind apiVersion version
     currentRevision updateRevision gitVersion items.length`),
   hidden: words(
     'env envFrom value valueFrom data stringData binaryData annotations command args token password secret httpHeaders exec',
   ),
 }
 
-/** A path is shown when some field on it is, and none on it is hidden. */
+/** Columns of lists of containers, images and volumes: docker-ps(1). Labels are a site's to fill. */
+const listed: Fields = {
+  shown: words(`
+    ID Image Command CreatedAt CreatedSince RunningFor Ports State Status Size Names Name Networks Mounts LocalVolumes Repository Tag Digest
+    Driver Scope Mountpoint Replicas Mode Service Node DesiredState CurrentState Error Pod PodName Pid`),
+  hidden: words('Labels Label Spec Options'),
+}
+
+/** Of the journal: what says where and when, and the message. Command lines and environments are fields as well. */
+const journal = words(`
+  MESSAGE PRIORITY SYSLOG_IDENTIFIER SYSLOG_FACILITY SYSLOG_PID _PID _UID _GID _COMM _EXE _SYSTEMD_UNIT _SYSTEMD_USER_UNIT _SYSTEMD_SLICE
+  _SYSTEMD_CGROUP _HOSTNAME _BOOT_ID _MACHINE_ID _TRANSPORT UNIT USER_UNIT CODE_FILE CODE_LINE CODE_FUNC MESSAGE_ID ERRNO
+  __REALTIME_TIMESTAMP __MONOTONIC_TIMESTAMP COREDUMP_UNIT COREDUMP_PID COREDUMP_SIGNAL COREDUMP_SIGNAL_NAME COREDUMP_EXE COREDUMP_COMM
+  COREDUMP_TIMESTAMP COREDUMP_UID`)
+
+export function inspectJournalFields(text: string): string | null {
+  const hidden = text.split(',').find((field) => !journal.has(field))
+  return hidden === undefined ? null : `${hidden} is not a field that is known to hold no secret`
+}
+
+/** A path is shown when some field on it is with all that is below it, and none on it is hidden. */
 function isShown(path: readonly string[], { shown, hidden }: Fields): boolean {
   return path.some((field) => shown.has(field)) && !path.some((field) => hidden.has(field))
+}
+
+/** `table {{.Names}}`, and words of a format that has no fields. */
+export function inspectListTemplate(text: string): string | null {
+  if (!text.includes('{{')) return text === 'table' ? null : `${text} prints everything`
+  return inspectGo(text.replace(/^table /, ''), listed)
 }
 
 export const inspectContainerTemplate = (text: string): string | null =>

@@ -19,6 +19,8 @@ export type Language =
   | 'mongosh'
   | 'psql'
   | 'fields:container'
+  | 'fields:list'
+  | 'fields:journal'
   | 'fields:kubernetes'
 
 /**
@@ -41,6 +43,12 @@ export type Language =
 export type ValueKind =
   | 'text'
   | 'number'
+  /** How often something is done, or how many are asked for: 1 to 1,000. */
+  | 'count'
+  /** A moment that has passed already, as a time before now. */
+  | 'ago'
+  /** How long is waited: ten minutes at most. */
+  | 'wait'
   | 'name'
   | 'file'
   | 'directory'
@@ -49,6 +57,8 @@ export type ValueKind =
   | 'revision'
   | 'sink'
   | 'host'
+  /** A bucket, a repository: a name that others own may be asked for to carry data out. */
+  | 'place'
   | 'url'
   | 'request'
   | Language
@@ -95,6 +105,8 @@ export type Grammar = {
   requiresAll?: readonly string[]
   /** Where an option's value or an operand matches `value`, the first operand must match `first`. */
   only?: readonly { value: string; first: string }[]
+  /** Where an option's value or an operand matches `value`, one of the options has to be there. */
+  needs?: { value: string; options: readonly string[] }
   /**
    * Regular expressions that no operand and no option value may match, anywhere in it and in either case: `kubectl get
    * secrets`, `sysctl a=b`. Of this grammar alone: sub-commands have their own. Only ever narrows what the kinds allow.

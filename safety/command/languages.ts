@@ -1,6 +1,11 @@
 import { inspectSql } from '../sql/inspect.ts'
 import { inspectAwk, inspectSed } from './awk.ts'
-import { inspectContainerTemplate, inspectKubernetesOutput } from './fields.ts'
+import {
+  inspectContainerTemplate,
+  inspectJournalFields,
+  inspectKubernetesOutput,
+  inspectListTemplate,
+} from './fields.ts'
 import type { Language } from './grammar.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
@@ -36,6 +41,8 @@ export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect
   ['cql', inspectCql],
   ['mongosh', inspectMongosh],
   ['fields:container', inspectContainerTemplate],
+  ['fields:list', inspectListTemplate],
+  ['fields:journal', inspectJournalFields],
   ['fields:kubernetes', inspectKubernetesOutput],
 ])
 

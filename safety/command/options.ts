@@ -256,7 +256,21 @@ function readCloud(cloud: CloudName, words: readonly Word[], reading: CommandRea
     cloud,
     words.slice(1).map(({ text }) => text),
   )
+  for (const word of words) {
+    const place = placeIn(word.text, words)
+    if (place !== null) reading.values.push({ kind: 'place', word: { ...word, text: place }, repeats: false })
+  }
   return why === null ? reading : fail(reading, null, why)
+}
+
+/** The bucket that a word names: its name reaches whoever owns it. */
+function placeIn(text: string, words: readonly Word[]): string | null {
+  const uri = /^(?:s3|gs):\/\/([^/]*)/.exec(text)
+  if (uri) return uri[1]!
+  const attached = /^--bucket=(.*)$/s.exec(text)
+  if (attached) return attached[1]!
+  const at = words.findIndex((word) => word.text === '--bucket')
+  return at > 0 && words[at + 1]?.text === text ? text : null
 }
 
 function finish(reading: CommandReading, level: CompiledGrammar, input: string | null | undefined): CommandReading {
@@ -293,6 +307,15 @@ function finish(reading: CommandReading, level: CompiledGrammar, input: string |
   const odd = level.refusesOperands.length > 0 ? matching(reading.operands, level.refusesOperands) : undefined
   if (odd) return fail(reading, odd, 'is not a word that is known to only look')
   if (refused) return fail(reading, refused, 'does more than look here, or shows what is secret')
+  const { needs } = grammar
+  const needy =
+    needs &&
+    matching(
+      reading.values.map(({ word }) => word),
+      [new RegExp(needs.value)],
+    )
+  if (needs && needy && !needs.options.some(isNamed))
+    return fail(reading, needy, `prints everything: name fields with ${needs.options[0]}`)
   const broad = level.only.find(({ value, first }) => {
     return (
       reading.values.some(({ word }) => value.test(word.text)) &&

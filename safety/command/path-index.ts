@@ -189,7 +189,7 @@ export const harmlessPaths: readonly Harmless[] = [
   {
     source: 'RabbitMQ management HTTP API: health checks, overview',
     paths: `/api/overview /api/nodes /api/queues /api/queues/* /api/health/checks/* /api/health/checks/*/* /api/health/checks/*/*/*
-      /api/healthchecks/node /api/aliveness-test/*`,
+      /api/healthchecks/node`,
     query: 'columns sort page page_size',
   },
   {

@@ -118,8 +118,8 @@ function judgeProgram(
     if (word) add('ARGUMENT', word, why, isRefused)
     else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`, isRefused)
   }
-  const { directories, knownHosts, secrets } = analysis
-  for (const finding of valueFindings(reading, { name, directories, knownHosts, secrets })) {
+  const { directories, knownHosts, knownNames, secrets } = analysis
+  for (const finding of valueFindings(reading, { name, directories, knownHosts, knownNames, secrets })) {
     analysis.findings.push(finding)
     if (finding.code === 'UNBOUNDED') analysis.bound ??= 'unbounded_stream'
   }

@@ -13,6 +13,7 @@ type ValueContext = {
   name: string
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
+  knownNames: ReadonlySet<string>
   secrets: readonly string[]
 }
 type ValuePlace = ValueContext & {
@@ -26,6 +27,7 @@ export function valueFindings(reading: CommandReading, place: ValueContext): Fin
   const here: ValuePlace = {
     name: place.name,
     knownHosts: place.knownHosts,
+    knownNames: place.knownNames,
     secrets: place.secrets,
     directories: directoriesOf(reading, place),
     measures: attributesOnly.has(place.name) || measures(reading),
@@ -93,6 +95,14 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
       return /^[+-]?(?:\d+(?:\.\d+)?|\.\d+)[A-Za-z%]{0,3}$/.test(text)
         ? null
         : { ...finding('ARGUMENT', 'is not a number', word), isRefused: true }
+    case 'count':
+      return /^\d{1,4}$/.test(text) && Number(text) >= 1 && Number(text) <= 1_000
+        ? null
+        : unbounded('is no number from 1 to 1000', word)
+    case 'ago':
+      return /^\d+(?:\.\d+)?(?:ms|s|m|h)?$/.test(text) ? null : unbounded('may be a moment to come', word)
+    case 'wait':
+      return waitsAtMost(text, maxWaitSeconds) ? null : unbounded(`is no time of at most ${maxWaitSeconds} s`, word)
     case 'name':
       return isName(text) ? null : finding('ARGUMENT', 'is not a plain name', word)
     case 'file':
@@ -116,6 +126,8 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
         ? null
         : finding('EXFILTRATION', 'is a host that was not looked up', word)
     }
+    case 'place':
+      return place.knownNames.has(text) ? null : finding('UNKNOWN_NAME', 'is a name that was not looked up', word)
     case 'request':
       return isHarmlessRequest(text)
         ? null
@@ -125,6 +137,18 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     default:
       return languageFinding(kind, word)
   }
+}
+
+const unbounded = (why: string, word: Word): Finding => finding('UNBOUNDED', why, word)
+
+const maxWaitSeconds = 600
+const unitSeconds: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600 }
+
+/** `30`, `30s`, `5m`: zero is no time limit to most programs. */
+function waitsAtMost(text: string, maxSeconds: number): boolean {
+  const [, number, unit = ''] = /^(\d{1,6})([smh]?)$/.exec(text) ?? []
+  const seconds = Number(number) * (unitSeconds[unit] ?? Number.NaN)
+  return seconds > 0 && seconds <= maxSeconds
 }
 
 /**
@@ -160,9 +184,17 @@ function urlFinding(text: string, word: Word, place: ValuePlace): Finding | null
     : finding('ARGUMENT', 'asks for something that is not known to only look', word)
 }
 
+/**
+ * Scripts open a name as their language does: `x|`, `|x`, `>x` are a program or a file that is written. No file is called so by anybody who
+ * means well.
+ */
+const opensMore = /^\s*[|<>+]|\|\s*$/
+
 /** Some programs take a file by its address: `http://…`, `host:path`. Those that only measure do not. */
 function fetched(word: Word, { measures }: ValuePlace): Finding | null {
   const isAddress = measures ? /^[a-z][a-z0-9+.-]*:\/\//i : /^(?:[a-z][a-z0-9+.-]*:\/\/|[^/:]+:|\|)/i
+  if (opensMore.test(word.text.replace(/^<(?=[\w./])/, '')))
+    return finding('LANGUAGE', 'may be a program or a file that is written', word)
   return isAddress.test(word.text) ? finding('EXFILTRATION', 'may be an address', word) : null
 }
 

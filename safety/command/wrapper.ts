@@ -105,6 +105,9 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   const { at, operands, scripted, unknownAt } = read
   const { wrapper } = read.level
   const rest = words.slice(at)
+  const program = rest[0]?.text ?? ''
+  if (wrapper.programs && !list(wrapper.programs).includes(program))
+    result.askReason ??= asks(words[0]!, `may do other things by ${program} than the program of that name`)
   if (wrapper.place === 'host') result.hosts.push(...operands)
   if (wrapper.place === 'name') result.names.push(...operands)
   result.root = wrapper.adds === 'root'
@@ -174,6 +177,7 @@ function boundsByTimeout(words: readonly Word[], duration: Word | undefined): bo
   if (!found || !duration!.literal) return false
   const seconds = Number(found[1]) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[found[2] || 's'] ?? Number.NaN)
   // Signal 0 and those that a program may ignore for ever end nothing.
-  const signalled = words.some((word) => /^(?:-[a-z]*s|--signal)/.test(word.text))
-  return seconds > 0 && seconds <= maxSeconds && !signalled
+  // In the foreground what the command began lives on.
+  const isWeaker = words.some((word) => /^(?:-[a-z]*s|--signal|--foreground)/.test(word.text))
+  return seconds > 0 && seconds <= maxSeconds && !isWeaker
 }

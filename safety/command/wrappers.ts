@@ -29,6 +29,8 @@ export type Wrapper = {
    * place was looked up. Without it, it asks.
    */
   adds?: 'inert' | 'root' | 'place'
+  /** The programs that may run inside, where not every one means what it means elsewhere. */
+  programs?: string
   /** The kind of place that the first operand names. */
   place?: 'host' | 'name'
   /** Sub-commands that run something; called with another one, it is no wrapper. */
@@ -46,6 +48,13 @@ const loginShell: Wrapper = {
 }
 
 const plain: Wrapper = { rest: 'argv' }
+/** Those of their programs whose options are those of the big ones, or fewer. */
+const applets: Wrapper = {
+  programs:
+    'arch basename cat cksum cmp comm cut date df diff dirname du echo egrep expr false fgrep fold free getconf grep groups head hexdump hostid id last ls lsmod lsof lspci lsusb md5sum nproc nslookup od pidof pmap printenv ps pstree pwd readlink realpath seq sha1sum sha256sum sha512sum sleep sort stat strings tac tail test timeout tr true tty uname uniq uptime users w wc which who whoami xxd zcat',
+  rest: 'argv',
+  adds: 'inert',
+}
 /** Another personality: an architecture may stand before the command. */
 const personality: Wrapper = {
   flags:
@@ -111,8 +120,8 @@ const byName: Readonly<Record<string, Wrapper>> = {
     adds: 'inert',
   },
   command: { flags: '-p', rest: 'argv', adds: 'inert' },
-  busybox: { rest: 'argv', adds: 'inert' },
-  toybox: { rest: 'argv', adds: 'inert' },
+  busybox: applets,
+  toybox: applets,
   chrt: {
     flags:
       '-a -b -d -f -i -o -r -R -m -v -p --all-tasks --batch --deadline --fifo --idle --other --rr --reset-on-fork --verbose --pid',

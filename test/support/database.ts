@@ -97,6 +97,14 @@ export async function storeSetting(db: Db, key: string, value: string): Promise<
     .execute()
 }
 
+/** Lets the database's clock stand still at what it says now: what a test sends at once is at once, however long that takes. */
+export async function stopClock(owner: Db): Promise<void> {
+  const { rows } = await sql<{ now: string }>`select nightshift_now()::text as now`.execute(owner)
+  await sql`
+    create or replace function nightshift_now() returns timestamptz language sql volatile parallel safe
+    as ${sql.raw(`$$ select '${rows[0]?.now}'::timestamptz $$`)}`.execute(owner)
+}
+
 /** Moves the database's clock: every statement takes time from this one function. */
 export async function moveClock(owner: Db, by: string): Promise<void> {
   await sql`

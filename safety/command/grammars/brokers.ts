@@ -241,8 +241,9 @@ export const queues: Grammars = {
   ...sameGrammar('kcat kafkacat', {
     // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing and ends with -e or a count.
     manual: 'kcat(1), 1.7',
-    options: spellOptions({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-c -p' }),
-    requires: ['-L', '-e'],
+    options: spellOptions({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-p', count: '-c' }),
+    // With -e alone it prints a whole topic.
+    requires: ['-L', '-c'],
     refuses: ['^end$'],
   }),
   ...sameGrammar(

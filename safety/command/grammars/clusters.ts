@@ -8,6 +8,10 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
   operands,
 })
 
+/** Kinds that hold neither an environment nor a configuration: they are shown as a whole. */
+const wholeKinds =
+  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?)(/[\\w.-]+)?$'
+
 /** Secrets by any name of theirs; a list of kinds may hold one. */
 const noSecrets = ['secret', 'credential', 'token', '^all$']
 /** --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f read anything: left out. */
@@ -33,7 +37,9 @@ const kubectl: Grammar = {
     'cluster-info': one('kubectl cluster-info', '', '', {}),
     describe: {
       ...one('kubectl describe', '-A --all-namespaces --show-events', '-l --selector', some),
-      refuses: [...noSecrets, '(^|,)(cm|configmaps?)(/|,|$)'],
+      refuses: noSecrets,
+      // A description has the environment of a pod and all values of a kind that nobody knows.
+      only: [{ value: '', first: wholeKinds }],
     },
     events: {
       ...one('kubectl events', '-A -w --all-namespaces --watch --no-headers', '--for --types -o --output', {}),
@@ -53,8 +59,7 @@ const kubectl: Grammar = {
       only: [
         {
           value: '^(json|yaml)$',
-          first:
-            '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?)(/[\\w.-]+)?$',
+          first: wholeKinds,
         },
       ],
       endless: {

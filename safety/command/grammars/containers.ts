@@ -29,11 +29,15 @@ const inspect: Grammar = {
   requires: ['-f', '--format'],
 }
 const inspectWhole = one('docker-network-inspect(1)', '-v --verbose', '-f --format', some)
-const list = one(
-  'docker-ps(1), docker-images(1)',
-  '-a -l -q -s --all --latest --no-trunc --quiet --size --digests --ns',
-  '-f -n --filter --format --last --sort',
-)
+const list: Grammar = {
+  manual: 'docker-ps(1), docker-images(1)',
+  options: spellOptions({
+    flag: '-a -l -q -s --all --latest --no-trunc --quiet --size --digests --ns --help',
+    text: '-f -n --filter --last --sort',
+    'fields:list': '--format',
+  }),
+  operands: text,
+}
 // Further words are options of ps, which may show environments.
 const top = one('docker-top(1)', '', '', { first: ['text'], min: 1 })
 const stats: Grammar = {
@@ -44,7 +48,7 @@ const stats: Grammar = {
 }
 const events: Grammar = {
   manual: 'docker-events(1)',
-  options: spellOptions({ text: '-f --filter --format --since --until' }),
+  options: spellOptions({ text: '-f --filter --format --since', ago: '--until' }),
   endless: { when: 'always', unless: ['--until'], instead: { drop: [], add: ['--since=10m', '--until=0s'] } },
 }
 

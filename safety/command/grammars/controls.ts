@@ -42,7 +42,7 @@ export const controls: Grammars = {
     requires: ['-c'],
     refuses: [
       '^(?!sho?w? [\\w./: *-]+(\\| (include|exclude|begin|count) [\\w./: -]+)?$)',
-      '\\b(run\\w*|startup\\w*|tech\\w*|password|key\\w*|history|log\\w*)\\b',
+      '\\b(run\\w*|candidate|startup\\w*|tech\\w*|password|key\\w*|history|log\\w*)\\b',
     ],
   },
   socat: {
@@ -73,7 +73,7 @@ export const controls: Grammars = {
             refusesOperands: [
               '^(start|stop|enable|disable|full|source-brick|bigger-file|latest-mtime|commit|force|clear|create|delete|limit-usage|limit-objects|remove|remove-objects|alert-time|soft-timeout|hard-timeout|default-soft-limit|config|pause|resume|fix-layout|push-pem|granular-entry-heal|scrub|scrub-throttle|scrub-frequency|ondemand|incremental|peek)$',
             ],
-            second: '^(info|status|list|statistics|read|write|open|opendir|readdir|read-perf|write-perf)$',
+            second: '^(info|status|list|statistics|read|write|open|opendir|readdir)$',
           }),
         },
       },

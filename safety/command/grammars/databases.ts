@@ -186,7 +186,12 @@ export const databases: Grammars = {
       ...redis('info', plain({ rest: 'name' })),
       ...redis('dbsize lastsave ping role time', plain()),
       ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
-      ...redis('scan', plain({ rest: 'text', min: 1 })),
+      // In one call the server does nothing else: the words of an option are read in two cases.
+      ...redis('scan', {
+        style: 'plain',
+        options: spellOptions({ text: 'match MATCH type TYPE', count: 'count COUNT' }),
+        operands: { first: ['number'], min: 1 },
+      }),
       ...redis('config', {
         commands: redis('get', {
           operands: { rest: 'text', min: 1 },
@@ -217,7 +222,14 @@ export const databases: Grammars = {
         commands: redis('doctor history latest', plain({ rest: 'name' })),
       }),
       ...redis('memory', {
-        commands: { ...redis('doctor stats', plain()), ...redis('usage', plain({ rest: 'text', min: 1 })) },
+        commands: {
+          ...redis('doctor stats', plain()),
+          ...redis('usage', {
+            style: 'plain',
+            options: spellOptions({ count: 'samples SAMPLES' }),
+            operands: { first: ['text'], min: 1 },
+          }),
+        },
       }),
       ...redis('slowlog', { commands: redis('get len', plain({ first: ['number'] })) }),
     },

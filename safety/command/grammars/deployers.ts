@@ -12,9 +12,10 @@ export const deployers: Grammars = {
     manual: 'argocd, Argo CD 2.9',
     options: spellOptions({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
     commands: {
+      // As a whole an application has the values that it is deployed with.
       ...paths(
         'app list|get|history, cluster list, proj list, repo list, appset list, version',
-        plain('argocd, Argo CD 2.9'),
+        plain('argocd, Argo CD 2.9', {}, { refuses: ['^(json|yaml)$'] }),
       ),
     },
   },
@@ -171,7 +172,9 @@ export const remote: Grammars = {
       flag: `-0 -4 -6 -f -g -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
         --insecure --ipv4 --ipv6 --no-buffer --no-progress-meter --show-error --silent --tlsv1.2 --tlsv1.3 --verbose -h --help
         -V --version`,
-      number: '-m --connect-timeout --max-time --retry --retry-delay --retry-max-time --max-filesize',
+      number: '-m --connect-timeout --max-time --retry-delay --max-filesize',
+      count: '--retry',
+      wait: '--retry-max-time',
       sink: '-o --output',
       text: '-w --write-out -r --range',
       url: '--url',
@@ -200,7 +203,12 @@ export const remote: Grammars = {
   },
   fping: {
     manual: 'fping(8), fping 5.1',
-    options: spellOptions({ flag: '-4 -6 -a -A -d -e -n -q -s -u -v', number: '-b -B -c -C -i -p -r -t', text: '-I' }),
+    options: spellOptions({
+      flag: '-4 -6 -a -A -d -e -n -q -s -u -v',
+      number: '-b -B -i -p -t',
+      count: '-c -C -r',
+      text: '-I',
+    }),
     operands: { rest: 'host', min: 1 },
   },
   host: {

@@ -66,9 +66,11 @@ export const git: Grammars = {
           '--global --local --system --worktree --show-origin --show-scope --bool --int --path',
           '--get --get-all --type',
         ),
-        // The values of these may be credentials, and listing shows all of them.
+        // What these say is no credential; listing shows all there is.
         requires: ['--get', '--get-all'],
-        refuses: ['credential', 'extraheader', 'token', 'password', 'url', 'smtp', 'proxy', 'helper'],
+        refuses: [
+          '^(?!(?:bool|int|path|user\\.(?:name|email)|core\\.[a-z]+|init\\.defaultbranch|branch\\.[\\w./-]+\\.(?:remote|merge|rebase)|pull\\.[a-z]+|push\\.[a-z]+|fetch\\.[a-z]+|merge\\.[a-z]+|gc\\.[a-z]+|pack\\.[a-z]+|receive\\.[a-z]+|safe\\.directory|commit\\.gpgsign|tag\\.gpgsign|user\\.signingkey|color\\.[a-z]+|diff\\.[a-z]+|log\\.[a-z]+|index\\.[a-z]+|feature\\.[a-z]+|extensions\\.[a-z]+|remote\\.[\\w-]+\\.fetch)$)',
+        ],
       },
       'count-objects': one('git-count-objects(1)', '-v -H --verbose --human-readable'),
       describe: one(

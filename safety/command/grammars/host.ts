@@ -26,8 +26,8 @@ export const host: Grammars = {
       file: '-r --reference',
     }),
     operands: { first: ['text'] },
-    // Any other operand without + is an invalid date.
-    refuses: ['^[0-9.:]+$'],
+    // Where date is that of busybox, any operand without + sets the clock.
+    refusesOperands: ['^[^+]'],
   },
   dmesg: {
     // -c, -C, -D, -E and -n change the ring buffer or the console; -F and -K read another file.

@@ -207,20 +207,21 @@ export const snapshots: Grammars = {
     manual: 'iotop(8), iotop 0.6; iotop-c 1.23',
     options: spellOptions({
       flag: '-a -b -k -o -P -q -qq -qqq -t --accumulated --batch --kilobytes --only --processes --quiet --time --version',
-      number: '-d -n -p --delay --iter --pid',
+      number: '-d -p --delay --pid',
+      count: '-n --iter',
       name: '-u --user',
     }),
     endless: { when: 'always', unless: ['-n', '--iter'], instead: { drop: [], add: ['-b', '-n', '1'] } },
   },
   jcmd: {
-    // GC.run, heap dumps and what changes flags act; VM.system_properties and VM.command_line show passwords.
+    // GC.run, heap dumps and what changes flags act; VM.system_properties, VM.command_line and VM.info show passwords.
     manual: 'jcmd(1), OpenJDK 17',
     options: spellOptions({ flag: '-l -h' }),
     operands: { first: ['text', 'name'], rest: 'name' },
     refuses: [
       '^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)',
       '^(?:baseline|shutdown)$',
-      '^(?:GC|VM|Thread|Compiler|JFR|ManagementAgent|JVMTI|PerfCounter|System)\\.(?!(?:heap_info|finalizer_info|version|uptime|flags|info|classloader_stats|print|queue|codecache|codelist|native_memory)$)',
+      '^(?:GC|VM|Thread|Compiler|JFR|ManagementAgent|JVMTI|PerfCounter|System)\\.(?!(?:heap_info|finalizer_info|version|uptime|flags|classloader_stats|print|queue|codecache|codelist|native_memory)$)',
     ],
   },
   jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spellOptions({ flag: '-l -q' }) },
@@ -248,7 +249,7 @@ export const snapshots: Grammars = {
       number: '-h',
     }),
     // Process, interval, count: without the count it goes on.
-    operands: { first: ['number', 'text', 'number'], min: 1 },
+    operands: { first: ['number', 'text', 'count'], min: 1 },
     refuses: ['[@/]'],
     endless: { when: 'period', instead: { drop: [], add: ['2'] } },
     requires:

@@ -19,13 +19,13 @@ export const systemd: Grammars = {
     commands: sameGrammar('is-installed list status', look('bootctl(1)')),
   },
   busctl: {
-    // call, set-property and emit act; monitor and capture never end; introspect and get-property may start a service.
+    // call, set-property and emit act; monitor and capture never end; tree, introspect and get-property may start a service.
     manual: 'busctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} --system --user --unique --acquired --activatable --show-machine --list -j --json=short`,
     }),
     bare: true,
-    commands: { ...sameGrammar('list', look('busctl(1)')), ...sameGrammar('status tree', look('busctl(1)', names)) },
+    commands: { ...sameGrammar('list', look('busctl(1)')), ...sameGrammar('status', look('busctl(1)', names)) },
   },
   coredumpctl: {
     // dump writes and debug runs a program.
@@ -33,7 +33,8 @@ export const systemd: Grammars = {
     options: spellOptions({
       flag: `${common} -1 -r --reverse --all`,
       number: '-n',
-      text: '-F -S -U --field --since --until --json',
+      'fields:journal': '-F --field',
+      text: '-S -U --since --until --json',
     }),
     bare: true,
     commands: sameGrammar('info list', look('coredumpctl(1)', names)),
@@ -53,11 +54,14 @@ export const systemd: Grammars = {
       flag: `${common} -a -b -e -f -k -m -N -r -x -W --all --catalog --disk-usage --dmesg --fields --follow --header --list-boots
         --list-catalog --local --merge --no-full --no-hostname --no-tail --pager-end --reverse --show-cursor --system --user
         --utc --verify`,
-      text: `-c -F -g -o -p -S -t -u -U --after-cursor --cursor --facility --field --grep --identifier --namespace
-        --output --output-fields --priority --since --unit --until --user-unit`,
+      text: `-c -g -o -p -S -t -u -U --after-cursor --cursor --facility --grep --identifier --namespace
+        --output --priority --since --unit --until --user-unit`,
+      'fields:journal': '-F --field --output-fields',
       number: '-n --lines',
       'text?': '--boot --case-sensitive',
     }),
+    // With all fields it prints command lines, and of a crash the environment.
+    needs: { value: '^(json|json-pretty|json-sse|json-seq|verbose|export)$', options: ['--output-fields'] },
     // FIELD=value, `+`, a program's or device's path, and the offset of -b.
     operands: names,
     digits: true,
@@ -147,7 +151,8 @@ export const systemd: Grammars = {
     manual: 'systemd-analyze(1), systemd 252',
     options: spellOptions({
       flag: `${common} --system --user --order --require`,
-      text: '--fuzz --from-pattern --to-pattern --iterations',
+      text: '--fuzz --from-pattern --to-pattern',
+      count: '--iterations',
     }),
     bare: true,
     commands: {

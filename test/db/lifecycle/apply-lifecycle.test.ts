@@ -16,7 +16,7 @@ import { eventsOf } from '../../../db/log/events.ts'
 import { sendDigests } from '../../../db/outbox/digests.ts'
 import type { Alert } from '../../../domain/alert.ts'
 import { agentActor, type EventMetadata } from '../../../domain/event.ts'
-import { allAtOnce, anAlert, moveClock, useDatabase } from '../../support/database.ts'
+import { allAtOnce, anAlert, moveClock, stopClock, useDatabase } from '../../support/database.ts'
 import { verified, wrote } from '../../support/events.ts'
 
 const database = useDatabase()
@@ -528,6 +528,7 @@ describe('a storm of ends', () => {
       insert into alert (id, source, fingerprint, status, name, labels, annotations, links, starts_at, incident_id, raw)
       select 'alr_' || name, 'storm', name, 'firing', 'storm', '{}', '{}', '{}', ${starts}::timestamptz,
         'inc_storm_' || name, '{}' from unnest(${names}::text[]) name`.execute(database.db)
+    await stopClock(database.owner)
     await allAtOnce(names, (name) =>
       send({ source: 'storm', fingerprint: name, status: 'resolved', startsAt: starts, endsAt: null }),
     )

@@ -86,7 +86,8 @@ describe('The grammars', () => {
 
   test('spell every option as it is typed', () => {
     for (const { path, grammar } of all()) {
-      for (const option of Object.keys(grammar.options ?? {})) expect(`${path}: ${option}`).toMatch(/: [-+][^\s]+$/)
+      for (const option of Object.keys(grammar.options ?? {}))
+        expect(`${path}: ${option}`).toMatch(/: (?:[-+][^\s]+|[a-z]+|[A-Z]+)$/)
     }
   })
 

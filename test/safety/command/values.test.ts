@@ -19,9 +19,13 @@ function found(values: Given[], name = 'cat', grammars: Partial<Grammar>[] = [{}
     chosenAt: 0,
     problem: null,
   }
-  return valueFindings(reading, { name, directories: [], knownHosts: new Set(['db1']), secrets: [] }).map(
-    ({ code, reason }) => `${code}: ${reason}`,
-  )
+  return valueFindings(reading, {
+    name,
+    directories: [],
+    knownHosts: new Set(['db1']),
+    knownNames: new Set<string>(),
+    secrets: [],
+  }).map(({ code, reason }) => `${code}: ${reason}`)
 }
 const one = (kind: ValueKind, text: string, name?: string) => found([{ kind, word: word(text) }], name)
 
