@@ -123,6 +123,21 @@ test.each<[string, Door, 'decision' | 'temporal' | 'before', Partial<Shown>, str
   expect(await api.db.selectFrom('standingGrant').selectAll().where('approvalId', '=', id).execute()).toEqual([])
 })
 
+test('who sends the token of somebody else is named in the log and in the audit, beside whose it is', async () => {
+  const { id, incidentId } = await question()
+  const token = await mint(id, 'decision')
+  for (const code of ['FOREIGN_TOKEN', 'FOREIGN_TOKEN'])
+    expect(await show('api', token, { approvalId: id, said: { ...yes, args }, as: 'lowly' })).toBe(code)
+  const rows = (await eventsOf(api.db, incidentId)).filter(({ kind }) => kind === 'security_event')
+  const named = { detail: 'FOREIGN_TOKEN at the door api, by lowly', metadata: { subject: 'anna', by: 'lowly' } }
+  expect(rows).toMatchObject([named, named])
+  const { body } = await api.get('/audit?who=lowly&what=approval.token_spent')
+  const detail = 'A decision token of anna is spent without a decision: foreign'
+  expect((body.items as object[]).filter((row) => 'subject' in row && row.subject === id)).toMatchObject([
+    { who: 'lowly', detail },
+  ])
+})
+
 test('a token carries the edit that its person made, and no other one', async () => {
   const { id } = await question()
   const edit: SaidDecision = { decision: 'approve', args, reason: 'put right' }
