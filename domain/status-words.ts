@@ -153,6 +153,7 @@ export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   proposed: 'proposed, not shown yet',
   ending: '',
   stated: 'as the agent says',
+  requested: 'as the person says who asks',
   unknown: '',
 }
 

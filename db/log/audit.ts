@@ -44,7 +44,7 @@ const configuration = sql`
 /** Of the log what people did themselves, and what looked like an attack. */
 const incidents = sql`
   select at, 3 as source, id,
-    case kind when 'security_event' then coalesce(metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
+    case kind when 'security_event' then coalesce(metadata->>'by', metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
     case kind
       when 'security_event' then 'security.' || lower(coalesce(metadata->>'code', 'event'))
       when 'approval_decided' then case metadata->>'decision' when 'approve' then 'approval.approved' else 'approval.denied' end

@@ -65,6 +65,11 @@ test('an operator who may decide nothing stops no VM: an approver is asked, and 
   const asked = await stopVm(vm, operator)
   expect(asked.body).toMatchObject({ status: 'awaiting_approval', incidentId: expect.stringMatching(/^inc_/) })
   expect(await isRunning(vm)).toBe(true)
+  expect(await spine.get(`/approvals/${asked.body.approvalId}`)).toMatchObject({ askedBy: 'oppie' })
+  expect(await spine.get(`/incidents/${asked.body.incidentId}/brief`)).toMatchObject({
+    cause: { state: 'requested' },
+    asked: { askedBy: 'oppie' },
+  })
   expect((await decide(asked.body.approvalId, 'approve', spine.tokens.approver)).status).toBe(200)
   expect(await ended(asked.body.incidentId)).toMatchObject({
     type: 'manual_change',
@@ -141,6 +146,17 @@ test('a critical write needs a second person; an admin alone is paged about, and
   expect(alone.body).toMatchObject({ status: 'done' })
   expect(await isRunning(vm)).toBe(false)
   const id = String(alone.body.incidentId)
+  const refused = async (token: string) => {
+    const { actions } = await spine.get<{ actions: { action: string; refused: string | null }[] }>(
+      `/incidents/${id}/surroundings`,
+      token,
+    )
+    return actions.find(({ action }) => action === 'review')?.refused
+  }
+  expect([await refused(spine.tokens.admin), await refused(secondAdmin)]).toEqual([
+    'You did it: somebody else has to review it.',
+    null,
+  ])
   const review = (token: string) =>
     spine.post(`/incidents/${id}/review`, { verdict: 'right', text: 'the pool was full' }, { token })
   expect((await review(spine.tokens.admin)).status).toBe(403)
@@ -166,6 +182,13 @@ test('the terminal says who is waited for, and a second person approves there', 
   expect([waits.code, await isRunning(vm)]).toEqual([0, true])
   const [, id = '', approvalId = ''] =
     /Nothing was done yet: (inc_\w+) waits for .*approvals approve (apr_\w+)/.exec(waits.stderr) ?? []
+  const shown = await Promise.all([
+    atTerminal(spine.tokens.approver, 'approvals', 'show', approvalId),
+    atTerminal(operator, 'incidents', 'show', id),
+  ])
+  expect(shown[0]?.stdout).toContain('oppie asks for it: maintenance')
+  // No agent has a part in it, and no sentence says that one has.
+  for (const { stdout } of shown) expect(stdout).not.toMatch(/the agent(?!\s+is\s+paused)|investigation/i)
   const json = JSON.parse((await atTerminal(operator, ...stop, '--json')).stdout)
   expect(json).toMatchObject({ status: 'awaiting_approval', incidentId: expect.not.stringMatching(id) })
   expect((await atTerminal(operator, 'approvals', 'approve', approvalId)).code).toBe(4)

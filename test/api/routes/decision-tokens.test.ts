@@ -133,9 +133,11 @@ test('who sends the token of somebody else is named in the log and in the audit,
   expect(rows).toMatchObject([named, named])
   const { body } = await api.get('/audit?who=lowly&what=approval.token_spent')
   const detail = 'A decision token of anna is spent without a decision: foreign'
-  expect((body.items as object[]).filter((row) => 'subject' in row && row.subject === id)).toMatchObject([
-    { who: 'lowly', detail },
-  ])
+  const items = body.items as unknown as { subject: string }[]
+  expect(items.filter(({ subject }) => subject === id)).toMatchObject([{ who: 'lowly', detail }])
+  const { body: security } = await api.get('/audit?who=lowly&what=security')
+  const own = (security.items as unknown as { incidentId: string }[]).filter((row) => row.incidentId === incidentId)
+  expect(own).toHaveLength(2)
 })
 
 test('a token carries the edit that its person made, and no other one', async () => {
