@@ -46,7 +46,7 @@ const problem = z.looseObject({
 export type ApiClient = {
   url: string
   get(path: string): Promise<unknown>
-  post(path: string, body?: unknown): Promise<unknown>
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<unknown>
   /** Sends bytes of JSON as they are. */
   postBytes(path: string, body: Uint8Array<ArrayBuffer>): Promise<unknown>
   put(path: string, body: unknown, headers?: Record<string, string>): Promise<unknown>
@@ -95,7 +95,7 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
   return {
     url,
     get: (path) => ask('GET', path),
-    post: (path, body = {}) => ask('POST', path, body, { 'idempotency-key': randomUUID() }),
+    post: (path, body = {}, headers = {}) => ask('POST', path, body, { 'idempotency-key': randomUUID(), ...headers }),
     postBytes: (path, body) => ask('POST', path, body),
     put: (path, body, headers) => ask('PUT', path, body, headers),
     open,

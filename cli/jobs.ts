@@ -3,6 +3,7 @@ import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { jobName, listedJob, type ShownJob, shownJob } from '../domain/job.ts'
 import { parseResourceKey, type ResourceRef, resourceKey } from '../domain/registry.ts'
+import { type ActOptions, carryOut, declareAct } from './act.ts'
 import { type ApiClient, ApiProblem } from './api.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
@@ -17,6 +18,7 @@ export function addJobsCommand(program: CliCommand): void {
   addListCommand(parent)
   addShowCommand(parent)
   addCheckCommand(parent)
+  addRunCommand(parent)
 }
 
 function parseName(text: string): string {
@@ -114,9 +116,27 @@ function addCheckCommand(parent: CliCommand): void {
       if (!possible) return printNote('The job declares no check mode: what it would change is not known.')
       for (const line of details.rehearsal?.told ?? []) print(`  ${inert(line)}`)
       printNote(
-        'Nothing was changed. An investigation may propose it, and a person approves it: each run requires approval.',
+        'Nothing was changed. Run it with "jobs run", or let an investigation propose it: each run requires approval.',
       )
     })
+}
+
+function addRunCommand(parent: CliCommand): void {
+  const command = parent
+    .command('run')
+    .description('run a job on a resource yourself, on the state that its check mode finds first')
+    .argument('<name>', 'its name', parseName)
+    .requiredOption('--on <kind:id>', 'the resource', parseResource)
+  declareAct(command, 'nightshift jobs run converge-web --on node:web-1 --reason "it has drifted"').calls(
+    async (api, name: string, { on, ...options }: ActOptions & { on: ResourceRef }) => {
+      const { preparation } = await check(api, name, on)
+      if (preparation === null) return printNote(`${name} would change nothing on ${resourceKey(on)}. It was not run.`)
+      const { stateFingerprint: ifMatch, dryRun } = preparation
+      const { summary, details } = dryRun
+      const act = { path: `/api/v1/jobs/${name}/run`, body: on, summary, told: details.rehearsal?.told, ifMatch }
+      await carryOut(api, act, options)
+    },
+  )
 }
 
 /** Asks until the check has ended. That nothing would change is an answer, not a failure. */

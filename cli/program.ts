@@ -124,6 +124,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   search: async () => (await import('./search.ts')).addSearchCommand,
   alerts: async () => (await import('./alerts.ts')).addAlertsCommand,
   approvals: async () => (await import('./approvals/approvals.ts')).addApprovalsCommand,
+  act: async () => (await import('./act.ts')).addActCommand,
   ask: async () => (await import('./incidents/follow.ts')).addAskCommand,
   config: async () => (await import('./config/config.ts')).addConfigCommand,
   inventory: async () => (await import('./inventory.ts')).addInventoryCommand,

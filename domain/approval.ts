@@ -79,6 +79,8 @@ export const approval = z.object({
   useBy: z.string().nullable(),
   /** The first approval of those that share a card with it, its own id for that one; null where it was asked alone. */
   askedWith: z.string().nullable().default(null),
+  /** The person whose own write this is; null, or absent from an older API, where the agent asks. */
+  askedBy: z.string().nullish(),
   /** Who changed the arguments before approving, and what they were changed to. */
   edited: z
     .object({ by: z.string(), arguments: z.record(z.string(), z.unknown()) })

@@ -31,7 +31,7 @@ const doneOutcomes = [
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
 /** How the cause is known: a hypothesis and its state, what an ending says, what the agent says as it asks, or not at all. */
-const causeStates = ['supported', 'proposed', 'ending', 'stated', 'unknown'] as const
+const causeStates = ['supported', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const
 
 const attempt = z.object({
   attempt: z.number().int(),
@@ -192,7 +192,12 @@ function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Ap
   if (isOver || (ending && !asked)) return { text: saidAtEnd(ending), state: 'ending', certainty, rows: [ending.seq] }
   const question = asked && events.findLast((event) => event.kind === 'approval_requested')
   if (asked?.reason)
-    return { text: toSentence(asked.reason), state: 'stated', certainty: null, rows: question ? [question.seq] : [] }
+    return {
+      text: toSentence(asked.reason),
+      state: asked.askedBy ? 'requested' : 'stated',
+      certainty: null,
+      rows: question ? [question.seq] : [],
+    }
   return { text: 'Not known yet.', state: 'unknown', certainty: null, rows: [] }
 }
 

@@ -281,7 +281,8 @@ export type EventMetadata = {
     limit: number
     used: number
   }
-  security_event: { code: string; door: string; subject: string; detail: string }
+  /** `by` is who was signed in and tried it; absent where nobody was, or it is the subject itself. */
+  security_event: { code: string; door: string; subject: string; detail: string; by?: string }
   resolved: {
     resolution: string
     outcome: ResolveOutcome

@@ -6,7 +6,10 @@ import { formatCount, formatMinute, withSpaces } from './format.ts'
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
 type Consequences = { approve: string; deny: string; wait: string }
 
-type AskedAction = Pick<Approval, 'tool' | 'targets' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt'>
+type AskedAction = Pick<
+  Approval,
+  'tool' | 'targets' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt' | 'askedBy'
+>
 
 const namedTargets = 3
 
@@ -14,7 +17,7 @@ const namedTargets = 3
 export function formatConsequences(approval: AskedAction, moment: (iso: string) => string): Consequences {
   return {
     approve: formatApprovalEffect(approval),
-    deny: 'Nothing is changed. The agent reads your reason and looks for another way, or escalates. It cannot ask for this action again.',
+    deny: `${formatDenial(approval)}${approval.askedBy ? '' : ' It cannot ask for this action again.'}`,
     wait: `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
   }
 }
@@ -31,9 +34,21 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
     dryRun.proof?.by === 'state' ? 'then code checks whether it worked' : 'and nothing proves afterwards that it worked'
   return {
     approve: `${when}, ${proof}. ${reversible ? 'It can be reversed.' : 'It cannot be undone.'}`,
-    deny: 'Nothing is changed. The agent reads your reason and looks for another way, or escalates.',
+    deny: formatDenial(approval),
     wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated.`,
   }
+}
+
+/** A person's own write ends with the denial; the agent goes on. */
+function formatDenial({ askedBy }: Pick<Approval, 'askedBy'>): string {
+  return askedBy
+    ? `Nothing is changed, and the incident ends. Its log has your reason, for ${askedBy} to read.`
+    : 'Nothing is changed. The agent reads your reason and looks for another way, or escalates.'
+}
+
+/** Why it is asked, and by whom where that is a person. */
+export function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>): string {
+  return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
 }
 
 /** The same by the question that each answers, in the order in which a card asks them. */

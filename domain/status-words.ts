@@ -11,7 +11,15 @@ import type { ReportLine, Spread } from './report.ts'
 
 type Standing = Pick<
   Incident,
-  'status' | 'outcome' | 'category' | 'alerts' | 'reopened' | 'owner' | 'keptReason' | 'cancelledUntil'
+  | 'status'
+  | 'outcome'
+  | 'category'
+  | 'alerts'
+  | 'reopened'
+  | 'owner'
+  | 'keptReason'
+  | 'cancelledUntil'
+  | 'reviewWantedAt'
 >
 
 /** Where an incident stands, as one says it aloud: its status, and what its alert and people do about it now. */
@@ -32,6 +40,7 @@ export function remarks(incident: Standing): string[] {
   if (reopened > 0 && !isClosed) said.push(reopened === 1 ? 'it came back' : `it came back ${reopened} times`)
   if (owner) said.push(`${owner.name} has it`)
   if (keptReason !== null) said.push('not investigated')
+  if (incident.reviewWantedAt !== null) said.push('done alone, waits for its review by a second person')
   return said
 }
 
@@ -144,6 +153,7 @@ export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   proposed: 'proposed, not shown yet',
   ending: '',
   stated: 'as the agent says',
+  requested: 'as the person says who asks',
   unknown: '',
 }
 

@@ -17,8 +17,8 @@ const jobsOf = (labDir: string) => {
       resources: { kind: 'node', pattern: 'node-web-.+' },
       run: { command: ['rm', '--force', '--verbose', '--', join(labDir, 'nodes', '{id}', lockFile)] },
       check: {
-        command: ['find', place, '-name', 'search.lock', '-printf', 'would remove %p, written %t\n'],
-        noChanges: { unless: 'would remove' },
+        command: ['find', place, '-name', 'search.lock', '-printf', 'would-remove:%p,written:%t'],
+        noChanges: { unless: 'would-remove' },
       },
       timeoutSeconds: 30,
       proof: 'no lock is left on the search of the node',

@@ -146,7 +146,7 @@ const withoutScope = [
   'verifyChain',
   'incidentIdsAfter',
 ]
-const ofFoundIncident = ['eventsOf', 'alertsOf', 'waitOf', 'beganAt']
+const ofFoundIncident = ['eventsOf', 'alertsOf', 'waitOf', 'beganAt', 'requesterOf']
 const ofProcess = [
   'pushKeys',
   'scopeOf',

@@ -17,6 +17,7 @@ import {
   formatConsequences,
   formatNextCall,
   formatProof,
+  formatReason,
   formatReversible,
   formatRunOutcome,
   formatUnheard,
@@ -79,7 +80,7 @@ export function plainApproval(
     html`${messageHtml(reader.said)}${messageHtml(approval.unheardAt && formatUnheard(formatMinute(approval.unheardAt)))}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
 ${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun(dryRun.details))}
 <p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
-<h2>${cardTitles.reason}</h2><p>${text(approval.reason)}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
+<h2>${cardTitles.reason}</h2><p>${text(formatReason(approval))}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
 <h2>${cardTitles.proof}</h2>${proofHtml(approval)}
 <h2>${cardTitles.dryRun}</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
 <h2>${cardTitles.arguments}</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { alertsOf } from '../../db/alerts/alerts.ts'
 import { briefSources } from '../../db/incidents/brief.ts'
 import { listIncidents } from '../../db/incidents/incidents.ts'
+import { requesterOf } from '../../db/incidents/manual-change.ts'
 import { similarOf } from '../../db/incidents/precedents.ts'
 import { logSubjectOf } from '../../db/inventory/log-subject.ts'
 import { listSources } from '../../db/inventory/sources.ts'
@@ -115,10 +116,12 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
-function refusal(each: PersonAction, found: Incident, principal: Principal): string | null {
+/** `isOwn`: it is this person's own write. */
+function refusal(each: PersonAction, found: Incident, principal: Principal, isOwn: boolean): string | null {
   const permission = permissionOf[each]
   if (!permissionsOf(principal).includes(permission))
     return `Your role (${principal.role}) lacks the permission ${permission}.`
+  if (each === 'review' && isOwn) return 'You did it: somebody else has to review it.'
   return refusedByState(each, found, principal)
 }
 
@@ -129,6 +132,7 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
     case 'expected':
       return null
     case 'tell':
+      if (found.type === manualChangeType) return 'A person does this: no agent reads it. Add a note.'
       return runningStatuses.includes(status) ? null : `It is ${withSpaces(status)}: no run reads it. Add a note.`
     case 'give_back':
       return owner ? null : 'Nobody has it: there is nothing to give back.'
@@ -175,15 +179,21 @@ export const incidentSurroundingsRoutes = [
     problems: [404],
     async run({ scope, params: { id }, principal }, deps) {
       const found = await requireIncident(scope, id)
-      const [alerts, group] = await Promise.all([
+      const isWaiting = found.reviewWantedAt !== null
+      const [alerts, group, own] = await Promise.all([
         alertsOf(deps.db, id),
         found.groupId ? listIncidents(scope, { group: found.groupId }, { before: null, limit: shownOfGroup }) : [],
+        isWaiting ? requesterOf(deps.db, id) : null,
       ])
+      const isOwn = own !== null && own.operatorId === principal.operatorId
       return {
         alerts: alerts.map(({ raw, ...each }) => ({ ...each, title: titleOf(raw) ?? each.name })),
         group: group.map(({ id, title, status, role }) => ({ id, title, status, role })),
         workflow: workflowOf(deps, found),
-        actions: personAction.options.map((each) => ({ action: each, refused: refusal(each, found, principal) })),
+        actions: personAction.options.map((each) => ({
+          action: each,
+          refused: refusal(each, found, principal, isOwn),
+        })),
       }
     },
   }),

@@ -5,6 +5,7 @@ import {
   formatAttachment,
   formatConsequences,
   formatProof,
+  formatReason,
   parseRehearsal,
   pathOfAttachment,
 } from '../../domain/format-approval.ts'
@@ -36,7 +37,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     line('targets', inert(targets.join(', ')) || '(none named)'),
     line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     line('approvals', `${approval.approvals} of ${approval.required} approvals given`),
-    line('why', inert(approval.reason) || '(no reason given)'),
+    line('why', inert(formatReason(approval))),
     ...(approval.hypotheses ?? []).map((each) => line('cause', inert(formatHypothesis(each)))),
     ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(formatEvidence(row)))),
     line('arguments', inertJsonText(approval.arguments)),

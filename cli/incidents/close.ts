@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { expectation, expectationSubject } from '../../domain/expectation.ts'
-import { closedStatuses, escalationCategory, sayableOutcome } from '../../domain/incident.ts'
+import { closedStatuses, escalationCategory, reviewVerdict, sayableOutcome } from '../../domain/incident.ts'
 import { type CliCommand, type ConnectionOptions, commandLine, connect } from '../connection.ts'
-import { readIncident } from '../read-api.ts'
+import { apiIncident, readIncident } from '../read-api.ts'
 import { formatMoment, printList } from '../ui/table.ts'
 import { inert, parseFutureTime, parseOneOf, printJson, printNote } from '../ui/terminal.ts'
 import { describeStanding } from './follow.ts'
@@ -152,4 +152,29 @@ export function addEscalateCommand(parent: CliCommand): void {
         options,
       ),
     )
+}
+
+type ReviewOptions = ConnectionOptions & { verdict: string; comment: string }
+
+/** The terminal's way to what stands on Home: a write that an admin did alone, and what somebody else says of it. */
+export function addReviewCommand(parent: CliCommand): void {
+  parent
+    .command('review')
+    .description('say what you think of a critical write that an admin did alone; by another person than that admin')
+    .argument('<id>', 'as inc_…')
+    .requiredOption(
+      '--verdict <word>',
+      `was it ${reviewVerdict.options.join(' or ')}`,
+      parseOneOf(reviewVerdict.options),
+    )
+    .requiredOption('--comment <text>', 'what you say of it; it is part of the timeline')
+    .connected(
+      '\nWhat waits for a review stands on "nightshift home".\n\nExample:\n  nightshift incidents review inc_01k… --verdict right --comment "the pool would have been lost"',
+    )
+    .calls(async (api, id: string, { verdict, comment, ...options }: ReviewOptions) => {
+      const path = `/api/v1/incidents/${encodeURIComponent(id)}/review`
+      const answer = apiIncident.parse(await api.post(path, { verdict, text: comment }))
+      if (options.json) return printJson(answer)
+      printNote(`${inert(id)} is reviewed: it was ${verdict}. Nobody has to look at it any more.`)
+    })
 }

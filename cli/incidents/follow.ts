@@ -47,6 +47,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     ...line('queue', incident.queue ? inert(incident.queue.text) : null),
     ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
     ...line('owner', owner ? `${inert(owner.name)}, since ${formatMoment(owner.since)}` : null),
+    ...line('review', describeWantedReview(incident)),
     ...line('watched', incident.watchUntil ? `its alert has until ${formatMoment(incident.watchUntil)} to end` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
@@ -58,6 +59,13 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     ...line('outcome', describeClosure(incident)),
     ...line('resolution', incident.resolution ? inert(incident.resolution) : null),
   ].join('\n')
+}
+
+/** Since when it waits for a second person, and what that person types. Null where nothing was done alone, or it is reviewed. */
+function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | null {
+  if (reviewWantedAt === null) return null
+  const command = commandLine(`incidents review ${inert(id)} --verdict … --comment "…"`)
+  return `wanted since ${formatMoment(reviewWantedAt)}, by another person: ${command}`
 }
 
 /** Its alerts with their group at the sender, and where a person reads on. Null where it has none. */

@@ -21,7 +21,7 @@ import {
   printNote,
   wrap,
 } from '../ui/terminal.ts'
-import { addCancelCommand, addEscalateCommand, addExpectCommand, addResolveCommand } from './close.ts'
+import { addCancelCommand, addEscalateCommand, addExpectCommand, addResolveCommand, addReviewCommand } from './close.ts'
 import {
   addInvestigateCommand,
   addWatchCommand,
@@ -53,6 +53,7 @@ export function addIncidentsCommand(program: CliCommand): void {
   addEscalateCommand(parent)
   addExpectCommand(parent)
   addInvestigateCommand(parent)
+  addReviewCommand(parent)
 }
 
 type ListOptions = ConnectionOptions & {

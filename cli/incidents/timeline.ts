@@ -147,6 +147,8 @@ export function formatActor(actor: string): string {
 function describeByKind(event: IncidentEvent): string {
   switch (event.kind) {
     case 'claimed':
+      // A person's own write is no investigation.
+      if (event.actor.startsWith('user:')) return event.detail
       return `Investigation started as ${event.metadata.role}, attempt ${event.attempt}`
     case 'context_assembled': {
       const { model, maxTurns, parts, runbook } = event.metadata

@@ -45,23 +45,15 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
     const token = first && (await findToken(trx, request.token))
     const isElsewhere = request.incidentId !== null && found !== undefined && found.incidentId !== request.incidentId
     if (!token || isElsewhere) {
-      if (token) await spend(trx, token, 'foreign')
-      await recordRefusedDecision(
-        trx,
-        incidentId,
-        request,
-        token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN',
-        token?.name ?? 'unknown',
-      )
-      return {
-        outcome: 'forbidden',
-        code: token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN',
-        message: 'this decision token is not valid here',
-      }
+      const code = token ? 'FOREIGN_TOKEN' : 'UNKNOWN_TOKEN'
+      const sender = await nameOfSender(trx, request)
+      if (token) await spend(trx, token, 'foreign', { sender })
+      await recordRefusedDecision(trx, incidentId, request, code, token?.name ?? 'unknown')
+      return { outcome: 'forbidden', code, message: 'this decision token is not valid here' }
     }
     if (!found || !approvalId) return { outcome: 'not_found' }
     if (token.approvalId !== approvalId) {
-      await spend(trx, token, 'foreign')
+      await spend(trx, token, 'foreign', { sender: await nameOfSender(trx, request) })
       await recordRefusedDecision(trx, incidentId, request, 'FOREIGN_TOKEN', token.name)
       return {
         outcome: 'forbidden',
@@ -90,7 +82,8 @@ async function decideWith(
   const { incidentId } = approval
   const refused = (code: string, message: string): DecisionOutcome => ({ outcome: 'forbidden', code, message })
   const refuseForeign = async (code: 'FOREIGN_TOKEN' | 'OTHER_VERDICT', why: string): Promise<DecisionOutcome> => {
-    await spend(trx, token, code === 'OTHER_VERDICT' ? 'other verdict' : 'foreign')
+    const sender = await nameOfSender(trx, request)
+    await spend(trx, token, code === 'OTHER_VERDICT' ? 'other verdict' : 'foreign', { sender })
     await recordRefusedDecision(trx, incidentId, request, code, token.name)
     return refused(code, `this decision token ${why}: it is spent now, mint another`)
   }
@@ -181,7 +174,9 @@ async function record(
   const status = request.args
     ? await supersede(trx, approval, voter, request.args, reason)
     : await vote(trx, approval, voter, { ...request, reason })
-  await spend(trx, token, request.args ? 'edit' : request.decision, { request: digestOfDecision(request), status })
+  await spend(trx, token, request.args ? 'edit' : request.decision, {
+    did: { request: digestOfDecision(request), status },
+  })
   if (request.grant && status === 'approved') await storeGrant(trx, approval, token.operatorId, request.grant)
   return { outcome: 'recorded', status, approvalId: approval.id, incidentId: approval.incidentId }
 }
@@ -314,10 +309,19 @@ async function recordRefusedDecision(
   subject: string,
 ) {
   if (!incidentId) return
+  const sender = await nameOfSender(trx, request)
   await recordSecurityEvent(trx, incidentId, {
     code,
     door: request.via,
     subject,
     detail: `${request.decision} was refused: ${code}`,
+    ...(sender !== null && sender !== subject && { by: sender }),
   })
+}
+
+/** Who is signed in at the door, who need not be the token's person; null at Temporal. */
+async function nameOfSender(trx: Trx, { caller }: DecisionRequest): Promise<string | null> {
+  if (caller === null) return null
+  const found = await trx.selectFrom('operator').select('name').where('id', '=', caller).executeTakeFirst()
+  return found?.name ?? null
 }

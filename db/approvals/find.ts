@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Approval, ApprovalStatus, Decision, DenialCategory } from '../../domain/approval.ts'
 import type { Attachment } from '../../domain/attachment.ts'
 import { sha256 } from '../../domain/digest.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { RunRef } from '../../domain/step-key.ts'
 import type { Risk } from '../../domain/tool.ts'
@@ -100,6 +101,12 @@ export async function listApprovals(
     .leftJoin('operator as editor', 'editor.id', 'approval.editedBy')
     .selectAll('approval')
     .select('editor.name as editor')
+    .select(
+      sql<string | null>`(
+      select event.metadata->>'name' from incident join incident_event as event on event.incident_id = incident.id
+      where incident.id = approval.incident_id and incident.type = ${manualChangeType} and event.kind = 'change_requested'
+      order by event.seq limit 1)`.as('askedBy'),
+    )
     .orderBy('approval.id', 'desc')
     .limit(page.limit)
   if (filter.status === 'pending') query = query.where('expiresAt', '>', now)
@@ -146,7 +153,7 @@ export async function attachmentBytes(
 }
 
 function toApproval(
-  row: ApprovalRow & { editor: string | null },
+  row: ApprovalRow & { editor: string | null; askedBy: string | null },
   decisions: {
     approvalId: string
     operator: string
@@ -179,6 +186,7 @@ function toApproval(
     expiresAt: row.expiresAt as string,
     useBy: row.useBy,
     askedWith: row.askedWith,
+    askedBy: row.askedBy,
     edited: row.edited && row.editor ? { by: row.editor, arguments: row.edited } : null,
     decisions: own.map(({ operator, decision, reason, category, via, at }) => ({
       operator,

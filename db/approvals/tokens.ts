@@ -142,13 +142,13 @@ export async function findToken(db: Db | Trx, text: string): Promise<StoredToken
 
 /**
  * Uses a token up. With `did`, the same request is answered with that outcome from now on, and the row of the decision tells; else the
- * audit does. One that is spent stays as it is.
+ * audit does, of who sent it. One that is spent stays as it is.
  */
 export async function spend(
   trx: Trx,
   token: StoredToken,
   usedFor: string,
-  did?: { request: string; status: ApprovalStatus },
+  { did, sender }: { did?: { request: string; status: ApprovalStatus }; sender?: string | null } = {},
 ): Promise<void> {
   const spent = await trx
     .updateTable('decisionToken')
@@ -162,8 +162,9 @@ export async function spend(
     .returning('sha256')
     .executeTakeFirst()
   if (!spent || did) return
-  const detail = `A decision token is spent without a decision: ${usedFor}`
-  await recordAudit(trx, { who: token.name, what: 'approval.token_spent', subject: token.approvalId, detail })
+  const whose = sender && sender !== token.name ? ` of ${token.name}` : ''
+  const detail = `A decision token${whose} is spent without a decision: ${usedFor}`
+  await recordAudit(trx, { who: sender ?? token.name, what: 'approval.token_spent', subject: token.approvalId, detail })
 }
 
 /** Which of these texts are decision tokens, spent or not. */

@@ -117,6 +117,16 @@ export async function forgetReview(trx: Trx, id: string): Promise<void> {
   await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
 }
 
+/** Whose own write an incident is, and of which risk. */
+export async function requesterOf(db: Db | Trx, id: string): Promise<{ operatorId: string; risk: Risk }> {
+  return await db
+    .selectFrom('incidentEvent')
+    .select([sql<string>`metadata->>'operatorId'`.as('operatorId'), sql<Risk>`metadata->>'risk'`.as('risk')])
+    .where('incidentId', '=', id)
+    .where('kind', '=', 'change_requested')
+    .executeTakeFirstOrThrow()
+}
+
 type ReviewOutcome = { outcome: 'reviewed' } | { outcome: 'not_found' | 'conflict' | 'forbidden'; message: string }
 
 /** A second person says what they think of a write that was done alone: then it stands on Home no more. */
@@ -130,12 +140,7 @@ export async function reviewManualChange(
     const row = await lockIncident(trx, id)
     if (!row) return { outcome: 'not_found', message: `there is no incident ${id}` }
     if (row.reviewWantedAt === null) return { outcome: 'conflict', message: `${id} waits for no review` }
-    const asked = await trx
-      .selectFrom('incidentEvent')
-      .select([sql<string>`metadata->>'operatorId'`.as('operatorId'), sql<Risk>`metadata->>'risk'`.as('risk')])
-      .where('incidentId', '=', id)
-      .where('kind', '=', 'change_requested')
-      .executeTakeFirstOrThrow()
+    const asked = await requesterOf(trx, id)
     if (asked.operatorId === person.operatorId)
       return { outcome: 'forbidden', message: 'who acted alone cannot review it: somebody else has to' }
     const who = { risk: asked.risk, incidentType: manualChangeType }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AuditRow } from '../../domain/audit.ts'
 import type { AuditChain } from '../../domain/chain.ts'
 import { sha256 } from '../../domain/digest.ts'
-import { systemActor } from '../../domain/event.ts'
+import { type EventMetadata, systemActor } from '../../domain/event.ts'
 import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
@@ -44,7 +44,7 @@ const configuration = sql`
 /** Of the log what people did themselves, and what looked like an attack. */
 const incidents = sql`
   select at, 3 as source, id,
-    case kind when 'security_event' then coalesce(metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
+    case kind when 'security_event' then coalesce(metadata->>'by', metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
     case kind
       when 'security_event' then 'security.' || lower(coalesce(metadata->>'code', 'event'))
       when 'approval_decided' then case metadata->>'decision' when 'approve' then 'approval.approved' else 'approval.denied' end
@@ -114,7 +114,7 @@ const securityRowsPerIncident = 100
 export async function recordSecurityEvent(
   trx: Trx,
   incidentId: string,
-  event: { code: string; door: string; subject: string; detail: string },
+  event: EventMetadata['security_event'],
 ): Promise<void> {
   const { count } = await trx
     .selectFrom('incidentEvent')
@@ -126,7 +126,7 @@ export async function recordSecurityEvent(
   await append(trx, incidentId, null, {
     kind: 'security_event',
     actor: systemActor,
-    detail: `${event.code} at the door ${event.door}`,
+    detail: `${event.code} at the door ${event.door}${event.by ? `, by ${event.by}` : ''}`,
     metadata: event,
   })
 }

@@ -1,7 +1,13 @@
 import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
 import { type EscalationReport, reportText } from '../../domain/escalation.ts'
 import { capitalize, formatList, formatMinute } from '../../domain/format.ts'
-import { formatAlsoAsked, formatProof, listDecisions, parseRehearsal } from '../../domain/format-approval.ts'
+import {
+  formatAlsoAsked,
+  formatProof,
+  formatReason,
+  listDecisions,
+  parseRehearsal,
+} from '../../domain/format-approval.ts'
 import { formatDown } from '../../domain/format-plan.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
 import { planOfDryRun } from '../../domain/placement.ts'
@@ -133,7 +139,7 @@ export function renderCard(
     section(`Risk: ${approval.risk}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     section('Arguments, exactly:'),
     section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
-    section(`Why: ${approval.reason.trim() || '(no reason given)'}`, maxReasonChars),
+    section(`Why: ${formatReason(approval)}`, maxReasonChars),
     ...(cause === null ? [] : [section(cause, maxProofChars)]),
     ...found.map((sentence) => section(`Found: ${sentence}`, maxFoundChars)),
     section(formatProof(approval.dryRun.proof), maxProofChars),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createToken, ensureOperator } from '../../db/access/tokens.ts'
+import { runCli } from '../support/run-cli.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine
@@ -64,6 +65,11 @@ test('an operator who may decide nothing stops no VM: an approver is asked, and 
   const asked = await stopVm(vm, operator)
   expect(asked.body).toMatchObject({ status: 'awaiting_approval', incidentId: expect.stringMatching(/^inc_/) })
   expect(await isRunning(vm)).toBe(true)
+  expect(await spine.get(`/approvals/${asked.body.approvalId}`)).toMatchObject({ askedBy: 'oppie' })
+  expect(await spine.get(`/incidents/${asked.body.incidentId}/brief`)).toMatchObject({
+    cause: { state: 'requested' },
+    asked: { askedBy: 'oppie' },
+  })
   expect((await decide(asked.body.approvalId, 'approve', spine.tokens.approver)).status).toBe(200)
   expect(await ended(asked.body.incidentId)).toMatchObject({
     type: 'manual_change',
@@ -140,6 +146,17 @@ test('a critical write needs a second person; an admin alone is paged about, and
   expect(alone.body).toMatchObject({ status: 'done' })
   expect(await isRunning(vm)).toBe(false)
   const id = String(alone.body.incidentId)
+  const refused = async (token: string) => {
+    const { actions } = await spine.get<{ actions: { action: string; refused: string | null }[] }>(
+      `/incidents/${id}/surroundings`,
+      token,
+    )
+    return actions.find(({ action }) => action === 'review')?.refused
+  }
+  expect([await refused(spine.tokens.admin), await refused(secondAdmin)]).toEqual([
+    'You did it: somebody else has to review it.',
+    null,
+  ])
   const review = (token: string) =>
     spine.post(`/incidents/${id}/review`, { verdict: 'right', text: 'the pool was full' }, { token })
   expect((await review(spine.tokens.admin)).status).toBe(403)
@@ -152,4 +169,54 @@ test('a critical write needs a second person; an admin alone is paged about, and
   expect((await spine.events(id)).filter(({ kind }) => kind === 'change_reviewed')).toMatchObject([
     { actor: 'user:ada' },
   ])
+})
+
+const atTerminal = (token: string, ...args: string[]) =>
+  runCli(args, { NIGHTSHIFT_URL: spine.url, NIGHTSHIFT_TOKEN: token })
+
+test('the terminal says who is waited for, and a second person approves there', async () => {
+  await set('approval.risk.vm_stop', 'high')
+  const vm = await runningVm()
+  const stop = ['act', 'stop-vm', vm, '--reason', 'maintenance']
+  const waits = await atTerminal(operator, ...stop)
+  expect([waits.code, await isRunning(vm)]).toEqual([0, true])
+  const [, id = '', approvalId = ''] =
+    /Nothing was done yet: (inc_\w+) waits for .*approvals approve (apr_\w+)/.exec(waits.stderr) ?? []
+  const shown = await Promise.all([
+    atTerminal(spine.tokens.approver, 'approvals', 'show', approvalId),
+    atTerminal(operator, 'incidents', 'show', id),
+  ])
+  expect(shown[0]?.stdout).toContain('oppie asks for it: maintenance')
+  // No agent has a part in it, and no sentence says that one has.
+  for (const { stdout } of shown) expect(stdout).not.toMatch(/the agent(?!\s+is\s+paused)|investigation/i)
+  const json = JSON.parse((await atTerminal(operator, ...stop, '--json')).stdout)
+  expect(json).toMatchObject({ status: 'awaiting_approval', incidentId: expect.not.stringMatching(id) })
+  expect((await atTerminal(operator, 'approvals', 'approve', approvalId)).code).toBe(4)
+  expect((await atTerminal(spine.tokens.approver, 'approvals', 'approve', approvalId)).code).toBe(0)
+  expect(await ended(id)).toMatchObject({ status: 'resolved', outcome: 'changed' })
+  expect(await isRunning(vm)).toBe(false)
+})
+
+test('what an admin did alone at the terminal is told wherever the incident is, and another person reviews it there', async () => {
+  const vm = await runningVm()
+  const stop = ['act', 'stop-vm', vm, '--reason', 'it eats the pool', '--alone']
+  const early = await atTerminal(spine.tokens.admin, ...stop)
+  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('alone is for what is critical')])
+  await set('approval.risk.vm_stop', 'critical')
+  expect((await atTerminal(operator, ...stop)).code).toBe(4)
+  const alone = await atTerminal(spine.tokens.admin, ...stop)
+  const [, id = ''] = /incidents review (inc_\w+)/.exec(alone.stderr) ?? []
+  expect([alone.code, await isRunning(vm)]).toEqual([0, false])
+  const waits = 'done alone, waits for its review by a second person'
+  expect((await atTerminal(secondAdmin, 'incidents', 'list')).stdout).toContain(waits)
+  const show = async () => (await atTerminal(secondAdmin, 'incidents', 'show', id)).stdout.replace(/\s+/g, ' ')
+  expect(await show()).toContain(waits)
+  const review = ['incidents', 'review', id, '--verdict', 'right', '--comment', 'the pool was full']
+  const own = await atTerminal(spine.tokens.admin, ...review)
+  expect([own.code, own.stderr]).toEqual([4, expect.stringContaining('somebody else has to')])
+  expect(await atTerminal(secondAdmin, ...review)).toMatchObject({ code: 0, stdout: '' })
+  expect((await atTerminal(secondAdmin, ...review)).code).toBe(5)
+  const reviewed = await show()
+  expect(reviewed).not.toContain(waits)
+  expect(reviewed).toContain('ada reviewed it: right. the pool was full')
 })

@@ -130,7 +130,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     const asked = events.find((event) => event.kind === 'approval_requested')
     expect(asked?.metadata).toMatchObject({ tool: 'run_job', risk: 'medium' })
     const { dryRun } = await spine.get<Approval>(`/approvals/${asked?.metadata.approvalId}`)
-    expect(JSON.stringify(dryRun.details)).toMatch(/would remove .*search\.lock/)
+    expect(JSON.stringify(dryRun.details)).toMatch(/would-remove:.*search\.lock/)
     expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
   })
 

@@ -3,6 +3,7 @@ import { capitalize } from '../../domain/format.ts'
 import {
   cardTitles,
   formatProof,
+  formatReason,
   formatReversible,
   formatUnheard,
   isReadExactly,
@@ -61,7 +62,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
       <section className="stack tight">
         <h2>{cardTitles.reason}</h2>
         <p className="wraps lines">
-          <Inert text={approval.reason || 'The agent gave no reason.'} />
+          <Inert text={formatReason(approval)} />
         </p>
         {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />}
         <EvidenceList approval={approval} />

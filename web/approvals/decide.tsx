@@ -167,8 +167,10 @@ const options = Object.entries(categories) as [DenialCategory, string][]
 
 type DenialDraft = { category: DenialCategory; reason: string }
 
-/** A denial says why: the agent reads it, and the same action is not asked again in the group. */
-function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(denial: DenialDraft): void }) {
+type DenyProps = { approval: Approval; disabled: boolean; onDeny(denial: DenialDraft): void }
+
+/** A denial says why: the agent reads it, and the same action is not asked again in the group; or the person whose own write it is. */
+function Deny({ approval: { id, askedBy }, disabled, onDeny }: DenyProps) {
   const [kind, setKind] = useState<DenialCategory | null>(null)
   const [text, setText] = useDraft(`denial of ${id}`)
   const submit = (event: FormEvent) => {
@@ -179,7 +181,16 @@ function Deny({ id, disabled, onDeny }: { id: string; disabled: boolean; onDeny(
   return (
     <form className="stack" onSubmit={submit}>
       <fieldset className="stack tight" disabled={disabled}>
-        <legend>Why not? The agent reads it and does not ask for this again.</legend>
+        <legend>
+          Why not?{' '}
+          <Inert
+            text={
+              askedBy
+                ? `It is in the log, for ${askedBy} to read.`
+                : 'The agent reads it and does not ask for this again.'
+            }
+          />
+        </legend>
         <Radios name="denial" options={options} value={kind} onChange={setKind} />
         <TextArea
           id="denial-text"
@@ -246,7 +257,7 @@ function DecisionForms({ approval, card, decision, headings: { approveHeading, d
           Deny
         </h2>
         <Deny
-          id={approval.id}
+          approval={approval}
           disabled={disabled || ids.length === 0}
           onDeny={(denial) => decision.mutate({ decision: 'deny', ids, ...denial })}
         />

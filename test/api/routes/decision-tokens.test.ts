@@ -123,6 +123,23 @@ test.each<[string, Door, 'decision' | 'temporal' | 'before', Partial<Shown>, str
   expect(await api.db.selectFrom('standingGrant').selectAll().where('approvalId', '=', id).execute()).toEqual([])
 })
 
+test('who sends the token of somebody else is named in the log and in the audit, beside whose it is', async () => {
+  const { id, incidentId } = await question()
+  const token = await mint(id, 'decision')
+  for (const code of ['FOREIGN_TOKEN', 'FOREIGN_TOKEN'])
+    expect(await show('api', token, { approvalId: id, said: { ...yes, args }, as: 'lowly' })).toBe(code)
+  const rows = (await eventsOf(api.db, incidentId)).filter(({ kind }) => kind === 'security_event')
+  const named = { detail: 'FOREIGN_TOKEN at the door api, by lowly', metadata: { subject: 'anna', by: 'lowly' } }
+  expect(rows).toMatchObject([named, named])
+  const { body } = await api.get('/audit?who=lowly&what=approval.token_spent')
+  const detail = 'A decision token of anna is spent without a decision: foreign'
+  const items = body.items as unknown as { subject: string }[]
+  expect(items.filter(({ subject }) => subject === id)).toMatchObject([{ who: 'lowly', detail }])
+  const { body: security } = await api.get('/audit?who=lowly&what=security')
+  const own = (security.items as unknown as { incidentId: string }[]).filter((row) => row.incidentId === incidentId)
+  expect(own).toHaveLength(2)
+})
+
 test('a token carries the edit that its person made, and no other one', async () => {
   const { id } = await question()
   const edit: SaidDecision = { decision: 'approve', args, reason: 'put right' }

@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { whyUnnameable } from '../../../domain/job.ts'
 import { JobsFileError, parseJobs } from '../../../effects/jobs/jobs.ts'
+import { writeJobs } from '../../../lab/jobs.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
 
 const job = (more: string) => `
 jobs:
@@ -27,6 +30,12 @@ test('a file of jobs is YAML or JSON, with merged parts', () => {
   expect(declared).toMatchObject({ timeoutSeconds: 600, check: { cwd: '/etc/ansible', okExitCodes: [0] } })
   expect(parseJobs(JSON.stringify({ jobs: [declared] }))).toEqual([declared])
   expect(parseJobs('')).toEqual([])
+})
+
+test('the jobs of the lab, with which a start begins, keep the rules', () => {
+  const dir = temporaryDirectory()
+  expect(parseJobs(readFileSync(writeJobs(dir.path), 'utf8'))).toMatchObject([{ name: 'unlock-search' }])
+  dir.remove()
 })
 
 test('every fault of the file is named at once, with its line', () => {

@@ -1,0 +1,137 @@
+import { z } from 'zod'
+import { type VmAction, vmActions } from '../domain/platform.ts'
+import type { ApiClient } from './api.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { confirm, inert, isAskable, paint, printJson, printNote } from './ui/terminal.ts'
+
+/** `nightshift act`: what a person does on the platform themselves, judged as the agent's own call would be. */
+export function addActCommand(program: CliCommand): void {
+  const parent = program
+    .command('act')
+    .description('do something on the platform yourself; from medium risk on, a person who may decide it has to agree')
+    .addHelpText('after', '\nExample:\n  nightshift act stop-vm vm-118 --reason "it eats the pool"')
+  for (const action of vmActions) addVmCommand(parent, action)
+  addConvergeCommand(parent)
+  addPlanCommand(parent)
+}
+
+export type ActOptions = ConnectionOptions & { reason: string; alone?: true; yes?: true }
+
+/** What is asked for, and on which state: the dry run that a person saw. */
+type PreparedAct = { path: string; body?: object; summary: string; told?: readonly string[]; ifMatch?: string }
+
+/** Adds what every act takes beside its subject. */
+export function declareAct(command: CliCommand, example: string): CliCommand {
+  return command
+    .requiredOption('--reason <text>', 'why; it is part of the log')
+    .option('--alone', 'do what is critical without a second person: admins only, others are paged and review it')
+    .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
+    .connected(`\nExample:\n  ${example}`)
+}
+
+const directAnswer = z.looseObject({
+  detail: z.string(),
+  incidentId: z.string().optional(),
+  approvalId: z.string().nullish(),
+  status: z.enum(['done', 'awaiting_approval', 'under_way']).optional(),
+})
+
+/** Shows what would be done, asks at a terminal, sends it, and says what became of it and who is waited for. */
+export async function carryOut(api: ApiClient, act: PreparedAct, options: ActOptions): Promise<void> {
+  const { reason, alone, yes, json } = options
+  const { path, summary, told = [], ifMatch } = act
+  if (!json) printNote([summary, ...told.map((line) => `  ${line}`)].map((line) => inert(line)).join('\n'))
+  if (!yes && !json && isAskable() && !(await confirm(alone ? '\nDo it alone?' : '\nDo it?')))
+    throw new CommandFailed('error', 'Nothing was done.')
+  const body = { ...act.body, reason, ...(alone && { alone }) }
+  const answer = directAnswer.parse(await api.post(path, body, ifMatch === undefined ? {} : { 'if-match': ifMatch }))
+  if (json) printJson(answer)
+  else printNote(formatOutcome(answer, alone === true))
+}
+
+function formatOutcome(
+  { detail, incidentId, approvalId, status }: z.infer<typeof directAnswer>,
+  alone: boolean,
+): string {
+  const id = inert(incidentId ?? '')
+  if (status === 'awaiting_approval') {
+    const approve = commandLine(`approvals approve ${inert(approvalId ?? '')}`)
+    return `${paint('yellow', '…')} Nothing was done yet: ${id} waits for a person who may decide it, who approves with "${approve}".`
+  }
+  if (status === 'under_way')
+    return `${paint('yellow', '…')} ${inert(detail)} Follow it with "${commandLine(`incidents watch ${id}`)}".`
+  const done = `${paint('green', '✔')} ${inert(detail)}${id && ` (${id})`}`
+  if (!alone) return done
+  return `${done}\n  You did it alone: it waits for its review by a second person, who runs "${commandLine(`incidents review ${id}`)}".`
+}
+
+const vmWords: Record<VmAction, string> = {
+  start: 'start a VM on the host it is on',
+  stop: 'stop a VM and leave it stopped',
+  restart: 'stop a VM and start it again on the same host',
+}
+
+const preparedVm = z.looseObject({
+  stateFingerprint: z.string(),
+  dryRun: z.looseObject({
+    summary: z.string(),
+    details: z.looseObject({ rehearsal: z.looseObject({ told: z.array(z.string()) }).optional() }),
+  }),
+})
+
+function addVmCommand(parent: CliCommand, action: VmAction): void {
+  const command = parent.command(`${action}-vm`).description(vmWords[action]).argument('<id>', 'of the VM')
+  declareAct(command, `nightshift act ${action}-vm vm-118 --reason "it does not answer any more"`).calls(
+    async (api, id: string, options: ActOptions) => {
+      const path = `/api/v1/vms/${encodeURIComponent(id)}/${action}`
+      const { stateFingerprint, dryRun } = preparedVm.parse(await api.get(`${path}?dry_run=true`))
+      const told = dryRun.details.rehearsal?.told
+      await carryOut(api, { path, summary: dryRun.summary, told, ifMatch: stateFingerprint }, options)
+    },
+  )
+}
+
+const convergence = z.looseObject({
+  detail: z.string(),
+  nodes: z.array(z.looseObject({ id: z.string(), changes: z.array(z.string()) })),
+})
+
+function addConvergeCommand(parent: CliCommand): void {
+  const command = parent
+    .command('converge')
+    .description('re-apply the desired state to every node of a shard')
+    .argument('<shard>', 'as web-osl-1')
+  declareAct(command, 'nightshift act converge web-osl-1 --reason "a setting has drifted"').calls(
+    async (api, shard: string, options: ActOptions) => {
+      const path = `/api/v1/shards/${encodeURIComponent(shard)}/converge`
+      const { detail, nodes } = convergence.parse(await api.get(`${path}?dry_run=true`))
+      const told = nodes.flatMap(({ id, changes }) => changes.map((change) => `${id}: ${change}`))
+      await carryOut(api, { path, summary: `Converge ${shard}: ${detail}`, told }, options)
+    },
+  )
+}
+
+const storedPlan = z.looseObject({
+  currentFingerprint: z.string(),
+  unfitBecause: z.string().nullable(),
+  steps: z.array(z.looseObject({ action: z.string(), vm: z.string(), to: z.string() })),
+})
+
+function addPlanCommand(parent: CliCommand): void {
+  const command = parent
+    .command('execute-plan')
+    .description('carry out a stored plan of where VMs go')
+    .argument('<id>', 'of the plan, as the agent or the API names it')
+  declareAct(command, 'nightshift act execute-plan prp_01k… --reason "host-osl-2 is down"').calls(
+    async (api, id: string, options: ActOptions) => {
+      const path = `/api/v1/placement/proposals/${encodeURIComponent(id)}`
+      const { currentFingerprint, unfitBecause, steps } = storedPlan.parse(await api.get(path))
+      if (unfitBecause !== null)
+        throw new CommandFailed('conflict', `${inert(id)} fits no more: ${inert(unfitBecause)}`)
+      const told = steps.map(({ action, vm, to }) => `${action} ${vm} → ${to}`)
+      const summary = `Carry out ${id}, ${steps.length} steps`
+      await carryOut(api, { path: `${path}/execute`, summary, told, ifMatch: currentFingerprint }, options)
+    },
+  )
+}
