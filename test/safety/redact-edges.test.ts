@@ -190,6 +190,10 @@ describe('data', () => {
     ],
     [{ token: 999_999 }, { token: 999_999 }],
     [{ token: 1_000_000 }, { token: '[redacted:token]' }],
+    [
+      { secret: 3, pass: 44 },
+      { secret: 3, pass: 44 },
+    ],
     [{ password: 7 }, { password: '[redacted:password]' }],
     [{ password: true }, { password: true }],
     [{ password: ['a b', 7, { x: 'y' }] }, { password: ['[redacted:password]', '[redacted:password]', { x: 'y' }] }],
