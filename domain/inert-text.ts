@@ -35,11 +35,11 @@ export function inertText(text: string, maxChars: number): string {
 }
 
 /**
- * Words that a chat template gives a meaning to: a server that renders messages into one text reads them as the end of a turn or the
- * beginning of another role, wherever they stand. Of the families that are in use; `<|` and `<｜` begin those of most.
+ * What a chat template gives a meaning to: a server that renders messages into one text reads it as the end of a turn or the beginning of
+ * another role, wherever it stands. Every family has its own words, but all begin with `<` and no blank, so no list of them is kept.
  */
-const angled =
-  /<(?=[|｜]|\/?(?:s|bos|eos|pad|unk|mask|sop|eop|think|tool_calls?|tool_response|tools|function_calls?|invoke|(?:start|end)_of_(?:turn|image|role|text)|(?:bos|eos)_token|seed:\w{1,20}|extra_id_\d{1,3}|unused\d{1,3}|fim_\w{1,20}|<sys>|sys>)[ >])/gi
+const angled = /<(?=[\p{L}/|｜_])/gu
+/** Of the families that use brackets these are the words. */
 const bracketed =
   /\[(?=\/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|SYSTEM_PROMPT|MODEL_SETTINGS|THINK|ARGS|CALL_ID|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK)\]|\|[\w ]{1,40}\|\]|e~\[)|\](?=~b\]|<\])/gi
 
@@ -54,6 +54,11 @@ export function inertJson(value: unknown): string {
 /** Text that cannot speak for another role: what a chat template would read is changed to look alike. */
 export function withoutTemplateTokens(text: string): string {
   return text.replace(angled, '‹').replace(bracketed, (bracket) => (bracket === '[' ? '⁅' : '⁆'))
+}
+
+/** The text as it stood before: what was copied from a fence is compared with its row by this. */
+export function withoutFolding(text: string): string {
+  return text.replace(/[‹›⁅⁆]/g, (sign) => ({ '‹': '<', '›': '>', '⁅': '[', '⁆': ']' })[sign] as string)
 }
 
 /** Fences untrusted text under a name. Whatever it holds, it can neither close the fence nor speak for another role. */

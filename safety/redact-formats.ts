@@ -1,4 +1,5 @@
-import { isNoSecret, mark, type SecretKind, type SecretRule } from './redact-rules.ts'
+import { isNoSecret, looksEncoded, looksMade, looksRandom, mark, type SecretKind } from './redact-names.ts'
+import type { SecretRule } from './redact-rules.ts'
 
 /**
  * Secrets that stand in a file of a known form and have no name beside them: the form says which word it is. Each pattern
@@ -9,11 +10,20 @@ const keep =
   (match: string, { head = '', value = '', tail = '' }: Record<string, string | undefined>): string =>
     isNoSecret(value) || value.includes('[redacted') ? match : `${head}${mark(kind)}${tail}`
 
-export const rule = (kind: SecretKind, hints: string[], pattern: RegExp): SecretRule => ({
+const rule = (kind: SecretKind, hints: string[], pattern: RegExp): SecretRule => ({
   kind,
   hints,
   pattern,
   replace: keep(kind),
+})
+
+/** The same where the word has to look as if it were one: made up, or made by chance. */
+const ruleIf = (kind: SecretKind, is: (value: string) => boolean, hints: string[], pattern: RegExp): SecretRule => ({
+  kind,
+  hints,
+  pattern,
+  replace: (match, { head = '', value = '', tail = '' }) =>
+    is(value) && !isNoSecret(value) && !value.includes('[redacted') ? `${head}${mark(kind)}${tail}` : match,
 })
 
 const line = '(?<=^|[\\n\\r"]|\\\\n)'
@@ -66,11 +76,107 @@ export const formats: SecretRule[] = [
       /(?<head>\n(?<indent>[ \t]{0,8})(?:data|stringData):[ \t]{0,4}\n)(?<block>(?:\k<indent>[ \t]{1,8}[^\n]{0,8192}\n){1,200})(?=(?:[\s\S]{0,2000}?\n)?\k<indent>kind:[ \t]{1,4}Secret\b)/g,
     replace: (_match, { head = '', block = '' }) => head + blockWithout(block),
   },
+  // One line of a Kubernetes Secret: base64 of a private key, of docker's configuration, of a JSON web token, of an address
+  rule(
+    'secret',
+    ['LS0tLS1CRUdJTi', 'eyJhdXRocyI6', 'ZXlK', '6Ly', 'Oi8v'],
+    /(?<head>(?<![A-Za-z0-9+/]))(?<value>(?:LS0tLS1CRUdJTi(?!BDRVJU|BQVUJM|BUUlVT)|eyJhdXRocyI6|ZXlK(?=[A-Za-z0-9+/]{60})|(?:cG9zdGdyZX|bXlzcWw6Ly|cmVkaXM6Ly|cmVkaXNzOi|bW9uZ29kYj|YW1xcDovL|YW1xcHM6L))[A-Za-z0-9+/=]{16,65536})/g,
+  ),
+  {
+    kind: 'secret',
+    hints: ['data'],
+    test: /"kind\\*"[ \t]{0,4}:[ \t]{0,4}\\*"Secret|\bsecrets?\b[^\n]{0,200}"(?:data|stringData)\\*"/,
+    pattern: /(?<head>\\*"(?:data|stringData)\\*"[ \t]{0,4}:[ \t]{0,4}\{)(?<value>[^{}\n]{1,65536})/g,
+    replace: (_match, { head = '', value = '' }) =>
+      head +
+      value.replace(
+        /(:[ \t]{0,4}\\*")(?!\[redacted:)([^"\\]{1,65536})/g,
+        (_each, before: string) => `${before}${mark('secret')}`,
+      ),
+  },
+  // JSON web keys (RFC 7517), one part by itself
+  ruleIf(
+    'private_key',
+    (value) => looksEncoded(value, 22),
+    ['"d', '"p', '"q', '"k'],
+    /(?<head>\\*"(?:d|p|q|dp|dq|qi|k)\\*"[ \t]{0,4}:[ \t]{0,4}\\*")(?<value>[A-Za-z0-9_-]{22,4096})/g,
+  ),
+  // Lists of users with their passwords: pgbouncer, rsync, exim, chpasswd; the same in quotes
+  ruleIf(
+    'password',
+    (value) => looksRandom(value, 12),
+    ['" "'],
+    /(?<head>(?<=^|\n)"[\w.@-]{1,64}" ")(?<value>[^\s"\\]{12,256})(?<tail>")(?=[ \t]{0,4}(?:\n|$))/g,
+  ),
+  ruleIf(
+    'password',
+    (value) => looksEncoded(value, 12),
+    [':'],
+    /(?<head>(?:(?<=^|\n)[ \t]{0,16}|["'=;])(?!(?:SHA|sha|h|v|MD|md)\d)(?:[\w.@*-]{1,64}:){1,2})(?<value>[^\s"'\\:@,;/][^\s"'\\:@,;]{11,255})(?<tail>["']?)(?=\s|;|"|$)/g,
+  ),
+  // What a program prints at its first start: the word stands in the next line, or behind what it is for
+  ruleIf(
+    'password',
+    (value) => looksRandom(value, 12),
+    ['assword'],
+    /(?<head>\b[Pp]assword\b[^\n]{0,120}[:.][ \t]{0,8}\n\s{0,16}(?:New value:[ \t]{1,4})?)(?<value>[^\s"'\\]{12,256})(?=\s|$)/g,
+  ),
+  ruleIf(
+    'password',
+    (value) => looksRandom(value, 10),
+    ['assword'],
+    /(?<head>\b[Pp]assword\b[^\n:]{1,80}:[ \t]{1,4})(?<value>[^\s"'\\:/]{10,256})(?=\s|$)/g,
+  ),
+  ruleIf(
+    'token',
+    (value) => looksRandom(value),
+    ['ecret'],
+    /(?<head>\b[Ss]ecret[ _-]?I[Dd][ \t]{0,16}[=: ][ \t]{0,16})(?<value>[0-9a-f-]{36})/gi,
+  ),
+  ruleIf(
+    'token',
+    (value) => looksRandom(value),
+    [','],
+    /(?<head>(?<=^|\n))(?<value>[A-Za-z0-9_-]{20,64})(?=,[\w.@:-]{1,64},[\w-]{1,64}(?:,|\n|$))/g,
+  ),
+  rule('token', ['join'], /(?<head>\bjoin[ \t]{1,4}[\w.:-]{1,255}\/)(?<value>[a-f0-9]{32}(?:\/[a-f0-9]{8,64})?)/g),
+  rule('token', ['.'], /(?<head>(?<=^|\n))(?<value>[a-z0-9]{6}\.[a-z0-9]{16})(?=[ \t]+(?:\d{1,4}[hms]|<\w+>)[ \t])/g),
+  rule(
+    'key',
+    ['Unseal Key', 'Recovery Key'],
+    /(?<head>\b(?:Unseal|Recovery) Key \d{1,3}: )(?<value>[A-Za-z0-9+/=]{20,128})/g,
+  ),
+  // Keys of DNS as its tools take them; users of a login module
+  rule('key', ['hmac-'], /(?<head>\bhmac-[\w-]{3,12}:[\w.-]{1,255}:)(?<value>[A-Za-z0-9+/=]{8,256})/g),
+  ruleIf('password', looksMade, ['user_'], /(?<head>\buser_[\w-]{1,64}=\\*")(?<value>[^\s"\\]{4,256})/g),
+  ruleIf(
+    'password',
+    looksMade,
+    ['.auth('],
+    /(?<head>\bauth\([ \t]{0,4}["'][^"'\n]{1,128}["'][ \t]{0,4},[ \t]{0,4}["'])(?<value>[^"'\\\n]{1,256})/g,
+  ),
+  ruleIf('password', looksMade, ['$USER'], /(?<head>\$USER\d{1,3}\$=)(?<value>[^\s"'\\]{6,256})/g),
+  rule(
+    'password',
+    ['<auth-user-pass>'],
+    /(?<head><auth-user-pass>\s{1,8}\S{1,128}\n[ \t]{0,8})(?<value>[^\s<"'\\]{1,256})/g,
+  ),
   // SQL: IDENTIFIED BY '…', PASSWORD '…'
   rule(
     'password',
-    ['IDENTIFIED', 'identified', 'PASSWORD', 'password', 'Identified', 'Password'],
-    /(?<head>\b(?:identified[ \t]{1,8}(?:with[ \t]{1,8}\S{1,64}[ \t]{1,8})?(?:by|as)(?:[ \t]{1,8}password)?|(?:encrypted[ \t]{1,8})?password(?:[ \t]{1,8}for[ \t]{1,8}\S{1,128}[ \t]{0,8}=)?)[ \t]{1,8}\\*')(?<value>[^'\\\n]{1,256})/gi,
+    ['IDENTIFIED', 'identified', 'PASSWORD', 'password', 'Identified', 'Password', 'SECRET', 'secret'],
+    /(?<head>\b(?:identified[ \t]{1,8}(?:with[ \t]{1,8}\S{1,64}[ \t]{1,8})?(?:by|as)(?:[ \t]{1,8}password)?|(?:encrypted[ \t]{1,8})?password(?:[ \t]{1,8}for[ \t]{1,8}\S{1,128}[ \t]{0,8}=)?|secret|secret_access_key)[ \t]{1,8}N?\\*')(?<value>[^'\\\n]{1,256})/gi,
+  ),
+  ruleIf(
+    'password',
+    looksMade,
+    ['IDENTIFIED', 'identified', 'Identified'],
+    /(?<head>\bidentified[ \t]{1,8}by[ \t]{1,8}\\*"?)(?<value>[^\s'"\\;]{6,256})/gi,
+  ),
+  rule(
+    'password',
+    ['pgp_sym_'],
+    /(?<head>\bpgp_sym_(?:en|de)crypt(?:_bytea)?\([^\n;]{1,400}?,[ \t]{0,4}')(?<value>[^'\\\n]{1,256})/g,
   ),
   rule('password', ['PASSWORD(', 'password('], /(?<head>\bpassword\([ \t]{0,4}\\*["'])(?<value>[^"'\\\n]{1,256})/gi),
   // SNMP: communities and users
@@ -84,11 +190,6 @@ export const formats: SecretRule[] = [
   ),
   rule(
     'password',
-    ['snmp'],
-    /(?<head>\bsnmp[a-z]{2,12}\b[^\n|;&]{0,200}?[ \t]-[cAX][ \t]{0,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
-  ),
-  rule(
-    'password',
     ['createUser', 'usmUser'],
     new RegExp(`(?<head>\\bcreateUser[ \\t]{1,8}\\S{1,128}[ \\t]{1,8}(?:MD5|SHA(?:-\\d{3})?)[ \\t]{1,8})${word}`, 'g'),
   ),
@@ -97,12 +198,12 @@ export const formats: SecretRule[] = [
     ['AES', 'DES'],
     new RegExp(`(?<head>\\bcreateUser\\b[^\\n]{1,300}[ \\t](?:AES(?:-?\\d{3})?|DES)[ \\t]{1,8})${word}`, 'g'),
   ),
-  // Redis, memcached, NATS, MQTT: directives without a sign between
+  // Directives that say a password without a sign between, whatever it is: Redis, keepalived, HAProxy
   rule(
     'password',
-    ['requirepass', 'masterauth', 'sentinel'],
+    ['requirepass', 'masterauth', 'sentinel', 'auth_pass', 'insecure-password', 'stats auth'],
     new RegExp(
-      `(?<head>\\b(?:requirepass|masterauth|sentinel[ \\t]{1,4}auth-pass[ \\t]{1,4}\\S{1,64})[ \\t]{1,8})${word}`,
+      `(?<head>\\b(?:(?:requirepass|masterauth|auth_pass|insecure-password|sentinel[ \\t]{1,4}auth-pass[ \\t]{1,4}\\S{1,64})[ \\t]{1,8}|stats[ \\t]{1,8}auth[ \\t]{1,8}[^\\s:]{1,128}:))${word}`,
       'gi',
     ),
   ),
@@ -133,16 +234,6 @@ export const formats: SecretRule[] = [
     ['PSK', 'XAUTH', 'EAP'],
     /(?<head>:[ \t]{1,8}(?:PSK|XAUTH|EAP)[ \t]{1,8}["']?)(?<value>[^\s"'\\]{1,256})/g,
   ),
-  rule(
-    'password',
-    ['psk', 'wep'],
-    /(?<head>\b(?:psk|wep_key\d|wep-key\d|sae_password|wpa_passphrase|wpa-psk)[ \t]{0,4}[=:][ \t]{0,4}\\*["']?)(?<value>[^\s"'\\]{5,256})/g,
-  ),
-  rule(
-    'key',
-    ['resharedKey', 'reshared-key'],
-    /(?<head>\bpreshared-?key[ \t]{0,4}[=:][ \t]{0,4})(?<value>[A-Za-z0-9+/=]{20,100})/gi,
-  ),
   {
     kind: 'private_key',
     hints: ['Static key', 'Private-Lines'],
@@ -167,17 +258,6 @@ export const formats: SecretRule[] = [
     ['{S', '{C', '{M', '{P'],
     /(?<head>\{(?:S?SHA(?:256|384|512)?|SMD5|MD5|CRYPT|PBKDF2[\w-]{0,10})\})(?<value>[A-Za-z0-9+/=.$]{16,256})/g,
   ),
-  // Directives that say a password without a sign between: keepalived, HAProxy, rndc, OpenVPN, Dockerfile
-  rule('password', ['auth_pass'], new RegExp(`(?<head>\\bauth_pass[ \\t]{1,8})${word}`, 'g')),
-  rule(
-    'password',
-    ['insecure-password', 'stats auth'],
-    new RegExp(
-      `(?<head>\\b(?:insecure-password[ \\t]{1,8}|stats[ \\t]{1,8}auth[ \\t]{1,8}[^\\s:]{1,128}:))${word}`,
-      'g',
-    ),
-  ),
-  rule('key', ['secret'], /(?<head>\bsecret[ \t]{1,8}\\*")(?<value>[A-Za-z0-9+/=]{12,256})(?=\\*";)/g),
   rule(
     'password',
     ['{PLAIN', '{CLEAR'],
@@ -198,30 +278,17 @@ export const formats: SecretRule[] = [
     ['erlang_cookie', 'ERLANG_COOKIE', 'setcookie'],
     /(?<head>\b(?:erlang_cookie[ \t]{0,8}[=:][ \t]{0,8}["']?|-setcookie[ \t]{1,8}))(?<value>[^\s"'\\]{4,256})/gi,
   ),
-  rule('key', ['key ='], /(?<head>\bkey[ \t]{1,8}=[ \t]{1,8})(?<value>AQ[A-Za-z0-9+/]{36}==)/g),
-  // PHP's define(), XML attributes
+  // PHP's define()
   rule(
     'key',
     ['define'],
     /(?<head>\bdefine\([ \t]{0,4}\\*["'][A-Z_]{0,40}(?:(?:AUTH|LOGGED_IN|NONCE|SECURE_AUTH)_(?:KEY|SALT)|PASSWORD|SECRET|TOKEN)\\*["'][ \t]{0,4},[ \t]{0,8}\\*["'])(?<value>[^"'\\\n]{4,512})/g,
   ),
   rule(
-    'password',
-    ['value='],
-    /(?<head>\bname=\\*["'][\w.-]{0,60}(?:password|passwd|passphrase|secret|token|api[_-]?key)\\*["'][ \t]{1,8}value=\\*["'])(?<value>[^"'\\\n]{1,4096})/gi,
-  ),
-  rule(
     'token',
     ['OP_SESSION_', 'op_session_'],
     /(?<head>\bop_session_\w{1,64}\\*["']?[ \t]{0,4}[:=][ \t]{0,4}\\*["']?)(?<value>[^\s"'\\]{8,512})/gi,
   ),
-  // Connection strings of drivers
-  rule(
-    'password',
-    ['Key=', 'key='],
-    /(?<head>\b(?:AccountKey|SharedAccessKey|SharedSecretValue)=)(?<value>[A-Za-z0-9+/=]{16,512})/gi,
-  ),
-  rule('token', ['sc_', 'SCW'], /(?<head>\bSCW_SECRET_KEY=)(?<value>\S{8,128})/g),
 ]
 
 function blockWithout(block: string): string {

@@ -1,5 +1,6 @@
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
-import { mark, type SecretKind, type SecretRule } from './redact-rules.ts'
+import { looksEncoded, looksRandom, mark, type SecretKind } from './redact-names.ts'
+import type { SecretRule } from './redact-rules.ts'
 
 /**
  * Tokens that say by their beginning whose they are, as their makers document them, with less demanded of their length than a scanner of
@@ -16,7 +17,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   // Code hosting and delivery.
   ['gh[pousr]_', '[A-Za-z0-9]{20,}'],
   ['github_pat_', '[A-Za-z0-9_]{20,}'],
-  ['gl(?:pat|rt|dt|ptt|cbt|oas|soat|ffct|imt|agent|wt|ft)-', dotted(16)],
+  ['gl[a-z]{2,6}-', dotted(16)],
   ['GR1348941', word(16)],
   ['ATATT3|ATCTT3|ATBB|ATOB', `${chance}[A-Za-z0-9_=-]{16,}`],
   ['bkua_|bkaj_|CCIPAT_|sgp_|sq[apu]_', word(20)],
@@ -28,9 +29,22 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['v1\\.(?=[a-f0-9]{40}(?![a-f0-9]))', hex(40)],
   ['oy2', '[a-z0-9]{43}(?![a-z0-9])'],
   ['dckr_(?:pat|oat)_', word(20)],
+  ['API-(?=[A-Z0-9]{26}(?![A-Za-z0-9]))', '[A-Z0-9]{26}'],
+  ['p8e-|ptr_|BBDC-|SWMTKN-1-', `${chance}[A-Za-z0-9+/=_-]{28,}`],
   ['AKCp|cmVmdGtu', `${chance}[A-Za-z0-9]{40,}`],
   // Clouds and platforms.
   ['A(?:3T[A-Z0-9]|KIA|GPA|IDA|ROA|IPA|NPA|NVA|SIA|BIA|CCA)', '[A-Z0-9]{16}(?![0-9A-Za-z])'],
+  ['ABSK|bedrock-api-key-|IQoJb3JpZ2luX2Vj', `${chance}[A-Za-z0-9+/=]{32,}`],
+  ['[A-Za-z0-9_~.]{3}\\dQ~', '[A-Za-z0-9_~.-]{30,}'],
+  ['GOOG1', '[A-Z0-9]{20,}'],
+  ['SCW(?=[A-Z0-9]{17}(?![A-Za-z0-9]))', '[A-Z0-9]{17}'],
+  ['K00\\d(?=[A-Za-z0-9+/]{27}(?![A-Za-z0-9+/]))', '[A-Za-z0-9+/]{27}'],
+  ['S(?=[AUOCNX][A-Z2-7]{54,56}(?![A-Za-z0-9]))', '[A-Z2-7]{55,57}'],
+  ['st\\.(?=[a-f0-9]{24}\\.)', dotted(60)],
+  ['4b1d(?=[A-Za-z0-9]{38}(?![A-Za-z0-9]))', word(38)],
+  ['(?:sc|ext|scauth|authress)_(?=[a-z0-9]{5,30}\\.[a-z0-9]{4,6}\\.acc[_-])', '[A-Za-z0-9+/_=.-]{40,}'],
+  ['[A-Za-z0-9]{6}_(?=[A-Za-z0-9]{29}_mmk)', word(33)],
+  ['AQ(?=[A-Za-z0-9+/]{36}==)', '[A-Za-z0-9+/]{36}=='],
   ['AIza', '[0-9A-Za-z_-]{35}'],
   ['ya29\\.|GOCSPX-|1//0', word(20)],
   ['do[oprt]_v1_', hex(40)],
@@ -55,7 +69,9 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['sntry[su]_', `${chance}[A-Za-z0-9_=+/-]{32,}`],
   ['dt0[cs]0\\d\\.', dotted(40)],
   ['PMAK-|pdus?\\+|u\\+(?=[A-Za-z0-9_]{18}(?![A-Za-z0-9]))', `${chance}[A-Za-z0-9_+-]{18,}`],
-  ['hcp_|phx_|phc_', word(30)],
+  ['hcp_|phx_|phc_|hc[a-z][ilm]k_|pylf_v\\d_', `${word(24)}(?::[A-Za-z0-9]{16,})?`],
+  ['xa[ap]t-|rootly_|e2b_|csk-|fc-(?=[a-f0-9]{32})', `${chance}[a-f0-9-]{32,}|csk-[a-z0-9]{40,}`],
+  ['(?:[a-f0-9]{32}|[a-z0-9]{6}[a-f0-9]{26})FFFFN|[a-f0-9]{36}N', 'RAL'],
   // Models.
   ['sk-(?:ant-|proj-|svcacct-|or-|live-|admin-)?', `(?=[A-Za-z_-]{0,80}\\d)[A-Za-z0-9_-]{20,}`],
   ['hf_|api_org_', '[A-Za-z0-9]{30,}'],
@@ -70,14 +86,21 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['(?:pub)?key-', '[a-f0-9]{32}(?![0-9A-Za-z])'],
   ['xkeysib-', '[a-f0-9]{40,}(?:-[A-Za-z0-9]{10,})?'],
   ['[a-f0-9]{32}-us', '\\d{1,2}(?!\\d)'],
+  ['mlsn\\.', hex(40)],
+  ['EAA[A-Z]', word(60)],
+  ['1000\\.(?=[a-f0-9]{32}\\.)', dotted(60)],
+  ['00D[A-Za-z0-9]{12,15}!', dotted(60)],
+  ['VF\\.(?:[A-Z]{2}\\.)?(?=[a-f0-9]{24}\\.)', dotted(36)],
+  ['endr\\+', word(16)],
+  ['tk_(?=[a-z0-9]{29}(?![A-Za-z0-9]))', word(29)],
   ['sq0(?:atp|csp|idp)-', word(20)],
   ['EAAA[A-Za-z]', word(50)],
   ['shp(?:at|ca|pa|ss)_', '[a-fA-F0-9]{32}'],
   ['rdme_|EZ[AT]K|FLWSECK(?:_TEST)?-', word(20)],
   ['[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.', '[A-Za-z0-9_-]{27,}'],
-  ['\\d{8,10}:AA', '[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])'],
+  ['(?:bot)?\\d{8,10}:AA', '[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])'],
   ['fio-u-|tk-us-', word(40)],
-  ['pat\\.(?=[\\w-]{22}\\.[a-f0-9]{24}\\.)', dotted(50)],
+  ['[ps]at\\.(?=[\\w-]{22}\\.[a-f0-9]{24}\\.)', dotted(50)],
   ['os_v2_(?:app|org)_', '[a-z0-9]{60,}'],
   ['aio_(?=[A-Za-z0-9]{28}(?![A-Za-z0-9]))', word(28)],
   ['cio(?=[A-Za-z0-9]{32}(?![A-Za-z0-9]))', word(32)],
@@ -92,7 +115,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['pat-(?:na|eu)\\d-', '[a-f0-9-]{36}'],
   ['00(?=[A-Za-z0-9_-]{40}(?![A-Za-z0-9_-]))(?=[a-z0-9_-]{0,39}[A-Z])(?=[A-Z0-9_-]{0,39}[a-z])', word(40)],
   ['ntn_|secret_(?=[A-Za-z0-9]{43}(?![A-Za-z0-9]))', `${chance}[A-Za-z0-9]{30,}`],
-  ['fig[duo][a-z]?_', word(20)],
+  ['fig[a-z]{1,2}_', word(20)],
   ['sl\\.(?:u\\.)?', `${chance}[A-Za-z0-9_-]{100,}`],
   ['pat(?=[A-Za-z0-9]{14}\\.)', '[A-Za-z0-9]{14}\\.[a-f0-9]{64}'],
   ['(?:sdk|mob|api)-(?=[a-f0-9]{8}-[a-f0-9]{4}-4)', '[a-f0-9-]{36}'],
@@ -105,6 +128,31 @@ const prefixes: readonly [prefix: string, rest: string][] = [
 const alternatives = prefixes.map(([prefix, rest]) => `(?:${prefix})${rest}`).join('|')
 
 export const prefixRule: SecretRule = { kind: 'token', pattern: new RegExp(`${start}(?:${alternatives})`, 'g') }
+
+/** Keys of Azure that say in their middle whose they are, and so much behind it. */
+export const signedRule: SecretRule = {
+  kind: 'token',
+  test: /AZDO|\+A(?:St|CR|MC|Eh|Sb|Rm)|Az(?:Fu|Se|Ca)|ACDb|AIoT/,
+  pattern:
+    /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{32,80}(?:AZDO|\+A(?:St|CR|MC|Eh|Sb|Rm)|Az(?:Fu|Se|Ca)|ACDb|AIoT)[A-Za-z0-9+/]{4,12}={0,2}(?![A-Za-z0-9+/=])/g,
+}
+
+/** Words before `_` that say that a secret follows, where only small letters and figures follow. */
+const says = /(?:^|_)(?:sec|secret|live|test|prod|sk|pat|sat|oat|token|tok|api|key)_$|[a-z]api_$/
+
+/** The class of all these: a word in small letters, `_` or `-`, and what chance made. New makers choose it, too. */
+export const classRule: SecretRule = {
+  kind: 'token',
+  test: /[_-][A-Za-z0-9]{14}/,
+  pattern: new RegExp(
+    `${start}(?<word>(?!sha\\d|md5|h1)[a-z][a-z0-9]{1,11}(?:[_-][a-z0-9]{1,8}){0,3}[_-])(?<value>[A-Za-z0-9]{14,}(?:[_-][A-Za-z0-9]{4,}){0,3})(?![A-Za-z0-9])`,
+    'g',
+  ),
+  replace: (match, { word = '', value = '' }) =>
+    looksEncoded(value, 24) || (says.test(word) && looksRandom(value, word.includes('_live_') ? 14 : 16))
+      ? mark('token')
+      : match,
+}
 
 const anyPrefix = new RegExp(`${start}(?:${alternatives})`)
 

@@ -1,76 +1,32 @@
-/** What was taken out: the closed words of `[redacted:<kind>]`. */
-export type SecretKind =
-  | 'password'
-  | 'token'
-  | 'secret'
-  | 'key'
-  | 'header'
-  | 'cookie'
-  | 'url'
-  | 'query'
-  | 'jwt'
-  | 'private_key'
-  | 'hash'
-
-/** Names that end in one of these hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`. */
-const endings: [pattern: string, kind: SecretKind][] = [
-  ['password|passwd|passphrase|passcode|(?<![a-z])pwd|(?<=[_-])(?:pass|pw)|(?<=ssh|become)pass', 'password'],
-  ['(?:client|app|shared|signing|webhook)?[_-]?secret(?:[_-]?string|[_-]?key[_-]?base)?', 'secret'],
-  [
-    '(?:api|access|private|secret|account|signing|encryption|master|license|ssh|storage|sharedaccess|hmac|(?<![a-z])app|(?<![a-z])auth)[_-]?key|sharedaccesssignature',
-    'key',
-  ],
-  ['token', 'token'],
-  ['authorization', 'header'],
-  ['cookie', 'cookie'],
-]
-
-/** One source for texts and for the keys of objects; a name ends here, so `tokens`, `token_type`, `secretName` are none. */
-const secretNamePattern = endings.map(([pattern]) => `(?:${pattern})`).join('|')
-
-const named = endings.map(([pattern, kind]) => [new RegExp(`(?:${pattern})$`, 'i'), kind] as const)
-
-/** Names that look secret and are not: where a list goes on, what a parser met, an operating system's directory. */
-const harmless =
-  /(?:next|page|continue|continuation|sync|resume|unexpected|public)[_-]?(?:page)?[_-]?(?:token|key)$|^oldpwd$/i
-
-const any = new RegExp(`(?:${secretNamePattern.replaceAll('[_-]', '[ _-]')})$`, 'i')
-
-/** What kind of secret a name promises, or null. */
-export function kindOfName(name: string): SecretKind | null {
-  if (name.length > 120 || !any.test(name) || harmless.test(name)) return null
-  // `accessKey` and `access key` name what `access_key` names.
-  const plain = name.replace(/ /g, '_')
-  return named.find(([pattern]) => pattern.test(plain))?.[1] ?? null
-}
-
-/** Words that say something about a secret instead of being one, and references that only name where it is. */
-const words = new Set(
-  `none null nil true false yes no undefined empty missing required invalid valid expired unset set changed unchanged
-  incorrect wrong rejected denied unknown hidden disabled enabled ok failed accepted optional default not is was has had
-  must should will may can cannot for of and or the a an in to at by from with file auto rotated rotate required. expired.
-  invalid. string str bytes text bearer basic ***`.split(/\s+/),
-)
-const reference =
-  /^(?:\$[({A-Za-z_]|\((?:empty|none|null|unset|hidden|not|no|masked)\b|\{\{|<[^>]*>?$|%[({]|\*{3,}$|x{3,}$|\[redacted:[a-z_]+\]$|[~^]?\d{1,4}\.\d{1,4}\.\d{1,4}$)/i
-
-export function isNoSecret(value: string): boolean {
-  return value === '' || words.has(value.toLowerCase()) || reference.test(value)
-}
+import {
+  isNoSecret,
+  isUuid,
+  kindOfName,
+  kindOfPair,
+  likelyNamePattern,
+  looksEncoded,
+  looksMade,
+  looksRandom,
+  mark,
+  type SecretKind,
+  secretNamePattern,
+} from './redact-names.ts'
 
 /**
- * One rule. `hints` are literals, one of which a text must hold before the pattern is tried. `replace` answers the match
- * again; without it the whole match goes. No match reaches over an unescaped double quote or cuts an escape in two, so
- * JSON inside a text stays what it is; each pattern either cannot fail late or is bounded: linear time.
+ * One rule. `hints` are literals, one of which a text must hold before the pattern is tried; so is `test`, where words are not literal.
+ * `replace` gets the match and what stands before it, and answers what stays; without it the whole match goes. No match reaches over an
+ * unescaped double quote or cuts an escape in two, so JSON inside a text stays what it is; each pattern either cannot fail late or is
+ * bounded: linear time.
  */
 export type SecretRule = {
   kind: SecretKind
   pattern: RegExp
   hints?: string[]
-  replace?: (match: string, groups: Record<string, string | undefined>) => string
+  test?: RegExp
+  /** So often, where what it found may hide the next. */
+  again?: number
+  replace?: (match: string, groups: Record<string, string | undefined>, before: string) => string
 }
-
-export const mark = (kind: SecretKind) => `[redacted:${kind}]`
 
 /** A word starts here, also right behind an escaped line break of a JSON text. */
 const start = '(?<=^|[^A-Za-z0-9_-]|\\\\[nrtbf]|\\\\u[0-9a-fA-F]{4})'
@@ -78,7 +34,7 @@ const start = '(?<=^|[^A-Za-z0-9_-]|\\\\[nrtbf]|\\\\u[0-9a-fA-F]{4})'
 const gap = '(?:\\s|\\\\+[nr])'
 const bare = '(?:[^\\s"\'\\\\;&|<>`,]|,(?!\\s|$|[A-Za-z_][\\w.-]{0,30}[=:]))'
 /** A value in quotes, in quotes that a JSON text escapes, or bare. */
-const value = `(?!["'][ \\t]{0,4}[,:}\\]])(?:(?<quote>["'])(?<quoted>(?:[^"'\\\\\\n]|\\\\[^\\n]|(?!\\k<quote>)'){0,4096})|(?<escaped>\\\\+["'])(?<inner>[^"'\\\\\\n]{0,4096})|(?<bare>(?![[{])${bare}{1,65536}))`
+const value = `(?!["'][ \\t]{0,4}[,:}\\]])(?:[bBeEfFnNrRuU]?(?<quote>["'])(?<quoted>(?:[^"'\\\\\\n]|\\\\[^\\n]|(?!\\k<quote>)'){0,4096})|(?<escaped>\\\\+["'])(?<inner>[^"'\\\\\\n]{0,4096})|(?<bare>(?![[{])${bare}{1,65536}))`
 
 function swap(kind: SecretKind, groups: Record<string, string | undefined>): string | null {
   const { quote, quoted, escaped, inner } = groups
@@ -97,10 +53,10 @@ function swap(kind: SecretKind, groups: Record<string, string | undefined>): str
 const assignment: SecretRule = {
   kind: 'secret',
   pattern: new RegExp(
-    `(?<name>(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?(?:${secretNamePattern}))(?<close>\\\\*["'])?(?<sign>[ \\t]{0,8}(?:=>|:=|=(?!=)|:(?!:))[ \\t]{0,8})${value}`,
+    `(?<name>(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?(?:${secretNamePattern}))(?<close>\\\\*["']\\]?)?(?<sign>[ \\t]{0,8}(?:=>|:=|=(?!=)|:(?!:)|：)[ \\t]{0,8})${value}`,
     'gi',
   ),
-  replace(match, groups) {
+  replace(match, groups, before) {
     const { name = '', close = '', sign = '', bare: text } = groups
     const kind = kindOfName(name)
     if (kind === null) return match
@@ -110,13 +66,22 @@ const assignment: SecretRule = {
       // "unexpected token: foo", "secret: app/db": prose, unless it looks like chance.
       const prose = /:[ \t]+$/.test(sign) && close === '' && (kind === 'token' || kind === 'secret')
       if (prose && !/\d/.test(text) && text.length < 16) return match
-      if (kind === 'token' && /^\d{1,6}[)\]},.]*$/.test(text)) return match
-      if (kind === 'header' || kind === 'cookie') return match
+      // A count, whose name is that of what is counted.
+      const isCount = /^\d{1,6}[)\]},.]*$/.test(text)
+      if (isCount && (kind !== 'password' || /^pass$/i.test(name))) return match
+      if (kind === 'header' || (kind === 'cookie' && !looksRandom(text))) return match
+      // `passwd: all …`, `pam_unix(passwd:auth)`: the program speaks; `…:secret:prod/db`: a part of a name.
+      if (/^passwd$/i.test(name) && /:/.test(sign) && /^[a-z]+\b/.test(text) && !/\d/.test(text)) return match
+      if (before.endsWith(':') && sign === ':') return match
     }
+    // What a Kubernetes Secret is called in a label of a metric.
+    const shown = groups.quoted ?? groups.inner
+    if (kind === 'secret' && sign === '=' && /^[a-z]+(?:-[a-z]+){1,3}$/.test(shown ?? text ?? '')) return match
     const swapped = swap(kind, groups)
     if (swapped === null) return match
     // A number under a quoted key is JSON in a text: what stands for it must be JSON too.
-    const quoted = text !== undefined && close !== '' ? swapped.replace(/^\[[^\]]*\]/, `${close}$&${close}`) : swapped
+    const quoted =
+      text !== undefined && /["']$/.test(close) ? swapped.replace(/^\[[^\]]*\]/, `${close}$&${close}`) : swapped
     return `${name}${close}${sign}${quoted}`
   },
 }
@@ -135,14 +100,66 @@ const listed: SecretRule = {
   },
 }
 
+/** Between a name and its value: a sign, or blanks with words that say how the value is written, as in `password 7 …`, `set psksecret ENC …`. */
+const kindWords =
+  '\\d{1,3}|ENC|(?:irreversible-)?cipher|(?:--)?plain(?:text)?|ascii-text|ascii|encrypted|md5|sha\\d{0,3}|aes|des|3des|manager|operator'
+const oneWord =
+  '(?<value>(?=[^\\s"\'\\\\;,&|<>`(){}[\\]]{0,200}[\\d!%+^~#])(?!\\[redacted:)[^\\s"\'\\\\;,&|<>`(){}[\\]]{6,4096})'
+
+/**
+ * A name and one word that is made up, in all that is no assignment of a name that always holds a secret: directives of configuration
+ * files and of network gear, names that may hold a secret, cookies of sessions. The word decides as much as the name.
+ */
+const loose: SecretRule = {
+  kind: 'secret',
+  pattern: new RegExp(
+    `(?<name>${secretNamePattern}|${likelyNamePattern}|auth|priv)(?<sign>(?:\\\\*["'])?\\]?[ \\t]{0,8}(?:=>|:=|=|:(?!:)|：)[ \\t]{0,8}|(?<typed>(?:[ \\t]{1,16}(?:${kindWords})(?=[ \\t])){0,3})[ \\t]{1,16})(?<open>\\\\*["'])?${oneWord}`,
+    'gi',
+  ),
+  replace(match, { name: end = '', sign = '', typed, open = '', value: word = '' }, before) {
+    const name = `${/[\w.$-]{0,60}$/.exec(before)?.[0] ?? ''}${end}`
+    const kind = kindOfWord(name, word, typed, open !== '')
+    return kind === null ? match : `${end}${sign}${open}${mark(kind)}`
+  },
+}
+
+/** `between`: the words between name and value; undefined behind a sign. In a sentence a figure is not enough, and all hexadecimal is a fingerprint. */
+function kindOfWord(name: string, word: string, between: string | undefined, isQuoted: boolean): SecretKind | null {
+  if (isNoSecret(word) || /^\d{1,6}[.]?$/.test(word)) return null
+  const sure = kindOfName(name)
+  if (between) return looksMade(word) ? (sure ?? 'password') : null
+  if (sure === 'password') return looksMade(word) && (isQuoted || /\d/.test(word)) ? sure : null
+  const isFingerprint = between === '' && (isUuid(word) || /^[0-9A-Fa-f]+$/.test(word))
+  if (isFingerprint) return null
+  return sure === null ? kindOfPair(name, word) : looksRandom(word) ? sure : null
+}
+
+/** A passphrase of words, alone in its line: the assignment would end at the first blank. */
+const phrase: SecretRule = {
+  kind: 'password',
+  test: /ass(?:phrase|word|wd)/i,
+  pattern:
+    /(?<head>(?<=^|\n)[ \t-]{0,16}(?:export[ \t]{1,4})?[\w.-]{0,60}?pass(?:phrase|word|wd)[ \t]{0,4}[:=][ \t]{1,4})(?<value>(?<first>[a-z]{3,14})(?: [a-z]{3,14}){2,12})(?=[ \t]{0,4}(?:\n|$))/gi,
+  replace: (match, { head = '', first = '' }) => (isNoSecret(first) ? match : `${head}${mark('password')}`),
+}
+
+/** Names and values of XML: an element, an attribute beside the name, and the pair of elements that Hadoop writes. */
+const wrapped: SecretRule = {
+  kind: 'password',
+  hints: ['<', 'value='],
+  pattern: new RegExp(
+    `(?<head>(?:<[\\w:.-]{0,40}(?:${secretNamePattern})>|\\b(?:name|key)=\\\\*["'][\\w.-]{0,60}(?:${secretNamePattern})\\\\*["'](?:[ \\t]{1,8}value=\\\\*["']|>)|<name>[\\w.-]{0,60}(?:${secretNamePattern})</name>\\s{0,40}<value>))(?<value>[^<"'\\\\\\n]{1,4096})`,
+    'gi',
+  ),
+  replace: (match, { head = '', value: text = '' }) =>
+    isNoSecret(text) || text.startsWith('[redacted:') ? match : `${head}${mark('password')}`,
+}
+
 /** Keeps the group `head` and redacts what follows it. */
 const behindHead = (kind: SecretKind) => (match: string, groups: Record<string, string | undefined>) =>
   isNoSecret(groups.value ?? '') || /^\S{0,12} ?\[redacted:/.test(groups.value ?? '')
     ? match
     : `${groups.head}${mark(kind)}${groups.tail ?? ''}`
-
-const flagValue = '(?<value>[^\\s"\'\\\\;&|<>-][^\\s"\'\\\\;&|<>]{0,255})'
-const between = '(?:[ \\t]{1,8}["\']?|\\\\*["\'][ \\t]{0,8},[ \\t\\n]{0,40}\\\\*["\'])'
 
 /** In this order: whole blocks first, names and headers next, bare tokens last. */
 export const rules: SecretRule[] = [
@@ -156,10 +173,11 @@ export const rules: SecretRule[] = [
     replace: behindHead('private_key'),
   },
   listed,
+  phrase,
   {
     kind: 'header',
     pattern:
-      /(?<head>\b(?:proxy-)?authorization[ \t]{0,8}[:=][ \t]{0,8}(?:(?:bearer|basic|digest|token|negotiate|apikey|aws4-hmac-sha256)[ \t]{1,8})?)(?<value>[^\s"'\\][^\r\n"'\\]{0,8192})/gi,
+      /(?<head>\b(?:proxy-)?authorization[ \t]{0,8}[:=][ \t]{0,8}(?:(?:bearer|basic|digest|token|negotiate|apikey|splunk|geniekey|aws4-hmac-sha256)[ \t]{1,8})?)(?<value>[^\s"'\\][^\r\n"'\\]{0,8192})/gi,
     hints: ['uthorization', 'UTHORIZATION'],
     replace: behindHead('header'),
   },
@@ -170,36 +188,8 @@ export const rules: SecretRule[] = [
     replace: behindHead('cookie'),
   },
   assignment,
-  {
-    kind: 'password',
-    hints: ['<'],
-    pattern:
-      /(?<head><(?:[\w:.-]{0,40})(?:password|passwd|secret|token|api[_-]?key|private[_-]?key)>)(?<value>[^<"\\\n]{1,4096})/gi,
-    replace: behindHead('password'),
-  },
-  {
-    kind: 'password',
-    hints: ['--'],
-    pattern: new RegExp(
-      `(?<head>--[a-z-]{0,30}(?:password|passwd|passphrase|secret|token|api-key|access-key|secret-key)${between})${flagValue}`,
-      'gi',
-    ),
-    replace: behindHead('password'),
-  },
-  {
-    kind: 'password',
-    hints: ['-p'],
-    pattern:
-      /(?<head>\b(?:mysql|mysqldump|mysqladmin|mysqlcheck|mysqlimport|mariadb|mariadb-dump|mariadb-admin|sshpass)\b(?:[^\n|;&]{0,200})[ \t"',]-p)(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
-    replace: behindHead('password'),
-  },
-  {
-    kind: 'password',
-    hints: ['sshpass', 'docker', 'redis-cli', 'ldap', 'mongo', 'curl', 'wget', 'podman', 'helm'],
-    pattern:
-      /(?<head>\b(?:sshpass[ \t]{1,8}-p|(?:docker|podman|helm)[ \t][^\n|;&]{0,60}\blogin\b[^\n|;&]{0,200}[ \t]-p|redis-cli\b[^\n|;&]{0,200}[ \t]-a|ldap[a-z]{1,10}\b[^\n|;&]{0,200}[ \t]-w|mongo[a-z]{0,10}\b[^\n|;&]{0,200}[ \t]-p|curl\b[^\n|;&]{0,400}[ \t](?:-u|--user|-U|--proxy-user)[ \t]{0,8}["']?[^\s:"'\\]{0,128}:)[ \t]{0,8}["']?)(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
-    replace: behindHead('password'),
-  },
+  loose,
+  wrapped,
   {
     kind: 'url',
     hints: ['://'],
@@ -207,10 +197,23 @@ export const rules: SecretRule[] = [
     replace: behindHead('url'),
   },
   {
+    // The same without an address before it: a driver's, a tool's.
     kind: 'url',
-    hints: ['@tcp(', '@unix('],
-    pattern: /(?<head>(?<!\[redacte)[\w.-]:)(?<value>[^\s@/"'\\:]{1,128})(?<tail>@(?:tcp|unix)\()/g,
-    replace: behindHead('url'),
+    hints: ['@'],
+    pattern: /(?<head>(?<!\[redacte)[\w.-]:)(?<value>[^\s@/"'\\:]{1,128})(?<tail>@(?:(?<driver>tcp|unix)\(|[\w.-]))/g,
+    replace: (match, { head, value: text = '', tail, driver }) =>
+      !isNoSecret(text) && (driver || looksEncoded(text, 10)) ? `${head}${mark('url')}${tail}` : match,
+  },
+  {
+    // An address that is a secret as a whole: a word for a hook, a key or a bot, and a piece behind it that chance made.
+    kind: 'url',
+    hints: ['://'],
+    pattern:
+      /(?<head>:\/\/(?:hc-ping\.com\/|[^\s"'\\<>?#/]{1,200}\/(?:[\w.@~-]{1,64}\/){0,6}?(?:[\w-]{0,20}hook(?:s|b2)?|services|workflows|triggers|integrations?|alert|key|token|bots?)\/))(?<value>[A-Za-z0-9/_@+.-]{10,})/g,
+    replace: (match, { head = '', value: path = '' }) =>
+      path.split(/[/@]/).some((piece) => isUuid(piece) || looksRandom(piece) || /^[a-z0-9]{26}$/.test(piece))
+        ? `${head}${mark('url')}`
+        : match,
   },
   {
     kind: 'url',
@@ -218,6 +221,12 @@ export const rules: SecretRule[] = [
     pattern:
       /(?<head>(?:hooks\.slack\.com\/(?:services|workflows|triggers)|discord(?:app)?\.com\/api\/webhooks|webhook\.office\.com\/[a-z0-9]{1,20})\/)(?<value>[A-Za-z0-9/_@+-]{10,})/g,
     replace: behindHead('url'),
+  },
+  {
+    kind: 'url',
+    hints: ['://'],
+    pattern: /(?<head>:\/\/)(?<value>[A-Za-z0-9_+=.~-]{16,512})(?<tail>@[\w.-])/g,
+    replace: (match, { head, value: user = '', tail }) => (looksRandom(user) ? `${head}${mark('url')}${tail}` : match),
   },
   {
     kind: 'query',
@@ -239,45 +248,47 @@ export const rules: SecretRule[] = [
   },
   {
     kind: 'header',
+    hints: ['ApiKey '],
+    pattern: /(?<head>\bApiKey[ \t]{1,4})(?<value>(?=[^\s"'\\]{0,200}\d)[A-Za-z0-9+/=_-]{24,512})/g,
+    replace: behindHead('header'),
+  },
+  {
+    kind: 'query',
+    hints: ['X-Amz-Signature', 'x-amz-signature'],
+    pattern: /(?<head>\bx-amz-signature=)(?<value>[a-f0-9]{64})/gi,
+    replace: behindHead('query'),
+  },
+  {
+    kind: 'url',
+    hints: ['grant_type=authorization_code'],
+    pattern:
+      /(?<head>(?<=^|[?&\s"'])code=)(?<value>[^&\s"'\\#<>]{8,1024})(?=[^\s"'\\]{0,400}grant_type=authorization_code)/g,
+    replace: behindHead('url'),
+  },
+  {
+    kind: 'header',
     hints: ['response='],
     pattern: /(?<head>\bresponse=\\{0,4}")(?<value>[0-9a-f]{32,64})/gi,
     replace: behindHead('header'),
   },
   {
-    kind: 'key',
-    hints: ['AKIA', 'ASIA', 'AIza', 'sk-', 'sk_', 'rk_', 'whsec_', 'SG.'],
-    pattern: new RegExp(
-      `${start}(?:A[KS]IA[0-9A-Z]{16}(?![0-9A-Za-z])|AIza[0-9A-Za-z_-]{35}|sk-(?:ant-|proj-|svcacct-|or-|live-)?(?=[A-Za-z_-]{0,80}\\d)[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[0-9A-Za-z]{10,}|whsec_[0-9A-Za-z+/=]{20,}|SG\\.[\\w-]{16,32}\\.[\\w-]{16,64})`,
-      'g',
-    ),
-  },
-  {
-    kind: 'token',
-    hints: ['gh', 'gl', 'xox', 'xapp-', 'npm_', 'hv', 'do', 'pypi-', 'dapi', 'nst_', 'glsa_', 'shpat_', 's.'],
-    pattern: new RegExp(
-      `${start}(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|rt|dt|ptt|cbt)-[A-Za-z0-9_.-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|npm_[A-Za-z0-9]{30,}|hv[sbr]\\.[A-Za-z0-9_-]{20,}|do[oprt]_v1_[a-f0-9]{40,}|pypi-[A-Za-z0-9_-]{30,}|dapi[a-f0-9]{32}|nst_[A-Za-z0-9_-]{20,}|glsa_[A-Za-z0-9_]{30,}|shpat_[a-fA-F0-9]{32})`,
-      'g',
-    ),
-  },
-  {
-    kind: 'token',
-    hints: [':AA'],
-    pattern: new RegExp(`${start}\\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])`, 'g'),
-  },
-  {
     kind: 'hash',
-    hints: ['$', '*', 'md5'],
+    hints: ['$', '*', 'md5', '%^', 'grub'],
     pattern: new RegExp(
-      `\\$2[abxy]?\\$\\d\\d\\$[./A-Za-z0-9]{22,53}|\\$(?:1|5|6|apr1)\\$(?:rounds=\\d{1,9}\\$)?[./A-Za-z0-9]{1,16}\\$[./A-Za-z0-9]{20,86}|\\$(?:y|gy|7)\\$[./A-Za-z0-9]{1,20}\\$[./A-Za-z0-9]{1,86}\\$[./A-Za-z0-9]{20,86}|\\$argon2(?:id|i|d)\\$[A-Za-z0-9+/=,$]{20,256}|pbkdf2_sha\\d{1,3}\\$\\d{1,9}\\$[A-Za-z0-9+/=$]{20,256}|SCRAM-SHA-256\\$\\d{1,9}:[A-Za-z0-9+/=$:]{20,256}|(?<![A-Za-z0-9*])\\*[0-9A-F]{40}(?![0-9A-Za-z])|${start}md5[0-9a-f]{32}(?![0-9A-Za-z])`,
-      'g',
-    ),
-  },
-  {
-    // Decision tokens of ours carry no prefix: 256 bits in base64url, and not the fingerprint of a public key.
-    kind: 'token',
-    pattern: new RegExp(
-      `(?<!SHA256:)${start}(?=[a-z0-9_-]{0,42}[A-Z])(?=[A-Z0-9_-]{0,42}[a-z])(?=[A-Za-z_-]{0,42}\\d)[A-Za-z0-9_-]{43}(?![A-Za-z0-9_=+/-])`,
+      `\\$2[abxy]?\\$\\d\\d\\$[./A-Za-z0-9]{22,53}|\\$(?:1|5|6|apr1)\\$(?:rounds=\\d{1,9}\\$)?[./A-Za-z0-9]{1,16}\\$[./A-Za-z0-9]{20,86}|\\$(?:y|gy|7)\\$[./A-Za-z0-9]{1,20}\\$[./A-Za-z0-9]{1,86}\\$[./A-Za-z0-9]{20,86}|\\$argon2(?:id|i|d)\\$[A-Za-z0-9+/=,$]{20,256}|pbkdf2_sha\\d{1,3}\\$\\d{1,9}\\$[A-Za-z0-9+/=$]{20,256}|\\$(?:8|9|M\\$\\w{1,4})\\$[./A-Za-z0-9$+=-]{8,256}|grub\\.pbkdf2\\.sha512\\.\\d{1,9}\\.[0-9A-Za-z.]{40,600}|%\\^%#[^\\s%]{8,256}%\\^%#|SCRAM-SHA-256\\$\\d{1,9}:[A-Za-z0-9+/=$:]{20,256}|(?<![A-Za-z0-9*])\\*[0-9A-F]{40}(?![0-9A-Za-z])|${start}md5[0-9a-f]{32}(?![0-9A-Za-z])`,
       'g',
     ),
   },
 ]
+
+/**
+ * Decision tokens of ours carry no prefix: 256 bits in base64url, and neither the fingerprint of a public key nor a piece of a picture. It
+ * comes last, since what others find may hold such a run.
+ */
+export const bareRule: SecretRule = {
+  kind: 'token',
+  pattern: new RegExp(
+    `(?<!SHA256:)${start}(?=[a-z0-9_-]{0,42}[A-Z])(?=[A-Z0-9_-]{0,42}[a-z])(?=[A-Za-z_-]{0,42}\\d)(?<![A-Za-z0-9+/]{40}[+/])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_=+/-])`,
+    'g',
+  ),
+}

@@ -1,6 +1,17 @@
-import { formats, rule } from './redact-formats.ts'
-import { holdsPrefix, prefixRule, redactListed } from './redact-listed.ts'
-import { isNoSecret, kindOfName, mark, rules, type SecretRule } from './redact-rules.ts'
+import { argumentRules, gluesPassword, secretFlag } from './redact-arguments.ts'
+import { formats } from './redact-formats.ts'
+import { classRule, holdsPrefix, prefixRule, redactListed, signedRule } from './redact-listed.ts'
+import {
+  foreignNames,
+  isNoSecret,
+  isUuid,
+  kindOfName,
+  kindOfPair,
+  looksRandom,
+  mark,
+  type SecretKind,
+} from './redact-names.ts'
+import { bareRule, rules, type SecretRule } from './redact-rules.ts'
 
 /**
  * What everything that is stored, shown or sent goes through: what cannot be seen is stripped,
@@ -37,73 +48,23 @@ export function stripText(text: string, options: { keepNewlines?: boolean } = {}
   return options.keepNewlines === false ? plain.replace(/[\n\t]+/g, ' ') : plain
 }
 
-/** Secrets that are a word of a command line, or of a line that a program printed, whose name is a letter or none. Each pattern looks at one line. */
-const argumentRules: SecretRule[] = [
-  rule('password', ['pass:'], /(?<head>(?:-?-pass(?:in|out)?|-k)[ \t=]{1,4}pass:)(?<value>[^\s"'\\;&|<>]{1,256})/g),
-  rule(
-    'password',
-    ['pass '],
-    /(?<head>-(?:store|key|src(?:store|key)|dest(?:store|key))pass[ \t]{1,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
-  ),
-  rule(
-    'password',
-    ['ipmitool', 'ipmi', 'fence_'],
-    /(?<head>\b(?:ipmitool|ipmi-\w{2,20}|fence_\w{2,20})\b[^\n|;&]{0,200}?[ \t]-[Pp][ \t]{1,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{0,255})/g,
-  ),
-  rule(
-    'password',
-    ['7z', 'rar'],
-    /(?<head>\b(?:7z[a-z]?|unrar|rar)[ \t][^\n|;&]{0,200}?[ \t]-p)(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{3,255})/g,
-  ),
-  rule(
-    'password',
-    ['sqlplus', 'rman', 'expdp', 'impdp'],
-    /(?<head>\b(?:sqlplus|rman|expdp|impdp)[ \t][^\n|;&]{0,100}?[\w.]{1,64}\/)(?<value>[^\s"'\\;&|<>@/]{3,128})(?=@|\s|$)/g,
-  ),
-  rule(
-    'password',
-    ['smbclient', 'rpcclient', 'mount.cifs', 'smb'],
-    /(?<head>\b(?:smb\w{2,12}|rpcclient|net|wbinfo)\b[^\n|;&]{0,200}?[ \t](?:-U|--user=?)[ \t]{0,4}[\w.\\@-]{1,64}%)(?<value>[^\s"'\\;&|<>]{1,256})/g,
-  ),
-  rule(
-    'password',
-    ['sudo'],
-    /(?<head>\becho[ \t]{1,8}["']?)(?<value>[^\s"'\\;&|<>$`-][^\s"'\\;&|<>$`]{2,255})(?=["']?[ \t]{0,8}\|[ \t]{0,8}sudo[ \t][^\n|;&]{0,60}-S\b)/g,
-  ),
-  rule(
-    'url',
-    ['grant_type=authorization_code'],
-    /(?<head>(?<=^|[?&\s"'])code=)(?<value>[^&\s"'\\#<>]{8,1024})(?=[^\s"'\\]{0,400}grant_type=authorization_code)/g,
-  ),
-  rule('header', ['ApiKey '], /(?<head>\bApiKey[ \t]{1,4})(?<value>(?=[^\s"'\\]{0,200}\d)[A-Za-z0-9+/=_-]{24,512})/g),
-  rule('query', ['X-Amz-Signature', 'x-amz-signature'], /(?<head>\bx-amz-signature=)(?<value>[a-f0-9]{64})/gi),
-  rule(
-    'password',
-    ['pass ='],
-    /(?<head>(?<=^|\n)[ \t]{0,8}pass[ \t]{1,8}=[ \t]{1,8})(?<value>(?!\d{1,6}\s)[^\s"'\\]{6,512})(?=\s|$)/g,
-  ),
-  rule(
-    'password',
-    ['zip -', 'unzip -'],
-    /(?<head>\b(?:un)?zip\b[^\n|;&]{0,120}?[ \t]-P[ \t]{0,4})(?<value>[^\s"'\\;&|<>-][^\s"'\\;&|<>]{2,255})/g,
-  ),
-  rule(
-    'key',
-    ['Unseal Key', 'Recovery Key'],
-    /(?<head>\b(?:Unseal|Recovery) Key \d{1,3}: )(?<value>[A-Za-z0-9+/=]{20,128})/g,
-  ),
-  rule(
-    'password',
-    ['chpasswd'],
-    /(?<head>\becho[ \t]{1,8}["']?[\w.-]{1,64}:)(?<value>[^\s"'\\|]{1,256})(?=["']?[ \t]{0,8}\|[^\n|;&]{0,40}\bchpasswd\b)/g,
-  ),
-]
+/** Words and signs, one of which stands in every text that a rule changes: the first look, which most lines do not pass. */
+const hint = new RegExp(
+  [
+    // names
+    `pass|pwd|pw|psk|secret|token|key|auth|cookie|salt|pepper|sess|sid|logged_in|SAML|cred|ident|encrypt|${foreignNames}`,
+    // what stands before a value, or in it
+    'bearer|eyJ|:\\/\\/|-----BEGIN|@|\\$|\\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|[?&](?:sig|jwt|code)|x-(?:amz|goog)|hook|response=|\\{(?:S?SHA|SMD5|MD5|CRYPT|PBKDF2|PLAIN|CLEAR)|LS0t|ZXlK|6Ly|Oi8v|"[dpqk]|\\^%#|[_-][A-Za-z0-9]{14}',
+    // programs and files whose words have no name
+    'machine |login|identified|communit|com2sec|snmp|createUser|masterauth|wep|XAUTH|Private-Lines|acl |user[ _]|EAP |ipmi|fence_|7z|rar |sqlplus|rman |expdp|smb|sudo|unseal|recovery |zip |code=|erlang|echo|ssl|rdp|ldap|sqlcmd|bcp|racadm|lftp|mosquitto|docker|podman|helm|redis-cli|mongo|mysql|mariadb|curl|cifs|net +use|hmac-|pgp_|cipher|ENC ',
+    // lists of users, tables of tokens, letters of options
+    '\\* ["]|\\*:|:\\*|:\\d+[: ]|[\\w"\'=;][\\w.-]{0,64}:[A-Za-z][\\w!%+.-]{0,40}\\d|"[\\w.-]+" "|\\d[hms] |\\w,\\w+,|\\s-(?:[pPwWakANXs]|pw)[ "\']?\\S{0,40}\\d',
+  ].join('|'),
+  'i',
+)
 
-/** One look decides for most strings: none of these, and no run as long as a token, is nothing to take out. */
+/** Without any of them a run as long as a token, or one that says whose it is, is looked for. */
 const longRun = /[A-Za-z0-9_-]{43}/
-
-const hint =
-  /pass|pwd|secret|token|key|auth|cookie|bearer|eyJ|AKIA|ASIA|AIza|sk[-_]|:\/\/|-----BEGIN|gh[pousr]_|gl[a-z]{2,3}-|xox|xapp|npm_|hv[sbr]\.|do._v1_|pypi-|dapi|nst_|glsa_|shpat_|rk_|whsec_|SG\.|:AA|\$|\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|mysql|mariadb|docker|podman|helm|redis-cli|ldap|mongo|curl|[?&](?:sig|jwt|code)|x-(?:amz|goog)|webhook|@(?:tcp|unix)\(|hooks|response=|machine |login|identified|communit|com2sec|snmp|createUser|requirepass|masterauth|psk|wep|PSK|XAUTH|Static key|Private-Lines|\{(?:S?SHA|SMD5|MD5|CRYPT|PBKDF2)|acl |user |\*:|:\*|:\d+[: ]|EAP |[_-]pw|ipmi|fence_|7z|rar |sqlplus|rman |expdp|smb|rpcclient|sudo|session|unseal|zip |code=|erlang|\{(?:PLAIN|CLEAR)|\* ["]/i
 
 /**
  * Takes secrets out of a text and leaves `[redacted:<kind>]`: passwords by their name, headers, URLs, cloud keys, tokens,
@@ -116,14 +77,15 @@ export function redact(text: string): string {
     return text
   const json = redactDocument(text)
   if (json !== null) return json
-  let before = text
-  // What one rule leaves may be what another looks for: as a rule the second round changes nothing.
-  for (let round = 0; round < 4; round++) {
-    const after = once(before)
-    if (after === before) break
-    before = after
+  let clean = text
+  // What one rule leaves may be what another looks for. The end is where each of them has looked at the text as it is.
+  let quiet = 0
+  for (let at = 0; quiet < steps.length && at < maxRounds * steps.length; at += 1) {
+    const before = clean
+    clean = (steps[at % steps.length] as Step)(before)
+    quiet = clean === before ? quiet + 1 : 0
   }
-  return before
+  return clean
 }
 
 /** A JSON document is redacted as data, so that no quote can be mistaken; null where the text is not JSON. */
@@ -151,30 +113,36 @@ function keepDigits(_key: string, value: unknown, context: { source: string }): 
   return typeof value === 'number' && String(value) !== context.source ? raw.rawJSON(context.source) : value
 }
 
-const everyRule = [...rules, ...formats, ...argumentRules, prefixRule]
+const maxRounds = 4
+/** What stands before a match, as far as a name may reach. */
+const nameCharacters = 64
 
-function once(text: string): string {
-  let clean = text
-  for (const { kind, pattern, hints, replace } of everyRule) {
-    if (hints && !hints.some((hint) => clean.includes(hint))) continue
-    clean = clean.replace(pattern, (match: string, ...rest: unknown[]) => {
-      const groups = rest.at(-1)
-      if (!replace) return mark(kind)
-      return replace(match, groups as Record<string, string | undefined>)
-    })
+type Step = (text: string) => string
+
+function step({ kind, pattern, hints, test, replace, again = 1 }: SecretRule): Step {
+  const put = (match: string, ...rest: unknown[]): string => {
+    if (!replace) return mark(kind)
+    const [offset, whole, groups] = rest.slice(-3) as [number, string, Record<string, string | undefined>]
+    return replace(match, groups, whole.slice(Math.max(0, offset - nameCharacters), offset))
   }
-  return redactListed(clean)
+  return (text) => {
+    if (hints && !hints.some((hint) => text.includes(hint))) return text
+    if (test && !test.test(text)) return text
+    // Two options of one command: the first is what is between the second and its program.
+    let clean = text.replace(pattern, put)
+    for (let more = 1; clean !== text && more < again; more += 1) clean = clean.replace(pattern, put)
+    return clean
+  }
 }
+
+const steps: readonly Step[] = [
+  ...[...rules, ...formats, ...argumentRules, prefixRule, signedRule, classRule, bareRule].map(step),
+  redactListed,
+]
 
 const deepest = 400
 /** What is done to each text first. */
 type Each = (text: string) => string
-/** Flags whose value is the next element of an argument list. */
-const secretFlag = /^--?[a-z-]{0,30}(?:password|passwd|passphrase|secret|token|api-key|access-key|secret-key)$/i
-
-/** Programs that take a password glued to `-p`. */
-const gluesPassword = /^(?:\S*\/)?(?:mysql|mariadb)[a-z-]*$|^(?:\S*\/)?sshpass$/
-
 /**
  * The same value without its secrets: texts in it, keys, whatever stands under a name that promises a secret, the values
  * of `{ name, value }` pairs and of flags in argument lists. What holds none is answered as the same object.
@@ -215,16 +183,16 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
       changed = true
       continue
     }
-    const pair = typeof label === 'string' && /^value$/i.test(key) ? kindOfName(each(label)) : null
+    const pair = typeof label === 'string' && /^value$/i.test(key) ? kindOfLabel(each(label), value.type) : null
     const shown = each(key)
-    const kind = kindOfName(shown) ?? pair ?? kindByForm(shown, entry)
+    const kind = isCount(shown, entry) ? null : (kindOfName(shown) ?? pair ?? kindByForm(shown, entry, value))
     const name = redact(shown)
     const isData = value.kind === 'Secret' && /^(?:data|stringData)$/.test(shown)
     const kept = isData
       ? hiddenValues(entry, each)
-      : kind === null
+      : kind === null && !(isRecord(entry) && holds.test(shown))
         ? deep(entry, each, depth + 1)
-        : hidden(entry, kind, each, depth)
+        : hidden(entry, kind ?? 'secret', each, depth)
     if (name !== key || kept !== entry) changed = true
     clean.push([name, kept])
   }
@@ -232,12 +200,28 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
   return changed ? Object.fromEntries(clean) : value
 }
 
-const looksEncoded = /^(?=.{0,200}[\d=])[A-Za-z0-9+/=._-]{12,}$/
+/** Of tests and checks so many passed. */
+const isCount = (name: string, entry: unknown): boolean =>
+  typeof entry === 'number' && entry < 1e6 && /^pass$/i.test(name)
 
-/** What documents of a known form hold under names that promise nothing: docker's and kubectl's configuration. */
-function kindByForm(name: string, entry: unknown): Kind | null {
-  if (typeof entry !== 'string' || !looksEncoded.test(entry)) return null
-  return /^(?:auth|identitytoken|registrytoken|client-key-data)$/i.test(name) ? 'token' : null
+/** Names of objects that hold what signs somebody in. */
+const holds = /(?:^|[_-])(?:credentials?|creds|oauth|secrets?|tokens|passwords|keys?)$/i
+
+/** What a pair is about: by its name, or by its type, as a store of credentials writes it. */
+function kindOfLabel(label: string, type: unknown): SecretKind | null {
+  return kindOfName(label) ?? (typeof type === 'string' ? kindOfName(type) : null)
+}
+
+const looksEncoded = /^(?=.{0,200}[\d=])[A-Za-z0-9+/=._-]{12,}$/
+/** The private parts of a key by RFC 7517. */
+const keyPart = /^(?:d|p|q|dp|dq|qi|k)$/
+
+/** What documents of a known form hold under names that promise nothing by themselves. */
+function kindByForm(name: string, entry: unknown, beside: Record<string, unknown>): SecretKind | null {
+  if (typeof entry !== 'string') return null
+  if (keyPart.test(name) && typeof beside.kty === 'string') return 'private_key'
+  if (/^(?:auth|identitytoken|registrytoken|client-key-data)$/i.test(name) && looksEncoded.test(entry)) return 'token'
+  return kindOfPair(name, entry)
 }
 
 /** The data of a Kubernetes Secret: every value of it, whatever its key is called. */
@@ -251,18 +235,31 @@ function hiddenValues(data: unknown, each: Each): unknown {
   )
 }
 
-type Kind = NonNullable<ReturnType<typeof kindOfName>>
-
-/** What stands under a secret's name: texts and lists of texts go, objects are looked into, a number only as password. */
-function hidden(entry: unknown, kind: Kind, each: Each, depth: number): unknown {
+/** What stands under a secret's name: texts and lists of texts go, objects are looked into, of numbers all but counts. */
+function hidden(entry: unknown, kind: SecretKind, each: Each, depth: number): unknown {
   if (typeof entry === 'string') return hide(each(entry), kind)
-  if (typeof entry === 'number') return kind === 'token' && entry < 1e6 ? entry : mark(kind)
+  if (typeof entry === 'number') return kind !== 'password' && entry < 1e6 ? entry : mark(kind)
   if (raw.isRawJSON(entry)) return mark(kind)
   if (Array.isArray(entry) && depth < deepest) return entry.map((item) => hidden(item, kind, each, depth + 1))
-  return deep(entry, each, depth + 1)
+  const inner = deep(entry, each, depth + 1)
+  return isRecord(inner) ? withoutValues(inner, kind) : inner
 }
 
-function hide(text: string, kind: Kind): string {
+/** What an object under a secret's name holds: its value goes by its name, others where they look as if chance had made them. */
+function withoutValues(held: Record<string, unknown>, kind: SecretKind): Record<string, unknown> {
+  const entries = Object.entries(held)
+  const isHidden = ([key, entry]: [string, unknown]) =>
+    typeof entry === 'string' && (/^(?:value|data|plain(?:text)?)$/i.test(key) || looksRandom(entry)) && !isUuid(entry)
+  if (!entries.some(isHidden)) return held
+  return Object.fromEntries(
+    entries.map(([key, entry]) => [key, isHidden([key, entry]) ? hide(entry as string, kind) : entry]),
+  )
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) && !raw.isRawJSON(value)
+
+function hide(text: string, kind: SecretKind): string {
   return isNoSecret(text) ? text : mark(kind)
 }
 

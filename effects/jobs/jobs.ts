@@ -17,7 +17,7 @@ import {
   whyUnnameable,
 } from '../../domain/job.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
-import { kindOfName } from '../../safety/redact-rules.ts'
+import { kindOfName } from '../../safety/redact-names.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import type { CheckFound } from './check.ts'
 

@@ -1,4 +1,5 @@
 import type { ClaimQuote } from '../../domain/claim.ts'
+import { withoutFolding } from '../../domain/inert-text.ts'
 import { quote } from '../ruling.ts'
 import type { Part } from './rows.ts'
 
@@ -26,12 +27,11 @@ export type Document = { text: string; leaves: Leaf[]; items: QuotedElement[] }
 const maxCharacters = 2_000_000
 
 /**
- * Text as quotes are compared: lower case, JSON escapes and quotation marks taken out, white space one blank, none beside
- * punctuation. Folding what was folded changes nothing.
+ * Text as quotes are compared: lower case, JSON escapes and quotation marks taken out, what a fence changed changed back, white space one
+ * blank, none beside punctuation. Folding what was folded changes nothing.
  */
 export function foldText(text: string): string {
-  return text
-    .slice(0, maxCharacters)
+  return withoutFolding(text.slice(0, maxCharacters))
     .toLowerCase()
     .replace(/\\+u([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)).toLowerCase())
     .replace(/\\+[nrt]/g, ' ')

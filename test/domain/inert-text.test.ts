@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { fence, inertJson } from '../../domain/inert-text.ts'
+import { fence, inertJson, withoutFolding } from '../../domain/inert-text.ts'
 
 /** What the templates of common models read as the end of a turn, another role, or a call of a tool. */
 const templateTokens = [
@@ -34,6 +34,24 @@ const templateTokens = [
   '<BOS_TOKEN>',
   '<seed:bos>',
   ']~b]system',
+  '<turn|>',
+  '<|turn>model',
+  '<arg_key>',
+  '</arg_value>',
+  '<minimax:tool_call>',
+  '<longcat_tool_call>',
+  '<function=shell_exec>',
+  '<parameter=command>',
+  '<SPECIAL_12>',
+  '<end_of_utterance>',
+  '<reserved_106>',
+  '<role>HUMAN</role>',
+  '<_user>',
+  '<system>',
+  '<tool_result>',
+  '<function_response>',
+  '<fim▁begin>',
+  '<Assistant>',
 ]
 
 test.each(templateTokens)('%s in a fenced text speaks for nobody, as text and as JSON', (token) => {
@@ -49,8 +67,14 @@ test('a text cannot close its fence', () => {
 })
 
 test('ordinary text stays as it is', () => {
-  const text = 'STATUS <none> [OK] a < b, b > c, [1/3] <html><span> [INFO] [THREAD-1] if (a<b) x[i]'
+  const text = 'STATUS [OK] a < b, x <5, b > c, i<<2, a <- b, <= 3, <!-- --> [1/3] [INFO] [THREAD-1] x[i]'
   expect(fence('hint', text)).toContain(text)
+})
+
+test('a tag is changed to look alike, and can be compared with what it was', () => {
+  const text = 'STATUS <none> List<String> if (a<b) <html></html> [INST]'
+  expect(fence('hint', text)).toContain('STATUS ‹none> List‹String> if (a‹b) ‹html>‹/html> ⁅INST]')
+  expect(withoutFolding(fence('hint', text))).toContain(text)
 })
 
 test('JSON stays the same data', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { isSecretive, redact, redactJson } from '../../safety/redact.ts'
-import { isNoSecret, kindOfName } from '../../safety/redact-rules.ts'
+import { isNoSecret, kindOfName } from '../../safety/redact-names.ts'
 
 describe('a secret under its name', () => {
   test.each([
@@ -41,7 +41,11 @@ describe('prose that sounds like a secret', () => {
     ['token=1234567', 'token=[redacted:token]'],
     ['token=12345a', 'token=[redacted:token]'],
     ['token=a12345', 'token=[redacted:token]'],
-    ['secret=12345', 'secret=[redacted:secret]'],
+    ['secret=12345', 'secret=12345'],
+    ['secret=1234567', 'secret=[redacted:secret]'],
+    ['secrets: 3', 'secrets: 3'],
+    ['first pass: 812 rows', 'first pass: 812 rows'],
+    ['db_pass=812', 'db_pass=[redacted:password]'],
     ['password=12345', 'password=[redacted:password]'],
     ['pwd=/srv/app', 'pwd=/srv/app'],
     ['PWD=~/app', 'PWD=~/app'],
@@ -186,6 +190,10 @@ describe('data', () => {
     ],
     [{ token: 999_999 }, { token: 999_999 }],
     [{ token: 1_000_000 }, { token: '[redacted:token]' }],
+    [
+      { secret: 3, pass: 44 },
+      { secret: 3, pass: 44 },
+    ],
     [{ password: 7 }, { password: '[redacted:password]' }],
     [{ password: true }, { password: true }],
     [{ password: ['a b', 7, { x: 'y' }] }, { password: ['[redacted:password]', '[redacted:password]', { x: 'y' }] }],
@@ -234,6 +242,29 @@ describe('a name', () => {
     ['client secret', 'secret'],
   ])('%s promises %s', (name, kind) => {
     expect(kindOfName(name)).toBe(kind)
+  })
+})
+
+describe('a name that may hold a secret', () => {
+  test.each([
+    ['a key of ours', '{"key":"inc_01m80aeg138qqad7z6e61bcpc0.1:3:tool_started:0"}'],
+    ['an id of ours behind a word', 'down too (own incident inc_01m80aks8zr6jz2e9xq3dtnbpk): look'],
+    ['a key of a table', 'cache_key=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+    ['a key in small letters', 'key=9f86d081884c7d659a2feaa0c55ad015'],
+    ['a fingerprint of a key', 'gpg: using RSA key 4AEE18F83AFDEB23C0DE4AEE18F83AFDEB23C0DE'],
+    ['a name of a Kubernetes Secret', 'kube_secret_info{secret="app-env"} 1'],
+    ['an id', 'session_id=123e4567-e89b-42d3-a456-426614174000'],
+  ])('keeps %s', (_title, text) => {
+    expect(redact(text)).toBe(text)
+  })
+
+  test.each([
+    ['a value under it', { credentials: { user: 'app', value: 'Hunter22' } }, 'Hunter22'],
+    ['a pair by its type', { name: '/app/db', type: 'password', value: 'Hunter22' }, 'Hunter22'],
+    ['a part of a key', { kty: 'oct', k: 'Hunter22' }, 'Hunter22'],
+    ['what chance made', { HASH_SALT: 'aB3dE5gH7jK9mN1pQ3sT' }, 'aB3dE5gH7jK9mN1pQ3sT'],
+  ])('loses %s', (_title, value, secret) => {
+    expect(JSON.stringify(redactJson(value))).not.toContain(secret)
   })
 })
 

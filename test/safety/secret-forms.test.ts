@@ -1,39 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { redact } from '../../safety/redact.ts'
 import { listedRules, unusedRules } from '../../safety/redact-listed.ts'
+import { figuresFrom, makeSecrets } from '../support/made-secrets.ts'
 
-/**
- * Made up here by the form that each maker documents, so that no scanner of this repository takes one for a leak: `a20` is 20 letters and
- * digits, `h32` hexadecimal, `u16` upper case and digits, `l10` lower case and digits, `d11` digits, `b40` base64.
- */
-const alphabets: Record<string, string> = {
-  a: 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789',
-  h: '0123456789abcdef',
-  u: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567',
-  l: 'abcdefghijklmnopqrstuvwxyz0123456789',
-  d: '123456789',
-  b: 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
-}
-let seed = 7
-function letters(kind: string, length: number): string {
-  const alphabet = alphabets[kind] as string
-  let text = ''
-  for (let at = 0; at < length; at += 1) {
-    seed = (seed + 0x6d2b79f5) | 0
-    const mixed = Math.imul(seed ^ (seed >>> 15), seed | 1)
-    text += alphabet[((mixed ^ (mixed >>> 14)) >>> 0) % alphabet.length]
-  }
-  return /\d/.test(text) ? text : `${text.slice(0, -1)}7`
-}
-const filled = (form: string): { text: string; secrets: string[] } => {
-  const secrets: string[] = []
-  const text = form.replace(/\{([ahuldb])(\d+)\}/g, (_match, kind: string, length: string) => {
-    const made = letters(kind, Number(length))
-    if (made.length >= 8) secrets.push(made)
-    return made
-  })
-  return { text, secrets }
-}
+const next = figuresFrom(7)
+const filled = (form: string) => makeSecrets(form, next)
 
 const tokens: Record<string, string> = {
   'GitHub personal': 'ghp_{a36}',

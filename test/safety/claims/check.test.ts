@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { claim as claimSchema, marked } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import { withMarks } from '../../../domain/hypothesis.ts'
+import { fence, inertJson } from '../../../domain/inert-text.ts'
 import { type Policy, plainPolicy } from '../../../domain/refusal.ts'
 import { checkClaims } from '../../../safety/claims/check.ts'
 import { evidenceOf } from '../../../safety/claims/rows.ts'
@@ -307,6 +308,34 @@ describe('quotes', () => {
   ]
   test.each(reasons)('%s', (_title, claim, found) => {
     expect(foundIn('site', claim) === null).toBe(found === null)
+  })
+})
+
+describe('words that the fence changed', () => {
+  const line = 'java.util.List<String> of <system> at [INST] was null, 3 < 5'
+  const finished = row('tool_finished', {
+    callId: 'c1_0',
+    tool: 'search_logs',
+    arguments: { shard_id: 'db-osl-1' },
+    effect: 'read',
+    targets: [shard],
+    outcome: 'done',
+    result: { ok: true, data: { lines: [line] }, meta: {} },
+    body: null,
+    discovered: [],
+  })
+  const between = (text: string, last: string) => text.slice(text.indexOf('java'), text.indexOf(last) + last.length)
+
+  test.each([
+    ['as they stand in the row', line],
+    ['as a fence shows them', between(fence('earlier_calls', line), '< 5')],
+    ['as a result shows them to a server with native tools', between(inertJson({ line }), 'u003c 5')],
+    ['as a result shows them to a server without', between(fence('tool_result', inertJson({ line })), 'u003c 5')],
+    ['in a piece', 'List‹String> of ‹system>'],
+  ])('are found %s', (_title, text) => {
+    const claim = claimSchema.parse({ kind: 'was', text: 'db-osl-1 logged a null', quotes: [{ seq: 1, text }] })
+    const [problem] = checkClaims([claim], evidenceOf(fold(logOf(finished), 1, shard), incidentId, new Map()))
+    expect(problem?.code).not.toBe('QUOTE_NOT_FOUND')
   })
 })
 

@@ -1,0 +1,156 @@
+/** What a name promises, and what a value looks like: the two things by which a secret without a prefix is known. */
+
+/** What was taken out: the closed words of `[redacted:<kind>]`. */
+export type SecretKind =
+  | 'password'
+  | 'token'
+  | 'secret'
+  | 'key'
+  | 'header'
+  | 'cookie'
+  | 'url'
+  | 'query'
+  | 'jwt'
+  | 'private_key'
+  | 'hash'
+
+export const mark = (kind: SecretKind) => `[redacted:${kind}]`
+
+/** The word for it in the languages whose keyboards and dialogs log it. */
+export const foreignNames =
+  'passwort|kennwort|mot[_ -]?de[_ -]?passe|contrase[ñn]a|(?<![a-z])clave|senha|parola|[şs]ifre|has[łl]o|пароль|passord|l[öo]senord|wachtwoord|salasana|adgangskode|heslo|jelsz[óo]|密码|密碼|口令|パスワード|비밀번호|암호'
+
+/** Names that end in one of these hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`, `dbpass`, `keystorePass`. */
+const endings: [pattern: string, kind: SecretKind][] = [
+  [
+    `password2?|passwd|passphrase|passcode|(?<![a-z])(?:pwd|pass|pw|psk)|(?:ssh|become|db|auth|root|bind|store|key)p(?:ass|w)|(?-i:(?<=[a-z])(?:Pass|Pw|Pwd))|authtok|${foreignNames}`,
+    'password',
+  ],
+  ['(?:client|app|shared|signing|webhook|psk)?[_-]?secret(?:[_-]?string|[_-]?value|[_-]?key[_-]?base)?', 'secret'],
+  [
+    '(?:api|access|private|secret|account|signing|(?:en|de)cryption|validation|master|license|ssh|storage|sharedaccess|hmac|pre[_-]?shared|(?<![a-z])app|(?<![a-z])auth)[_.-]?key|wep[_-]?key\\d?|sharedaccesssignature',
+    'key',
+  ],
+  ['token', 'token'],
+  ['authorization', 'header'],
+  ['cookie', 'cookie'],
+]
+
+/** Names that may hold one: only a value that looks like chance is taken for it. */
+const likely: [pattern: string, kind: SecretKind][] = [
+  [
+    'key(?:[_-]?(?:base|string))?|keys|salt|pepper|encrypt|credentials?|creds|(?<![a-z])ident|(?-i:(?<=[a-z])Ident)|(?<![a-z])auth',
+    'key',
+  ],
+  // `SECRETS_SYSTEM`, `password_hash`: the word is not the last one.
+  ['(?:secrets?|passwords?|tokens?)[_.-]\\w{1,24}', 'secret'],
+  [
+    '(?:session|sess|sid)(?:[_-]?id(?:\\.\\w{1,16})?)?|\\.AspNetCore\\.\\w{1,40}|_logged_in_[0-9a-f]{1,40}|SAMLResponse',
+    'cookie',
+  ],
+]
+
+const joined = (rows: readonly [pattern: string, kind: SecretKind][]) =>
+  rows.map(([pattern]) => `(?:${pattern})`).join('|')
+
+/** One source for texts and for the keys of objects; a name ends here, so `tokens`, `token_type`, `secretName` are none. */
+export const secretNamePattern = joined(endings)
+export const likelyNamePattern = joined(likely)
+
+const compiled = (rows: readonly [pattern: string, kind: SecretKind][]) =>
+  rows.map(([pattern, kind]) => [new RegExp(`(?:${pattern})$`, 'i'), kind] as const)
+const named = compiled(endings)
+const likelyNamed = compiled(likely)
+
+/** Names that look secret and are not: where a list goes on, what a parser met, what a table or a cache is looked up by. */
+const harmless =
+  /(?:next|page|continue|continuation|sync|resume|unexpected|public|pub|primary|foreign|sort|partition|cache|idempotency|websocket|dedup|incident|object|surrogate|shard|hash|unique|index|row|host|group|message|event|query)[_-]?(?:page)?[_-]?(?:token|keys?)$|(?:secrets?|passwords?|tokens?)[_.-]\w{0,16}(?:id|ref|name|type|kind|path|file|dir|ur[il]|endpoint|version|arn|class|uid)$|^oldpwd$|existing_?secret$/i
+
+const any = new RegExp(`(?:${secretNamePattern.replaceAll('[_', '[ _')})$`, 'i')
+const anyLikely = new RegExp(`(?:${likelyNamePattern})$`, 'i')
+
+/** What kind of secret a name promises, or null. */
+export function kindOfName(name: string): SecretKind | null {
+  if (name.length > 120 || !any.test(name) || harmless.test(name)) return null
+  // `accessKey` and `access key` name what `access_key` names.
+  const plain = name.replace(/ /g, '_')
+  return named.find(([pattern]) => pattern.test(plain))?.[1] ?? null
+}
+
+/** What kind of secret a name may hold, or null. */
+function kindOfLikelyName(name: string): SecretKind | null {
+  if (name.length > 120 || !anyLikely.test(name) || harmless.test(name)) return null
+  return likelyNamed.find(([pattern]) => pattern.test(name))?.[1] ?? null
+}
+
+/** Words that say something about a secret instead of being one, and references that only name where it is. */
+const words = new Set(
+  `none null nil true false yes no undefined empty missing required invalid valid expired unset set changed unchanged
+  incorrect wrong rejected denied unknown hidden disabled enabled ok failed accepted optional default not is was has had
+  must should will may can cannot for of and or the a an in to at by from with file auto rotated rotate required. expired.
+  invalid. string str bytes text bearer basic ***`.split(/\s+/),
+)
+const reference =
+  /^(?:\$[({A-Za-z_]|\((?:empty|none|null|unset|hidden|not|no|masked)\b|\{\{|<[^>]*>?$|%[({]|\*{3,}$|x{3,}$|\[redacted:[a-z_]+\]$|[~^]?\d{1,4}\.\d{1,4}\.\d{1,4}$)/i
+
+export function isNoSecret(value: string): boolean {
+  return value === '' || words.has(value.toLowerCase()) || reference.test(value)
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+export const isUuid = (text: string): boolean => uuid.test(text)
+
+/** An id of ours says what it is of, and may be followed by where: `inc_01k5m3v7c0q9h2x8z4w6r1t5ya.1:3`. */
+const ulid = /^[a-z]{2,12}_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9A-Za-z])/
+
+/** What kind of secret stands under a name that may hold one, or null: the value has to look as if chance had made it, and be no id. */
+export function kindOfPair(name: string, value: string): SecretKind | null {
+  const kind = kindOfLikelyName(name)
+  if (kind === null || isUuid(value) || ulid.test(value)) return null
+  // A key of a table, of a cache, of a store is written in small letters.
+  const isRandom = /^keys?$/i.test(name) ? looksEncoded(value, 12) : looksRandom(value) || looksEncoded(value, 12)
+  return isRandom ? kind : null
+}
+
+/** No more of a value is looked at. */
+const looked = 200
+
+/** Steps from one kind of character to another: capitals, small letters, figures. Beside another sign there is none. */
+function changesIn(text: string): number {
+  let changes = 0
+  let last = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    const kind = code >= 48 && code <= 57 ? 1 : code >= 97 && code <= 122 ? 2 : code >= 65 && code <= 90 ? 3 : 0
+    if (kind !== 0 && last !== 0 && kind !== last) changes += 1
+    last = kind
+  }
+  return changes
+}
+
+/**
+ * Does a value look as if chance had made it? Capitals, small letters and figures change places more often than in words, names, times and
+ * paths: at a fourth of the steps, and at a seventh in one run without any other sign.
+ */
+export function looksRandom(value: string, minCharacters = 16): boolean {
+  if (value.length < minCharacters || !/\d/.test(value) || !/[A-Za-z]/.test(value)) return false
+  const text = value.slice(0, looked)
+  if (changesIn(text) * 4 >= text.length) return true
+  const run = /[A-Za-z0-9]{16,}/.exec(text)?.[0]
+  return run !== undefined && changesIn(run) * 7 >= run.length
+}
+
+/** Of all three kinds, as base64 is and neither a hash in figures nor an id in small letters. */
+export function looksEncoded(value: string, minCharacters = 16): boolean {
+  return /[A-Z]/.test(value) && /[a-z]/.test(value) && looksRandom(value, minCharacters)
+}
+
+/** A word that nobody writes in a sentence: letters with figures or signs, and neither an assignment, an option, a path nor a place. */
+export function looksMade(value: string): boolean {
+  return (
+    value.length >= 6 &&
+    /[A-Za-z]/.test(value) &&
+    /[0-9!%+^~#]/.test(value) &&
+    !/^[-/.~]|^[\w-]+=.|[:()<>]|\.so$|^HTTP\//.test(value)
+  )
+}
