@@ -14,6 +14,8 @@ const handers =
 /** Options by which these take a text. */
 const textOptions =
   /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
+/** The same for a program that nothing is known of: short options of three letters at most. */
+const takesText = /^(?:-[A-Za-z]{0,2}[ce]|--?(?:command|eval|exec|execute))$/
 const remoteModules = /^(?:ansible\.builtin\.)?(?:shell|command|raw|script)$/
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
@@ -33,7 +35,10 @@ export function findScriptText(words: readonly string[]): string | null {
     if (name === 'ansible' && !rest.some((each) => /^(?:-m|--module-name)/.test(each)) && rest.includes('-a'))
       return 'ansible runs a text on other machines: write a playbook'
   }
-  const odd = words.find((word) => !isPlain(word))
+  // Where a shell that no list here knows would take its text, or with something filled in, a word is one to every reader.
+  const odd = words.find(
+    (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
+  )
   return odd === undefined ? null : `${JSON.stringify(odd.slice(0, 80))} is more than one word to a shell`
 }
 

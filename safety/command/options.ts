@@ -263,7 +263,7 @@ function readCloud(cloud: CloudName, words: readonly Word[], reading: CommandRea
   return why === null ? reading : fail(reading, null, why)
 }
 
-/** The bucket that a word names: its name reaches whoever owns it. */
+/** The bucket that a word names: its owner reads the name that is asked for. */
 function placeIn(text: string, words: readonly Word[]): string | null {
   const uri = /^(?:s3|gs):\/\/([^/]*)/.exec(text)
   if (uri) return uri[1]!

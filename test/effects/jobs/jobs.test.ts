@@ -168,8 +168,7 @@ test.each([
   '[ksh93, -c, "x; y", "{id}"]',
   '[unknown-shell, -c, "x $1", "{id}"]',
   '[git, -c, "alias.x=!reboot", x, "{id}"]',
-  '[unknown-wrapper, --run, "|x", "{id}"]',
-  '[unknown-wrapper, \'{"cmd": "x; y"}\', "{id}"]',
+  '[unknown-wrapper, \'{"cmd": "x; y {id}"}\']',
 ])('a text for a shell is no job, whatever stands before it: %s', (command) => {
   expect(faultsOf(job(`    run: { command: ${command} }`)).join()).toContain('is a text for a shell')
 })
@@ -187,6 +186,7 @@ test.each([
   '[salt, "{id}", state.apply, test=True]',
   '[knife, node, run_list, -E, prod, "{id}"]',
   '[git, push, -c, "{id}"]',
+  '[find, "/srv/{id}", -name, "*.tmp", -printf, "would remove %p, %s bytes"]',
   '[ansible-playbook, web.yml, --limit, "web:!web-9:&prod:{id}"]',
   '[ansible-playbook, web.yml, --limit, "web-*:{id}"]',
 ])('a program with its words is a job: %s', (command) => {
