@@ -1,5 +1,5 @@
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
-import { looksEncoded, looksRandom, mark, type SecretKind } from './redact-names.ts'
+import { looksEncoded, looksRandom, mark, ownId, type SecretKind } from './redact-names.ts'
 import type { SecretRule } from './redact-rules.ts'
 
 /**
@@ -149,7 +149,8 @@ export const classRule: SecretRule = {
     'g',
   ),
   replace: (match, { word = '', value = '' }) =>
-    looksEncoded(value, 24) || (says.test(word) && looksRandom(value, word.includes('_live_') ? 14 : 16))
+    !ownId.test(match) &&
+    (looksEncoded(value, 24) || (says.test(word) && looksRandom(value, word.includes('_live_') ? 14 : 16)))
       ? mark('token')
       : match,
 }
