@@ -74,7 +74,9 @@ test('a database and a role with other settings verify the same, and so does wha
   await client.query(`set role nightshift_app`)
   await client.query(`begin`)
   await client.query(`insert into operator (id, name, role) values ('opr_kolkata', 'kolkata', 'viewer')`)
-  await client.query(`insert into audit (who, what, subject, detail) values ('sql', 'operator.added', 'kolkata', 'x')`)
+  await client.query(
+    `insert into audit (who, what, subject, detail) values ('sql', 'operator.added', 'kolkata', 'As viewer, risks up to critical, all incident types')`,
+  )
   await client.query(`commit`)
   await client.end()
   expect(await findings(api.url)).toMatchObject({ differences: [], audit: null })
