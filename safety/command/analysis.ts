@@ -1,6 +1,6 @@
 import type { Impact } from './impact.ts'
 import type { ReadSight, Survey } from './observe.ts'
-import type { Word } from './parse.ts'
+import type { Redirection, Word } from './parse.ts'
 import type { CallCondition } from './surroundings.ts'
 import type { Unwrapped } from './unwrapped.ts'
 import type { Constants } from './words.ts'
@@ -139,7 +139,8 @@ function takeSteps(work: JudgeBudget, steps: number): boolean {
   return true
 }
 
-const tooComplex: Finding = {
+/** What it holds cannot be looked through. */
+export const tooComplex: Finding = {
   code: 'TOO_COMPLEX',
   reason: 'holds commands inside one another in more ways than can be looked through: write it plainly',
   token: null,
@@ -158,6 +159,8 @@ export type CommandAnalysis = Survey & {
   needsRoot: boolean
   /** Every command of the text, for what it does: weighed only where it is no look. */
   called: (readonly Word[])[]
+  /** What the shell writes to or reads from, for the same. */
+  redirected: Redirection[]
   bound: EndlessReason | null
   /** What judging this text may still cost. */
   work: JudgeBudget

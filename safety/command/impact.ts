@@ -11,7 +11,18 @@ import { platforms } from './grammars/platforms.ts'
  * What a command does to what is there, mildest first. `unknown` is a program that nobody here knows, or a text that is run as a program:
  * it may do anything. `sever` stops a host or a guest, or cuts it off from network or storage.
  */
-export const impacts = ['look', 'create', 'change', 'unknown', 'stop', 'remove', 'destroy', 'sever'] as const
+export const impacts = [
+  'look',
+  'create',
+  'change',
+  'unknown',
+  'install',
+  'rights',
+  'stop',
+  'remove',
+  'destroy',
+  'sever',
+] as const
 export type Impact = (typeof impacts)[number]
 
 /** Who has to agree, at least, and what the card says of it. */
@@ -20,6 +31,8 @@ export const impactFacts: Readonly<Record<Impact, { risk: Risk; words: string }>
   create: { risk: 'medium', words: 'adds or starts something' },
   change: { risk: 'medium', words: 'changes something' },
   unknown: { risk: 'high', words: 'may do anything: nobody here knows the program' },
+  install: { risk: 'high', words: 'changes what is installed, by scripts that run as root' },
+  rights: { risk: 'high', words: 'changes who may read, write or run what the system rests on' },
   stop: { risk: 'high', words: 'stops or restarts what runs' },
   remove: { risk: 'high', words: 'removes something' },
   destroy: { risk: 'critical', words: 'destroys what cannot be brought back' },
@@ -35,7 +48,7 @@ type Classes = readonly [pattern: RegExp | null, impact: Impact][]
 
 const all = (impact: Impact): Classes => [[null, impact]]
 const verbs = (words: Partial<Record<Exclude<Impact, 'look'>, string>>, otherwise: Impact): Classes => [
-  ...(['sever', 'destroy', 'remove', 'stop', 'create', 'change', 'unknown'] as const).flatMap(
+  ...(['sever', 'destroy', 'remove', 'stop', 'install', 'create', 'change', 'unknown'] as const).flatMap(
     (impact): [RegExp, Impact][] =>
       words[impact] ? [[new RegExp(`(?:^| )(?:${words[impact].trim().split(/\s+/).join('|')})(?: |$)`), impact]] : [],
   ),
@@ -86,7 +99,7 @@ const orchestratorVerbs = verbs(
 const packageVerbs = verbs(
   {
     remove: 'remove purge autoremove erase -r -P -e',
-    create: 'install upgrade dist-upgrade full-upgrade update add -i -U -S',
+    install: 'install reinstall upgrade dist-upgrade full-upgrade dist-sync downgrade add -i -U -S',
   },
   'change',
 )
@@ -142,6 +155,25 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
       [null, 'remove'],
     ]),
     ...named('rmdir truncate logrotate', all('remove')),
+    // What is written over, or moved from where it is looked for, is gone from there.
+    ...named('mv', [
+      [/^(?:-\S+ )*(?:\/(?:tmp|var\/tmp|dev\/shm)\/[^\s.]\S* ?)+$/, 'change'],
+      [null, 'remove'],
+    ]),
+    ...named('tee', [
+      [/(?:^| )(?:-[ip]*a[ip]*|--append)(?: |$)/, 'change'],
+      [/^(?:-\S+ )*(?:\/(?:tmp|var\/tmp|dev\/shm)\/[^\s.]\S* ?)*$/, 'change'],
+      [null, 'remove'],
+    ]),
+    ...named('chmod chown chgrp chattr setfacl setcap', [
+      [/(?:^| )(?:-[a-zA-Z]*R[a-zA-Z]*|--recursive)(?: |$)/, 'rights'],
+      [/(?:^| )\/(?:etc|boot|usr|bin|sbin|lib\w*|root|dev|var\/(?:lib|spool))(?:\/| |$)|(?:^| )\/+(?: |$)|\.\./, 'rights'],
+      [
+        /(?:^| )(?:[0-7]?[0-7]?[0-7]?[2367]|[0-7]*[4-7][0-7]{3}|\S*[+=]\S*s\S*|(?:[ugo]*[ao][ugo]*)?[+=][rxst]*w\S*)(?: |$)/,
+        'rights',
+      ],
+      [null, 'change'],
+    ]),
     ...named('find fd', [
       [/(?:^| )(?:-delete|-exec|-execdir|-ok|-okdir|--exec|-x|-X)(?: |$)/, 'destroy'],
       [null, 'change'],
@@ -171,7 +203,7 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
     ]),
     ...named('touch mkdir cp ln install useradd adduser groupadd mktemp createdb mkfifo', all('create')),
     ...named(
-      'mv sed awk gawk mawk tee chmod chown chgrp chattr setfacl sysctl echo printf cat sort tar gzip gunzip zip unzip patch ethtool mount swapon modprobe hostnamectl timedatectl passwd chpasswd usermod journalctl logger curl wget scp sftp nginx apachectl postfix postsuper postqueue exim',
+      'sed awk gawk mawk sysctl echo printf cat sort tar gzip gunzip zip unzip patch ethtool mount swapon modprobe hostnamectl timedatectl passwd chpasswd usermod journalctl logger curl wget scp sftp nginx apachectl postfix postsuper postqueue exim',
       all('change'),
     ),
     ...named('rmmod insmod', all('stop')),
@@ -193,6 +225,16 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
 
 function named(names: string, classes: Classes): Record<string, Classes> {
   return Object.fromEntries(names.split(' ').map((name) => [name, classes]))
+}
+
+/** Where files are made to be thrown away. */
+const scratch = /^\/(?:tmp|var\/tmp|dev\/shm)\/(?!.*\.\.)/
+
+/** What the shell itself does to a path: it empties what it writes to from the beginning. */
+export function impactOfRedirection(operator: string, target: string): Impact {
+  if (operator.startsWith('<') && operator !== '<>') return 'look'
+  if (/^(?:\d|-)$/.test(target) || target === '/dev/null') return 'look'
+  return operator.includes('>>') || operator === '<>' || scratch.test(target) ? 'change' : 'remove'
 }
 
 /** Programs whose grammar names what looks: what else they do ranges from a label to the loss of a cluster. */

@@ -5,6 +5,7 @@ import {
   isAffordable,
   isInert,
   type Termination,
+  tooComplex,
 } from './analysis.ts'
 import { forbiddenRedirection } from './blocklist.ts'
 import { firstOfPipe, setRootReadApart } from './observe.ts'
@@ -13,9 +14,34 @@ import { judgeOther, judgeWords } from './simple.ts'
 import { quote } from './unwrapped.ts'
 import { classifyOutput } from './xargs.ts'
 
+/** Nobody nests brackets this deep, or writes so many of them. What the parser and the braces take grows with the square of either. */
+const maxDepth = 60
+const maxOpened = 600
+const maxDefined = 64
+
+/** Counted on the characters alone, quoted or not: to know what is quoted takes the parser. */
+function nestsTooDeep(text: string): boolean {
+  let depth = 0
+  let opened = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    // ( { and `, of which nobody can say whether it opens or closes.
+    if (code === 0x28 || code === 0x7b || code === 0x60) {
+      opened += 1
+      depth += code === 0x60 ? 0 : 1
+    } else if ((code === 0x29 || code === 0x7d) && depth > 0) depth -= 1
+    if (depth > maxDepth || opened > maxOpened) return true
+  }
+  return false
+}
+
 /** One text for a shell, at the top or inside a wrapper. */
 export function judgeScript(text: string, analysis: CommandAnalysis, context: ExecutionContext): Termination {
   if (!isAffordable(analysis, text.length + 1)) return { ends: true }
+  if (nestsTooDeep(text)) {
+    analysis.findings.push(tooComplex)
+    return { ends: true }
+  }
   const tree = parse(text, analysis.constants)
   if (!tree) {
     analysis.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })
@@ -108,7 +134,8 @@ function judgeSimple(
       forbiddenRedirection(redirection, analysis.directories) ??
       (guess && forbiddenRedirection({ ...redirection, target: guess }, analysis.directories))
     if (never) analysis.findings.push({ code: 'FORBIDDEN', ...never })
-    else if (context.runs && !isHarmless(redirection)) {
+    analysis.redirected.push(redirection)
+    if (!never && context.runs && !isHarmless(redirection)) {
       const token = `${redirection.operator} ${redirection.target.text}`
       analysis.findings.push({ code: 'REDIRECTION', reason: `${token} is more than /dev/null`, token })
     }
@@ -145,6 +172,11 @@ function judgeSimple(
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis
   const name = words[0]?.text
+  // Each may lead to each other one.
+  if (constants.functions.size + constants.aliases.size > maxDefined) {
+    if (!analysis.findings.includes(tooComplex)) analysis.findings.push(tooComplex)
+    return
+  }
   if (name === undefined || (constants.functions.size === 0 && constants.aliases.size === 0) || looked.includes(name))
     return
   const body = constants.functions.get(name)

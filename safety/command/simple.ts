@@ -10,7 +10,7 @@ import {
 import { forbidden } from './blocklist.ts'
 import { listCarriedCommands, listCodeCommands } from './carried.ts'
 import { grammars } from './grammars/index.ts'
-import { type Impact, impactOf, worse } from './impact.ts'
+import { type Impact, impactOf, impactOfRedirection, worse } from './impact.ts'
 import { enterDirectory, observe, rootReadOf } from './observe.ts'
 import { compile, read } from './options.ts'
 import { type EndlessCommand, unboundedByGrammar, unboundedByName } from './outputs.ts'
@@ -67,8 +67,9 @@ export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, co
 }
 
 /** What the worst of these commands does. */
-export function findWorstImpact(called: readonly (readonly Word[])[]): Impact {
+export function findWorstImpact({ called, redirected }: Pick<CommandAnalysis, 'called' | 'redirected'>): Impact {
   let worst: Impact = 'look'
+  for (const { operator, target } of redirected) worst = worse(worst, impactOfRedirection(operator, target.text))
   for (const words of called) {
     const name = baseOf(words[0]!)
     const texts = words.map(({ text }) => text)

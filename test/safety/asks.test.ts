@@ -91,7 +91,7 @@ const verdicts: [string, Record<string, unknown>, string][] = [
   ['exec', { argv: ['iptables', '-F'] }, 'ask critical'],
   ['exec', { argv: ['sudo', 'systemctl', 'restart', 'nginx'] }, 'ask critical'],
   ['shell_eval', { command: 'ps aux | grep nginx' }, 'run none'],
-  ['shell_eval', { command: 'echo x > /srv/x' }, 'ask medium'],
+  ['shell_eval', { command: 'echo x > /srv/x' }, 'ask high'],
   ['docker_exec', { container: 'web', argv: ['ps', 'aux'] }, 'run none'],
   ['docker_exec', { container: 'web', argv: ['touch', '/x'] }, 'ask medium'],
   ['fs_write', { path: '/srv/x', content: '' }, 'ask medium'],

@@ -74,3 +74,17 @@ describe('judging a text costs little', () => {
     expect(countSteps(text, context)).toBeLessThan(stepsForAnyText / 10)
   })
 })
+
+describe('what grows with the square of its length is not looked through', () => {
+  test.each([
+    ['substitutions in one another', `${'echo $('.repeat(2_000)}${')'.repeat(2_000)}`],
+    ['the same cut off in the middle', 'echo $('.repeat(2_000)],
+    ['braces in one another', `echo ${'{a,'.repeat(4_000)}`],
+    ['braces beside one another', `echo ${'{a,b}'.repeat(3_200)}`],
+    ['backquotes', `echo ${'`'.repeat(8_000)}`],
+    ['names that lead to one another', Array.from({ length: 800 }, (_, at) => `alias a${at}=a${at + 1}`).join(';')],
+  ])('%s are asked about at once', (_, text) => {
+    expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask', effect: 'write' })
+    expect(judgeCommand(text, context).reason).toContain('more ways than can be looked through')
+  })
+})
