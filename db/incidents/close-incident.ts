@@ -12,6 +12,7 @@ import {
   type Severity,
 } from '../../domain/incident.ts'
 import { cancelledSeconds } from '../../domain/lifecycle.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { withdrawPending } from '../approvals/settle.ts'
 import type { Trx } from '../connect.ts'
 import { alertCounts } from '../lifecycle/read-lifecycle.ts'
@@ -69,6 +70,8 @@ async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: stri
   // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
   const given = { ownerId: null, ownedAt: null }
   if (closing.status === 'cancelled') {
+    // Nothing fires for a person's own write, so there is nothing to wait out.
+    if (row.type === manualChangeType) return given
     return { ...given, cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
   }
   if (closing.outcome !== 'repaired') return given

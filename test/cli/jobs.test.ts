@@ -91,3 +91,32 @@ test('what is wrong names what helps', async () => {
   const viewer = await run(['jobs', 'check', 'converge-node', '--on', 'node:node-osl-2'])
   expect([viewer.code, viewer.stderr]).toEqual([4, expect.stringContaining('act_on_platform')])
 })
+
+test('a job that a person runs is shown, and waits as an incident where Temporal is away', async () => {
+  host('drifted')
+  const words = ['jobs', 'run', 'converge-node', '--on', 'node:node-osl-2', '--reason', 'it drifted', '--yes']
+  const { code, stderr } = await run(words, 'admin')
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringMatching(/changed=1 [\s\S]*Nothing was done yet: [\s\S]*incidents watch inc_/),
+  ])
+  const { stdout } = await run([...words, '--json'], 'admin')
+  const { incidentId } = JSON.parse(stdout)
+  expect((await run(['incidents', 'show', incidentId], 'admin')).stdout).toContain('admin: Run the job converge-node')
+  expect(
+    (
+      await run(
+        words.filter((word) => !/reason|drifted/.test(word)),
+        'admin',
+      )
+    ).code,
+  ).toBe(2)
+})
+
+test('a shard that a person converges is shown with what changes where', async () => {
+  const words = ['act', 'converge', 'db-osl-1', '--reason', 'a setting has drifted', '--yes']
+  const { code, stderr } = await run(words, 'admin')
+  expect([code, stderr]).toEqual([0, expect.stringContaining('Converge db-osl-1: ')])
+  expect((await run(words)).code).toBe(4)
+  expect((await run(['act', 'converge', 'nowhere', '--reason', 'x', '--yes'], 'admin')).code).not.toBe(0)
+})

@@ -89,7 +89,7 @@ test('decisions, forgeries and what a person did to an incident come from the lo
     ['operator', 'incident.escalated', incidentId],
     ['approver', 'approval.denied', id],
     ['approver', 'approval.token_minted', id],
-    ['unknown', 'security.unknown_token', incidentId],
+    ['approver', 'security.unknown_token', incidentId],
   ])
   expect(await audit('?who=operator&what=incident')).toHaveLength(2)
 })

@@ -44,6 +44,7 @@ test('a write that did not begin within ten minutes is cancelled, says so, and o
     status: 'cancelled',
     resolution: 'It did not begin within ten minutes. Nothing was done: ask again.',
     reviewWantedAt: null,
+    cancelledUntil: null,
   })
   expect(await unbegunManualChanges(database.db)).toEqual([])
   const claim = { incidentId: id, attempt: 1, workflowId: 'late', role: 'leader', groupId: 'g', timeBudgetSeconds: 60 }
