@@ -62,6 +62,7 @@ export const refusals = {
   STATE_CHANGED: { class: 'POLICY_BLOCKED', recoverable: false },
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
+  OPTION_ADDED: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_COMMAND: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_QUERY: { class: 'POLICY_BLOCKED', recoverable: true },
   /** A person said no. Not a refusal of the judge, but the model reads it in the same form. */

@@ -123,13 +123,15 @@ function boundCommand(
 ): Step & { command: CommandVerdict | null } {
   const { field, form } = command
   const judged = judgeField(command, args, hosts, rootReads)
-  if (judged.code !== 'UNBOUNDED' || judged.rewrite === null) return { ...unchanged(args), command: judged }
+  if (!/^(?:UNBOUNDED|OPTION_MISSING)$/.test(judged.code) || judged.rewrite === null)
+    return { ...unchanged(args), command: judged }
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
   const rewritten = { ...args, [field]: to }
   const again = judgeField(command, rewritten, hosts, rootReads)
   // Tried once: a bounded form that may not run either leaves the call as it was.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
-  const corrected: Correction = { code: 'UNBOUNDED_COMMAND', field, from: args[field], to }
+  const code = judged.code === 'UNBOUNDED' ? 'UNBOUNDED_COMMAND' : 'OPTION_ADDED'
+  const corrected: Correction = { code, field, from: args[field], to }
   return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
 }
 

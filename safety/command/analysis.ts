@@ -30,6 +30,7 @@ export type CommandCode =
   | 'WRAPPER'
   | 'ROOT'
   | 'UNBOUNDED'
+  | 'OPTION_MISSING'
   | 'SURROUNDINGS'
   | 'INTERNAL'
 

@@ -101,6 +101,8 @@ export type Grammar = {
   bare?: true
   /** One of these must be present, or it is not a read: `sed -n`, `tar -t`. The `bsd` letter `t` counts as `-t`. */
   requires?: readonly string[]
+  /** What is missing may be put in by code: the command then only looks, and does nothing else. */
+  adds?: readonly string[]
   /** All of these must be present. */
   requiresAll?: readonly string[]
   /** Where an option's value or an operand matches `value`, the first operand must match `first`. */

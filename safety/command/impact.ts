@@ -167,7 +167,10 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
     ]),
     ...named('chmod chown chgrp chattr setfacl setcap', [
       [/(?:^| )(?:-[a-zA-Z]*R[a-zA-Z]*|--recursive)(?: |$)/, 'rights'],
-      [/(?:^| )\/(?:etc|boot|usr|bin|sbin|lib\w*|root|dev|var\/(?:lib|spool))(?:\/| |$)|(?:^| )\/+(?: |$)|\.\./, 'rights'],
+      [
+        /(?:^| )\/(?:etc|boot|usr|bin|sbin|lib\w*|root|dev|var\/(?:lib|spool))(?:\/| |$)|(?:^| )\/+(?: |$)|\.\./,
+        'rights',
+      ],
       [
         /(?:^| )(?:[0-7]?[0-7]?[0-7]?[2367]|[0-7]*[4-7][0-7]{3}|\S*[+=]\S*s\S*|(?:[ugo]*[ao][ugo]*)?[+=][rxst]*w\S*)(?: |$)/,
         'rights',

@@ -196,5 +196,8 @@ function isSecret(word: Word, paths: readonly IndexedPath[], list: PathList): bo
 /** A tree that is known to hold nothing secret, or one file by the look of its name. */
 function isOpenTree(word: Word, paths: readonly IndexedPath[]): boolean {
   if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
-  return paths.some((path) => trees.expression.test(path)) || /[^/]\.(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
+  return (
+    paths.some((path) => trees.expression.test(path)) ||
+    /[^/]\.(?!d(?:\.\d+)?$)(?:[a-z][a-z0-9]{0,9})(?:\.\d+)?$/i.test(word.text)
+  )
 }

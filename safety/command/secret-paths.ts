@@ -35,10 +35,10 @@ export const openTrees: readonly string[] =
   `/var/log/** /usr/share/** /usr/lib/** /usr/include/** /usr/src/** /lib/** /lib64/** /proc/sys/** /sys/class/** /sys/block/** /sys/fs/cgroup/**
    /etc/systemd/** /etc/cron.d/** /etc/cron.daily/** /etc/cron.hourly/** /etc/cron.weekly/** /etc/cron.monthly/** /etc/logrotate.d/**
    /etc/sysctl.d/** /etc/modprobe.d/** /etc/modules-load.d/** /etc/udev/** /etc/apt/sources.list.d/** /etc/apt/apt.conf.d/**
-   /etc/apt/preferences.d/** /etc/yum.repos.d/** /etc/rsyslog.d/** /etc/pam.d/** /etc/profile.d/** /etc/ld.so.conf.d/** /etc/security/limits.d/**
+   /etc/apt/preferences.d/**  /etc/ld.so.conf.d/** /etc/security/limits.d/**
    /etc/tmpfiles.d/** /etc/nginx/conf.d/** /etc/nginx/sites-*/** /etc/nginx/snippets/** /etc/nginx/modules-*/** /etc/apache2/*-enabled/**
-   /etc/apache2/*-available/** /etc/httpd/conf/** /etc/httpd/conf.d/** /etc/httpd/conf.modules.d/** /etc/haproxy/conf.d/** /etc/php/** /etc/init.d/** /etc/bash_completion.d/**
-   /etc/logcheck/** /etc/fail2ban/** /etc/ssh/sshd_config.d/** /etc/ssh/ssh_config.d/** /run/systemd/generator*/** /boot/grub/** /boot/loader/**`.split(
+   /etc/apache2/*-available/** /etc/httpd/conf/** /etc/httpd/conf.d/** /etc/httpd/conf.modules.d/** /etc/haproxy/conf.d/** /etc/init.d/** /etc/bash_completion.d/**
+   /etc/logcheck/** /etc/ssh/sshd_config.d/** /etc/ssh/ssh_config.d/** /run/systemd/generator*/** /boot/grub/** /boot/loader/**`.split(
     /\s+/,
   )
 
@@ -153,6 +153,9 @@ const networks = list(`
 
 /** Credentials of clients: clouds, registries, build tools, mail, databases. */
 const clients = list(`
+  /etc/drbd.conf /etc/drbd.d/** /etc/nut/upsd.users /etc/nut/upsmon.conf /etc/ups/** /etc/pgbackrest* /etc/pgbackrest/** /etc/nova/** /etc/neutron/** /etc/keystone/**
+  /etc/cinder/** /etc/glance/** /etc/heat/** /etc/swift/** /etc/odoo/** **/odoo.conf /etc/zypp/credentials.d/** /etc/zypp/credentials.cat /srv/pillar/** /srv/salt/pillar/**
+  /etc/ansible/** **/group_vars/** **/host_vars/** **/.credentials_* **/.databrickscfg /etc/samba/smbpasswd
   **/.aws/** **/.azure/** **/.config/gcloud/** **/.gcloud/** **/.boto /etc/boto.cfg /etc/**/*secret*/** /etc/sympa/cookie* /boot/**/user.cfg /etc/barman* /etc/barman.d/** /etc/default/keycloak* **/settings.py **/local_settings.py **/settings/*.py **/.config/gh/** **/.config/glab*/** **/.config/hub **/.config/doctl/**
   **/.config/hcloud/** **/.config/rclone/** **/rclone.conf **/.rclone.conf **/.oci/** **/.bluemix/** **/.aliyun/** **/.scw/**
   **/.config/scw/** **/.linode-cli **/.config/linode-cli **/.vultr-cli* **/.exoscale/** **/.config/exoscale/** **/.ovh.conf

@@ -115,7 +115,13 @@ function judgeProgram(
   const reading = read(words, program, context.fed ? context.input : undefined)
   const unbounded = unboundedByGrammar(name, reading, words, context.piped)
   if (reading.problem && !unbounded) {
-    const { word, why, isRefused } = reading.problem
+    const { word, why, isRefused, missing } = reading.problem
+    const adds = reading.grammars.at(-1)?.adds
+    if (missing && adds) {
+      add('OPTION_MISSING', words[0]!, `only looks with ${adds.join(' ')}`)
+      const [first, ...rest] = words.map(({ text }) => quote(text))
+      return { ends: false, text: [first, ...adds, ...rest].join(' ') }
+    }
     if (word) add('ARGUMENT', word, why, isRefused)
     else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`, isRefused)
   }

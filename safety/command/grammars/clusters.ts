@@ -83,14 +83,13 @@ const kubectl: Grammar = {
       commands: {
         history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets },
         status: {
-          ...one(
-            'kubectl rollout status',
-            '-w --watch --watch=false -w=false',
-            '--timeout --revision -l --selector',
-            some,
-          ),
-          // A timeout of zero means no timeout.
-          refuses: ['^0+[a-z]*$'],
+          manual: 'kubectl rollout status',
+          options: spellOptions({
+            flag: '-w --watch --watch=false -w=false --help',
+            text: '--revision -l --selector',
+            wait: '--timeout',
+          }),
+          operands: some,
           endless: {
             when: 'always',
             unless: ['--timeout', '--watch=false', '-w=false'],

@@ -254,6 +254,7 @@ export const databases: Grammars = {
     }),
     operands: { first: ['file', 'sql:sqlite'], min: 2 },
     requires: ['-readonly'],
+    adds: ['-readonly'],
     refuses: ['^file:', '^\\s*\\.'],
   },
 }

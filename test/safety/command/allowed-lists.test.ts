@@ -58,6 +58,56 @@ test.each([
 ])('%s: %s asks', (_, text) => expect(verdictOf(text)).not.toBe('run'))
 
 test.each([
+  '/etc/drbd.d/r0.res',
+  '/etc/nut/upsd.users',
+  '/etc/pgbackrest.conf',
+  '/etc/nova/nova.conf',
+  '/etc/odoo/odoo.conf',
+  '/etc/zypp/credentials.d/x',
+  '/srv/pillar/top.sls',
+  '/etc/ansible/group_vars/all.yml',
+  '/home/app/.databrickscfg',
+  '/home/app/.credentials_rsaparams',
+])('what a file of this kind holds is asked about: %s', (path) => expect(verdictOf(`cat ${path}`)).not.toBe('run'))
+
+test.each(['/etc/php', '/etc/fail2ban', '/etc/pam.d', '/etc/profile.d', '/etc/rsyslog.d', '/etc/yum.repos.d'])(
+  'a directory with passwords in some of its files is not read as a whole: %s',
+  (path) => expect(verdictOf(`grep -r timeout ${path}`)).not.toBe('run'),
+)
+
+test.each([
+  ['sqlite3 /srv/app.db "SELECT 1"', "sqlite3 -readonly /srv/app.db 'SELECT 1'"],
+  ['sqlite3 /srv/app.db "DELETE FROM t"', null],
+  ['sqlite3 /etc/shadow "SELECT 1"', null],
+])('an option with which a program only looks is put in by code: %s', (text, rewrite) =>
+  expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask', rewrite }),
+)
+
+test.each([
+  'fping -C 100000 db1',
+  'iotop -b -n 100000',
+  'jstat -gc 1 1000 100000',
+  'docker events --until 2099-01-01',
+  'kubectl rollout status deploy/web --timeout=999h',
+  'systemd-analyze calendar --iterations=100000000 minutely',
+  'curl --retry 99999999 http://localhost/health',
+  "timeout --foreground 5 bash -c 'tail -f /var/log/syslog; true'",
+  'redis-cli scan 0 count 1000000000',
+  'redis-cli memory usage k samples 0',
+  'kcat -b db1 -t orders -C -e',
+])('a bound that is none asks: %s', (text) => expect(verdictOf(text)).not.toBe('run'))
+
+test.each([
+  'fping -C 3 db1',
+  'iotop -b -n 2',
+  'kubectl rollout status deploy/web --timeout=30s',
+  'curl --retry 2 http://localhost/health',
+  "redis-cli scan 0 match 'a:*' count 100",
+  'redis-cli memory usage k samples 5',
+  'kcat -b db1 -t orders -C -c 5 -e',
+])('a bound that is one does not: %s', (text) => expect(verdictOf(text)).toBe('run'))
+
+test.each([
   'mysqldumpslow -s t -t 10 /var/log/mysql/slow.log',
   'date +%s',
   'date -u',
