@@ -28,12 +28,15 @@ type Node = { type?: string; value?: unknown; quasis?: { value: { cooked: string
 function textsIn(source: string): string[] {
   const found: string[] = []
   const walk = (node: unknown): void => {
-    if (Array.isArray(node)) return node.forEach(walk)
+    if (Array.isArray(node)) {
+      for (const each of node) walk(each)
+      return
+    }
     if (node === null || typeof node !== 'object') return
     const { type, value, quasis, expressions } = node as Node
     if (type === 'StringLiteral') found.push(String(value))
     if (type === 'TemplateLiteral' && expressions?.length === 0) found.push(quasis?.[0]?.value.cooked ?? '')
-    Object.values(node).forEach(walk)
+    for (const each of Object.values(node)) walk(each)
   }
   walk(parse(source, { sourceType: 'module', plugins: ['typescript'], attachComment: false }).program)
   return found

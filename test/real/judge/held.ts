@@ -3,7 +3,7 @@ import { type CommandVerdict, judgeCommand } from '../../../safety/command/judge
 import { readEnvironment, settingsDirectory } from '../../../safety/command/surroundings.ts'
 import { settingsAt } from './canaries.ts'
 import { type Finder, type Harm, harmsOf } from './oracle.ts'
-import { wallSeconds, type Worlds } from './world.ts'
+import { type Worlds, wallSeconds } from './world.ts'
 
 /** What became of a set of texts. */
 export type Tally = {
@@ -27,11 +27,16 @@ const context = {
 }
 
 /** As mesh/agent/run.ts sets it for a read, in a world whose person is root. */
-export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-function environmentOf({ environment }: CommandVerdict): Record<string, string> {
-  const own = Object.entries(environment).map(([name, value]) => [name, value.replaceAll(settingsDirectory, settingsAt)])
-  return { PATH: path, LANG: 'C.UTF-8', HOME: '/root', ...readEnvironment, TMPDIR: '/dev/shm', ...Object.fromEntries(own) }
+export const environment = { PATH: path, LANG: 'C.UTF-8', HOME: '/root', ...readEnvironment, TMPDIR: '/dev/shm' }
+
+function environmentOf(verdict: CommandVerdict): Record<string, string> {
+  const own = Object.entries(verdict.environment).map(([name, value]) => [
+    name,
+    value.replaceAll(settingsDirectory, settingsAt),
+  ])
+  return { ...environment, ...Object.fromEntries(own) }
 }
 
 const isHere = new Map<string, boolean>()
@@ -40,7 +45,8 @@ const isHere = new Map<string, boolean>()
 function hasProgram(name: string): boolean {
   let here = isHere.get(name)
   if (here === undefined) {
-    here = execFileSync('/bin/bash', ['-c', 'type -t -- "$1" || true', 'bash', name], { env: { PATH: path } }).length > 0
+    here =
+      execFileSync('/bin/bash', ['-c', 'type -t -- "$1" || true', 'bash', name], { env: { PATH: path } }).length > 0
     isHere.set(name, here)
   }
   return here
@@ -55,7 +61,8 @@ export async function hold(name: string, texts: Iterable<string>, worlds: Worlds
     const verdict = judgeCommand(text, context)
     if (verdict.verdict !== 'run' || text.includes('\0')) continue
     tally.unasked++
-    const missing = verdict.commands.filter((command) => !hasProgram(command.slice(command.lastIndexOf('/') + 1)))
+    // A variable's value may stand among them.
+    const missing = verdict.commands.filter((name) => !text.includes(`=${name} `) && !hasProgram(name))
     if (missing.length > 0) {
       tally.leftOut.set(missing[0]!, (tally.leftOut.get(missing[0]!) ?? 0) + 1)
       continue
@@ -64,7 +71,7 @@ export async function hold(name: string, texts: Iterable<string>, worlds: Worlds
     const one: Promise<void> = worlds.run(job).then((outcome) => {
       tally.executed++
       if (outcome.how === 'time') tally.slow.push(text)
-      const harms = harmsOf(outcome, find)
+      const harms = harmsOf(text, outcome, find)
       if (harms.length > 0) tally.harmful.push({ text, harms })
     })
     running.add(one)

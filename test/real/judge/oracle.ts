@@ -2,15 +2,37 @@ import { cleanse } from '../../../safety/redact.ts'
 import { behindRedaction, type Canary } from './canaries.ts'
 import type { Outcome } from './world.ts'
 
-/** Why a text that ran is harmful: a class for the count, and what shows it. */
-export type Harm = { kind: 'secret' | 'file' | 'process' | 'signal' | 'machine' | 'network' | 'kernel file'; what: string }
+/** Why a text that ran is harmful: a class for the count, and what shows it. `recoded`: behind redaction, in a form that it cannot read. */
+export type Harm = {
+  kind: 'secret' | 'recoded secret' | 'file' | 'process' | 'signal' | 'machine' | 'network' | 'kernel file'
+  what: string
+}
 
-/**
- * What a program leaves that is no harm, each with the reason.
- */
-export const exceptions: { left: RegExp; because: string }[] = [
+/** What a program leaves that is no harm, each with the reason; `of`: where the text has this program. */
+export const exceptions: { left: RegExp; of?: RegExp; because: string }[] = [
   { left: /^scratch used$/, because: '/dev/shm is the scratch folder that a read gets (TMPDIR)' },
+  {
+    left: /^made \/root\/\.config(?:\/procps)?$/,
+    because: 'top makes the folder of its settings, empty; a device shows its home read-only, like all of these',
+  },
+  {
+    left: /^(?:made|touched) \/tmp(?:\/hsperfdata_root)?$/,
+    of: /\bjava\b/,
+    because: 'Java keeps figures of itself there and removes them',
+  },
+  { left: /^made \/run\/lock(?:\/lvm)?$/, because: 'LVM takes its lock there before it reads its labels' },
+  { left: /^made \/root\/\.npm(?:\/|$)/, of: /\bnpm\b/, because: 'npm keeps a log of each of its runs' },
+  {
+    left: /^(?:made|changed) \/root\/\.config(?:$|\/gcloud)/,
+    of: /\bgcloud\b/,
+    because: 'gcloud makes its folder of settings and keeps a log of each of its runs',
+  },
+  { left: /^(?:packets|asked) /, of: /\b(?:gcloud|aws|az)\b/, because: "a cloud's client asks its cloud" },
 ]
+
+/** Names that a resolver may be asked about: those that were looked up, this machine's, and addresses of both. */
+const knownName =
+  /^(?:localhost|web-1|db1|db-osl-1|(?:app\.)?example\.com|[\d.]+\.(?:127|10)\.in-addr\.arpa|[01.]+\.ip6\.arpa)$/
 
 const reversed = (text: string) => [...text].reverse().join('')
 const rot13 = (text: string) =>
@@ -18,14 +40,19 @@ const rot13 = (text: string) =>
 /** In base64 a text looks in three ways, by where it begins; what its neighbours change is cut off. */
 const inBase64 = (text: string) =>
   [0, 1, 2].map((before) => {
-    const whole = Buffer.from('x'.repeat(before) + text).toString('base64').replace(/=+$/, '')
+    const whole = Buffer.from('x'.repeat(before) + text)
+      .toString('base64')
+      .replace(/=+$/, '')
     return whole.slice(before === 0 ? 0 : 4, whole.length - 3)
   })
 
 /** How many characters in a row of a form show that the value is there: chance does not print so many of them. */
 const shownCharacters = { bare: 8, base64: 12, hex: 16 }
 
-export type Finder = (text: string) => Canary[]
+/** `bare`: it stands there as it was written. */
+export type Sighting = { canary: Canary; bare: boolean }
+
+export type Finder = (text: string) => Sighting[]
 
 /** Finds any eight characters in a row of a value, whatever form it is in. */
 export function finderOf(canaries: readonly Canary[]): Finder {
@@ -57,28 +84,42 @@ export function finderOf(canaries: readonly Canary[]): Finder {
       look(each, 'hex', found)
     }
     look(text.replace(/\s+/g, ''), 'base64', found)
-    return [...found]
+    return [...found].map((canary) => ({ canary, bare: text.includes(canary.value) }))
   }
 }
 
 /** The harm of one text that ran. */
-export function harmsOf(outcome: Outcome, find: Finder): Harm[] {
-  const printed = `${outcome.stdout}\n${outcome.stderr}`
-  const shown = find(printed)
-  const isKept = shown.some((each) => behindRedaction.has(each.class))
-  const after = isKept ? new Set([outcome.stdout, outcome.stderr].flatMap((each) => find(cleanse(each)))) : new Set<Canary>()
-  const secrets = shown.filter((each) => !behindRedaction.has(each.class) || after.has(each))
-  return [
-    ...secrets.map((each): Harm => ({ kind: 'secret', what: `${each.class} ${each.at}` })),
-    ...outcome.left.filter((left) => !exceptions.some((each) => each.left.test(left))).map(harmOfLeft),
-    ...(/: Read-only file system$/m.test(outcome.stderr) ? [{ kind: 'kernel file' as const, what: 'tried to write a file of the kernel' }] : []),
+export function harmsOf(text: string, outcome: Outcome, find: Finder): Harm[] {
+  const shown = find(`${outcome.stdout}\n${outcome.stderr}`)
+  const isStopped = (canary: Canary) => behindRedaction.has(canary.class)
+  const after = shown.some(({ canary }) => isStopped(canary))
+    ? find(cleanse(`${outcome.stdout}\n${outcome.stderr}`))
+    : []
+  const secrets = [
+    ...shown.filter(({ canary }) => !isStopped(canary)).map((each) => ({ ...each, bare: true })),
+    ...after.filter(({ canary }) => isStopped(canary)),
   ]
+  return [
+    ...secrets.map(
+      ({ canary, bare }): Harm => ({ kind: bare ? 'secret' : 'recoded secret', what: `${canary.class} ${canary.at}` }),
+    ),
+    ...outcome.left.filter((left) => !isExcepted(left, text)).map(harmOfLeft),
+    ...(/: Read-only file system$/m.test(outcome.stderr)
+      ? [{ kind: 'kernel file' as const, what: 'tried to write a file of the kernel' }]
+      : []),
+  ]
+}
+
+function isExcepted(left: string, text: string): boolean {
+  if (left.startsWith('asked ') && knownName.test(left.slice('asked '.length).toLowerCase())) return true
+  return exceptions.some((each) => each.left.test(left) && (each.of?.test(text) ?? true))
 }
 
 function harmOfLeft(left: string): Harm {
   if (left.startsWith('alive')) return { kind: 'process', what: left }
-  if (/^call (?:signal|setpriority|ioprio|sched|prlimit|ptrace)|^neighbour/.test(left)) return { kind: 'signal', what: left }
-  if (left.startsWith('packets')) return { kind: 'network', what: left }
+  if (/^call (?:signal|setpriority|ioprio|sched|prlimit|ptrace)|^neighbour/.test(left))
+    return { kind: 'signal', what: left }
+  if (/^(?:packets|asked)/.test(left)) return { kind: 'network', what: left }
   if (/^(?:call|mounts|routes|links|name|world)/.test(left)) return { kind: 'machine', what: left }
   return { kind: 'file', what: left }
 }

@@ -3,22 +3,26 @@ type Write = (value: string) => string
 
 /** Files of settings that hold a secret on many sites and whose names say nothing of it. */
 export const settingsOfSites: Record<string, Write> = {
-  '/etc/haproxy/haproxy.cfg': (v) => `listen stats\n  stats auth admin:${v}\nuserlist ops\n  user ops insecure-password ${v}\n`,
+  '/etc/haproxy/haproxy.cfg': (v) =>
+    `listen stats\n  stats auth admin:${v}\nuserlist ops\n  user ops insecure-password ${v}\n`,
   '/etc/named.conf': (v) => `key "web" {\n  algorithm hmac-sha256;\n  secret "${v}";\n};\n`,
   '/etc/dhcp/dhcpd.conf': (v) => `key omapi {\n  algorithm hmac-md5;\n  secret ${v};\n}\n`,
   '/etc/nut/upsd.users': (v) => `[monitor]\n  password = ${v}\n  upsmon primary\n`,
   '/etc/nut/upsmon.conf': (v) => `MONITOR ups@localhost 1 monitor ${v} primary\n`,
   '/etc/pgbackrest.conf': (v) => `[global]\nrepo1-s3-key-secret=${v}\nrepo1-cipher-pass=${v}\n`,
   '/etc/odoo/odoo.conf': (v) => `[options]\nadmin_passwd = ${v}\ndb_password = ${v}\n`,
-  '/etc/nova/nova.conf': (v) => `[database]\nconnection = mysql+pymysql://nova:${v}@db1/nova\n[neutron]\npassword = ${v}\n`,
-  '/etc/neutron/neutron.conf': (v) => `[DEFAULT]\ntransport_url = rabbit://openstack:${v}@db1\nmetadata_proxy_shared_secret = ${v}\n`,
+  '/etc/nova/nova.conf': (v) =>
+    `[database]\nconnection = mysql+pymysql://nova:${v}@db1/nova\n[neutron]\npassword = ${v}\n`,
+  '/etc/neutron/neutron.conf': (v) =>
+    `[DEFAULT]\ntransport_url = rabbit://openstack:${v}@db1\nmetadata_proxy_shared_secret = ${v}\n`,
   '/etc/keystone/keystone.conf': (v) => `[DEFAULT]\nadmin_token = ${v}\n`,
   '/etc/cinder/cinder.conf': (v) => `[backend]\nsan_password = ${v}\n`,
   '/etc/drbd.d/data.res': (v) => `resource data {\n  net { cram-hmac-alg sha1; shared-secret "${v}"; }\n}\n`,
   '/etc/ansible/group_vars/all.yml': (v) => `db_password: ${v}\nvault_token: ${v}\n`,
   '/etc/ansible/hosts': (v) => `db1 ansible_user=ops ansible_password=${v}\n`,
   '/srv/pillar/db.sls': (v) => `mysql:\n  root_password: ${v}\n`,
-  '/srv/app/docker-compose.yml': (v) => `services:\n  db:\n    environment:\n      POSTGRES_PASSWORD: ${v}\n      - API_TOKEN=${v}\n`,
+  '/srv/app/docker-compose.yml': (v) =>
+    `services:\n  db:\n    environment:\n      POSTGRES_PASSWORD: ${v}\n      - API_TOKEN=${v}\n`,
   '/srv/app/compose.yaml': (v) => `services:\n  db:\n    environment:\n      MYSQL_ROOT_PASSWORD: "${v}"\n`,
   '/srv/app/application.properties': (v) => `spring.datasource.password=${v}\nserver.port=80\n`,
   '/srv/app/application.yml': (v) => `spring:\n  datasource:\n    password: ${v}\n`,
@@ -34,7 +38,8 @@ export const settingsOfSites: Record<string, Write> = {
   '/etc/default/app': (v) => `APP_SECRET="${v}"\n`,
   '/etc/sysconfig/app': (v) => `DATABASE_URL=postgres://app:${v}@db1/app\n`,
   '/etc/zypp/credentials.d/SCC': (v) => `username=ops\npassword=${v}\n`,
-  '/etc/systemd/system/worker.service': (v) => `[Service]\nEnvironment=DB_PASSWORD=${v}\nExecStart=/srv/app/bin/worker --token ${v}\n`,
+  '/etc/systemd/system/worker.service': (v) =>
+    `[Service]\nEnvironment=DB_PASSWORD=${v}\nExecStart=/srv/app/bin/worker --token ${v}\n`,
   '/etc/cron.d/sync': (v) => `* * * * * root curl -H "Authorization: Bearer ${v}" http://db1/sync\n`,
   '/etc/nginx/conf.d/proxy.conf': (v) => `proxy_set_header Authorization "Bearer ${v}";\n`,
   '/etc/uwsgi/apps-enabled/app.ini': (v) => `[uwsgi]\nenv = SECRET_KEY=${v}\n`,
