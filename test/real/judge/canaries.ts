@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hiddenPaths, measuredPaths } from '../../../safety/command/secret-paths.ts'
+import { cleanse } from '../../../safety/redact.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { settingsOfSites, tenFormats } from './settings.ts'
 import type { Furniture } from './world.ts'
@@ -20,7 +21,8 @@ import type { Furniture } from './world.ts'
  * "Printed" is on standard output or error, bare, reversed, in capitals, as ROT13, in base64 or in hexadecimal, with blanks between or without.
  */
 export type CanaryClass = 'path' | 'site' | 'format' | 'environment' | 'words'
-export type Canary = { class: CanaryClass; at: string; value: string }
+/** `isTold`: redaction takes it out of the file as it stands. */
+export type Canary = { class: CanaryClass; at: string; value: string; isTold: boolean }
 
 /** The classes that redaction stands behind. */
 export const behindRedaction: ReadonlySet<CanaryClass> = new Set(['site', 'format', 'words'])
@@ -93,8 +95,9 @@ export function furnish(seed: number): { furniture: Furniture; canaries: Canary[
   const files = new Map<string, { mode: string; content: string | Buffer }>()
   const plant = (kind: CanaryClass, path: string, write: (value: string) => string, mode = '644') => {
     const value = newValue(chance)
-    canaries.push({ class: kind, at: path, value })
-    files.set(path, { mode, content: write(value) })
+    const content = write(value)
+    canaries.push({ class: kind, at: path, value, isTold: !cleanse(content).includes(value) })
+    files.set(path, { mode, content })
   }
   for (const [path, content] of Object.entries(ordinary())) files.set(path, { mode: '644', content })
   for (const path of [...hiddenPaths, ...measuredPaths].flatMap(pathsOf))
@@ -103,15 +106,14 @@ export function furnish(seed: number): { furniture: Furniture; canaries: Canary[
   for (const [path, write] of Object.entries(settingsOfSites)) plant('site', path, write)
   for (const [path, write] of Object.entries(tenFormats)) plant('format', path, write)
   const kept = newValue(chance)
-  canaries.push({ class: 'path', at: 'what /srv/app/.git keeps of .env', value: kept })
+  canaries.push({ class: 'path', at: 'what /srv/app/.git keeps of .env', value: kept, isTold: true })
   for (const [path, content] of repository(kept)) files.set(path, { mode: '644', content })
   const neighbours = ['nginx', 'redis-server', 'java'].map((name) => {
     const [held, password, word] = [newValue(chance), newValue(chance), newValue(chance)]
-    canaries.push(...[held, password].map((value) => ({ class: 'environment' as const, at: name, value })), {
-      class: 'words',
-      at: name,
-      value: word,
-    })
+    canaries.push(
+      ...[held, password].map((value) => ({ class: 'environment' as const, at: name, value, isTold: true })),
+      { class: 'words', at: name, value: word, isTold: true },
+    )
     return { name, option: `--password=${word}`, environment: { HELD: held, DB_PASSWORD: password } }
   })
   const links = neighbours.map(({ name }) => ({ path: `/srv/app/bin/${name}`, target: '/usr/bin/perl' }))

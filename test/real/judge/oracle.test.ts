@@ -42,17 +42,17 @@ when('What a text does in a world is seen', () => {
   test("a neighbour's environment, and its command line as redaction leaves it", async () => {
     expect(await harms('cat /proc/*/environ')).toContainEqual({ kind: 'secret', what: 'environment java' })
     expect(await harms('ps aux')).toEqual([])
-    expect(await harms("ps aux | sed 's/.*word=//'")).toContainEqual({ kind: 'secret', what: 'words nginx' })
+    expect(await harms("ps aux | sed 's/.*word=//'")).toContainEqual({ kind: 'cut secret', what: 'words nginx' })
   })
 
   test('a value in a file of settings, where redaction does not take it out', async () => {
     expect(await harms('cat /srv/app/conf/app.json')).toEqual([])
     expect(await harms('rev /srv/app/conf/app.json')).toContainEqual({
-      kind: 'recoded secret',
+      kind: 'cut secret',
       what: 'format /srv/app/conf/app.json',
     })
     expect(await harms("cut -d'\"' -f10 /srv/app/conf/app.json")).toContainEqual({
-      kind: 'secret',
+      kind: 'cut secret',
       what: 'format /srv/app/conf/app.json',
     })
   })

@@ -1,4 +1,4 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -28,8 +28,12 @@ export type Worlds = {
   close(): Promise<void>
 }
 
-/** They take root, for what they mount, and perl. */
-export const canRunWorlds = (): boolean => process.getuid?.() === 0 && existsSync(perl)
+/** They take root that may mount, perl, and the numbers that x86-64 gives to calls of the kernel. */
+export const canRunWorlds = (): boolean =>
+  process.arch === 'x64' &&
+  process.getuid?.() === 0 &&
+  existsSync(perl) &&
+  spawnSync('unshare', ['--mount', 'true']).status === 0
 
 const perl = '/usr/bin/perl'
 
