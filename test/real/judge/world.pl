@@ -159,7 +159,7 @@ sub answer_call {
 
 sub slurp { my ($path) = @_; open my $file, '<:raw', $path or return ''; local $/; return scalar <$file> // '' }
 
-sub processes { opendir(my $proc, '/proc' or return ()); return grep { /^\d+$/ && $_ != 1 } readdir $proc }
+sub processes { opendir(my $proc, '/proc') or return (); return grep { /^\d+$/ && $_ != 1 } readdir $proc }
 
 # `pid` by name and words, of all that are neither kept nor dead.
 sub living {
