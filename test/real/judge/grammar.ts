@@ -30,18 +30,23 @@ export function readGrammar(name: string): TextGrammar {
 /** Deeper than this the first alternative is taken, which has to end. */
 const deepest = 12
 
-function generate(grammar: TextGrammar, chance: Chance, name: string, depth: number): string {
+export function generate(grammar: TextGrammar, chance: Chance, name: string, depth = 0): string {
   const alternatives = grammar.get(name)
   if (!alternatives) throw new Error(`the grammar has no ${name}`)
   const chosen = alternatives[depth > deepest ? 0 : chance(alternatives.length)]!
-  return chosen.replace(/<([a-z]+)>/g, (_, inner: string) => generate(grammar, chance, inner, depth + 1))
+  return fill(grammar, chance, chosen, depth + 1)
+}
+
+/** An alternative with each name in it replaced. */
+export function fill(grammar: TextGrammar, chance: Chance, text: string, depth = 0): string {
+  return text.replace(/<([a-z]+)>/g, (_, name: string) => generate(grammar, chance, name, depth))
 }
 
 /** So many texts, each once. */
 export function* textsOf(grammar: TextGrammar, chance: Chance, count: number): Generator<string> {
   const seen = new Set<string>()
   for (let tries = 0; seen.size < count && tries < count * 20; tries++) {
-    const text = generate(grammar, chance, 'text', 0)
+    const text = generate(grammar, chance, 'text')
     if (seen.has(text)) continue
     seen.add(text)
     yield text

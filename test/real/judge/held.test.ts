@@ -5,7 +5,8 @@ import { note } from '../facts.ts'
 import { chanceOf, furnish } from './canaries.ts'
 import { dressed, inTables, labelled } from './corpora.ts'
 import { readGrammar, textsOf } from './grammar.ts'
-import { describeTally, hold, type Tally } from './held.ts'
+import { describeTally, hold, programsOf, type Tally } from './held.ts'
+import { helpedTexts, readHelp } from './help.ts'
 import { type Finder, finderOf } from './oracle.ts'
 import { canRunWorlds, openWorlds, type Worlds } from './world.ts'
 
@@ -71,4 +72,10 @@ when(`What runs unasked, by seed ${seed}${canRun ? '' : ' (it needs root and per
     (name, grammar) => holds(name, textsOf(readGrammar(grammar), chanceOf(seed), perClass)),
     3_600_000,
   )
+
+  test('of the options that --help names does no harm', async () => {
+    const help = await readHelp(programsOf([...labelled(), ...inTables()]), worlds)
+    expect(help.size).toBeGreaterThan(20)
+    await holds(`options that --help of ${help.size} programs names`, helpedTexts(help, chanceOf(seed), perClass))
+  }, 3_600_000)
 })

@@ -52,6 +52,13 @@ function hasProgram(name: string): boolean {
   return here
 }
 
+/** Programs of the texts that run unasked, as far as they are here. */
+export function programsOf(texts: Iterable<string>): string[] {
+  const verdicts = [...texts].map((text) => judgeCommand(text, context))
+  const names = verdicts.flatMap(({ verdict, commands }) => (verdict === 'run' ? commands : []))
+  return [...new Set(names)].filter((name) => /^[a-z]/.test(name) && hasProgram(name)).sort()
+}
+
 /** Judges each text and runs what would run unasked. */
 export async function hold(name: string, texts: Iterable<string>, worlds: Worlds, find: Finder): Promise<Tally> {
   const tally: Tally = { name, texts: 0, unasked: 0, executed: 0, slow: [], leftOut: new Map(), harmful: [] }
