@@ -91,5 +91,12 @@ export async function hold(name: string, texts: Iterable<string>, worlds: Worlds
 
 export function describeTally({ name, texts, unasked, executed, slow, leftOut, harmful }: Tally): string {
   const out = [...leftOut.values()].reduce((sum, count) => sum + count, 0)
-  return `${name}: ${texts} texts, ${unasked} run unasked, ${executed} were executed, ${out} left out (${leftOut.size} programs), ${slow.length} still there after ${wallSeconds} s, ${harmful.length} harmful`
+  const kinds = Object.entries(Object.groupBy(harmful, ({ harms }) => harms[0]!.kind))
+  const ofKinds = kinds.map(([kind, rows]) => `${rows!.length} ${kind}`).join(', ')
+  return [
+    `${name}: ${texts} texts, ${unasked} run unasked, ${executed} were executed`,
+    `${out} left out (${leftOut.size} programs)`,
+    `${slow.length} still there after ${wallSeconds} s`,
+    `${harmful.length} harmful${ofKinds === '' ? '' : ` (${ofKinds})`}`,
+  ].join(', ')
 }
