@@ -205,5 +205,12 @@ function ordinary(): Record<string, string> {
     '/srv/app/list.txt': lines(10, (n) => `item ${n}`),
     '/home/ops/notes': 'nothing\n',
     '/tmp/x': 'x\n',
+    // What a shell obeys in the home of its user, which on a device is not root's.
+    ...Object.fromEntries(
+      ['.bashrc', '.bash_profile', '.bash_login', '.profile', '.bash_logout'].map((name) => [
+        `/root/${name}`,
+        'touch /srv/obeyed\n',
+      ]),
+    ),
   }
 }

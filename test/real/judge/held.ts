@@ -46,7 +46,10 @@ function hasProgram(name: string): boolean {
   let here = isHere.get(name)
   if (here === undefined) {
     here =
-      execFileSync('/bin/bash', ['-c', 'type -t -- "$1" || true', 'bash', name], { env: { PATH: path } }).length > 0
+      execFileSync('/bin/bash', ['-c', 'type -t -- "$1" || true', 'bash', name], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { PATH: path },
+      }).length > 0
     isHere.set(name, here)
   }
   return here
