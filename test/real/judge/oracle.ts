@@ -21,6 +21,7 @@ export const exceptions: { left: RegExp; of?: RegExp; because: string }[] = [
     of: /\bj(?:ava|ps|cmd|stack|stat|map|info)\b/,
     because: 'Java keeps figures of itself there and removes them',
   },
+  { left: /^touched \/tmp$/, because: 'a temporary file, removed again, where env -i took TMPDIR away' },
   { left: /^made \/run\/lock(?:\/lvm)?$/, because: 'LVM takes its lock there before it reads its labels' },
   { left: /^made \/root\/\.npm(?:\/|$)/, of: /\bnpm\b/, because: 'npm keeps a log of each of its runs' },
   {
