@@ -70,7 +70,7 @@ const kinds = {
     testMatch: paths([
       'test/long/**/*.test.ts',
       'test/{mesh/agent/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
-      'test/real/{engine,databases}/*.test.ts',
+      'test/real/{engine,databases,judge}/*.test.ts',
     ]),
   },
   // Against real programs of one kind, which test/real/main.ts looks for or installs.

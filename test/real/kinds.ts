@@ -7,8 +7,8 @@ type Program = {
   name: string
   /** Debian's package of it; without one it has to be built. */
   package?: string
-  /** How it says its version. */
-  version: string[]
+  /** How it says its version; without one the row does not tell it. */
+  version?: string[]
 }
 
 type Kind = {
@@ -39,6 +39,45 @@ export const kinds: Record<string, Kind> = {
       { name: 'psql', package: 'postgresql-client', version: ['--version'] },
       { name: 'mariadbd', package: 'mariadb-server', version: ['--version'] },
       { name: 'mariadb', package: 'mariadb-client', version: ['--version'] },
+    ],
+  },
+  judge: {
+    about: 'what the judge of commands lets run unasked, run in worlds that are thrown away',
+    needsRoot: true,
+    programs: [
+      { name: 'bash', package: 'bash', version: ['--version'] },
+      { name: 'perl', package: 'perl', version: ['-e', 'printf "%vd", $^V'] },
+      { name: 'git', package: 'git' },
+      { name: 'busybox', package: 'busybox-static', version: ['--help'] },
+      { name: 'toybox', package: 'toybox', version: ['--version'] },
+      { name: 'gawk', package: 'gawk', version: ['--version'] },
+      { name: 'jq', package: 'jq', version: ['--version'] },
+      { name: 'rg', package: 'ripgrep' },
+      { name: 'xfs_repair', package: 'xfsprogs' },
+      { name: 'redis-cli', package: 'redis-tools', version: ['--version'] },
+      { name: 'psql', package: 'postgresql-client' },
+      { name: 'mariadb', package: 'mariadb-client' },
+      { name: 'sqlite3', package: 'sqlite3' },
+      { name: 'lsof', package: 'lsof' },
+      { name: 'pstree', package: 'psmisc' },
+      { name: 'iostat', package: 'sysstat' },
+      { name: 'smartctl', package: 'smartmontools' },
+      { name: 'lvs', package: 'lvm2' },
+      { name: 'dig', package: 'dnsutils' },
+      { name: 'nc', package: 'netcat-openbsd' },
+      { name: 'tcpdump', package: 'tcpdump' },
+      { name: 'strace', package: 'strace' },
+      { name: 'ethtool', package: 'ethtool' },
+      { name: 'nft', package: 'nftables' },
+      { name: 'iptables', package: 'iptables' },
+      { name: 'unzip', package: 'unzip' },
+      { name: 'zip', package: 'zip' },
+      { name: 'zstd', package: 'zstd' },
+      { name: 'logrotate', package: 'logrotate' },
+      { name: 'sfdisk', package: 'fdisk' },
+      { name: 'ping', package: 'iputils-ping' },
+      { name: 'mtr', package: 'mtr-tiny' },
+      { name: 'coredumpctl', package: 'systemd-coredump' },
     ],
   },
   kubernetes: {
@@ -108,7 +147,7 @@ export function versionsOf(kind: string): string {
   return (kinds[kind]?.programs ?? [])
     .flatMap(({ name, version }) => {
       const path = findProgram(name)
-      return path === null ? [] : [`${name} ${numberIn(path, version) ?? 'of no version'}`]
+      return path === null || !version ? [] : [`${name} ${numberIn(path, version) ?? 'of no version'}`]
     })
     .join(', ')
 }
