@@ -1,5 +1,6 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
+import type { Readable, Writable } from 'node:stream'
 import type { Manifest } from '../../domain/mesh.ts'
 import { readEnvironment } from '../../safety/command/surroundings.ts'
 import { stripText } from '../../safety/redact.ts'
@@ -39,6 +40,8 @@ ulimit -d "$2" 2>/dev/null
 shift 3
 exec "$@"`
 
+type RunningProgram = ChildProcessByStdio<Writable | null, Readable, Readable>
+
 /**
  * Runs a program in its own session, with its own environment and an empty input, and stops it at
  * the deadline, on cancel, at the limit of output and when the group holds more memory than it may.
@@ -56,9 +59,10 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
   const child = spawn(program, words, {
     cwd,
     detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
+    // A pipe of Node is a socket: bash takes that for a remote shell and reads the start file of its user.
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: environmentFor(options, runner),
-  })
+  }) as RunningProgram
   return new Promise((resolve, reject) => {
     if (child.pid === undefined) child.once('error', reject)
     else {
@@ -106,7 +110,7 @@ function environmentFor({ confine, env }: RunOptions, { confinement, marker }: R
 }
 
 type Watched = {
-  child: ChildProcessWithoutNullStreams
+  child: RunningProgram
   pid: number
   options: RunOptions
   runner: Runner
@@ -156,8 +160,8 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     })
   }
   // A program that does not read its input must not end the agent.
-  child.stdin.on('error', () => undefined)
-  child.stdin.end(options.input ?? '')
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(options.input)
   const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
   signal.addEventListener('abort', onAbort, { once: true })
   // While the sandbox was made ready it may have come, and it comes once.

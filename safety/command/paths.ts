@@ -172,14 +172,17 @@ export function ownFinding(
   return tree && leadsTo(word, own.above, directories) ? 'holds secrets' : null
 }
 
+const harmlessKind =
+  /[^/]\.(?:log|out|err|stdout|stderr|trace|gc|pid|md|rst|service|timer|socket|unit)(?:\.\*|\.\d+)?\*?$/
+
 /** What is wrong with reading whatever is found below a root: hidden names are among it, so a `*` stands for them, too. */
 function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')
   if (trees.expression.test(pathOf(root!)))
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
-  // Elsewhere a name has to say what kind of file it is, and that kind holds no secret.
-  if (!name || !/[^*/]\*?\.?[\w-]+$/.test(name) || /^\/\*$/.test(name)) return 'holds secrets'
+  // Elsewhere it may lie below anything, so its name has to say that it is of a kind that holds no secret.
+  if (!name || !harmlessKind.test(name)) return 'holds secrets'
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
 

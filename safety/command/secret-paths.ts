@@ -122,7 +122,7 @@ const keys = list(`
   **/*.age **/age.txt **/key.txt **/keys.txt **/identity.txt **/*.keytab **/*.keyring **/keyring **/*.secret **/*.psk **/*.pgpass
   **/*.ovpn **/*.mobileconfig **/*.jwk **/*.jwks **/*.der.key **/privkey* **/private.key **/private_key* **/privatekey* **/*-key.pem
   **/server.key **/tls.key **/ca.key **/*_key.json **/*-key.json **/service-account*.json **/serviceaccount*.json **/gcp*.json
-  /etc/ssl/private/** /etc/pki/tls/private/** /etc/pki/private/** /etc/pki/nssdb/** /etc/pki/rsyslog/** /etc/pki/consumer/**
+  /etc/ssl/private/** /usr/lib/ssl/** /etc/pki/tls/private/** /etc/pki/private/** /etc/pki/nssdb/** /etc/pki/rsyslog/** /etc/pki/consumer/**
   /etc/letsencrypt/archive/** /etc/letsencrypt/live/** /etc/letsencrypt/accounts/** /etc/letsencrypt/keys/** /etc/acme/**
   **/.acme.sh/** **/acme.json /etc/lego/** **/caddy/certificates/** **/caddy/acme/** /var/lib/caddy/** /etc/krb5.keytab
   /etc/krb5kdc/** /var/kerberos/** /var/lib/krb5kdc/** /tmp/krb5cc_* /tmp/krb5cc* /etc/luks/** /etc/cryptsetup-keys.d/**

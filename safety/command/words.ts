@@ -53,8 +53,8 @@ export function foreignCharacter(word: string): string | null {
 /** A word, and whether it is known before it runs. `lookInside` gets each part that is not. */
 export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart) => void): Word {
   const parts = node.parts
-  const tilde = node.text.startsWith('~') && /^~[^/]/.test(node.text) && !/^~[a-z_][\w-]*(\/|$)/.test(node.text)
-  // `~+`, `~-` and `~3` are variables of the shell under another name.
+  const tilde = node.text.startsWith('~') && /^~[^/]/.test(node.text) && !/^~root(?:\/|$)/.test(node.text)
+  // `~+`, `~-` and `~3` are variables of the shell under another name; of a user's home nobody here knows where it is.
   if (tilde) mark(tree, 'tilde', node.text)
   if (!parts) {
     return { text: node.value, literal: !tilde, quoting: node.text === node.value ? 'bare' : 'split', pattern: null }

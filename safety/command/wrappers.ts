@@ -51,7 +51,7 @@ const plain: Wrapper = { rest: 'argv' }
 /** Those of their programs whose options are those of the big ones, or fewer. */
 const applets: Wrapper = {
   programs:
-    'arch basename cat cksum cmp comm cut date df diff dirname du echo egrep expr false fgrep fold free getconf grep groups head hexdump hostid id last ls lsmod lsof lspci lsusb md5sum nproc nslookup od pidof pmap printenv ps pstree pwd readlink realpath seq sha1sum sha256sum sha512sum sleep sort stat strings tac tail test timeout tr true tty uname uniq uptime users w wc which who whoami xxd zcat',
+    'arch basename cat cksum cmp comm cut date df diff dirname du echo egrep expr false fgrep fold free getconf grep groups head hexdump hostid id last ls lsmod lsof lspci lsusb md5sum nproc nslookup od pidof pmap printenv ps pstree pwd readlink realpath seq sha1sum sha256sum sha512sum sleep sort stat strings tac tail test tr true tty uname uniq uptime users w wc which who whoami xxd zcat',
   rest: 'argv',
   adds: 'inert',
 }

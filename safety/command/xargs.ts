@@ -52,12 +52,17 @@ function fillXargs(result: Unwrapped, words: readonly Word[], input: string | nu
   }
 }
 
-type XargsOptions = { perCommand: number; isNullSeparated: boolean; mayRunEmpty: boolean }
+type XargsOptions = { perCommand: number; isByLine: boolean; isNullSeparated: boolean; mayRunEmpty: boolean }
 
 /** Of the options of `xargs` those whose effect on the batches is known to the letter; null where there is another. */
 function readXargsOptions(before: readonly Word[]): XargsOptions | null {
   const texts = before.slice(1).map(({ text }) => text)
-  const read: XargsOptions = { perCommand: Number.POSITIVE_INFINITY, isNullSeparated: false, mayRunEmpty: true }
+  const read: XargsOptions = {
+    perCommand: Number.POSITIVE_INFINITY,
+    isByLine: false,
+    isNullSeparated: false,
+    mayRunEmpty: true,
+  }
   for (let at = 0; at < texts.length; at += 1) {
     const text = texts[at]!
     const [, count, attached] = /^(?:-[nL]|--max-args=|--max-lines=)((\d+)?)$/.exec(text) ?? []
@@ -66,6 +71,7 @@ function readXargsOptions(before: readonly Word[]): XargsOptions | null {
       // Two limits: the stricter one holds, and nobody needs both.
       if (!/^[1-9]\d{0,4}$/.test(number) || read.perCommand !== Number.POSITIVE_INFINITY) return null
       read.perCommand = Number(number)
+      if (/^(?:-L|--max-lines)/.test(text)) read.isByLine = true
     } else if (/^(?:-P|--max-procs)$/.test(text)) at += 1
     else if (/^(?:-P\d+|--max-procs=\d+)$/.test(text)) continue
     else if (/^(?:-[0r]{1,2}|--null|--no-run-if-empty)$/.test(text)) {
@@ -83,9 +89,11 @@ const inert: ReadonlySet<string> = new Set('ls stat du file basename dirname rea
 type Batching = XargsOptions & { replace: string | null }
 
 function batchesFor(program: string, batching: Batching, input: string | null, fed: InputKind): Word[][] | null {
-  const { replace, perCommand, isNullSeparated, mayRunEmpty } = batching
+  const { replace, perCommand, isByLine, isNullSeparated, mayRunEmpty } = batching
   if (input !== null) {
     // With -I a line is one word, whatever stands in it.
+    // With -L as many lines as it says, each with all its words, and a line that ends in a blank with the next one.
+    if (isByLine && /[^\S\n]/.test(input.trim())) return null
     const given = input.split(replace ? '\n' : /\s+/).filter((text) => text !== '')
     if (isNullSeparated || given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
     return inBatches(given.map(toWord), replace ? 1 : perCommand)

@@ -180,6 +180,8 @@ export const network: Grammars = {
     refuses: [
       `(^|[\\s(!=<>&|])(?!(${filter})(?![\\w.-]))[a-z_.-]`,
       '(^|[\\s(!=<>&|])[0-9][0-9.-]*[a-z_]',
+      // A number that is neither a port nor an address is looked up as a name.
+      '(^|[\\s(!=<>&|])[0-9]+[-_][0-9]',
       '[^\\x00-\\x7f]',
     ],
   },

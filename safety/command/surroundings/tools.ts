@@ -18,6 +18,8 @@ const overrides: readonly [string, string][] = [
   ['status.submoduleSummary', 'false'],
   ['submodule.recurse', 'false'],
   ['diff.submodule', 'short'],
+  // Else a diff writes the index again.
+  ['diff.autoRefreshIndex', 'false'],
   ['protocol.allow', 'never'],
 ]
 

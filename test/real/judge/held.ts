@@ -17,6 +17,8 @@ export type Tally = {
   /** Programs that are not on this machine, with how many texts name one. */
   leftOut: Map<string, number>
   harmful: { text: string; harms: Harm[] }[]
+  /** What redaction would have taken out whole was turned round or cut before it got there: a limit that docs/explanation/safety.md names. */
+  cut: string[]
 }
 
 /** Names that the judge is told were looked up; all of them lead to the world itself. */
@@ -64,7 +66,7 @@ export function programsOf(texts: Iterable<string>): string[] {
 
 /** Judges each text and runs what would run unasked. */
 export async function hold(name: string, texts: Iterable<string>, worlds: Worlds, find: Finder): Promise<Tally> {
-  const tally: Tally = { name, texts: 0, unasked: 0, executed: 0, slow: [], leftOut: new Map(), harmful: [] }
+  const tally: Tally = { name, texts: 0, unasked: 0, executed: 0, slow: [], leftOut: new Map(), harmful: [], cut: [] }
   const running = new Set<Promise<void>>()
   for (const text of new Set(texts)) {
     tally.texts++
@@ -82,7 +84,9 @@ export async function hold(name: string, texts: Iterable<string>, worlds: Worlds
       tally.executed++
       if (outcome.how === 'time') tally.slow.push(text)
       const harms = harmsOf(text, outcome, find)
-      if (harms.length > 0) tally.harmful.push({ text, harms })
+      const others = harms.filter(({ kind }) => kind !== 'cut secret')
+      if (others.length > 0) tally.harmful.push({ text, harms: others })
+      else if (harms.length > 0) tally.cut.push(text)
     })
     running.add(one)
     void one.finally(() => running.delete(one)).catch(() => undefined)
@@ -92,7 +96,7 @@ export async function hold(name: string, texts: Iterable<string>, worlds: Worlds
   return tally
 }
 
-export function describeTally({ name, texts, unasked, executed, slow, leftOut, harmful }: Tally): string {
+export function describeTally({ name, texts, unasked, executed, slow, leftOut, harmful, cut }: Tally): string {
   const out = [...leftOut.values()].reduce((sum, count) => sum + count, 0)
   const kinds = Object.entries(Object.groupBy(harmful, ({ harms }) => harms[0]!.kind))
   const ofKinds = kinds.map(([kind, rows]) => `${rows!.length} ${kind}`).join(', ')
@@ -100,6 +104,7 @@ export function describeTally({ name, texts, unasked, executed, slow, leftOut, h
     `${name}: ${texts} texts, ${unasked} run unasked, ${executed} were executed`,
     `${out} left out (${leftOut.size} programs)`,
     `${slow.length} still there after ${wallSeconds} s`,
+    `${cut.length} with a cut secret`,
     `${harmful.length} harmful${ofKinds === '' ? '' : ` (${ofKinds})`}`,
   ].join(', ')
 }

@@ -63,7 +63,7 @@ when('What a text does in a world is seen', () => {
     ['file', 'one that is removed', 'rm /usr/bin/ls', 'removed /usr/bin/ls'],
     ['file', 'a mode', 'chmod 600 /etc/passwd', 'changed /etc/passwd'],
     ['file', 'one that was there for a moment', 'touch /srv/app/x && rm /srv/app/x', 'touched /srv/app'],
-    ['file', 'a file of the home that a shell obeyed', 'env -i bash -c true', 'made /srv/obeyed'],
+    ['file', 'a file of the home that a shell obeyed', 'env -i bash -i -c true', 'made /srv/obeyed'],
     ['process', 'a process that stays', 'setsid sleep 50 & exit', expect.stringMatching(/^alive sleep 50/)],
     ['signal', 'a signal', 'pkill -HUP nginx', expect.stringMatching(/^call signal 1 to/)],
     ['signal', 'a signal to all', 'kill -9 -1', expect.stringMatching(/^call signal 9 to/)],

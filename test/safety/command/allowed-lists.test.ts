@@ -54,6 +54,14 @@ test.each([
   ['a password under a name of its own', 'git config --get imap.pass'],
   ['a name of a bucket', 'aws s3 ls s3://c2VjcmV0/'],
   ['the same as an option', 'aws s3api head-bucket --bucket c2VjcmV0'],
+  ['the home of a user that nobody here knows', 'cat ~backup/x'],
+  ['a link that leads to private keys', 'cat /usr/lib/ssl/private/x'],
+  ['a tree with such a link', 'rg -L x /usr/lib/ssl'],
+  ['a name that a hidden folder may hold', 'find /srv -name hosts.yml -exec awk 1 {} +'],
+  ['another one', "find /home -name 'known_hosts' -exec cat {} +"],
+  ['a limit of time that busybox reads otherwise', 'busybox timeout -k 1 5 tail -f /var/log/syslog'],
+  ['a date that is looked up as a name', 'ss 2026-11-26'],
+  ['the same, made', 'ss $(date +%F)'],
   ['every object of a bucket', 'aws s3 ls s3://backups/ --recursive'],
 ])('%s: %s asks', (_, text) => expect(verdictOf(text)).not.toBe('run'))
 

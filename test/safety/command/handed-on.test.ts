@@ -103,6 +103,7 @@ describe('xargs is judged by every command that it would make', () => {
   test.each([
     "echo '-l /srv/x.log' | xargs -n1 gzip",
     "echo '-l /srv/x.log' | xargs -L1 gzip",
+    "echo '/etc/hostname /srv/out' | xargs -L1 uniq",
     "echo '-n /dev/sdb1' | xargs -n1 xfs_repair",
     "echo '-d /etc/logrotate.conf' | xargs -n1 logrotate",
     "echo '-l a.zip' | xargs -n 1 unzip",

@@ -503,7 +503,7 @@ describe('what a shell makes of a text', () => {
     ['cat ~/x', 'run READ'],
     ['cat ~+/x', 'ask SHAPE ~+/x'],
     ['cat ~3', 'ask SHAPE ~3'],
-    ['cat ~bob/x', 'run READ'],
+    ['cat ~bob/x', 'ask SHAPE ~bob/x'],
     ['cat ~x!/y', 'ask SHAPE ~x!/y'],
     ['cat /etc/{shadow,passwd}', 'ask SHAPE {shadow,passwd}'],
     ["cat $'x'", "ask SHAPE $'x'"],
