@@ -68,8 +68,8 @@ test('a refusal that was stored is counted at the next scrape, once', async () =
   )
 })
 
-/** Functions that call each other twice: what takes the judge longest. */
-const nested = Array.from({ length: 500 }, (_, at) => `f${at}() { f${at + 1}; f${at + 1}; }`).join('; ')
+/** Forty names round a program that runs another one, a thousand deep: of what takes the judge longest. */
+const nested = `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(500)}id`
 
 test('while ten people have long texts judged, a list and a page answer before them, and one person has one judged at a time', async () => {
   await api.post('/judge', { body: { command: 'df -h' } })
