@@ -61,6 +61,10 @@ export type ValueKind =
   | 'place'
   | 'url'
   | 'request'
+  /** `name=value` of a query that is asked, where the program's words say so. */
+  | 'parameter'
+  /** The same, and the program encodes the value. */
+  | 'encoded'
   | Language
 
 /** `flag` takes no value. A kind takes one, attached or as the next word. `kind?` takes one only when attached by `=`. */

@@ -132,7 +132,8 @@ export const harmlessPaths: readonly Harmless[] = [
     source: 'Prometheus HTTP API, Management API',
     paths: `/-/healthy /-/ready /api/v1/query /api/v1/query_range /api/v1/alerts /api/v1/rules /api/v1/targets /api/v1/labels
       /api/v1/label/*/values /api/v1/series /api/v1/metadata /api/v1/alertmanagers /api/v1/status/tsdb /api/v1/status/runtimeinfo
-      /api/v1/status/buildinfo /prometheus/-/healthy /prometheus/-/ready`,
+      /api/v1/status/buildinfo /prometheus/-/healthy /prometheus/-/ready /prometheus/api/v1/query /prometheus/api/v1/query_range
+      /select/*/prometheus/api/v1/query /select/*/prometheus/api/v1/query_range`,
     query: 'query start end step time timeout limit state type match[] metric target',
   },
   {

@@ -1,3 +1,4 @@
+import { findQueryProblem, holdsLanguage } from '../query/request.ts'
 import { harmlessPaths } from './path-index.ts'
 import type { Wrapper } from './wrappers.ts'
 
@@ -55,23 +56,26 @@ for (const { paths, query = '' } of harmlessPaths) {
   }
 }
 
-/** A longer query asks for more than a look takes. */
+/** A longer query asks for more than a look takes; one in a language of queries may be as long as its judge reads. */
 const maxQueryCharacters = 500
+const maxLanguageCharacters = 6_000
 
-/** `target` is what follows the host and port: a path, with or without a query. */
-export function isHarmlessRequest(target: string): boolean {
+/** `target` is what follows the host and port: a path, with or without a query. Null: it only looks. */
+export function findRequestProblem(target: string): string | null {
+  const unknown = 'asks for something that is not known to only look'
   const asked = target === '' ? '/' : target
-  if (exact.has(asked)) return true
   const mark = asked.indexOf('?')
   const path = (mark < 0 ? asked : asked.slice(0, mark)).replace(/^\?/, '/')
-  const query = mark < 0 ? '' : asked.slice(mark + 1)
+  const query = mark < 0 || exact.has(asked) ? '' : asked.slice(mark + 1)
+  if (exact.has(asked)) return findQueryProblem(path, query)
   // Servers differ on what an escape, a parameter or a dot in a path means.
-  if (!/^\/[\w./:@~+-]*$/.test(path) || /\/\.{1,2}(?:\/|$)|\/\//.test(path) || query.length > maxQueryCharacters)
-    return false
+  if (!/^\/[\w./:@~+-]*$/.test(path) || /\/\.{1,2}(?:\/|$)|\/\//.test(path)) return unknown
+  if (query.length > (holdsLanguage(path) ? maxLanguageCharacters : maxQueryCharacters)) return 'is too long a query'
   const names = query.split('&').filter((part) => part !== '')
-  return allowed(path).some((known) =>
+  const isKnown = allowed(path).some((known) =>
     names.every((part) => known.has(part.replace(/=.*$/s, '').replace(/%5B%5D$/i, '[]'))),
   )
+  return isKnown ? findQueryProblem(path, query) : unknown
 }
 
 function allowed(path: string): ReadonlySet<string>[] {

@@ -4,7 +4,7 @@ import { languages } from './languages.ts'
 import { type CommandReading, hasOption, type OptionValue } from './options.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
-import { addressOf, hostOf, isHarmlessRequest, isKnownHost, isMetadata } from './remote-exec-wrappers.ts'
+import { addressOf, findRequestProblem, hostOf, isKnownHost, isMetadata } from './remote-exec-wrappers.ts'
 import { attributesOnly } from './secret-paths.ts'
 
 /** Holds each value of a command against what its kind allows. */
@@ -32,7 +32,7 @@ export function valueFindings(reading: CommandReading, place: ValueContext): Fin
     directories: directoriesOf(reading, place),
     measures: attributesOnly.has(place.name) || measures(reading),
   }
-  for (const value of reading.values) {
+  for (const value of joinParameters(reading)) {
     const found = valueFinding(value, tree, here)
     if (found) findings.push(found)
   }
@@ -129,9 +129,11 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'place':
       return place.knownNames.has(text) ? null : finding('UNKNOWN_NAME', 'is a name that was not looked up', word)
     case 'request':
-      return isHarmlessRequest(text)
-        ? null
-        : finding('ARGUMENT', 'asks for something that is not known to only look', word)
+      return requestFinding(text, word)
+    case 'parameter':
+    case 'encoded':
+      // What is no `name=value` may be a file; without -G it is sent.
+      return finding('ARGUMENT', 'is sent, or is no plain name=value behind -G and one address', word)
     case 'url':
       return urlFinding(text, word, place)
     default:
@@ -179,9 +181,40 @@ function urlFinding(text: string, word: Word, place: ValuePlace): Finding | null
   const address = addressOf(text)
   if (!address || isMetadata(address.host) || !isKnownHost(address.host, place.knownHosts))
     return finding('EXFILTRATION', 'is an address of a host that was not looked up', word)
-  return isHarmlessRequest(address.target)
-    ? null
-    : finding('ARGUMENT', 'asks for something that is not known to only look', word)
+  return requestFinding(address.target, word)
+}
+
+function requestFinding(target: string, word: Word): Finding | null {
+  const why = findRequestProblem(target)
+  return why === null ? null : finding('ARGUMENT', why, word)
+}
+
+/** The one address with what `-G` adds to its query; the values as they are where that cannot be told. */
+function joinParameters(reading: CommandReading): readonly OptionValue[] {
+  const { values } = reading
+  const parameters = values.filter(({ kind }) => kind === 'parameter' || kind === 'encoded')
+  const addresses = values.filter(({ kind }) => kind === 'url')
+  const [address] = addresses
+  if (
+    parameters.length === 0 ||
+    !address ||
+    addresses.length > 1 ||
+    !['-G', '--get'].some((name) => hasOption(reading, name))
+  )
+    return values
+  const added = parameters.map(encodeParameter)
+  if (added.includes(null) || !address.word.literal || address.word.text.includes('#')) return values
+  const text = `${address.word.text}${address.word.text.includes('?') ? '&' : '?'}${added.join('&')}`
+  const others = values.filter((value) => value !== address && !parameters.includes(value))
+  return [...others, { ...address, word: { ...address.word, text } }]
+}
+
+/** `name=value` as it goes into a query. */
+function encodeParameter({ kind, word }: OptionValue): string | null {
+  const [, name, value = ''] = (word.literal && /^([\w[\]]+)=(.*)$/s.exec(word.text)) || []
+  if (name === undefined) return null
+  if (kind === 'encoded') return `${name}=${encodeURIComponent(value.toWellFormed())}`
+  return /[#\s]/.test(value) ? null : `${name}=${value.replace(/[{}"<>|^`\\]/g, encodeURIComponent)}`
 }
 
 /**

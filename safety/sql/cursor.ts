@@ -1,5 +1,5 @@
 /** One token of a MySQL or SQLite text. `text` of a name or string is without its quotes; `word` is upper case. */
-type Token = {
+export type Token = {
   kind: 'word' | 'name' | 'string' | 'number' | 'sign' | 'end'
   text: string
   word: string
@@ -150,6 +150,8 @@ export class Cursor {
   private depth = 0
   private readonly tokens: readonly Token[]
   readonly words: SelectWords
+  /** Names of WITH, of this statement, that stand for a row or a few. */
+  readonly small = new Set<string>()
   /** Reads a query inside an expression: handed in, since queries hold expressions and expressions hold queries. */
   readonly readQuery: (c: Cursor) => void
 
@@ -175,6 +177,13 @@ export class Cursor {
   }
   isSign(sign: string, ahead = 0): boolean {
     return this.peek(ahead).kind === 'sign' && this.peek(ahead).text === sign
+  }
+  /** The tokens from a place up to here. */
+  since(from: number): readonly Token[] {
+    return this.tokens.slice(from, this.at)
+  }
+  place(): number {
+    return this.at
   }
   takeWord(...words: string[]): boolean {
     if (!this.isWord(...words)) return false
@@ -236,6 +245,7 @@ export function readStatements(c: Cursor, statement: (c: Cursor) => void): strin
   const kinds: string[] = []
   while (!c.atEnd()) {
     if (c.takeSign(';')) continue
+    c.small.clear()
     kinds.push(c.peek().word || c.peek().text)
     statement(c)
     if (!c.atEnd()) c.needSign(';')

@@ -1,4 +1,5 @@
 import { type Cursor, SqlProblem } from './cursor.ts'
+import { checkWidth } from './joins.ts'
 
 const binarySigns = new Set('+ - * / % = == <=> <> != < <= > >= || && | & << >> ^ -> ->>'.split(' '))
 const unarySigns = new Set(['-', '+', '~', '!'])
@@ -137,7 +138,9 @@ function callArguments(c: Cursor, name: string): void {
   c.takeWord('DISTINCT', 'ALL')
   c.takeWord('LEADING', 'TRAILING', 'BOTH')
   // TRIM(BOTH FROM x) has nothing between.
+  const at = c.place()
   if (!c.isWord('FROM')) expressions(c)
+  checkWidth(name, c.since(at))
   if (name === 'cast') {
     c.needWord('AS')
     type(c)

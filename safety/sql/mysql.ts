@@ -1,4 +1,4 @@
-import { Cursor, readStatements, type Scanner, SqlProblem, tokenise } from './cursor.ts'
+import { Cursor, readStatements, type Scanner, SqlProblem, type Token, tokenise } from './cursor.ts'
 import { expression, table } from './expression.ts'
 import type { SqlFinding } from './inspect.ts'
 import { query } from './query.ts'
@@ -82,6 +82,28 @@ const secretTables = setOf(`
   user_attributes persisted_variables session_connect_attrs session_account_connect_attrs
 `)
 
+/** Columns of information_schema that hold code, or values of other columns. A statement that runs is shown, as in PostgreSQL: without it nobody finds what blocks. */
+const hiddenColumns: Readonly<Record<string, string>> = {
+  routines: 'routine_definition',
+  events: 'event_definition',
+  triggers: 'action_statement',
+  column_statistics: 'histogram',
+}
+
+function checkColumns(tokens: readonly Token[]): void {
+  const names = tokens.map(({ text }) => text.toLowerCase())
+  for (const [table, column] of Object.entries(hiddenColumns)) {
+    const isRead = names.some(
+      (name, at) => name === table && names[at - 1] === '.' && names[at - 2] === 'information_schema',
+    )
+    const isWhole = names.some(
+      (name, at) => (name === '*' && /^(?:select|distinct|all|,|\.)$/.test(names[at - 1]!)) || name === 'table',
+    )
+    if (names.includes(column) || (isRead && (isWhole || names.includes('natural'))))
+      throw new SqlProblem(`column ${column} of ${table}: it holds what its author wrote, or values`)
+  }
+}
+
 /** Words the client itself obeys at the start of a line. */
 const clientCommands = setOf(
   'SOURCE SYSTEM TEE NOTEE PAGER NOPAGER EDIT DELIMITER CONNECT USE EXIT QUIT GO EGO CLEAR PRINT PROMPT REHASH RESETCONNECTION',
@@ -124,6 +146,7 @@ export function inspectMysql(text: string): SqlFinding {
     if (order) return { readOnly: false, reason: `client command ${order.word}` }
     const c = new Cursor(tokens, words, query)
     const kinds = readStatements(c, statement)
+    checkColumns(tokens)
     if (kinds.length === 0) return { readOnly: false, reason: 'no statement' }
     return { readOnly: true, reason: kinds.join(', ') }
   } catch (error) {

@@ -1,3 +1,6 @@
+import { checkJoins, checkRecursion, isSmallQuery } from './postgres-joins.ts'
+import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
+
 /** Splits a table of words; a list in a string is read and compared more easily than one word a line. */
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
@@ -50,21 +53,16 @@ export const readFunctions = words(`
   pg_function_is_visible has_table_privilege has_database_privilege has_schema_privilege has_column_privilege
   has_any_column_privilege has_function_privilege has_sequence_privilege has_tablespace_privilege pg_has_role
   row_security_active pg_index_column_has_property pg_index_has_property pg_indexam_has_property
-  pg_lock_status pg_show_all_settings pg_prepared_xact pg_timezone_names
+  pg_lock_status pg_prepared_xact pg_timezone_names
   current_setting
 `)
-
-/** Settings that may hold a password or the command that prints one. */
-export const secretSettings = words(
-  'primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command recovery_end_command',
-)
 
 /** Relations that hold password hashes, keys, connection strings, or the files that decide who gets in. */
 export const secretRelations = words(`
   pg_authid pg_shadow pg_user_mapping pg_user_mappings _pg_user_mappings user_mapping_options user_mappings
-  pg_subscription pg_foreign_server pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers
+  pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers
   pg_hba_file_rules pg_ident_file_mappings pg_file_settings pg_largeobject pg_largeobject_metadata
-  pg_stat_wal_receiver pg_backend_memory_contexts
+  pg_backend_memory_contexts
 `)
 
 /** Operators of pg_catalog; the same symbol under another schema is a user's function. */
@@ -88,22 +86,17 @@ export const functionColumns = words('key value ordinality word catcode catdesc 
  * fills the disk has to be seen in its text; `statement_timeout`, which every role may set, ends what is only slow.
  */
 
-type Node = Record<string, unknown>
-
 /** More rows than a look needs. */
 const maxRows = 100_000
-/** A larger number in a recursion counts to it. */
-const maxRecursionRows = 100_000
 
 /** Throws where a statement makes rows without a bound, or joins tables without a condition. */
 export function checkBounds(statement: unknown): void {
-  const seen = { rows: 1, isRecursive: false, most: 0 }
+  const seen = { rows: 1, small: new Set<string>() }
   visit(statement, seen)
   if (seen.rows > maxRows) throw new BoundRefusal(`more than ${maxRows} rows`)
-  if (seen.isRecursive && seen.most > maxRecursionRows) throw new BoundRefusal('a recursion without a bound')
 }
 
-type QueryShape = { rows: number; isRecursive: boolean; most: number }
+type QueryShape = { rows: number; small: Set<string> }
 
 function visit(value: unknown, seen: QueryShape): void {
   if (value === null || typeof value !== 'object') return
@@ -111,80 +104,54 @@ function visit(value: unknown, seen: QueryShape): void {
     for (const entry of value) visit(entry, seen)
     return
   }
-  for (const [tag, node] of Object.entries(value as Node)) {
-    if (node !== null && typeof node === 'object' && !Array.isArray(node)) checks[tag]?.(node as Node, seen)
+  for (const [tag, node] of Object.entries(value as SqlNode)) {
+    if (node !== null && typeof node === 'object' && !Array.isArray(node)) checks[tag]?.(node as SqlNode, seen)
     visit(node, seen)
   }
 }
 
-const checks: Readonly<Record<string, (node: Node, seen: QueryShape) => void>> = {
+const checks: Readonly<Record<string, (node: SqlNode, seen: QueryShape) => void>> = {
   FuncCall(node, seen) {
     if (strings(node.funcname).at(-1) === 'generate_series') seen.rows *= rowsOf(node)
   },
-  SelectStmt: checkTables,
-  larg: checkTables,
-  rarg: checkTables,
-  JoinExpr(node) {
-    const hasCondition = node.quals !== undefined || node.usingClause !== undefined || node.isNatural === true
-    if (!hasCondition && isTable(node.larg) && isTable(node.rarg)) throw new BoundRefusal('a join without a condition')
-  },
-  withClause(node, seen) {
-    seen.isRecursive ||= node.recursive === true
-  },
-  CommonTableExpr(node, seen) {
-    const query = (node.ctequery as { SelectStmt?: Node } | undefined)?.SelectStmt
-    const repeated = query?.rarg as Node | undefined
-    if (!seen.isRecursive || !repeated || !query) return
-    if (repeated.whereClause === undefined && query.limitCount === undefined && !hasJoinCondition(repeated))
-      throw new BoundRefusal('a recursion without a condition')
-  },
-  A_Const(node, seen) {
-    const number = numberOf(node)
-    if (number !== null) seen.most = Math.max(seen.most, Math.abs(number))
+  SelectStmt: checkSelect,
+  larg: checkSelect,
+  rarg: checkSelect,
+  CommonTableExpr(node) {
+    const query = (node.ctequery as { SelectStmt?: SqlNode } | undefined)?.SelectStmt
+    if (!query) return
+    checkRecursion(String(node.ctename), query)
   },
 }
 
-const hasJoinCondition = (select: Node): boolean =>
-  ((select.fromClause as Node[] | undefined) ?? []).some(
-    (entry) => (entry.JoinExpr as Node | undefined)?.quals !== undefined,
-  )
-
-const isTable = (node: unknown): boolean => node !== null && typeof node === 'object' && 'RangeVar' in node
-
-function checkTables(node: Node): void {
-  const tables = ((node.fromClause as unknown[] | undefined) ?? []).filter(isTable)
-  if (tables.length > 1 && node.whereClause === undefined) throw new BoundRefusal('a join without a condition')
+/** A query of its own, and not a side of a join, which goes by the same name. */
+function checkSelect(node: SqlNode, seen: QueryShape): void {
+  for (const { CommonTableExpr: named } of ((node.withClause as SqlNode | undefined)?.ctes as Record<
+    string,
+    SqlNode
+  >[]) ?? []) {
+    const query = (named?.ctequery as { SelectStmt?: SqlNode } | undefined)?.SelectStmt
+    if (named && query && isSmallQuery(query)) seen.small.add(String(named.ctename))
+  }
+  if (node.targetList === undefined && node.fromClause === undefined) return
+  checkJoins(node, seen.small)
 }
 
 /** Rows of `generate_series(from, to, step)` over plain numbers; anything else has no bound that can be seen. */
-function rowsOf(call: Node): number {
-  const [from, to, step = 1] = ((call.args as Node[] | undefined) ?? []).map(argument)
+function rowsOf(call: SqlNode): number {
+  const [from, to, step = 1] = ((call.args as SqlNode[] | undefined) ?? []).map(argument)
   if (typeof from !== 'number' || typeof to !== 'number' || typeof step !== 'number' || step === 0)
     throw new BoundRefusal('a series without plain bounds')
   return Math.max(1, Math.floor((to - from) / step) + 1)
 }
 
-function argument(node: Node): number | null {
-  const minus = node.A_Expr as Node | undefined
+function argument(node: SqlNode): number | null {
+  const minus = node.A_Expr as SqlNode | undefined
   if (minus && minus.lexpr === undefined && strings(minus.name).join() === '-') {
-    const inner = argument(minus.rexpr as Node)
+    const inner = argument(minus.rexpr as SqlNode)
     return inner === null ? null : -inner
   }
-  return node.A_Const ? numberOf(node.A_Const as Node) : null
-}
-
-function numberOf(node: Node): number | null {
-  if (node.ival !== undefined) return (node.ival as { ival?: number }).ival ?? 0
-  const text = (node.fval as { fval?: string } | undefined)?.fval
-  return text === undefined ? null : Number(text)
-}
-
-/** Thrown where a node is not on the list of a read; the message names it. No Error: a stack would cost more than reading the text. */
-export class BoundRefusal {
-  readonly message: string
-  constructor(message: string) {
-    this.message = message
-  }
+  return numberOf(node)
 }
 
 /** The names under which functions in FROM are known, with the columns each surely has. */
@@ -210,19 +177,10 @@ export function functionColumnsOf(statement: unknown): FunctionColumns {
   return found
 }
 
-export function strings(list: unknown): string[] {
-  const found: string[] = []
-  for (const entry of Array.isArray(list) ? list : []) {
-    const text = (entry as { String?: { sval?: string } }).String?.sval
-    if (text !== undefined) found.push(text)
-  }
-  return found
-}
-
 function collectFunctionAliases(node: unknown, aliases: Map<string, Set<string>>): void {
   if (node === null || typeof node !== 'object') return
   for (const [key, value] of Object.entries(node)) {
-    if (key === 'RangeFunction') addFunctionAlias(value as Node, aliases)
+    if (key === 'RangeFunction') addFunctionAlias(value as SqlNode, aliases)
     collectFunctionAliases(value, aliases)
   }
 }
@@ -230,7 +188,7 @@ function collectFunctionAliases(node: unknown, aliases: Map<string, Set<string>>
 /** Functions whose one column surely bears the alias's own name: they have no named result. */
 const selfNamed = new Set(['generate_series', 'generate_subscripts', 'string_to_table', 'regexp_split_to_table'])
 
-function addFunctionAlias(node: Node, aliases: Map<string, Set<string>>): void {
+function addFunctionAlias(node: SqlNode, aliases: Map<string, Set<string>>): void {
   const alias = node.alias as { aliasname?: string; colnames?: unknown } | undefined
   const called = [...JSON.stringify(node.functions ?? '').matchAll(/"sval":"([^"]*)"/g)].map((match) => match[1]!)
   // COALESCE and CAST may stand in FROM too, and then bear names that only the server knows.

@@ -1,6 +1,5 @@
 import type { SqlFinding } from './inspect.ts'
 import {
-  BoundRefusal,
   checkBounds,
   type FunctionColumns,
   functionColumns,
@@ -9,10 +8,10 @@ import {
   operators,
   readFunctions,
   secretRelations,
-  secretSettings,
-  strings,
   types,
 } from './postgres-bounds.ts'
+import { checkColumns, isSecretSetting } from './postgres-columns.ts'
+import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 let parseSync: ((text: string) => unknown) | null = null
 
@@ -23,8 +22,6 @@ export async function loadPostgresParser(): Promise<void> {
   await parser.loadModule()
   parseSync = parser.parseSync
 }
-
-type Node = Record<string, unknown>
 
 /**
  * The nodes of a read and the fields each may have, after PostgreSQL 18's parsenodes.h. What is absent decides: INTO,
@@ -108,9 +105,9 @@ export function inspectPostgres(text: string): SqlFinding {
   // Outside a literal it is a command of psql; inside, standard_conforming_strings decides where the literal ends.
   if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
-  let statements: { stmt?: Node }[]
+  let statements: { stmt?: SqlNode }[]
   try {
-    statements = (parseSync(text) as { stmts?: { stmt?: Node }[] }).stmts ?? []
+    statements = (parseSync(text) as { stmts?: { stmt?: SqlNode }[] }).stmts ?? []
   } catch (error) {
     return { readOnly: false, reason: `not parsed: ${(error as Error).message}` }
   }
@@ -119,7 +116,7 @@ export function inspectPostgres(text: string): SqlFinding {
     for (const { stmt } of statements) {
       const kind = tagOf(stmt)
       if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new BoundRefusal(kind)
-      walkTagged(stmt as Node, functionColumnsOf(stmt))
+      walkTagged(stmt as SqlNode, functionColumnsOf(stmt))
       // EXPLAIN without ANALYZE runs nothing.
       if (kind === 'SelectStmt') checkBounds(stmt)
     }
@@ -135,19 +132,19 @@ function tagOf(node: unknown): string {
   return keys.length === 1 ? keys[0]! : 'unknown node'
 }
 
-function walkTagged(node: Node, aliases: FunctionColumns): void {
+function walkTagged(node: SqlNode, aliases: FunctionColumns): void {
   const tag = tagOf(node)
   if (!fieldsOf.has(tag)) throw new BoundRefusal(`node ${tag}`)
-  walk(tag, (node[tag] ?? {}) as Node, aliases)
+  walk(tag, (node[tag] ?? {}) as SqlNode, aliases)
 }
 
-function walk(tag: string, node: Node, aliases: FunctionColumns): void {
+function walk(tag: string, node: SqlNode, aliases: FunctionColumns): void {
   checks[tag]?.(node, aliases)
   for (const [field, value] of Object.entries(node)) {
     if (!fieldsOf.get(tag)!.has(field)) throw new BoundRefusal(`${tag}.${field}`)
     if (tag === 'A_Const' || value === null || typeof value !== 'object') continue
-    if ((field === 'larg' || field === 'rarg') && tag === 'SelectStmt') walk('SelectStmt', value as Node, aliases)
-    else if (untagged[field] && !Array.isArray(value)) walk(untagged[field], value as Node, aliases)
+    if ((field === 'larg' || field === 'rarg') && tag === 'SelectStmt') walk('SelectStmt', value as SqlNode, aliases)
+    else if (untagged[field] && !Array.isArray(value)) walk(untagged[field], value as SqlNode, aliases)
     else for (const entry of Array.isArray(value) ? value : [value]) walkItem(entry, aliases)
   }
 }
@@ -155,22 +152,23 @@ function walk(tag: string, node: Node, aliases: FunctionColumns): void {
 function walkItem(entry: unknown, aliases: FunctionColumns): void {
   // `DISTINCT` without ON is a list of one empty node.
   if (entry === null || typeof entry !== 'object' || Object.keys(entry).length === 0) return
-  walkTagged(entry as Node, aliases)
+  walkTagged(entry as SqlNode, aliases)
 }
 
 /** What a node's fields must say, beyond which fields they are. */
-const checks: Record<string, (node: Node, aliases: FunctionColumns) => void> = {
+const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> = {
+  SelectStmt: checkColumns,
   FuncCall: checkFunction,
   RangeVar(node) {
     const name = String(node.relname)
     if (secretRelations.has(name)) throw new BoundRefusal(`relation ${name}`)
   },
   VariableShowStmt(node) {
-    if (secretSettings.has(String(node.name).toLowerCase())) throw new BoundRefusal(`setting ${String(node.name)}`)
+    if (isSecretSetting(String(node.name))) throw new BoundRefusal(`setting ${String(node.name)}`)
   },
   ExplainStmt(node) {
     if (tagOf(node.query) !== 'SelectStmt') throw new BoundRefusal(`EXPLAIN of ${tagOf(node.query)}`)
-    for (const option of (node.options ?? []) as { DefElem?: Node }[]) {
+    for (const option of (node.options ?? []) as { DefElem?: SqlNode }[]) {
       const name = String(option.DefElem?.defname).toLowerCase()
       if (!explainOptions.has(name)) throw new BoundRefusal(`EXPLAIN ${name}`)
     }
@@ -197,14 +195,33 @@ const checks: Record<string, (node: Node, aliases: FunctionColumns) => void> = {
   },
 }
 
-function checkFunction(node: Node): void {
+function checkFunction(node: SqlNode): void {
   const name = unqualified(strings(node.funcname), 'function')
   const family = name.startsWith('pg_stat_get_')
   if (!family && !readFunctions.has(name)) throw new BoundRefusal(`function ${name}`)
+  checkWidth(node, name)
   if (name !== 'current_setting') return
-  const setting = ((node.args as Node[] | undefined)?.[0] as { A_Const?: { sval?: { sval?: string } } })?.A_Const?.sval
+  const setting = ((node.args as SqlNode[] | undefined)?.[0] as { A_Const?: { sval?: { sval?: string } } })?.A_Const
+    ?.sval
   if (setting?.sval === undefined) throw new BoundRefusal('current_setting of a computed name')
-  if (secretSettings.has(setting.sval.toLowerCase())) throw new BoundRefusal(`setting ${setting.sval}`)
+  if (isSecretSetting(setting.sval)) throw new BoundRefusal(`setting ${setting.sval}`)
+}
+
+/** More characters than anybody reads, made of one. */
+const maxWidth = 10_000
+
+/** `lpad('x', 1000000000)` takes memory that no time limit gives back; the source of a function is shown of one that is named. */
+function checkWidth(node: SqlNode, name: string): void {
+  const [first, second] = (node.args as SqlNode[] | undefined) ?? []
+  if (name === 'lpad' || name === 'rpad') {
+    if ((numberOf(second) ?? maxWidth + 1) > maxWidth)
+      throw new BoundRefusal(`${name} to more than ${maxWidth} characters`)
+  }
+  if (name === 'format' && !/^[^%]*(?:%(?!\d*[1-9]\d{4}|-?\d{5}|.{0,9}\*)[^%]*)*$/.test(JSON.stringify(first ?? '')))
+    throw new BoundRefusal('a format of more than 10000 characters')
+  const named = ((first?.TypeCast as { arg?: SqlNode } | undefined)?.arg ?? first)?.A_Const
+  if (name === 'pg_get_functiondef' && !named)
+    throw new BoundRefusal('pg_get_functiondef of functions that are not named')
 }
 
 function checkOperator(names: string[]): void {

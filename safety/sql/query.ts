@@ -1,5 +1,6 @@
 import { type Cursor, SqlProblem } from './cursor.ts'
 import { expression, expressions, ordered, table, windowAndClose } from './expression.ts'
+import { checkJoined, checkRepeated, type FromTables, isSmall, listLinks, nameOf, newFrom } from './joins.ts'
 
 const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
 
@@ -29,12 +30,16 @@ export function query(c: Cursor): void {
 function withTables(c: Cursor): void {
   c.takeWord('RECURSIVE')
   do {
-    c.name()
+    const named = c.name()
+    const at = c.place()
     if (c.takeSign('(')) c.namesAndClose()
     c.needWord('AS')
     if (!c.takeWords('NOT', 'MATERIALIZED')) c.takeWord('MATERIALIZED')
     c.needSign('(')
+    const body = c.place()
     query(c)
+    checkRepeated(named, c.since(at))
+    if (isSmall(c.since(body))) c.small.add(named.toLowerCase())
     c.needSign(')')
   } while (c.takeSign(','))
 }
@@ -59,8 +64,10 @@ function select(c: Cursor): void {
   while (c.takeWord('DISTINCT', 'ALL', 'DISTINCTROW', 'STRAIGHT_JOIN', 'SQL_NO_CACHE'));
   do item(c)
   while (c.takeSign(','))
-  if (c.takeWord('FROM')) tables(c)
-  if (c.takeWord('WHERE')) expression(c)
+  const from = newFrom()
+  if (c.takeWord('FROM')) tables(c, from)
+  if (c.takeWord('WHERE')) condition(c, from)
+  checkJoined(from)
   if (c.takeWord('GROUP')) {
     c.needWord('BY')
     ordered(c)
@@ -95,28 +102,42 @@ function alias(c: Cursor): void {
   else c.takeKind('string')
 }
 
-function tables(c: Cursor): void {
-  tableFactor(c)
+function tables(c: Cursor, from: FromTables): void {
+  tableFactor(c, from)
   for (;;) {
-    if (c.takeSign(',')) tableFactor(c)
+    if (c.takeSign(',')) tableFactor(c, from)
     else if (c.isWord(...joinWords)) {
       while (c.takeWord(...joinWords));
-      tableFactor(c)
-      if (c.takeWord('ON')) expression(c)
+      tableFactor(c, from)
+      if (c.takeWord('ON')) condition(c, from)
       else if (c.takeWord('USING')) {
         c.needSign('(')
         c.namesAndClose()
+        from.links.push([null, from.tables.at(-1) ?? null])
       }
     } else return
   }
 }
 
-function tableFactor(c: Cursor): void {
+function condition(c: Cursor, from: FromTables): void {
+  const at = c.place()
+  expression(c)
+  from.links.push(...listLinks(c.since(at)))
+}
+
+function tableFactor(c: Cursor, from: FromTables): void {
   c.nested(() => {
+    const at = c.place()
     c.takeWord('LATERAL')
+    let counts = true
     if (c.takeSign('(')) {
-      if (c.isWord('SELECT', 'WITH', 'VALUES', 'TABLE')) query(c)
-      else tables(c)
+      if (c.isWord('SELECT', 'WITH', 'VALUES', 'TABLE')) {
+        query(c)
+        counts = !isSmall(c.since(at))
+      } else {
+        tables(c, from)
+        counts = false
+      }
       c.needSign(')')
     } else if (c.isName() && c.isSign('(', 1)) {
       const called = c.take().text.toLowerCase()
@@ -125,8 +146,13 @@ function tableFactor(c: Cursor): void {
       if (called === 'generate_series') checkSeries(c)
       if (!c.isSign(')')) expressions(c)
       c.needSign(')')
-    } else table(c)
+      counts = false
+    } else {
+      table(c)
+      counts = !(c.since(at).length === 1 && c.small.has(nameOf(c.since(at))))
+    }
     if (!c.isWord('INDEXED')) alias(c)
+    if (counts) from.tables.push(nameOf(c.since(at)))
     if (c.takeSign('(')) c.namesAndClose()
     indexHints(c)
   })

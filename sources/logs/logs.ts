@@ -3,6 +3,7 @@ import { formatCount } from '../../domain/format.ts'
 import { idPattern } from '../../domain/kinds.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
+import { findPatternProblem } from '../../safety/query/pattern.ts'
 import { type AskSource, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
 
@@ -89,22 +90,6 @@ function judgeDeviceLog({ unit, path, window, labels, excludes, ...rest }: LogQu
     return refuse(`the window ${JSON.stringify(window)} is not one of 1m or more: write 30m or 6h`, { window: '1h' })
   if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
   return { ok: true }
-}
-
-/** Only the plain part of RE2: no repeat of a repeat, no counted repeat, nothing that some engines lack. */
-function findPatternProblem(pattern: string): string | null {
-  if (/\(\?(?!:)/.test(pattern) || /\\[1-9]/.test(pattern))
-    return 'the pattern uses what RE2 does not have: flags, look-around or back references'
-  if (/\{\d/.test(pattern)) return 'the pattern counts repeats: write + or *'
-  if (/[+*?]\)*[+*]/.test(pattern) || /\([^)]*[+*][^)]*\)[+*]/.test(pattern)) return 'the pattern repeats a repeat'
-  try {
-    // What matches an empty line matches every one: `foo|`, `\d*`.
-    return new RegExp(pattern, 'u').test('') || /^[.*+?^$()|\s]*$/.test(pattern)
-      ? 'the pattern matches every line'
-      : null
-  } catch {
-    return 'the pattern is no regular expression'
-  }
 }
 
 /** The window in milliseconds. */

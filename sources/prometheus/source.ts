@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { describeItems, toWords } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
+import { chooseStep, judgePromql, listFixedLabels } from '../../safety/query/promql.ts'
 import { type AskSource, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
-import { chooseStep, judgePromql, listFixedLabels } from './promql.ts'
 import { findRule, listTargets, type Remarks, readData, readRemarks } from './rule.ts'
 import { meanOf, type Point, type Series, saySeries, seriesKey, summarizeSeries, summarizeValues } from './summary.ts'
 

@@ -165,11 +165,11 @@ export const deployers: Grammars = {
  */
 export const remote: Grammars = {
   curl: {
-    // -d, -F, -T and -X send or change, -H, -A, -e and -b may carry anything out, -K reads options, -O and -D write,
+    // -d without -G, -F, -T and -X send or change, -H, -A, -e and -b may carry anything out, -K reads options, -O and -D write,
     // -x and --resolve go elsewhere, -L goes where the answer says, -w @file reads. Braces and brackets make many addresses.
     manual: 'curl(1), curl 7.88',
     options: spellOptions({
-      flag: `-0 -4 -6 -f -g -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
+      flag: `-0 -4 -6 -f -g -G --get -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
         --insecure --ipv4 --ipv6 --no-buffer --no-progress-meter --show-error --silent --tlsv1.2 --tlsv1.3 --verbose -h --help
         -V --version`,
       number: '-m --connect-timeout --max-time --retry-delay --max-filesize',
@@ -178,9 +178,11 @@ export const remote: Grammars = {
       sink: '-o --output',
       text: '-w --write-out -r --range',
       url: '--url',
+      parameter: '-d --data --data-raw',
+      encoded: '--data-urlencode',
     }),
     operands: { rest: 'url', min: 1, unlessOption: ['--url', '--version', '-V', '--help', '-h'] },
-    refuses: ['^@', '%output', '[{\\[][^}\\]]*[,-][^}\\]]*[}\\]]'],
+    refuses: ['^@', '%output', '^(?![\\w[\\]]+=).*[{\\[][^}\\]]*[,-][^}\\]]*[}\\]]'],
   },
   dig: {
     // -f reads names from a file and -k a key; `@` names the server.

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
-import { isHarmlessRequest } from '../../../safety/command/remote-exec-wrappers.ts'
+import { findRequestProblem } from '../../../safety/command/remote-exec-wrappers.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web', '101']) }
@@ -17,7 +17,7 @@ describe('What is asked of a web server', () => {
     '/_cat/indices?v&s=index',
     '/v1/health/service/web?passing',
     '/stats;csv',
-  ])('%j only looks', (target) => expect(isHarmlessRequest(target)).toBe(true))
+  ])('%j only looks', (target) => expect(findRequestProblem(target)).toBeNull())
   test.each([
     '/admin',
     '/health?shutdown=true',
@@ -29,8 +29,8 @@ describe('What is asked of a web server', () => {
     '/_all/_close',
     '/v1/health/service/../../kv/x',
     '/actuator/env',
-    `/api/v1/query?query=${'x'.repeat(600)}`,
-  ])('%j is not known to only look', (target) => expect(isHarmlessRequest(target)).toBe(false))
+    `/api/v1/query?query=${'x'.repeat(2_001)}`,
+  ])('%j is not known to only look', (target) => expect(findRequestProblem(target)).not.toBeNull())
 
   test('the address that hands out credentials is asked about even where it is known', () => {
     const knownHosts = new Set(['169.254.169.254', 'metadata.google.internal'])

@@ -126,7 +126,7 @@ describe('any inspector', () => {
     'SELECT a FROM t GROUP BY a HAVING § > 1',
     'SELECT a FROM t ORDER BY a, § DESC',
     'SELECT a FROM t LIMIT §',
-    'SELECT a FROM t JOIN u ON §',
+    'SELECT a FROM t JOIN u ON t.a = u.a AND §',
     'SELECT a FROM (SELECT § AS a) x',
     'SELECT (SELECT §)',
     'SELECT a FROM t WHERE EXISTS (SELECT §)',

@@ -75,8 +75,8 @@ SELECT DISTINCT a FROM t
 SELECT a AS 'x', b y FROM t AS u
 SELECT t.*, u.a FROM t, u WHERE t.id = u.id
 SELECT * FROM t LEFT JOIN u ON t.id = u.id INNER JOIN v USING (id)
-SELECT * FROM t STRAIGHT_JOIN u
-SELECT * FROM t NATURAL JOIN u
+SELECT * FROM t STRAIGHT_JOIN u ON t.id = u.id
+SELECT * FROM t NATURAL JOIN (SELECT max(id) AS id FROM u) x
 SELECT * FROM t USE INDEX (i)
 SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 1
 SELECT * FROM (SELECT 1 AS a) x
@@ -339,4 +339,67 @@ test.each([
   [`SELECT ${'('.repeat(500)}1${')'.repeat(500)}`, 'nested too deep'],
 ])('the reason for %j names what decided', (text, reason) => {
   expect(inspectSql('mysql', text)).toEqual({ readOnly: false, reason })
+})
+
+/** Before, each of these was a read: joins that join nothing, texts of a gigabyte, code and values. */
+const openings = `
+SELECT count(*) FROM a, b
+SELECT count(*) FROM a CROSS JOIN b
+SELECT count(*) FROM a JOIN b
+SELECT count(*) FROM a JOIN b ON 1
+SELECT count(*) FROM a JOIN b ON a.x > 0
+SELECT count(*) FROM a JOIN b ON a.x = a.y
+SELECT count(*) FROM a, b WHERE a.x = b.x OR 1
+SELECT count(*) FROM a, b WHERE a.x * 0 = b.x * 0
+SELECT count(*) FROM a, b WHERE (a.x = b.x) IS NOT NULL
+SELECT count(*) FROM a, b WHERE NOT a.x = b.x
+SELECT count(*) FROM a, b WHERE a.x <> b.x
+SELECT count(*) FROM a, b WHERE a.x = 1 AND b.y = 1
+SELECT count(*) FROM a, b, c WHERE a.x = b.x
+SELECT count(*) FROM a, b, c WHERE a.x = b.x AND b.x = a.x
+SELECT * FROM a NATURAL JOIN b
+SELECT count(*) FROM (SELECT * FROM a) x, (SELECT * FROM b) y
+SELECT 1 WHERE EXISTS (SELECT 1 FROM a, b)
+WITH x AS (SELECT * FROM a) SELECT count(*) FROM x, x y
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n > 0) SELECT count(*) FROM t
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5 OR 1) SELECT count(*) FROM t
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 100000000000) SELECT count(*) FROM t
+SELECT repeat('x', 1000000000)
+SELECT repeat('x', a) FROM t
+SELECT space(1000000000)
+SELECT lpad('x', 1000000000, 'y')
+SELECT routine_definition FROM information_schema.routines
+SELECT * FROM information_schema.routines
+SELECT event_definition FROM information_schema.events
+SELECT t.* FROM information_schema.triggers t
+SELECT histogram FROM information_schema.column_statistics
+`
+
+test.each(table(openings))('no longer a read: %s', (text) => {
+  expect(inspectSql('mysql', text)).toMatchObject({ readOnly: false })
+})
+
+/** What joins, counts and repeats within a bound. */
+const bounded = `
+SELECT count(*) FROM a JOIN b ON a.id = b.a_id WHERE a.x = 1 OR b.y = 2
+SELECT count(*) FROM a, b WHERE a.id = b.a_id AND (a.x = 1 OR b.y = 2)
+SELECT count(*) FROM a JOIN b USING (id) LEFT JOIN c ON c.id = b.id
+SELECT count(*) FROM a x, b y WHERE x.id = y.id
+SELECT count(*) FROM a, b WHERE a_id = id
+SELECT x, total FROM a, (SELECT count(*) AS total FROM b) t
+SELECT x, m FROM a CROSS JOIN (SELECT max(x) AS m FROM a) t
+WITH m AS (SELECT max(x) AS v FROM a) SELECT x, v FROM a, m
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 100) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT id FROM a UNION ALL SELECT c.id FROM a c JOIN t ON c.parent = t.id) SELECT * FROM t
+SELECT repeat('=', 20), lpad(user, 16, ' ') FROM t
+SELECT routine_name, routine_type FROM information_schema.routines
+SELECT p.id, t.trx_state FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+SELECT count(*) FROM information_schema.events
+SELECT digest_text, count_star FROM performance_schema.events_statements_summary_by_digest ORDER BY sum_timer_wait DESC LIMIT 10
+SELECT thread_id, sql_text FROM performance_schema.events_statements_current
+`
+
+test.each(table(bounded))('a bounded read: %s', (text) => {
+  expect(inspectSql('mysql', text)).toMatchObject({ readOnly: true })
 })

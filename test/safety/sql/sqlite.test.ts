@@ -14,7 +14,7 @@ SELECT * FROM orders WHERE id = 1 LIMIT 10 OFFSET 5
 SELECT * FROM main.orders
 SELECT o.id, u.name FROM orders o JOIN users AS u ON u.id = o.user_id
 SELECT * FROM a LEFT OUTER JOIN b USING (id)
-SELECT * FROM a NATURAL JOIN b CROSS JOIN c
+SELECT * FROM a NATURAL JOIN (SELECT 1 AS x) b CROSS JOIN c ON c.id = a.id
 SELECT * FROM orders INDEXED BY i WHERE a = 1
 SELECT * FROM orders NOT INDEXED
 SELECT * FROM (SELECT 1 AS a)
@@ -258,4 +258,57 @@ test.each([
   ['.shell reboot', 'shell command .shell reboot'],
 ])('the reason for %s names what decided', (text, reason) => {
   expect(inspectSql('sqlite', text)).toEqual({ readOnly: false, reason })
+})
+
+/** Before, each of these was a read: joins that join nothing, recursions that need no RECURSIVE, texts of a gigabyte. */
+const openings = `
+SELECT count(*) FROM a, b
+SELECT count(*) FROM a CROSS JOIN b
+SELECT count(*) FROM a JOIN b
+SELECT count(*) FROM a JOIN b ON 1
+SELECT count(*) FROM a JOIN b ON a.x > 0
+SELECT count(*) FROM a JOIN b ON a.x = a.y
+SELECT count(*) FROM a, b WHERE a.x = b.x OR 1
+SELECT count(*) FROM a, b WHERE a.x * 0 = b.x * 0
+SELECT count(*) FROM a, b WHERE (a.x = b.x) IS NOT NULL
+SELECT count(*) FROM a, b WHERE NOT a.x = b.x
+SELECT count(*) FROM a, b WHERE a.x <> b.x
+SELECT count(*) FROM a, b WHERE a.x = 1 AND b.y = 1
+SELECT count(*) FROM a, b, c WHERE a.x = b.x
+SELECT count(*) FROM a, b, c WHERE a.x = b.x AND b.x = a.x
+SELECT * FROM a NATURAL JOIN b
+SELECT count(*) FROM (SELECT * FROM a) x, (SELECT * FROM b) y
+SELECT 1 WHERE EXISTS (SELECT 1 FROM a, b)
+WITH x AS (SELECT * FROM a) SELECT count(*) FROM x, x y
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n > 0) SELECT count(*) FROM t
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5 OR 1) SELECT count(*) FROM t
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 100000000000) SELECT count(*) FROM t
+WITH t(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t
+SELECT printf('%2000000000d', 1)
+SELECT format('%*d', 2000000000, 1)
+`
+
+test.each(table(openings))('no longer a read: %s', (text) => {
+  expect(inspectSql('sqlite', text)).toMatchObject({ readOnly: false })
+})
+
+/** What joins, counts and repeats within a bound. */
+const bounded = `
+SELECT count(*) FROM a JOIN b ON a.id = b.a_id WHERE a.x = 1 OR b.y = 2
+SELECT count(*) FROM a, b WHERE a.id = b.a_id AND (a.x = 1 OR b.y = 2)
+SELECT count(*) FROM a JOIN b USING (id) LEFT JOIN c ON c.id = b.id
+SELECT count(*) FROM a x, b y WHERE x.id = y.id
+SELECT count(*) FROM a, b WHERE a_id = id
+SELECT x, total FROM a, (SELECT count(*) AS total FROM b) t
+SELECT x, m FROM a CROSS JOIN (SELECT max(x) AS m FROM a) t
+WITH m AS (SELECT max(x) AS v FROM a) SELECT x, v FROM a, m
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 100) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT id FROM a UNION ALL SELECT c.id FROM a c JOIN t ON c.parent = t.id) SELECT * FROM t
+SELECT printf('%-20s|%5d', name, n) FROM t
+WITH t(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t LIMIT 100) SELECT n FROM t
+`
+
+test.each(table(bounded))('a bounded read: %s', (text) => {
+  expect(inspectSql('sqlite', text)).toMatchObject({ readOnly: true })
 })

@@ -1,20 +1,26 @@
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
+import { findLengthening } from './lengthening.ts'
+import { describeForeign } from './metricsql.ts'
+import { narrowsMetrics } from './pattern.ts'
 
 /** What a text of PromQL reads, told from its tree: which series, and how much of each. */
 
 export const bounds = {
   characters: 2_000,
-  selectors: 8,
   points: 240,
   windowSeconds: 31 * 86_400,
   rangeSeconds: 86_400,
+  /** Of a metric with a label that has one value, and at one moment: what objectives of a month ask. */
+  momentRangeSeconds: 31 * 86_400,
   subquerySeconds: 6 * 3_600,
   subqueryStepSeconds: 60,
   regexCharacters: 200,
   /** Points times the longest range: what a server has to read for each series. */
   readSeconds: 240 * 3_600,
+  /** The same of all selectors together. */
+  sumSeconds: 8 * 240 * 3_600,
 } as const
 
 /** Labels of which one value names a resource: enough to say what is wanted where no metric is named. */
@@ -41,40 +47,64 @@ const resourceLabels = new Set([
 
 /** A length of time that is too long, or the missing step of a subquery, and what stands there in the bounded form. */
 type Duration = { from: number; to: number; reason: string; bounded: string }
-/** `reads`: how many seconds of each series one point reads, range by range. */
-type Found = { selectors: number; unnamed: string[]; durations: Duration[]; reads: number[] }
+/** `reads`: how many seconds of each series one point reads, selector by selector. */
+type Found = { isComputed: boolean; isOfMoment: boolean; unnamed: string[]; durations: Duration[]; reads: number[] }
 
 /** What a query reads, or why it cannot be told. */
 function readQuery(promql: string): Found | string {
   const tree = parser.parse(promql)
-  const found: Found = { selectors: 0, unnamed: [], durations: [], reads: [] }
+  const found: Found = { isComputed: false, isOfMoment: false, unnamed: [], durations: [], reads: [] }
   let problem: string | null = null
   tree.iterate({
     enter({ type, node, from, to }) {
       if (problem !== null) return false
       if (type.isError) problem = `it does not parse at character ${from + 1}`
-      else if (type.name === 'LineComment') problem = 'it holds a comment: leave it out'
+      // A server ends a comment at a carriage return as well, and reads what follows.
+      else if (type.name === 'LineComment' && /\r./s.test(promql.slice(from, to)))
+        problem = 'a comment holds a carriage return'
       else if (type.name === 'VectorSelector') readSelector(node, promql, found)
       else if (type.name === 'UnquotedLabelMatcher' || type.name === 'QuotedLabelMatcher')
         problem = readMatcher(promql.slice(from, to))
       else if (type.name === 'MatrixSelector') problem = readMatrix(node, promql, found)
       else if (type.name === 'SubqueryExpr') problem = readSubquery(node, promql, found)
-      else if (/(^|Duration)Arithmetic|DurationStep|DurationMin|DurationMax/.test(type.name))
+      else if (type.name === 'FunctionCall') {
+        found.isComputed = true
+        problem = findLengthening(node, promql)
+      } else if (/(^|Duration)Arithmetic|DurationStep|DurationMin|DurationMax/.test(type.name))
         problem = 'a computed duration is not read: write it out'
       return undefined
     },
   })
   if (problem !== null) return problem
-  return found.selectors === 0 ? 'it reads no metric' : found
+  return found.reads.length === 0 && !found.isComputed ? 'it reads no metric' : found
 }
 
 function readSelector(node: SyntaxNode, promql: string, found: Found): void {
-  found.selectors += 1
+  // What stands before a range is counted with it.
+  if (node.parent?.name !== 'MatrixSelector') {
+    const around = findAround(node, 'SubqueryExpr')
+    found.reads.push(around ? Math.max(lookbackSeconds, secondsOf(around, promql)) : lookbackSeconds)
+  }
   const text = promql.slice(node.from, node.to)
   const matchers = node.getChild('LabelMatchers')
   if (node.getChild('Identifier') || (matchers && hasQuotedName(matchers))) return
   const equal = matchers ? listEqual(matchers, promql) : []
-  if (!equal.some((label) => label === '__name__' || resourceLabels.has(label))) found.unnamed.push(text.slice(0, 80))
+  if (equal.some((label) => label === '__name__' || resourceLabels.has(label))) return
+  // `{__name__=~"http_.*", job="api"}`: some metrics of something.
+  const [, , family] = /(^|[{,])\s*__name__\s*=~\s*["'`]([^"'`\\]+)["'`]\s*[,}]/.exec(text) ?? []
+  if (equal.length === 0 || family === undefined || !narrowsMetrics(family)) found.unnamed.push(text.slice(0, 80))
+}
+
+/** How far back a server looks for the newest value. */
+const lookbackSeconds = 300
+
+/** Whether a selector names a metric, and has a label of one value besides. */
+function isNarrow(node: SyntaxNode | null, promql: string): boolean {
+  const matchers = node?.getChild('LabelMatchers')
+  if (!node || !matchers) return false
+  const equal = listEqual(matchers, promql)
+  const hasName = node.getChild('Identifier') !== null || hasQuotedName(matchers) || equal.includes('__name__')
+  return hasName && equal.some((label) => label !== '__name__')
 }
 
 /** `{"http_requests_total"}`: the tree says which text is a metric, since a value may hold anything. */
@@ -112,6 +142,7 @@ export function listFixedLabels(promql: string): Record<string, string> {
 }
 
 function readMatcher(text: string): string | null {
+  if (/=.*(?:\$\{?[A-Za-z_]|\[\[\w+\]\])/s.test(text)) return 'a label holds a variable of Grafana: write its value'
   const isRegex = /^\s*"?[^=!~]+"?\s*[=!]~/.test(text)
   return isRegex && text.length > bounds.regexCharacters
     ? `a regular expression is longer than ${bounds.regexCharacters} characters`
@@ -137,19 +168,26 @@ function readMatrix(node: SyntaxNode, promql: string, found: Found): string | nu
   const around = findAround(node, 'SubqueryExpr')
   const times = around ? countSteps(around, promql) : 1
   const max = Math.floor(bounds.readSeconds / 2 / times / 60) * 60
-  const seconds = readRange(node, promql, Math.min(bounds.rangeSeconds, max), found)
+  const isOfMoment = !around && isNarrow(node.getChild('VectorSelector'), promql)
+  const longest = isOfMoment ? bounds.momentRangeSeconds : Math.min(bounds.rangeSeconds, max)
+  const seconds = readRange(node, promql, longest, found)
   if (typeof seconds === 'string') return seconds
-  found.reads.push(seconds * times)
+  found.isOfMoment ||= seconds > bounds.rangeSeconds
+  found.reads.push(Math.max(lookbackSeconds, seconds * times))
   return null
 }
 
-/** How often a subquery asks what it is about, as far as it is within its bounds. */
+const durationsOf = (subquery: SyntaxNode, promql: string) =>
+  subquery.getChildren('DurationExpr').map(({ from, to }) => parseDuration(promql.slice(from, to)))
+
+/** The range of a subquery, as far as it is within its bounds. */
+const secondsOf = (subquery: SyntaxNode, promql: string): number =>
+  Math.min(durationsOf(subquery, promql)[0] ?? 0, bounds.subquerySeconds)
+
+/** How often a subquery asks what it is about. */
 function countSteps(subquery: SyntaxNode, promql: string): number {
-  const [range, step] = subquery
-    .getChildren('DurationExpr')
-    .map(({ from, to }) => parseDuration(promql.slice(from, to)))
-  const seconds = Math.min(range ?? 0, bounds.subquerySeconds)
-  return Math.max(1, Math.ceil(seconds / Math.max(step ?? 0, bounds.subqueryStepSeconds)))
+  const step = Math.max(durationsOf(subquery, promql)[1] ?? 0, bounds.subqueryStepSeconds)
+  return Math.max(1, Math.ceil(secondsOf(subquery, promql) / step))
 }
 
 function readSubquery(node: SyntaxNode, promql: string, found: Found): string | null {
@@ -157,7 +195,6 @@ function readSubquery(node: SyntaxNode, promql: string, found: Found): string | 
   if (findAround(node, 'SubqueryExpr')) return 'a subquery inside a subquery is not read'
   const seconds = readRange(node, promql, bounds.subquerySeconds, found)
   if (typeof seconds === 'string') return seconds
-  found.reads.push(seconds)
   const reason = 'a subquery takes a step of a minute at least, as [1h:1m]'
   const stepSeconds = step ? parseDuration(promql.slice(step.from, step.to)) : 0
   if (stepSeconds === null) return reason
@@ -210,7 +247,7 @@ export function judgePromql(query: MetricQuery): QueryVerdict {
 function applyForm(query: MetricQuery, { promql, window, step }: Record<string, string>): MetricQuery {
   return {
     promql: promql ?? query.promql,
-    windowSeconds: (window && parseDuration(window)) || query.windowSeconds,
+    windowSeconds: window === 'now' ? 0 : (window && parseDuration(window)) || query.windowSeconds,
     stepSeconds: (step && parseDuration(step)) || query.stepSeconds,
   }
 }
@@ -218,7 +255,10 @@ function applyForm(query: MetricQuery, { promql, window, step }: Record<string, 
 function judgeOnce({ promql, windowSeconds, stepSeconds }: MetricQuery): QueryVerdict {
   if (promql.length > bounds.characters) return refuse(`it is longer than ${bounds.characters} characters`)
   const found = readQuery(promql)
-  if (typeof found === 'string') return refuse(found)
+  if (typeof found === 'string') {
+    const foreign = describeForeign(promql, stepSeconds)
+    return foreign ? refuse(foreign.reason, foreign.form === null ? null : { promql: foreign.form }) : refuse(found)
+  }
   if (windowSeconds > bounds.windowSeconds) {
     return refuse(`a window of ${formatSeconds(windowSeconds)} is longer than 31d`, { window: '31d' })
   }
@@ -226,10 +266,17 @@ function judgeOnce({ promql, windowSeconds, stepSeconds }: MetricQuery): QueryVe
   if (unnamed) {
     return refuse(`${unnamed} names no metric and no resource: add a metric's name, or a label such as instance="…"`)
   }
-  if (found.selectors > bounds.selectors)
-    return refuse(`it has more than ${bounds.selectors} selectors: ask in two queries`)
   const [wrong] = found.durations
   if (wrong) return refuse(wrong.reason, { promql: replaceAll(promql, found.durations) })
+  if (found.isOfMoment && windowSeconds > 0)
+    return refuse(`a range longer than ${formatSeconds(bounds.rangeSeconds)} is read at one moment alone`, {
+      window: 'now',
+    })
+  const sum = sumOf(found.reads)
+  if (sum > bounds.sumSeconds)
+    return refuse(
+      `its ${found.reads.length} selectors read more than ${formatSeconds(bounds.sumSeconds)} together: ask in two queries`,
+    )
   return judgePoints({ promql, windowSeconds, stepSeconds }, found.reads)
 }
 
@@ -242,22 +289,29 @@ function replaceAll(text: string, parts: readonly Duration[]): string {
 
 function judgePoints({ windowSeconds, stepSeconds }: MetricQuery, reads: readonly number[]): QueryVerdict {
   if (windowSeconds === 0) return { ok: true }
-  const longest = Math.max(300, ...reads)
-  const max = Math.max(2, Math.min(bounds.points, Math.floor(bounds.readSeconds / longest)))
+  const max = maxPoints(reads, bounds.points)
   const points = Math.floor(windowSeconds / stepSeconds) + 1
   if (points <= max) return { ok: true }
-  const step = formatSeconds(Math.ceil(windowSeconds / (max - 1)))
-  return refuse(
-    `${points} points of each series, where ${max} are read at most, since each reads ${formatSeconds(longest)}`,
-    { step },
-  )
+  // Two points may be more than all selectors together are to read.
+  if (2 * sumOf(reads) > bounds.sumSeconds)
+    return refuse('it reads too much for more than one moment', { window: 'now' })
+  const longest = formatSeconds(Math.max(lookbackSeconds, ...reads))
+  const reason = `${points} points of each series, where ${max} are read at most: ${reads.length} selectors read up to ${longest} each`
+  return refuse(reason, { step: formatSeconds(Math.ceil(windowSeconds / (max - 1))) })
+}
+
+const sumOf = (reads: readonly number[]): number => reads.reduce((sum, seconds) => sum + seconds, 0)
+
+function maxPoints(reads: readonly number[], most: number): number {
+  const longest = Math.max(lookbackSeconds, ...reads)
+  const ofAll = Math.floor(bounds.sumSeconds / Math.max(longest, sumOf(reads)))
+  return Math.max(2, Math.min(most, Math.floor(bounds.readSeconds / longest), ofAll))
 }
 
 /** The step that gives at most as many points as are read. */
 export function chooseStep(promql: string, windowSeconds: number): number {
   const found = readQuery(promql)
-  const longest = Math.max(300, ...(typeof found === 'string' ? [] : found.reads))
-  const max = Math.max(2, Math.min(120, Math.floor(bounds.readSeconds / longest)))
+  const max = maxPoints(typeof found === 'string' ? [] : found.reads, 120)
   return Math.max(15, Math.ceil(windowSeconds / (max - 1)))
 }
 

@@ -1,0 +1,48 @@
+import type { SyntaxNode } from '@lezer/common'
+
+/**
+ * How much longer `label_replace` and `label_join` make a label. Calls in one another multiply: ten levels of ten made 10^10 characters of a short
+ * label, and no server looks at its clock meanwhile.
+ */
+
+const maxTimes = 10
+const maxReplacement = 100
+const maxSeparator = 20
+const maxPattern = 200
+
+/** Why a call lengthens labels without a bound, with those around it; null where it does not, or is another function. */
+export function findLengthening(call: SyntaxNode, promql: string): string | null {
+  let times = 1
+  for (let node: SyntaxNode | null = call; node; node = node.parent) {
+    const factor = node.name === 'FunctionCall' ? timesOf(node, promql) : 1
+    if (typeof factor === 'string') return factor
+    times *= factor
+  }
+  return times > maxTimes ? `label_replace and label_join make a label more than ${maxTimes} times as long` : null
+}
+
+function timesOf(call: SyntaxNode, promql: string): number | string {
+  const name = call.getChild('FunctionIdentifier')?.firstChild?.name
+  if (name !== 'LabelReplace' && name !== 'LabelJoin') return 1
+  const [, ...words] = listChildren(call.getChild('FunctionCallBody')).filter(({ name }) => name !== 'LineComment')
+  // A text in brackets is a text as well; nobody writes one.
+  if (!words.every((word) => word.name === 'StringLiteral'))
+    return `${promql.slice(call.from, call.from + 13)} takes plain texts`
+  const texts = words.map(({ from, to }) => promql.slice(from + 1, to - 1))
+  if (name === 'LabelJoin')
+    return (texts[1] ?? '').length > maxSeparator
+      ? `a separator is longer than ${maxSeparator} characters`
+      : Math.max(1, texts.length - 2)
+  const [, replacement = '', , pattern = ''] = texts
+  // An escape may be a dollar sign.
+  if (replacement.includes('\\')) return 'the replacement of label_replace holds a backslash'
+  if (replacement.length > maxReplacement || pattern.length > maxPattern)
+    return `label_replace takes a replacement of ${maxReplacement} characters and an expression of ${maxPattern}`
+  return Math.max(1, replacement.match(/\$(?!\$)/g)?.length ?? 0)
+}
+
+function listChildren(node: SyntaxNode | null): SyntaxNode[] {
+  const found: SyntaxNode[] = []
+  for (let child = node?.firstChild ?? null; child; child = child.nextSibling) found.push(child)
+  return found
+}

@@ -1,0 +1,160 @@
+import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
+
+/**
+ * Columns of PostgreSQL's own tables that hold values, passwords or code of others, beside columns that an investigation asks for. What a role may
+ * read anyway is shown all the same; here it stands without the name that redaction goes by.
+ */
+
+const words = (text: string) => new Set(text.trim().split(/\s+/))
+
+/** Settings that may hold a password or the command that prints one. */
+const secretSettings = words(
+  'primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command recovery_end_command',
+)
+/** Settings of extensions; what others call `app.…` holds what they put there. */
+const knownFamilies =
+  /^(?:pg_stat_statements|auto_explain|pgaudit|pg_prewarm|pg_wait_sampling|timescaledb|cron|plpgsql)\./
+
+export const isSecretSetting = (name: string): boolean =>
+  name.toLowerCase() === 'all' ||
+  secretSettings.has(name.toLowerCase()) ||
+  (name.includes('.') && !knownFamilies.test(name.toLowerCase()))
+
+/** By relation: the columns, and why each is left out. */
+const hiddenColumns: Readonly<Record<string, { columns: ReadonlySet<string>; because: string }>> = {
+  pg_settings: {
+    columns: words('setting boot_val reset_val'),
+    because: 'a setting may hold a password: name the settings',
+  },
+  pg_db_role_setting: { columns: words('setconfig'), because: 'it holds settings, whatever their names' },
+  pg_roles: { columns: words('rolconfig rolpassword'), because: 'it holds settings, whatever their names' },
+  pg_user: { columns: words('useconfig passwd'), because: 'it holds settings, whatever their names' },
+  pg_foreign_table: { columns: words('ftoptions'), because: 'options hold passwords of other servers' },
+  pg_foreign_server: { columns: words('srvoptions'), because: 'options hold passwords of other servers' },
+  pg_attribute: { columns: words('attfdwoptions attmissingval'), because: 'it holds options, or a value' },
+  pg_subscription: { columns: words('subconninfo'), because: 'it is a connection with its password' },
+  pg_stat_wal_receiver: { columns: words('conninfo'), because: 'it is a connection' },
+  pg_proc: { columns: words('prosrc prosqlbody proconfig'), because: 'code holds what its author wrote into it' },
+  routines: { columns: words('routine_definition'), because: 'code holds what its author wrote into it' },
+  job: { columns: words('command'), because: 'a command of a schedule may hold a password' },
+  job_run_details: { columns: words('command return_message'), because: 'a command of a schedule may hold a password' },
+  pg_stats: {
+    columns: words('most_common_vals histogram_bounds most_common_elems range_length_histogram range_bounds_histogram'),
+    because: 'they are values of a column',
+  },
+  pg_stats_ext: { columns: words('most_common_vals'), because: 'they are values of columns' },
+  pg_stats_ext_exprs: {
+    columns: words('most_common_vals histogram_bounds most_common_elems'),
+    because: 'they are values of a column',
+  },
+  pg_statistic: {
+    columns: words('stavalues1 stavalues2 stavalues3 stavalues4 stavalues5'),
+    because: 'they are values of a column',
+  },
+  pg_statistic_ext_data: { columns: words('stxdmcv stxdexpr'), because: 'they are values of columns' },
+}
+
+/** What a FROM holds: relations by the name they go by here, and names of joins, which stand for all of theirs. */
+type Scope = { relations: { name: string; as: string; isRenamed: boolean }[]; others: string[]; joins: string[] }
+
+/** Throws where a SELECT names such a column of a table in its FROM, or all columns of one. */
+export function checkColumns(select: SqlNode): void {
+  const scope: Scope = { relations: [], others: [], joins: [] }
+  for (const item of (select.fromClause as SqlNode[] | undefined) ?? []) readFrom(item, scope)
+  for (const { name, as, isRenamed } of scope.relations) {
+    const hidden = Object.hasOwn(hiddenColumns, name) ? hiddenColumns[name]! : null
+    if (hidden === null) continue
+    const others = new Set([...scope.others, ...scope.relations.map(({ as }) => as)])
+    others.delete(as)
+    const found = isRenamed ? '*' : findColumn(select, { as, others, joins: scope.joins, columns: hidden.columns })
+    if (found === null || (name === 'pg_settings' && !isRenamed && isNamed(select.whereClause))) continue
+    throw new BoundRefusal(`column ${found} of ${name}: ${hidden.because}`)
+  }
+}
+
+function readFrom(item: SqlNode, scope: Scope): void {
+  const [tag = '', node] = Object.entries(item)[0] ?? []
+  const inner = node as SqlNode
+  const alias = inner?.alias as { aliasname?: string; colnames?: unknown } | undefined
+  if (tag === 'RangeVar') {
+    const name = String(inner.relname)
+    scope.relations.push({ name, as: alias?.aliasname ?? name, isRenamed: alias?.colnames !== undefined })
+  } else if (tag === 'JoinExpr') {
+    if (alias?.aliasname) scope.joins.push(alias.aliasname)
+    readFrom(inner.larg as SqlNode, scope)
+    readFrom(inner.rarg as SqlNode, scope)
+  } else if (alias?.aliasname) scope.others.push(alias.aliasname)
+}
+
+type Wanted = { as: string; others: ReadonlySet<string>; joins: readonly string[]; columns: ReadonlySet<string> }
+
+function findColumn(value: unknown, wanted: Wanted): string | null {
+  if (value === null || typeof value !== 'object') return null
+  if (Array.isArray(value)) {
+    for (const entry of value) {
+      const found = findColumn(entry, wanted)
+      if (found !== null) return found
+    }
+    return null
+  }
+  for (const [tag, node] of Object.entries(value as SqlNode)) {
+    const found =
+      tag === 'ColumnRef'
+        ? ofReference(node as SqlNode, wanted)
+        : (ofJoin(tag, node, wanted) ?? findColumn(node, wanted))
+    if (found !== null) return found
+  }
+  return null
+}
+
+function ofReference({ fields }: SqlNode, { as, others, joins, columns }: Wanted): string | null {
+  const names = strings(fields)
+  const isStar = names.length < (fields as unknown[]).length
+  const qualifier = isStar ? names.at(-1) : names.at(-2)
+  if (qualifier !== undefined && others.has(qualifier)) return null
+  if (isStar) return '*'
+  const name = names.at(-1)!
+  // A table's own name stands for its whole row.
+  if (names.length === 1 && (name === as || joins.includes(name))) return '*'
+  return columns.has(name) ? name : null
+}
+
+/** Columns that a join compares without naming them, or by their names alone. */
+function ofJoin(tag: string, node: unknown, { columns }: Wanted): string | null {
+  if (tag === 'isNatural') return '*'
+  return tag === 'usingClause' ? (strings(node).find((name) => columns.has(name)) ?? null) : null
+}
+
+/** Whether a condition leaves settings by name alone, none of which is secret. */
+function isNamed(condition: unknown): boolean {
+  const node = (condition ?? {}) as SqlNode
+  const logic = node.BoolExpr as { boolop?: string; args?: unknown[] } | undefined
+  if (logic?.boolop === 'AND_EXPR') return (logic.args ?? []).some(isNamed)
+  if (logic?.boolop === 'OR_EXPR') return (logic.args ?? []).every(isNamed)
+  const compared = node.A_Expr as SqlNode | undefined
+  if (!compared || strings(((compared.lexpr as SqlNode)?.ColumnRef as SqlNode)?.fields).at(-1) !== 'name') return false
+  const right = compared.rexpr as SqlNode
+  const list = (right?.List as { items?: SqlNode[] } | undefined)?.items ?? [right]
+  const texts = list.map(textOf)
+  const operator = strings(compared.name).join('')
+  if (operator === '=') return texts.every((text) => text !== null && !isSecretSetting(text))
+  return operator === '~~' && texts.length === 1 && texts[0] !== null && isNarrowPattern(texts[0]!)
+}
+
+function textOf(node: SqlNode | undefined): string | null {
+  const inner = (node?.TypeCast as { arg?: SqlNode } | undefined)?.arg ?? node
+  return (inner?.A_Const as { sval?: { sval?: string } } | undefined)?.sval?.sval ?? null
+}
+
+/** `%wal%`: three letters at least, and no secret setting is like it; one of others would have to have a name with a dot. */
+function isNarrowPattern(pattern: string): boolean {
+  if (!/[a-z_]{3}/.test(pattern) || pattern.includes('.') || /secret|pass|token|key|cred|auth|jwt/.test(pattern))
+    return false
+  const expression = new RegExp(
+    `^${pattern
+      .replace(/[^\w%]/g, '\\$&')
+      .replaceAll('_', '.')
+      .replaceAll('%', '.*')}$`,
+  )
+  return ![...secretSettings].some((name) => expression.test(name))
+}

@@ -1,0 +1,199 @@
+import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
+
+/**
+ * Whether what stands in a FROM is joined: by an equality of a column with something of another table. What is not multiplies rows by
+ * rows, and so does a recursion that counts without an end.
+ */
+
+/** More in a recursion than a look needs. */
+const maxCount = 100_000
+
+/** Views of one row, and tables of a few. */
+const small = new Set(
+  'pg_stat_bgwriter pg_stat_archiver pg_stat_wal pg_stat_checkpointer pg_stat_recovery_prefetch pg_stat_wal_receiver'.split(
+    ' ',
+  ),
+)
+
+/** A thing in a FROM: the names it goes by here. */
+type Item = { names: string[]; isSmall: boolean }
+type Link = { left: ReadonlySet<string>; right: ReadonlySet<string> }
+
+/** `smallQueries`: names of WITH that stand for a few rows. */
+export function checkJoins(select: SqlNode, smallQueries: ReadonlySet<string>): void {
+  const items: Item[] = []
+  const links: Link[] = linksOf(select.whereClause)
+  for (const item of (select.fromClause as SqlNode[] | undefined) ?? []) readFrom(item, { items, links, smallQueries })
+  const many = items.filter(({ isSmall }) => !isSmall)
+  if (many.length < 2) return
+  const groups = many.map(({ names }) => new Set(names))
+  for (const { left, right } of links) {
+    const [a, b] = [find(groups, left), find(groups, right)]
+    // A column without a table's name may be of any: it joins what is not joined yet, once.
+    const [from, to] = [a ?? groups.find((group) => group !== b), b ?? groups.find((group) => group !== a)]
+    if (!from || !to || from === to || (a === undefined && b === undefined && left.size + right.size > 0)) continue
+    for (const name of to) from.add(name)
+    groups.splice(groups.indexOf(to), 1)
+  }
+  if (groups.length > 1)
+    throw new BoundRefusal('a join without a condition that joins: compare a column of each with =')
+}
+
+const find = (groups: readonly Set<string>[], names: ReadonlySet<string>) =>
+  groups.find((group) => [...names].some((name) => group.has(name)))
+
+type FromReading = { items: Item[]; links: Link[]; smallQueries: ReadonlySet<string> }
+
+function readFrom(item: SqlNode, reading: FromReading): void {
+  const [tag = '', value] = Object.entries(item)[0] ?? []
+  const node = (value ?? {}) as SqlNode
+  const alias = (node.alias as { aliasname?: string } | undefined)?.aliasname
+  if (tag === 'JoinExpr') {
+    const from = reading.items.length
+    readFrom(node.larg as SqlNode, reading)
+    const between = reading.items.length
+    readFrom(node.rarg as SqlNode, reading)
+    reading.links.push(...linksOf(node.quals))
+    const [left, right] = [reading.items.slice(from, between), reading.items.slice(between)]
+    const namesOf = (items: readonly Item[]) => new Set(items.flatMap(({ names }) => names))
+    if (node.usingClause !== undefined) reading.links.push({ left: namesOf(left), right: namesOf(right) })
+    if (alias) for (const each of reading.items.slice(from)) each.names.push(alias)
+  } else if (tag === 'RangeVar') {
+    const name = String(node.relname)
+    const isSmall = small.has(name) || (node.schemaname === undefined && reading.smallQueries.has(name))
+    reading.items.push({ names: [alias ?? name], isSmall })
+  } else if (tag === 'RangeSubselect') {
+    const inner = (node.subquery as { SelectStmt?: SqlNode } | undefined)?.SelectStmt ?? {}
+    const name = alias ?? ''
+    reading.items.push({ names: [name], isSmall: isSmallQuery(inner) })
+    if (node.lateral === true)
+      reading.links.push(
+        ...linksInside(inner).map(({ left, right }) => ({
+          left: new Set([name]),
+          right: new Set([...left, ...right]),
+        })),
+      )
+  }
+  // A function makes the rows that its own bound allows.
+}
+
+function linksInside(select: SqlNode): Link[] {
+  const links = linksOf(select.whereClause)
+  for (const item of (select.fromClause as SqlNode[] | undefined) ?? [])
+    readFrom(item, { items: [], links, smallQueries: new Set() })
+  return links
+}
+
+/** One row, or as many as stand there: a sum of all, a list, a limit of a hundred. */
+export function isSmallQuery(select: SqlNode): boolean {
+  if (select.op !== undefined && select.op !== 'SETOP_NONE') return false
+  if (select.fromClause === undefined || select.valuesLists !== undefined) return true
+  const limit = numberOf(select.limitCount)
+  if (limit !== null && limit <= 100) return true
+  const isSum = ((select.targetList as SqlNode[] | undefined) ?? []).some((target) =>
+    /"(?:count|sum|max|min|avg|bool_and|bool_or)"/.test(JSON.stringify(target)),
+  )
+  if (select.groupClause === undefined && isSum && !JSON.stringify(select.targetList).includes('"over"')) return true
+  return JSON.stringify(select.fromClause).includes('"relname":"pg_settings"') && isOfOneName(select.whereClause)
+}
+
+const isOfOneName = (condition: unknown): boolean =>
+  conjuncts(condition).some((each) => {
+    const { lexpr, rexpr, name } = (each.A_Expr ?? {}) as SqlNode
+    return (
+      strings(name).join('') === '=' &&
+      strings(((lexpr as SqlNode)?.ColumnRef as SqlNode)?.fields).at(-1) === 'name' &&
+      (rexpr as SqlNode)?.A_Const !== undefined
+    )
+  })
+
+function conjuncts(condition: unknown): SqlNode[] {
+  if (condition === null || typeof condition !== 'object') return []
+  const logic = (condition as SqlNode).BoolExpr as { boolop?: string; args?: unknown[] } | undefined
+  return logic?.boolop === 'AND_EXPR' ? (logic.args ?? []).flatMap(conjuncts) : [condition as SqlNode]
+}
+
+/** Equalities that all rows have to meet; of alternatives the first, where each has one. */
+function linksOf(condition: unknown): Link[] {
+  return conjuncts(condition).flatMap((each): Link[] => {
+    const logic = each.BoolExpr as { boolop?: string; args?: unknown[] } | undefined
+    if (logic?.boolop === 'OR_EXPR') {
+      const all = (logic.args ?? []).map(linksOf)
+      return all.every((links) => links.length > 0) ? all[0]! : []
+    }
+    const compared = each.A_Expr as SqlNode | undefined
+    if (!compared) return []
+    const isEqual = ['AEXPR_OP', 'AEXPR_OP_ANY', 'AEXPR_IN'].includes(String(compared.kind))
+      ? strings(compared.name).join('') === '='
+      : compared.kind === 'AEXPR_NOT_DISTINCT'
+    if (!isEqual || !(isColumn(compared.lexpr) || isColumn(compared.rexpr))) return []
+    const [left, right] = [namesIn(compared.lexpr), namesIn(compared.rexpr)]
+    // A constant joins nothing, and neither does a column with one of its own table.
+    if (left === null || right === null || [...left].some((name) => right.has(name))) return []
+    return [{ left, right }]
+  })
+}
+
+const isColumn = (node: unknown): boolean => {
+  const inner = (node ?? {}) as SqlNode
+  return inner.ColumnRef !== undefined || (inner.TypeCast !== undefined && isColumn((inner.TypeCast as SqlNode).arg))
+}
+
+/** Tables that an expression names, none where its columns have no table's name; null: it has no column. */
+function namesIn(value: unknown): Set<string> | null {
+  const found = new Set<string>()
+  let hasColumn = false
+  const visit = (each: unknown): void => {
+    if (each === null || typeof each !== 'object') return
+    for (const [tag, node] of Object.entries(each as SqlNode)) {
+      if (tag === 'ColumnRef') {
+        hasColumn = true
+        const qualifier = strings((node as SqlNode).fields).at(-2)
+        if (qualifier !== undefined) found.add(qualifier)
+      } else visit(node)
+    }
+  }
+  visit(value)
+  return hasColumn ? found : null
+}
+
+/** Throws where the repeated part of a recursion neither follows a table nor counts to a number that stands there. */
+export function checkRecursion(name: string, query: SqlNode): void {
+  const repeated = query.rarg as SqlNode | undefined
+  if (!repeated || !JSON.stringify(repeated).includes(`"relname":"${name}"`)) return
+  const items: Item[] = []
+  const links = linksOf(repeated.whereClause)
+  for (const item of (repeated.fromClause as SqlNode[] | undefined) ?? [])
+    readFrom(item, { items, links, smallQueries: new Set() })
+  // Rows of a table that each belong to one before: as many as the table has.
+  if (items.length > 1 && links.length > 0) return
+  if (isLimited(query) || conjuncts(repeated.whereClause).some((each) => counts(each, repeated))) return
+  throw new BoundRefusal('a recursion without a bound: count to a number, as n < 100, by n + 1')
+}
+
+function isLimited(query: SqlNode): boolean {
+  const limit = numberOf(query.limitCount)
+  return limit !== null && limit <= maxCount
+}
+
+/** `n < 100` where the next is `n + 1`, or `n > 0` where it is `n - 1`. */
+function counts(condition: SqlNode, repeated: SqlNode): boolean {
+  const { name, lexpr, rexpr } = (condition.A_Expr ?? {}) as SqlNode
+  const sign = strings(name).join('')
+  const counted = columnOf(lexpr)
+  const most = numberOf(rexpr)
+  const step = sign.startsWith('<') && sign !== '<>' ? '+' : sign.startsWith('>') ? '-' : null
+  if (step === null || counted === null || most === null || Math.abs(most) > maxCount) return false
+  return ((repeated.targetList as SqlNode[] | undefined) ?? []).some((target) => {
+    const next = ((target.ResTarget as SqlNode | undefined)?.val as SqlNode | undefined)?.A_Expr as SqlNode | undefined
+    return (
+      next !== undefined &&
+      strings(next.name).join('') === step &&
+      columnOf(next.lexpr) === counted &&
+      (numberOf(next.rexpr) ?? 0) > 0
+    )
+  })
+}
+
+const columnOf = (node: unknown): string | null =>
+  strings(((node as SqlNode)?.ColumnRef as SqlNode)?.fields).at(-1) ?? null
