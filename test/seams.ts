@@ -84,7 +84,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'sources/logs/last.ts': ['chooseLabels', 'groupLines'],
   'sources/logs/logs.ts': ['judgeLogQuery', 'logQuery'],
   'sources/logs/stores.ts': ['toLogql', 'toLogsql'],
-  'sources/prometheus/promql.ts': ['bounds'],
+  'safety/query/promql.ts': ['bounds'],
   'sources/prometheus/rule.ts': ['findThreshold'],
   'sources/prometheus/summary.ts': ['findUnit'],
   'start/everything.ts': ['startEverything'],

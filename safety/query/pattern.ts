@@ -23,7 +23,7 @@ type Reader = { text: string; at: number; folds: boolean; dotAll: boolean; depth
 const maxRepeats = 1_000
 const deepest = 50
 
-/** The expression, or why it is none that is asked. */
+/** Answers the expression, or in words why it cannot be asked. */
 function parsePattern(text: string): PatternNode | string {
   const reader: Reader = { text, at: 0, folds: false, dotAll: false, depth: 0 }
   try {

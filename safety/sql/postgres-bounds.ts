@@ -124,7 +124,7 @@ const checks: Readonly<Record<string, (node: SqlNode, seen: QueryShape) => void>
   },
 }
 
-/** A query of its own, and not a side of a join, which goes by the same name. */
+/** Reads a whole query; a side of a join has the same type of node. */
 function checkSelect(node: SqlNode, seen: QueryShape): void {
   for (const { CommonTableExpr: named } of ((node.withClause as SqlNode | undefined)?.ctes as Record<
     string,

@@ -128,7 +128,7 @@ function linksOf(condition: unknown): Link[] {
       : compared.kind === 'AEXPR_NOT_DISTINCT'
     if (!isEqual || !(isColumn(compared.lexpr) || isColumn(compared.rexpr))) return []
     const [left, right] = [namesIn(compared.lexpr), namesIn(compared.rexpr)]
-    // A constant joins nothing, and neither does a column with one of its own table.
+    // Constants join nothing, and two columns of one table do not either.
     if (left === null || right === null || [...left].some((name) => right.has(name))) return []
     return [{ left, right }]
   })
