@@ -141,8 +141,8 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
     (request) => {
       offered = toolNames(request)
       context = JSON.stringify(request.messages)
-      const promql = 'max_over_time(disk_used_percent{instance="web-1:9100"}[90d])'
-      return [{ tool: 'query_metrics', arguments: { promql, window: '1h' } }]
+      const promql = 'max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'
+      return [{ tool: 'query_metrics', arguments: { promql, window: '90d' } }]
     },
     (request) => {
       summary = lastText(request)
@@ -172,10 +172,11 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(added.answer).toContain('"unknown":["fly"]')
   // The model sees what the alert computes.
   for (const part of ['disk_used_percent', '\\u003e 90', '97.2', 'forSeconds']) expect(context).toContain(part)
-  // Three requests: now, a day and a week before, each with the bounded range.
+  // Three requests: now, a day and a week before, each of the bounded window.
   expect(asked.map((form) => form.get('query'))).toEqual(
     Array(3).fill('max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'),
   )
+  expect(asked.map((form) => Number(form.get('end')) - Number(form.get('start')))).toEqual(Array(3).fill(31 * 86_400))
   const events = await spine.events(incident.id)
   const judged = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata] : []))
   expect(judged.map(({ tool, code }) => [tool, code])).toEqual([
@@ -184,7 +185,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
     ['more_tools', 'RECORD'],
     ['escalate_incident', 'TERMINAL'],
   ])
-  expect(judged[0]?.corrected).toMatchObject([{ code: 'UNBOUNDED_QUERY', field: 'promql' }])
+  expect(judged[0]?.corrected).toMatchObject([{ code: 'UNBOUNDED_QUERY', field: 'window' }])
   expect(summary).toMatch(/"changedAt":/)
   expect(summary.length).toBeLessThan(3_000)
   expect(read).toContain('disk_used_percent')

@@ -100,7 +100,8 @@ test.each([
 
   test('ends with the deadline of the call, however much it joins', async () => {
     const late = new AbortController()
-    const going = read(['sqlite3', '-readonly', file(), 'select count(*) from a, a b, a c, a d'], late.signal)
+    const long = ['sqlite3', '-readonly', file(), 'select count(*) from a, a b, a c, a d']
+    const going = read(['sqlite3', '-readonly', file(), 'select count(*) from a'], late.signal, long)
     // While its sandbox is made ready: a deadline that comes then counts, too.
     late.abort(new DOMException('the deadline has passed', 'TimeoutError'))
     expect(await going).toMatchObject({ exitCode: null, stoppedBy: 'deadline' })
@@ -109,7 +110,12 @@ test.each([
   test('ends where what it puts aside grows beyond 32 MiB, and leaves nothing of it', async () => {
     // Each row is wide, so that a sort of four million has to be put aside.
     const wide = 'select w.t || a.n from w, a order by w.n * a.n % 7919, a.n, w.n'
-    const ended = await read(['sqlite3', '-readonly', file(), wide])
+    const ended = await read(['sqlite3', '-readonly', file(), 'select 1'], undefined, [
+      'sqlite3',
+      '-readonly',
+      file(),
+      wide,
+    ])
     expect([ended.exitCode === 0, ended.stdout]).toEqual([false, ''])
   })
 })
