@@ -172,7 +172,7 @@ async function finish(
   started: Started,
   { tool, sent, durationMs }: { tool: Tool; sent: Sent; durationMs: number },
 ): Promise<IncidentEvent<'tool_finished'>> {
-  const { envelope, discovered: told } = checked(tool, started, sent)
+  const { envelope, discovered: told, listed } = checked(tool, started, sent)
   const said = sayResult(tool, envelope, started.metadata.arguments)
   const text = envelope.data === undefined ? '' : JSON.stringify(envelope.data)
   return await db.transaction().execute(async (trx) => {
@@ -198,6 +198,7 @@ async function finish(
         result,
         body,
         discovered,
+        ...(listed && { listed }),
         durationMs,
         ...(said !== null && { said }),
       },
@@ -218,13 +219,17 @@ async function withOtherNames(trx: Trx, told: readonly DiscoveredThing[]): Promi
 
 /** An answer that does not fit the tool's own schema is a failure, whatever its status said: nothing is discovered by it. */
 function checked(tool: Tool, started: Started, { envelope }: Sent) {
-  if (!envelope.ok) return { envelope, discovered: [] }
+  if (!envelope.ok) return { envelope, discovered: [], listed: null }
   const parsed = tool.output.safeParse(envelope.data)
-  if (parsed.success) return { envelope, discovered: tool.discovers(parsed.data, started.metadata.arguments) }
-  if (started.metadata.effect === 'write') return { envelope, discovered: [] }
+  if (parsed.success) {
+    const { arguments: args } = started.metadata
+    return { envelope, discovered: tool.discovers(parsed.data, args), listed: tool.lists?.(parsed.data, args) ?? null }
+  }
+  if (started.metadata.effect === 'write') return { envelope, discovered: [], listed: null }
   return {
     envelope: failedEnvelope('BAD_ANSWER', `${tool.name} answered in a shape it should not have`),
     discovered: [],
+    listed: null,
   }
 }
 

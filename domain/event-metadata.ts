@@ -7,7 +7,7 @@ import type { EscalationCategory, IncidentRole, ResolveOutcome, ReviewVerdict, S
 import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './registry.ts'
 import type { RunbookGiven } from './runbook.ts'
-import type { DiscoveredThing, EffectKind, Envelope, Preparation, Risk } from './tool.ts'
+import type { DiscoveredThing, EffectKind, Envelope, ListedNames, Preparation, Risk } from './tool.ts'
 
 /** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
 
@@ -215,6 +215,8 @@ export type EventMetadata = {
     result: Envelope
     body: BodyRef | null
     discovered: DiscoveredThing[]
+    /** Names that it listed there, each behind its kind and namespace; absent in rows of earlier versions, and where it listed none. */
+    listed?: ListedNames
     durationMs: number
     /** What it found or did, in one line for people; absent in rows of earlier versions, and where nothing can be said. */
     said?: string

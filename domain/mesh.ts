@@ -73,6 +73,11 @@ export const capabilityRequest = z.strictObject({
   stream: z.boolean().default(false),
   /** First done in a throw-away copy: nothing of the device changes. */
   rehearse: z.boolean().default(false),
+  /**
+   * Containers and the like that the control plane has looked up there, and that the command enters. Left out where it enters none: agents
+   * older than this field refuse a request that has it.
+   */
+  names: z.array(z.string().min(1).max(1_000)).max(50).optional(),
   grant: grant.nullable(),
   key_id: keyId,
   signature,
@@ -260,6 +265,9 @@ export const meshHealth = z.strictObject({
   uptime_seconds: z.number().int(),
 })
 export type MeshHealth = z.infer<typeof meshHealth>
+
+/** Fields of a request that agents of this version know of: `/health` tells, and an older agent is not sent them. */
+export const knownFields = ['request.names'] as const
 
 /** No request may take longer, whatever its deadline says. */
 export const maxSeconds = 3_600

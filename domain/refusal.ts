@@ -64,6 +64,8 @@ export const refusals = {
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
   OPTION_ADDED: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_COMMAND: { class: 'POLICY_BLOCKED', recoverable: true },
+  /** A command was put into the form of it that only looks. */
+  SAFER_FORM: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_QUERY: { class: 'POLICY_BLOCKED', recoverable: true },
   /** A person said no. Not a refusal of the judge, but the model reads it in the same form. */
   DENIED: { class: 'POLICY_BLOCKED', recoverable: false },

@@ -54,6 +54,9 @@ export type DiscoveredThing = ResourceRef & {
   health?: string
 }
 
+/** Containers, pods, guests or buckets that an answer listed: commands on that resource may look into them from now on. */
+export type ListedNames = { on: ResourceRef; names: string[] }
+
 /**
  * Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. With `directory`, which
  * field says where it runs, and where it does when that says nothing.
@@ -154,6 +157,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   say(output: Output, input: Input): string
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): DiscoveredThing[]
+  /** Names that are no resources and that it listed there, by the column of a known form alone. */
+  lists?(output: Output, input: Input): ListedNames | null
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
   /** Writes only: a person decides within this time, where the settings say nothing else: what the dry run found is old by then. */

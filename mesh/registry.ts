@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DeviceTerms, Guests } from '../domain/device.ts'
-import type { Capability, MeshHealth, MeshMode } from '../domain/mesh.ts'
+import { type Capability, knownFields, type MeshHealth, type MeshMode } from '../domain/mesh.ts'
 import { dockerSpecs } from './specs/docker.ts'
 import { diskSpecs, fsSpecs } from './specs/fs.ts'
 import { gitHistorySpecs, gitSpecs } from './specs/git.ts'
@@ -93,6 +93,11 @@ export function inMode(spec: MeshSpec, mode: MeshMode): boolean {
 /** Names of `tools_allowed` that no tool has: logged and ignored, never a failure. */
 export function unknownTools(toolsAllowed: readonly string[]): string[] {
   return toolsAllowed.filter((name) => specNamed(name) === null)
+}
+
+/** Does the device take names that the control plane looked up? */
+export function knowsNames(health: Offering['health']): boolean {
+  return health?.knows?.includes(knownFields[0]) ?? false
 }
 
 /** The properties of a device that decide which tools it has. */

@@ -157,6 +157,7 @@ type RequestSubject = {
   deadlineMs: number
   stream?: boolean
   rehearse?: boolean
+  names?: readonly string[]
   grant: Grant | null
 }
 
@@ -179,6 +180,7 @@ export function issueRequest(subject: RequestSubject, signing: SigningKey): Capa
         idempotency_key: subject.idempotencyKey,
         stream: subject.stream ?? false,
         rehearse: subject.rehearse ?? false,
+        ...(subject.names?.length && { names: subject.names }),
         grant: subject.grant,
       },
       signing,

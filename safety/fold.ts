@@ -3,7 +3,7 @@ import type { IncidentEvent } from '../domain/event.ts'
 import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
-import { emptyResolved, type ResolvedNames, remember, shiftTimes } from './resolved.ts'
+import { emptyResolved, type ResolvedNames, remember, rememberListed, shiftTimes } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
@@ -296,7 +296,7 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
 }
 
 function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): void {
-  const { tool, effect, result, body, targets, discovered } = event.metadata
+  const { tool, effect, result, body, targets, discovered, listed } = event.metadata
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
@@ -309,6 +309,7 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   const named = new Set(targets.map(resourceKey))
   const atMs = Date.parse(event.at)
   for (const thing of discovered) remember(state.resolved, thing, event.seq, atMs, named.has(resourceKey(thing)))
+  if (listed) rememberListed(state.resolved, listed.on, listed.names, atMs)
   const told = new Map(discovered.filter((each) => each.seen).map((each) => [resourceKey(each), each.health ?? null]))
   for (const key of new Set([...named, ...told.keys()])) look(state, key, event.seq, atMs, told.get(key) ?? null)
 }

@@ -2,7 +2,7 @@ import type { ResourceKind, ResourceRef } from '../domain/registry.ts'
 import type { CommandField, NamedFields, ToolFacts } from '../domain/tool.ts'
 import { type CommandContext, type CommandVerdict, judgeField } from './command/judge.ts'
 import type { SafetyState } from './fold.ts'
-import { guestsReferencedOn, knownHosts, resolveName } from './resolved.ts'
+import { guestsReferencedOn, knownHosts, namesKnownOn, resolveName } from './resolved.ts'
 import { type Correction, quote, type RuleAnswer, refuse } from './ruling.ts'
 
 /** A call as it will be judged, and run if it may: names mean ids, and what code can put right is put right, once. */
@@ -30,7 +30,11 @@ export function resolveArguments(
   const named = resolveNames(names, args, state, nowMs)
   const routed = facts.inside ? routeToGuest(names, named.arguments, state, nowMs) : unchanged(named.arguments)
   const bounded = facts.command
-    ? boundCommand(facts.command, routed.arguments, { hosts: knownHosts(state.resolved, nowMs), rootReads })
+    ? boundCommand(facts.command, routed.arguments, {
+        knownHosts: knownHosts(state.resolved, nowMs),
+        knownNames: namesKnownOn(state.resolved, namedTargets(names, routed.arguments, state, nowMs), nowMs),
+        rootReads,
+      })
     : { ...unchanged(routed.arguments), command: null }
   const asked = facts.judgeQuery ? boundQuery(facts.judgeQuery, bounded.arguments) : unchanged(bounded.arguments)
   return {
@@ -119,18 +123,18 @@ function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: 
 function boundCommand(
   command: CommandField,
   args: Record<string, unknown>,
-  { hosts, rootReads }: { hosts: ReadonlySet<string>; rootReads?: CommandContext['rootReads'] },
+  known: Pick<CommandContext, 'knownHosts' | 'knownNames' | 'rootReads'>,
 ): Step & { command: CommandVerdict | null } {
   const { field, form } = command
-  const judged = judgeField(command, args, hosts, rootReads)
-  if (!/^(?:UNBOUNDED|OPTION_MISSING)$/.test(judged.code) || judged.rewrite === null)
-    return { ...unchanged(args), command: judged }
+  const judged = judgeField(command, args, known)
+  if (judged.verdict !== 'ask' || judged.rewrite === null) return { ...unchanged(args), command: judged }
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
   const rewritten = { ...args, [field]: to }
-  const again = judgeField(command, rewritten, hosts, rootReads)
+  const again = judgeField(command, rewritten, known)
   // Tried once: a bounded form that may not run either leaves the call as it was.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
-  const code = judged.code === 'UNBOUNDED' ? 'UNBOUNDED_COMMAND' : 'OPTION_ADDED'
+  const code =
+    judged.code === 'UNBOUNDED' ? 'UNBOUNDED_COMMAND' : judged.code === 'OPTION_MISSING' ? 'OPTION_ADDED' : 'SAFER_FORM'
   const corrected: Correction = { code, field, from: args[field], to }
   return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
 }

@@ -30,10 +30,12 @@ export type ResolvedNames = {
   byName: Map<string, Set<string>>
   /** The incident's own resource: never evicted. */
   pinned: string | null
+  /** Names that commands listed, by the resource they were listed on: when each was seen last. */
+  listed: Map<string, Map<string, number>>
 }
 
 export function emptyResolved(pinned: ResourceRef | null): ResolvedNames {
-  return { entries: new Map(), byName: new Map(), pinned: pinned ? resourceKey(pinned) : null }
+  return { entries: new Map(), byName: new Map(), pinned: pinned ? resourceKey(pinned) : null, listed: new Map() }
 }
 
 /** Registers what a successful look-up told. `explicit`: the call named this thing, rather than finding it among others. */
@@ -82,6 +84,7 @@ export function shiftTimes(resolved: ResolvedNames, waitedMs: number): void {
     entry.atMs += waitedMs
     if (entry.explicitAtMs !== null) entry.explicitAtMs += waitedMs
   }
+  for (const names of resolved.listed.values()) for (const [name, atMs] of names) names.set(name, atMs + waitedMs)
 }
 
 export function isFresh(atMs: number, nowMs: number): boolean {
@@ -127,6 +130,37 @@ export function knownHosts(resolved: ResolvedNames, nowMs: number): Set<string> 
     for (const name of entry.names) hosts.add(name.toLowerCase())
   }
   return hosts
+}
+
+/** Remembers names that a look-up on a resource listed: containers, pods, guests, buckets. */
+export function rememberListed(resolved: ResolvedNames, on: ResourceRef, names: readonly string[], atMs: number): void {
+  const known = resolved.listed.get(resourceKey(on)) ?? new Map<string, number>()
+  resolved.listed.set(resourceKey(on), known)
+  for (const name of names) {
+    // Taken out and put back: a Map's order is then the order of the last look-ups.
+    known.delete(name)
+    known.set(name, atMs)
+    if (known.size > maxResolved) known.delete(known.keys().next().value!)
+  }
+}
+
+/**
+ * Names that a command on one of these may enter: what was listed there, and the guests that were found on it, by name and by the number
+ * of `vm-101`. What was listed elsewhere is another thing under the same name.
+ */
+export function namesKnownOn(resolved: ResolvedNames, on: readonly ResourceRef[], nowMs: number): Set<string> {
+  const names = new Set<string>()
+  for (const ref of on) {
+    for (const [name, atMs] of resolved.listed.get(resourceKey(ref)) ?? []) if (isFresh(atMs, nowMs)) names.add(name)
+  }
+  const ids = new Set(on.map(({ id }) => id))
+  for (const entry of resolved.entries.values()) {
+    if (entry.ref.kind !== 'vm' || entry.host === null || !ids.has(entry.host) || !isFresh(entry.atMs, nowMs)) continue
+    for (const name of entry.names) names.add(name)
+    const number = /^vm-(\d+)$/.exec(entry.ref.id)?.[1]
+    if (number !== undefined) names.add(number)
+  }
+  return names
 }
 
 const addressable: ReadonlySet<ResourceKind> = new Set(['node', 'host', 'vm'])

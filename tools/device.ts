@@ -69,6 +69,12 @@ function toolOf(spec: MeshSpec): Tool {
     say: ({ on, ...result }, { on: _, reason: __, ...input }) =>
       `${on.id}: ${spec.say?.(result, input) ?? `${spec.summary(input)}: done`}`,
     discovers: ({ on }) => [discoveredThing(on.kind, on.id)],
+    ...(spec.lists && {
+      lists: ({ on, ...result }: z.infer<typeof output>, { on: _, reason: __, ...input }: Input) => {
+        const names = spec.lists?.(result, input) ?? []
+        return names.length > 0 ? { on, names } : null
+      },
+    }),
     prepare: ({ reason: _, ...input }, context) => prepareOnDevice(input.on, input, context),
     proof: spec.proof.promised === null ? nothing(spec.proof.otherwise) : state(spec.proof.promised),
     postcondition: {

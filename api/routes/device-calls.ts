@@ -29,6 +29,7 @@ import {
 } from '../../effects/devices/executor.ts'
 import { askFollowed } from '../../effects/devices/perform.ts'
 import { prepareCall } from '../../effects/devices/prepare.ts'
+import { namesVouched } from '../../effects/devices/vouch.ts'
 import { observeCall, runDeviceWrite } from '../../effects/devices/write.ts'
 import { EffectRefused } from '../../effects/effect.ts'
 import { knownCapability, specOf } from '../../mesh/registry.ts'
@@ -195,7 +196,8 @@ async function askRead(
   const { capability, args, spec, input } = mapped
   const { judged, principal, rehearse } = by
   const key = judged?.stepKey ?? `api:${principal.tokenId}:${by.key ?? randomUUID()}`
-  const request = { key, capability, args, deadlineMs: getDeadlineMs(executor, true) }
+  const names = await namesVouched(deps, executor, mapped, judged)
+  const request = { key, capability, args, names, deadlineMs: getDeadlineMs(executor, true) }
   if (!judged) {
     const { id } = executor.device
     const detail = `${rehearse ? 'Rehearsed' : 'Asked'}: ${spec.summary(input)}, on ${executor.resource.id}`

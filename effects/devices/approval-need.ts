@@ -2,10 +2,10 @@ import type { DeviceRow } from '../../db/inventory/devices.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { type DeviceProbe, isInside, kindOfSystemPath, plainRoot } from '../../mesh/specs/spec.ts'
-import { type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import type { EffectDeps } from '../effect.ts'
 import { askDevice } from './ask-device.ts'
 import { buildReadKey, type Executor, type MappedCall } from './executor.ts'
+import { judgeOnDevice } from './vouch.ts'
 
 /** Why a person has to approve a call that the judge takes for a read. */
 type ApprovalNeed = { risk: Risk; why: string }
@@ -18,14 +18,22 @@ type ApprovalNeed = { risk: Risk; why: string }
 export function findApprovalNeed(
   { id, mode, terms, health }: Pick<DeviceRow, 'id' | 'mode' | 'terms' | 'health'>,
   { spec, input, capability, args }: MappedCall,
+  names: readonly string[] = [],
 ): ApprovalNeed | null {
   if (mode === 'sudo') return { risk: 'critical', why: `${id} does everything as root, so everything is asked` }
-  const verdict = judgeLikeDevice({ capability, args }, getRootReads({ mode, terms }, capability))
+  const knownNames = new Set(names)
+  const verdict = judgeOnDevice(
+    { capability, args },
+    { rootReads: getRootReads({ mode, terms }, capability), knownNames },
+  )
   if (verdict?.verdict === 'refuse') return null
   if (verdict?.verdict === 'ask') {
     // The judge knows the hosts of the inventory and how a guest is reached; the device does not.
-    const own = judgeLikeDevice({ capability: spec.capability, args: spec.toArgs(input) }, undefined, true)
-    const isRead = own?.verdict === 'run' || verdict.code === 'EXFILTRATION'
+    const own = judgeOnDevice({ capability: spec.capability, args: spec.toArgs(input) }, { canLook: true })
+    const isRead =
+      own?.verdict === 'run' ||
+      verdict.code === 'EXFILTRATION' ||
+      (verdict.code === 'UNKNOWN_NAME' && verdict.effect === 'read')
     return isRead ? { risk: 'medium', why: `${id} takes no proven look in it: ${verdict.reason}` } : null
   }
   if (verdict === null && spec.effect !== 'read') return null
@@ -61,9 +69,12 @@ export async function askApprovalNeed(
   deps: EffectDeps,
   { device }: Pick<Executor, 'device'>,
   { capability, args }: DeviceProbe,
-  at: { key: string; incidentId: string; deadlineMs: number },
+  at: { key: string; incidentId: string; deadlineMs: number; names: string[] },
 ): Promise<ApprovalNeed | null> {
-  const verdict = judgeLikeDevice({ capability, args }, getRootReads(device, capability))
+  const verdict = judgeOnDevice(
+    { capability, args },
+    { rootReads: getRootReads(device, capability), knownNames: new Set(at.names) },
+  )
   if (verdict?.verdict !== 'run') return null
   if (verdict.conditions.length === 0 && !verdict.sees.includes('mounts') && verdict.rootRead === null) return null
   const key = buildReadKey(at.key, 'rests')
@@ -80,8 +91,13 @@ export async function askApprovalNeed(
 }
 
 /** Is it a command that the device proves to be a read, also where it wants approval? Such a call has no rehearsal. */
-export function isProvenRead({ device }: Pick<Executor, 'device'>, look: DeviceProbe): boolean {
-  return judgeLikeDevice(look, getRootReads(device, look.capability))?.verdict === 'run'
+export function isProvenRead(
+  { device }: Pick<Executor, 'device'>,
+  look: DeviceProbe,
+  names: readonly string[],
+): boolean {
+  const known = { rootReads: getRootReads(device, look.capability), knownNames: new Set(names) }
+  return judgeOnDevice(look, known)?.verdict === 'run'
 }
 
 /** The commands that may read as root here: on the device itself, and not in a container. */
@@ -90,15 +106,3 @@ export function getRootReads({ mode, terms }: Pick<DeviceRow, 'mode' | 'terms'>,
 }
 
 type RootReads = string[][] | undefined
-
-/** The verdict of the device, which knows no hosts and cannot look into containers; null for a call without a command. */
-function judgeLikeDevice(
-  { capability, args }: DeviceProbe,
-  rootReads?: RootReads,
-  canLook = capability !== 'docker.container.exec',
-): CommandVerdict | null {
-  const directory = typeof args.cwd === 'string' ? args.cwd : '/'
-  const context = { knownHosts: new Set<string>(), directory, canLook, rootReads }
-  if (typeof args.text === 'string' && capability === 'shell.eval') return judgeCommand(args.text, context)
-  return Array.isArray(args.argv) ? judgeArgv(args.argv.map(String), context) : null
-}

@@ -110,7 +110,7 @@ export function whyEndedBadly(
 /** Does the call only read, though a person had to allow it? */
 export function isReadOnly({ spec, input }: Pick<MappedCall, 'spec' | 'input'>): boolean {
   if (!spec.command) return spec.effect === 'read'
-  return judgeField(spec.command, input, new Set()).effect === 'read'
+  return judgeField(spec.command, input, { knownHosts: new Set() }).effect === 'read'
 }
 
 /** Adds the last line of stderr: programs print their error last. */
@@ -127,6 +127,8 @@ export type DeviceRequest = {
   capability: Capability
   args: Record<string, unknown>
   rehearse?: boolean
+  /** Names that the command enters and that its run has looked up there. */
+  names?: readonly string[]
   /** The consumed approval or the used grant of exactly this action; null for a read. */
   authority?: string | null
   incidentId?: string | null
@@ -191,6 +193,7 @@ export async function askDevice(deps: EffectDeps, device: DeviceRow, request: De
         args,
         idempotencyKey: key,
         rehearse,
+        ...(request.names && { names: request.names }),
         grant,
         deadlineMs: request.deadlineMs,
         stream: request.onLine !== undefined,

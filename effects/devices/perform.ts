@@ -103,7 +103,7 @@ function buildFailure(detail: string, error: string): EffectEnding {
 /** Judges the command once more before its grant is issued: a forbidden one gets no grant, whatever the approval says. */
 function whyForbidden({ spec, input }: MappedCall): string | null {
   if (!spec.command) return null
-  const verdict = judgeField(spec.command, input, new Set())
+  const verdict = judgeField(spec.command, input, { knownHosts: new Set() })
   return verdict.verdict === 'refuse' ? verdict.reason : null
 }
 

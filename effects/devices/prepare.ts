@@ -23,6 +23,7 @@ import {
   requireExecutor,
 } from './executor.ts'
 import { describeProof } from './promise.ts'
+import { namesVouched } from './vouch.ts'
 
 type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootReads'> & {
   dryRun: Preparation['dryRun'] & { proof: PostconditionProof }
@@ -33,9 +34,16 @@ type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootRe
 }
 
 /** A mapped call on its device, and the step key and incident that it belongs to. */
-type CallOnDevice = { executor: Executor; mapped: MappedCall; key: string; incidentId: string }
+type CallOnDevice = {
+  executor: Executor
+  mapped: MappedCall
+  key: string
+  incidentId: string
+  /** What the run has looked up there, as far as the command enters it. */
+  names?: readonly string[]
+}
 
-type CallToPrepare = { tool: string; arguments: Record<string, unknown>; incidentId: string }
+type CallToPrepare = { tool: string; arguments: Record<string, unknown>; incidentId: string; attempt: number }
 
 /**
  * The call that a model proposed and that a run is about to judge, read from rows: its arguments, or a person's edit of
@@ -51,13 +59,13 @@ async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepa
   if (!proposed || proposed.call.secret) throw missing()
   const args = proposed.edit?.arguments ?? proposed.call.arguments
   if (args === null) throw missing()
-  return { tool: proposed.call.tool, arguments: args, incidentId: place.incidentId }
+  return { tool: proposed.call.tool, arguments: args, incidentId: place.incidentId, attempt: place.attempt }
 }
 
 /** What a proposed call would do to the resource: rehearsed on a copy where the device can, described otherwise. */
 export async function prepareCall(deps: EffectDeps, id: string, stepKey: string): Promise<DevicePreparation> {
   const proposed = await requireProposedCall(deps.db, stepKey)
-  const { incidentId } = proposed
+  const { incidentId, attempt } = proposed
   const call = toDeviceCall(proposed.tool, proposed.arguments)
   if (!call) throw refuseMissing(`device call of ${proposed.tool}`)
   const { spec } = call
@@ -65,11 +73,12 @@ export async function prepareCall(deps: EffectDeps, id: string, stepKey: string)
   const executor = await requireExecutor(deps.db, id)
   const mapped = mapCall(executor, spec, input)
   const { resource, device, through } = executor
-  const at = { key: stepKey, incidentId, deadlineMs: getDeadlineMs(executor, true) }
-  const asks = findApprovalNeed(device, mapped) ?? (await askApprovalNeed(deps, executor, mapped, at))
+  const names = await namesVouched(deps, executor, mapped, { incidentId, attempt })
+  const at = { key: stepKey, incidentId, deadlineMs: getDeadlineMs(executor, true), names }
+  const asks = findApprovalNeed(device, mapped, names) ?? (await askApprovalNeed(deps, executor, mapped, at))
   const { fingerprint, rehearsal, why } =
     asks || spec.effect === 'write'
-      ? await rehearse(deps, { executor, mapped, key: stepKey, incidentId })
+      ? await rehearse(deps, { executor, mapped, key: stepKey, incidentId, names })
       : { fingerprint: '', rehearsal: null, why: null }
   // Through a host the call becomes another command, run by something other than the device.
   const rootReads = through === null ? getRootReads(device, mapped.capability) : undefined
@@ -131,7 +140,8 @@ async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal
   // A guest that is a container is read from outside, like any container; of a guest behind `pct` the host knows nothing.
   if (through === 'pct') return withoutRehearsal(by, notThroughHost)
   const state = spec.state ? await readIfAllowed(deps, call, spec.state(input)) : null
-  if (!spec.rehearses || isProvenRead(executor, mapped)) return withoutRehearsal({ ...by, state }, null)
+  if (!spec.rehearses || isProvenRead(executor, mapped, call.names ?? []))
+    return withoutRehearsal({ ...by, state }, null)
   const reply = await askDevice(deps, device, {
     key: buildReadKey(key, 'rehearse'),
     capability,

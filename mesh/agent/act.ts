@@ -143,6 +143,7 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
     manifest,
     state: world.state,
     hidden: world.hidden,
+    names: request.names ?? [],
     signal: stopper.signal,
     emit,
     isGranted: ruling.approval === 'granted',

@@ -1,4 +1,11 @@
-import type { CapabilityAnswer, CapabilityRequest, JournalPage, MeshErrorCode, MeshHealth } from '../../domain/mesh.ts'
+import {
+  type CapabilityAnswer,
+  type CapabilityRequest,
+  type JournalPage,
+  knownFields,
+  type MeshErrorCode,
+  type MeshHealth,
+} from '../../domain/mesh.ts'
 import { argsDigest } from '../sign.ts'
 import { act, answerOf, refusalOf } from './act.ts'
 import {
@@ -71,6 +78,7 @@ function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys 
     unavailable: agent.capabilities.unavailable,
     sandbox: confinement.sandbox,
     hidden,
+    names: request.names ?? [],
     nowMs: nowMs(),
     isUsedGrant: journal.index.isUsedGrant,
   })
@@ -282,7 +290,7 @@ function health(agent: AgentState): MeshHealth {
     manifest_id: manifest?.id ?? null,
     manifest_expires_at: manifest?.expires_at ?? null,
     mode: manifest?.mode ?? null,
-    knows: allCapabilities.map(({ capability }) => capability),
+    knows: [...allCapabilities.map(({ capability }) => capability), ...knownFields],
     unavailable: manifest ? (agent.capabilities.unavailable as Record<string, string>) : {},
     sandbox: confinement.sandbox,
     journal: { entries: journal.entries(), head: journal.head() },

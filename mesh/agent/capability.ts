@@ -31,8 +31,8 @@ export type CallWeight = {
   rests?: Preconditions
 }
 
-/** What belongs to the agent alone: paths that no unasked command reads. */
-type OwnPaths = { hidden: readonly string[] }
+/** What a command is judged by besides the manifest: paths of the agent alone, and names that the control plane looked up. */
+type JudgedBy = { hidden: readonly string[]; names: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
@@ -71,7 +71,7 @@ export type RunResult = {
   stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
 }
 
-export type CapabilityContext = OwnPaths & {
+export type CapabilityContext = JudgedBy & {
   manifest: Manifest
   /** The agent's own directory: former versions and throw-away copies lie below it. */
   state: string
@@ -101,7 +101,7 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
    * does not first show in an incident.
    */
   missingPrerequisite(manifest: Manifest): Promise<string | null>
-  weigh(args: Args, manifest: Manifest, own?: OwnPaths): CallWeight
+  weigh(args: Args, manifest: Manifest, own?: JudgedBy): CallWeight
   run(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
   rehearse?(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>

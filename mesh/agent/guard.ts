@@ -8,7 +8,7 @@ import {
   type Manifest,
 } from '../../domain/mesh.ts'
 import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
-import { settingsDirectory } from '../../safety/command/surroundings.ts'
+import { settingsDirectory } from '../../safety/command/settings-directory.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 import { argsDigest, isSigned } from '../sign.ts'
 import type { CallWeight, CapabilityContext, DeviceCapability, RunOptions } from './capability.ts'
@@ -40,6 +40,8 @@ export type GuardContext = {
   unavailable: Partial<Record<string, string>>
   sandbox: Sandbox
   hidden: readonly string[]
+  /** What the control plane has looked up here, for this request. */
+  names: readonly string[]
   nowMs: number
   isUsedGrant(id: string): boolean
 }
@@ -146,7 +148,7 @@ function noGrant(code: Rejection['code'], message: string): Rejection {
 
 /**
  * A device knows no other hosts and no containers by name; the control plane looks them up and
- * vouches for them with a grant.
+ * vouches for hosts with a grant, and for containers with its signature under the request.
  */
 const nothingKnown = { knownHosts: new Set<string>() }
 
@@ -155,10 +157,14 @@ export const defaultDirectory = '/'
 
 /** `secrets`: what belongs to the agent itself. `canLook`: false in a container, whose files are not checked beforehand.
  * `rootReads`: what the manifest lets root look with. */
-type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads'>
+type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads' | 'knownNames'>
 
-export function judgeContextOf({ hidden, manifest }: Pick<CapabilityContext, 'hidden' | 'manifest'>): JudgeContext {
-  return { secrets: hidden, rootReads: manifest.root_reads }
+export function judgeContextOf({
+  hidden,
+  names,
+  manifest,
+}: Pick<CapabilityContext, 'hidden' | 'names' | 'manifest'>): JudgeContext {
+  return { secrets: hidden, rootReads: manifest.root_reads, knownNames: new Set(names) }
 }
 
 export function argvVerdict(argv: readonly string[], cwd: string, here: JudgeContext = {}): CommandVerdict {

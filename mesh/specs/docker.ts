@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { describeItems, describePrinted, describeRun, toList, toText, toWords } from '../../domain/say.ts'
+import { isPlainName, nameKey } from '../../safety/command/known-names.ts'
 import { defineSpec, ofCommand, onlyLooks, same, withoutUndefined, wordsOnCard } from './spec.ts'
 
 /** A container by name or id; nothing that could be another path of the engine's API. */
@@ -53,6 +54,12 @@ const dockerList = defineSpec({
   toArgs: withoutUndefined,
   toOutput: same,
   summary: () => 'List containers',
+  lists: ({ containers }) =>
+    toList(containers)
+      .flatMap(({ name, id }) => [toText(name), toText(id), toText(id).slice(0, 12)])
+      .filter(isPlainName)
+      .slice(0, 300)
+      .map((name) => nameKey('docker', '', name)),
   say: ({ containers, total }) =>
     describeItems(
       toList(containers).map(

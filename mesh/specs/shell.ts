@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { truncate } from '../../domain/format.ts'
-import { describeRun } from '../../domain/say.ts'
+import { describeRun, toText } from '../../domain/say.ts'
+import { namesListed } from '../../safety/command/listed-names.ts'
 import { type DeviceProbe, defineSpec, ofCommand, path, same, withoutUndefined, wordsOnCard } from './spec.ts'
 
 const directory = z
@@ -59,6 +60,7 @@ const exec = defineSpec({
   toArgs: ({ argv, cwd }) => withoutUndefined({ argv, cwd }),
   toOutput: same,
   summary: ({ argv }) => `Run ${JSON.stringify(argv)}`,
+  lists: ({ stdout }, { argv }) => namesListed(argv, toText(stdout)),
   say: (result, { argv }) => `${argv.join(' ')}: ${describeRun(result)}`,
 })
 
@@ -94,6 +96,7 @@ const shellEval = defineSpec({
   toOutput: same,
   summary: ({ command }) =>
     `Run in bash: ${command.length > 200 ? `${command.slice(0, 200).toWellFormed()}…` : command}`,
+  lists: ({ stdout }, { command }) => namesListed(command, toText(stdout)),
   say: (result, { command }) => `${truncate(command.replace(/\s+/g, ' '), 100)}: ${describeRun(result)}`,
 })
 

@@ -82,6 +82,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   summary(input: Input): string
   /** What a read found, without the device's name, which stands before it; absent for a write: its `summary` says it. */
   say?(result: DeviceArgs, input: Input): string
+  /** Names of containers and the like that its answer listed, as `safety/command/known-names.ts` writes them. */
+  lists?(result: DeviceArgs, input: Input): string[]
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): DeviceProbe
   /**

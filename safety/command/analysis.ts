@@ -65,6 +65,8 @@ export type CommandVerdict = {
   rootRead: RootRead | null
   /** Base names of all commands in the text, nested ones included; without those of `rootRead`. */
   commands: string[]
+  /** The known names that it rests on. */
+  names: string[]
 }
 
 /** One thing that speaks against running unasked. */
@@ -151,6 +153,8 @@ export const tooComplex: Finding = {
 export type CommandAnalysis = Survey & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
+  /** Those of them that the text names. */
+  names: Set<string>
   /** Commands that `sudo -n` may look with, as JSON of their words. */
   rootReads: ReadonlySet<string>
   /** The one of them that the text begins with. */
@@ -209,8 +213,15 @@ export function isAffordable(analysis: CommandAnalysis, steps: number): boolean 
   return false
 }
 
+/** Which account, region or database is asked, of those that its own settings lead to; each has an option that is taken as well. */
+const plainChoices =
+  /^(?:AWS_REGION|AWS_DEFAULT_REGION|AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
+
 /** A name in the environment that changes how text looks, and nothing else. A value that leads to a file is something else. */
 export function isInert(name: string, value: string): boolean {
+  if (/^(?:PAGER|SYSTEMD_PAGER|GIT_PAGER|AWS_PAGER|MANPAGER)$/.test(name)) return value === '' || value === 'cat'
+  if (/^ETCDCTL_API$/.test(name)) return value === '2' || value === '3'
+  if (plainChoices.test(name)) return /^\w[\w.-]*$/.test(value)
   const known = /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|COLUMNS|LINES|TERM|NO_COLOR)$/.test(name)
   return known && /^(?:[\w+-][\w.@/+:,-]*)?$/.test(value) && !value.includes('..')
 }

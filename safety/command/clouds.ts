@@ -5,6 +5,11 @@ import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
 
 /** Why the words do more than look; null when they only look. `words` are what follows the program's name. */
+/** A queue goes by the address of its service, which aws takes apart. */
+const isQueue = (word: string, before: string | undefined): boolean =>
+  /^(?:--queue-url=)?https:\/\/(?:sqs\.[\w-]+|[\w-]+\.queue)\.amazonaws\.com\/\d{1,12}\/[\w.-]+$/.test(word) &&
+  (before === '--queue-url' || word.startsWith('--queue-url='))
+
 export function inspectCloud(name: CloudName, words: readonly string[]): string | null {
   const elsewhere = words.find((word) =>
     /^--(?:endpoint-url|profile-file|cli-input|generate-cli|ca-bundle|no-verify|debug|access-token|impersonate|flags-file|log-http|account|configuration|with-decryption|include-secret|show-secret)/.test(
@@ -12,7 +17,10 @@ export function inspectCloud(name: CloudName, words: readonly string[]): string 
     ),
   )
   if (elsewhere) return `${elsewhere} leads elsewhere or shows more`
-  const file = words.find((word) => /^(?:--[\w-]+=)?(?:@|fileb?:|https?:)/i.test(word))
+  const file = words.find(
+    (word, at) =>
+      /^(?:--[\w-]+=)?(?:@|fileb?:|https?:)/i.test(word) && !(name === 'aws' && isQueue(word, words[at - 1])),
+  )
   if (file) return `${file} reads a file or an address`
   return rules[name](words)
 }

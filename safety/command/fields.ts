@@ -15,7 +15,7 @@ const container: Fields = {
     Source Destination Mode LogPath SizeRw SizeRootFs Size VirtualSize RestartPolicy Memory MemorySwap NanoCpus CpuShares CpuQuota
     CpuPeriod CpusetCpus PidsLimit Ulimits ShmSize NetworkMode PortBindings Binds Privileged ReadonlyRootfs CapAdd CapDrop Hostname User
     WorkingDir ExposedPorts StopSignal StopTimeout Tty Architecture Os RepoTags RepoDigests Replicas UpdateStatus Scope
-    EndpointSpec Endpoint Resources Placement GraphDriver HostnamePath ResolvConfPath HostsPath Version UsageData RefCount`),
+    EndpointSpec Endpoint Resources pid exitCode startedAt finishedAt createdAt reason Placement GraphDriver HostnamePath ResolvConfPath HostsPath Version UsageData RefCount`),
   hidden: words('Env Environment Args Cmd Entrypoint Labels Annotations Options Secrets Configs Config.Env Data Spec'),
 }
 
@@ -165,7 +165,7 @@ function isBelow(path: string, dot: boolean, fields: Fields): string | null {
 function inspectColumns(text: string): string | null {
   for (const column of text.split(/,(?![^[]*\])/)) {
     const path = column.slice(column.indexOf(':') + 1)
-    if (column.indexOf(':') < 1) return `${column} is not a column`
+    if (!column.includes(':')) return `${column} is not a column`
     const why = pathProblem(path)
     if (why) return why
   }

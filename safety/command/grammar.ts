@@ -60,6 +60,22 @@ export type ValueKind =
   /** A bucket, a repository: a name that others own may be asked for to carry data out. */
   | 'place'
   | 'url'
+  /** A header of a request that carries no credential: `Accept: text/plain`, or the name of a host that is known. */
+  | 'header'
+  /** How a server is asked: only what asks. */
+  | 'method'
+  /** A socket of the program's own service below /run. */
+  | 'socket'
+  /** Addresses, with commas between. */
+  | 'urls'
+  /** The program's own settings below /etc, by a path with its name: used and not printed. */
+  | 'settings'
+  /** `host:port:address`, all of them known. */
+  | 'resolved'
+  /** A key or certificate by which the program shows who it is, in the places of the administrator: used and not printed. */
+  | 'credential'
+  /** A file of docker compose by its usual name. */
+  | 'compose'
   | 'request'
   /** `name=value` of a query that is asked, where the program's words say so. */
   | 'parameter'

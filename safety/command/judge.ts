@@ -18,7 +18,7 @@ export type { CommandVerdict } from './analysis.ts'
 export type CommandContext = {
   /** Host names and addresses that were looked up, in lower case. */
   knownHosts: ReadonlySet<string>
-  /** Containers, pods and the like that were looked up. */
+  /** Containers, pods and the like that were looked up where it will run, as `known-names.ts` writes them. */
   knownNames?: ReadonlySet<string>
   /** Where it will run, when that is known. */
   directory?: string
@@ -67,11 +67,10 @@ export function judgeArgv(argv: readonly string[], context: CommandContext): Com
 export function judgeField(
   { field, form, directory }: CommandField,
   args: Readonly<Record<string, unknown>>,
-  knownHosts: ReadonlySet<string>,
-  rootReads?: CommandContext['rootReads'],
+  known: Pick<CommandContext, 'knownHosts' | 'knownNames' | 'rootReads'>,
 ): CommandVerdict {
   const where = directory && { directory: String(args[directory.field] ?? directory.otherwise) }
-  const context = { knownHosts, ...where, rootReads }
+  const context = { ...known, ...where }
   const value = args[field]
   if (form === 'bash') return judgeCommand(String(value), context)
   return judgeArgv(Array.isArray(value) ? value.map(String) : [], context)
@@ -110,6 +109,7 @@ function open(context: CommandContext, length: number): CommandAnalysis {
   return {
     knownHosts: context.knownHosts,
     knownNames: context.knownNames ?? nothing,
+    names: new Set(),
     rootReads: context.rootReads ? rootReadsAt(context) : nothing,
     rootRead: null,
     findings: [],
@@ -163,6 +163,7 @@ function close(analysis: CommandAnalysis, text: string, rewrite: string | null):
     rootRead: ruling.verdict === 'run' ? analysis.rootRead : null,
     obeys: listObeying(analysis),
     commands: [...analysis.commands],
+    names: [...analysis.names],
   }
 }
 
@@ -199,6 +200,7 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
       obeys: [],
       rootRead: null,
       commands: [],
+      names: [],
     }
   }
 }

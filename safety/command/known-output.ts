@@ -79,9 +79,27 @@ const printers: Readonly<Record<string, KnownPrinter>> = {
   },
 }
 
+/** Whole command lines but for values: one name a line, of an alphabet that the program's own server holds to. */
+const listingLines: readonly { line: RegExp; sample: string }[] = [
+  // `kind/name`, RFC 1123: kubectl get -o name.
+  {
+    line: /^(?:kubectl|oc) (?:-n [\w-]+ )?get [a-z.]+(?: (?:-n [\w-]+|-n=[\w-]+|--namespace[= ][\w-]+|-l [\w./=,!-]+|--selector[= ][\w./=,!-]+|--field-selector[= ][\w./=,!-]+))* (?:-o ?|-o=|--output[= ])name(?: (?:-n [\w-]+|-l [\w./=,!-]+))*$/,
+    sample: 'pod/a1',
+  },
+  // Numbers of jobs, those of an array with `_`: squeue(1), -h leaves out the header.
+  {
+    line: /^squeue(?: (?:-u [\w-]+|--me|-p [\w,-]+|-t [\w,]+|-h|--noheader))* (?:-o ?%[iAF]|--format=%[iAF])(?: (?:-u [\w-]+|-h|--noheader|--me))*$/,
+    sample: '4711_2',
+  },
+]
+
 /** What these words print, where each of them is known; null where it may be anything. */
 export function knownOutputOf(words: readonly string[]): { form: OutputForm; sample: string } | null {
   const [name = '', ...rest] = words
+  const whole = words.join(' ')
+  const listing = listingLines.find(({ line }) => line.test(whole))
+  if (listing && (name !== 'squeue' || / (?:-h|--noheader)(?: |$)/.test(whole)))
+    return words.some((word) => /\s/.test(word)) ? null : { form: 'names', sample: listing.sample }
   const printer = Object.hasOwn(printers, name) ? printers[name]! : null
   if (!printer) return null
   const verb = printer.verbs === undefined ? null : rest.shift()
@@ -169,7 +187,13 @@ export function dateOutputOf(words: readonly string[], isQuoted: boolean): strin
     else if (word.startsWith('+') && format === null) format = word.slice(1)
     else return null
   }
-  if (format === null || !/^(?:%[A-Za-z]|[-_:.T ])+$/.test(format) || (!isQuoted && format.includes(' '))) return null
+  // A `Z` behind all figures says UTC.
+  if (
+    format === null ||
+    !/^(?:%[A-Za-z]|[-_:.T ])+(?<=%[A-Za-z])Z?$|^(?:%[A-Za-z]|[-_:.T ])+$/.test(format) ||
+    (!isQuoted && format.includes(' '))
+  )
+    return null
   let printed = ''
   for (const [part] of format.matchAll(/%[A-Za-z]|./g)) {
     const value = part.length === 1 ? part : directives[part.charAt(1)]

@@ -95,7 +95,9 @@ export function observe(called: ProgramCall, survey: Survey, elsewhere: boolean)
   const { name } = called
   const row = rowOf(called)
   if (!row) return finding(name, 'obeys nobody knows what')
-  const isExcepted = isOneOf(called, row.except)
+  const isExcepted =
+    isOneOf(called, row.except) ||
+    (called.reading?.found.some(({ name: option, at }) => at === 1 && row.obeysNothingWith?.includes(option)) ?? false)
   const obeys = row.obeys !== undefined && !isExcepted
   survey.programs.push({ name, reach: row.reach, obeys })
   if (elsewhere && (obeys || hasEnvironment(called)))
@@ -141,7 +143,9 @@ const hasEnvironment = ({ reading }: ProgramCall): boolean =>
 /** The files that its own words name, where some of them are its settings: the others have to be as trustworthy then. */
 function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurroundings): PlaceRule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
-  const files = isNamed ? (reading?.values ?? []).flatMap(({ kind, word }) => (kind === 'file' ? [word.text] : [])) : []
+  const files = isNamed
+    ? (reading?.values ?? []).flatMap(({ kind, word }) => (kind === 'file' || kind === 'compose' ? [word.text] : []))
+    : []
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
 

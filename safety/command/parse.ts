@@ -35,6 +35,8 @@ export function parse(source: string, constants: Constants = noConstants()): Tre
     inherited: null,
     isFed: false,
     rounds: null,
+    own: new Map(),
+    chance: 0,
     unrolled: 0,
     depth: 0,
   }
@@ -61,7 +63,12 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       visit(node.command, source, tree, nested)
       return
     case 'AndOr':
-      for (const part of node.commands) visit(part, source, tree, nested)
+      for (const [index, part] of node.commands.entries()) {
+        // What stands behind && or || may not be come to.
+        if (index === 1) tree.chance += 1
+        visit(part, source, tree, nested)
+      }
+      tree.chance -= node.commands.length > 1 ? 1 : 0
       return
     case 'Pipeline': {
       const simples: Simple[] = []
@@ -76,7 +83,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
           printed = printedByNode(command, tree.constants)
           continue
         }
-        const made = simple(command, source, tree)
+        const made = simple(command, source, tree, nested || node.commands.length > 1)
         made.input ??= printed
         printed = printedBy(made)
         simples.push(made)
@@ -85,7 +92,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       return
     }
     case 'Command':
-      ;(nested ? tree.nested : tree.pipelines).push([simple(node, source, tree)])
+      ;(nested ? tree.nested : tree.pipelines).push([simple(node, source, tree, nested)])
       return
     case 'Subshell':
     case 'BraceGroup':
@@ -118,15 +125,15 @@ const maxUnrolled = 200
 function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
   const name = node.name.value
   // An upper-case name may be one that programs obey.
-  if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name)) return false
+  if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name) || tree.own.has(name)) return false
   const read = readLoopWords(node.wordlist)
-  if (!read || read.texts.length > maxRounds || tree.unrolled > maxUnrolled) return false
+  if (!read || read.values.length > maxRounds || tree.unrolled > maxUnrolled) return false
   for (const script of read.scripts) visit(script, source, tree, false)
   tree.rounds ??= new Map()
   const { rounds } = tree
-  for (const value of read.texts) {
+  for (const value of read.values) {
     rounds.set(name, value)
-    remember(tree.constants, name, [value])
+    remember(tree.constants, name, [value.text])
     inside(tree, () => visit(node.body, source, tree, false))
     tree.unrolled += 1
   }
@@ -195,7 +202,7 @@ const emptySimple = (tree: Tree): Simple => ({
   end: -1,
 })
 
-function simple(node: CommandNode, source: string, tree: Tree): Simple {
+function simple(node: CommandNode, source: string, tree: Tree, isApart: boolean): Simple {
   // A command of a loop stands for several, so it is not put in another form.
   const isOnce = tree.rounds === null
   const made = emptySimple(tree)
@@ -210,7 +217,10 @@ function simple(node: CommandNode, source: string, tree: Tree): Simple {
         break
       case 'Assignment':
         if (node.suffix.includes(part)) made.words.push(argumentAssignment(part, source, tree))
-        else made.assignments.push(assignment(part, source, tree))
+        else
+          made.assignments.push(
+            (!isApart && !node.name && ownVariable(part, source, tree)) || assignment(part, source, tree),
+          )
         break
       case 'Redirect':
         made.redirections.push({
@@ -250,7 +260,9 @@ function hereString(target: BashWord, source: string, tree: Tree): string {
 
 const nothing: Word = { text: '', literal: false, quoting: 'bare', pattern: null }
 
-function assignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree) {
+type AssignmentNode = Extract<SyntaxNode, { type: 'Assignment' }>
+
+function assignment(node: AssignmentNode, source: string, tree: Tree) {
   const plain = node.value.type === 'Word' && !node.append && !node.index
   if (node.index) visit(node.index, source, tree, true)
   if (node.value.type === 'Word') {
@@ -264,6 +276,28 @@ function assignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: s
   const elements = expandWords(node.value.elements, tree.constants, 0).map(({ text }) => text)
   remember(tree.constants, node.name, elements)
   return { name: node.name, value: nothing, plain: false }
+}
+
+/** Names that are made up for a text: no program obeys one of them, and no shell. */
+const ownNames =
+  /^(?!histchars$|auto_resume$|[a-z]*_proxy$)(?:[a-z][a-z0-9_]*|(?:[A-Z]+_)?(?:POD|PID|ID|NODE|NAME|NAMESPACE|NS|CONTAINER|CID|JOB|VOLUME|POOL|SVC|UNIT|DATE|TODAY|COUNT|TOPIC|OSD|PG))$/
+
+/**
+ * `pod=$(crictl pods -q …)`: a variable that the text sets once, to a word of known form. Whatever is written with it is judged with a sample,
+ * with nothing in its place (it may not have come to this), and with several words. Null for any other.
+ */
+function ownVariable(node: AssignmentNode, source: string, tree: Tree): Simple['assignments'][number] | null {
+  const { name, value } = node
+  if (value.type !== 'Word' || node.append || node.index || !ownNames.test(name)) return null
+  const sample = readSample(value, tree)
+  const text = sample?.word.text ?? (value.parts?.some(({ type }) => type !== 'Literal') ? null : value.value)
+  if (text === null || !/^[\w./:@%+,-]*$/.test(text) || (sample && !sample.word.literal)) return null
+  const isKnown = !tree.own.has(name) && !tree.rounds?.has(name) && tree.rounds === null
+  const isExact = sample === null && tree.depth === 0 && tree.chance === 0
+  tree.own.set(name, isKnown ? { text, isExact } : null)
+  remember(tree.constants, name, [text])
+  for (const script of sample?.scripts ?? []) visit(script, source, tree, false)
+  return { name, value: { text, literal: true, quoting: 'bare', pattern: null }, plain: true, isOwn: true }
 }
 
 /** `export A=b`, `env A=b`: an argument of the form of an assignment is a word all the same. */

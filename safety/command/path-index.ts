@@ -129,6 +129,17 @@ export const harmlessPaths: readonly Harmless[] = [
   },
   { source: 'Kubernetes API health endpoints', paths: '/livez/* /readyz/* /healthz/*', query: 'verbose exclude' },
   {
+    source: 'Kubernetes: kubelet statistics, metrics API, kube-proxy and kubelet health',
+    paths: `/api/v1/nodes/*/proxy/stats/summary /api/v1/nodes/*/proxy/healthz /apis/metrics.k8s.io/v1beta1/nodes /apis/metrics.k8s.io/v1beta1/nodes/*
+      /apis/metrics.k8s.io/v1beta1/pods /apis/metrics.k8s.io/v1beta1/namespaces/*/pods /stats/summary /proxyMode`,
+  },
+  {
+    source: 'Hadoop YARN ResourceManager REST APIs; Netdata API; VictoriaMetrics',
+    paths: `/ws/v1/cluster /ws/v1/cluster/info /ws/v1/cluster/metrics /ws/v1/cluster/nodes /ws/v1/cluster/scheduler /api/v1/info /api/v1/alarms
+      /api/v1/status/active_queries /api/v1/status/top_queries`,
+    query: 'states active all',
+  },
+  {
     source: 'Prometheus HTTP API, Management API',
     paths: `/-/healthy /-/ready /api/v1/query /api/v1/query_range /api/v1/alerts /api/v1/rules /api/v1/targets /api/v1/labels
       /api/v1/label/*/values /api/v1/series /api/v1/metadata /api/v1/alertmanagers /api/v1/status/tsdb /api/v1/status/runtimeinfo
@@ -203,6 +214,10 @@ export const harmlessPaths: readonly Harmless[] = [
     source: 'Envoy administration interface',
     paths: '/server_info /clusters /listeners /stats',
     query: 'filter format usedonly',
+  },
+  {
+    source: 'Airflow, Druid, Trino, Flink, Spark: health and overviews',
+    paths: '/status/health /v1/info /overview /jobs/overview /taskmanagers /status/selfDiscovered',
   },
   { source: 'ClickHouse HTTP interface', paths: '/replicas_status' },
 ]

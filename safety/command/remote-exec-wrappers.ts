@@ -4,7 +4,17 @@ import type { Wrapper } from './wrappers.ts'
 
 /** What leaves this machine in a name or an address: only to a host that was looked up. */
 
-const local: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '::1', 'localhost.localdomain', 'ip6-localhost'])
+const local: ReadonlySet<string> = new Set([
+  'localhost',
+  '127.0.0.1',
+  '::1',
+  'localhost.localdomain',
+  'ip6-localhost',
+  // The API server of the cluster that one is in: a fixed name tells nobody anything.
+  'kubernetes.default',
+  'kubernetes.default.svc',
+  'kubernetes.default.svc.cluster.local',
+])
 
 /** True for a host that is known, or is this machine. */
 export function isKnownHost(host: string, known: ReadonlySet<string>): boolean {
@@ -120,6 +130,8 @@ const containerRun: Wrapper = {
 const compose: Wrapper = {
   values: '-f --file -p --project-name --profile --project-directory --env-file --ansi --parallel --progress',
   flags: '--compatibility --dry-run --all-resources',
+  // Files that nobody has looked at: only those of the place are.
+  alters: '-f --file --project-directory --env-file',
   commands: { exec: containerExec, run: containerRun },
 }
 
@@ -205,7 +217,10 @@ export const elsewhere: Readonly<Record<string, Wrapper>> = {
   'docker-compose': compose,
   'podman-compose': compose,
   kubectl,
-  oc: kubectl,
+  oc: {
+    ...kubectl,
+    commands: { ...kubectl.commands, rsh: { ...kubectlExec, flags: '-T --no-tty', interspersed: undefined } },
+  },
   k3s: { commands: { kubectl } },
   microk8s: { commands: { kubectl } },
   crictl: { values: '-r -i -c -t', commands: { exec: containerExec } },

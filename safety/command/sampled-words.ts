@@ -11,7 +11,7 @@ import type { Tree, Word } from './tree.ts'
  */
 type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
 
-type Piece = { text: string; isQuoted: boolean; isSample: boolean }
+type Piece = { text: string; isQuoted: boolean; isSample: boolean; isPattern?: true }
 
 const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 const join = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
@@ -22,7 +22,14 @@ export function readSample(node: BashWord, tree: Tree): SampledWord | null {
   const pieces: Piece[] = []
   const scripts: ParsedScript[] = []
   for (const part of node.parts) if (!readPart(part, false, { pieces, scripts, tree })) return null
-  return { word: toWord(join(pieces)), others: otherWords(pieces), scripts }
+  const word = toWord(join(pieces))
+  const isPattern = pieces.some((piece) => piece.isPattern)
+  // What a pattern finds is not known to the letter: it is held against the lists as a pattern is.
+  return {
+    word: isPattern ? { ...word, literal: false, pattern: word.text } : word,
+    others: otherWords(pieces),
+    scripts,
+  }
 }
 
 function otherWords(pieces: readonly Piece[]): Word[][] {
@@ -54,14 +61,25 @@ function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean 
     return add(sample, true) > 0
   }
   const name = /^\$(?:\{(\w+)\}|(\w+))$/.exec('text' in part ? part.text : '')
-  const value = name && tree.rounds?.get(name[1] ?? name[2]!)
-  if (value === null || value === undefined || (!isQuoted && !/^[\w./:@%+=,-]+$/.test(value))) return false
-  return add(value, false) > 0
+  const variable = name && (name[1] ?? name[2]!)
+  if (variable === null) return false
+  const value = tree.rounds?.get(variable)
+  if (value?.isPattern) {
+    // Of a name with a blank in it the shell makes two words, unless it is quoted; the kernel has no such names.
+    if (!isQuoted && !/^\/(?:sys|proc)\//.test(value.text)) return false
+    return pieces.push({ text: value.text, isQuoted, isSample: false, isPattern: true }) > 0
+  }
+  if (value) return (isQuoted || /^[\w./:@%+=,-]+$/.test(value.text)) && add(value.text, false) > 0
+  const own = tree.own.get(variable)
+  return own !== null && own !== undefined && add(own.text, !own.isExact) > 0
 }
 
+type LoopWords = { values: { text: string; isPattern: boolean }[]; scripts: ParsedScript[] }
+
 /** The words of a loop, where all that the shell does to them is known for certain; and the substitutions among them. */
-export function readLoopWords(words: readonly BashWord[]): { texts: string[]; scripts: ParsedScript[] } | null {
-  const texts: string[] = []
+export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
+  const values: LoopWords['values'] = []
+  const push = (...texts: string[]) => values.push(...texts.map((text) => ({ text, isPattern: false })))
   const scripts: ParsedScript[] = []
   for (const { value, text, parts } of words) {
     const [only, more] = parts ?? []
@@ -70,14 +88,22 @@ export function readLoopWords(words: readonly BashWord[]): { texts: string[]; sc
       const known = said && (exactWordsOf(said) ?? knownOutputOf(said))
       if (!known || !only.script) return null
       // Each of many is a word of this form; of none there is no round.
-      texts.push(...(Array.isArray(known) ? known : [known.sample]))
+      push(...(Array.isArray(known) ? known : [known.sample]))
       scripts.push(only.script)
-    } else if (!parts || parts.every(isKnownText)) texts.push(value)
-    else if (plainBraces.test(text)) texts.push(...expandBraces(text))
+    } else if (!parts || parts.every(isKnownText)) push(value)
+    else if (plainBraces.test(text)) push(...expandBraces(text))
+    else if (isPlainPattern(text, parts)) values.push({ text, isPattern: true })
     else return null
   }
-  return { texts, scripts }
+  return { values, scripts }
 }
+
+/** `/sys/block/*`, `/var/log/*.log`: a path whose name alone is a pattern, and which begins as a path does. */
+const isPlainPattern = (text: string, parts: readonly WordPart[]): boolean =>
+  parts.every(({ type }) => type === 'Literal' || type === 'Glob') &&
+  /^(?:\.\/|\/[\w.-]+\/)[\w./*?-]*$/.test(text) &&
+  (text.match(/[*?]/g)?.length ?? 0) <= 3 &&
+  !text.includes('..')
 
 /** One pair of braces with words or a range of numbers between, which every shell spells out alike. */
 const plainBraces =

@@ -10,6 +10,7 @@ import {
 import { forbiddenRedirection } from './blocklist.ts'
 import { firstOfPipe, setRootReadApart } from './observe.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
+import { asksForPaths } from './shown-by-jq.ts'
 import { judgeOther, judgeWords } from './simple.ts'
 import { quote } from './unwrapped.ts'
 import { classifyOutput } from './xargs.ts'
@@ -65,8 +66,9 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
   let hopeless = false
   for (const pipeline of tree.pipelines) {
     let last: Simple | undefined
-    for (const simple of pipeline) {
+    for (const [index, written] of pipeline.entries()) {
       const previous = last
+      const simple = asksForPaths(written, pipeline[index + 1])
       last = simple
       const here = mayLookAsRoot ? { ...context, asRoot: first?.simple === simple } : context
       const termination = judgeSimple(simple, previous, analysis, here)
@@ -119,8 +121,8 @@ function judgeSimple(
   analysis: CommandAnalysis,
   context: ExecutionContext,
 ): Termination {
-  for (const { name, value, plain } of simple.assignments) {
-    if (context.runs && !(plain && value.literal && isInert(name, value.text))) {
+  for (const { name, value, plain, isOwn } of simple.assignments) {
+    if (context.runs && !isOwn && !(plain && value.literal && isInert(name, value.text))) {
       analysis.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
     }
   }

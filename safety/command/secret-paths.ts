@@ -203,7 +203,7 @@ const named = list(`
   **/settings.local.php **/local_settings.py **/local.settings.json **/appsettings*.json **/database.y*ml **/parameters.y*ml
   **/application-prod*.y*ml **/application-secret* **/bootstrap-secret* **/config.local.* **/.pgbouncer* **/userlist.txt
   **/standalone.xml **/tomcat-users.xml **/jmxremote.password **/jmxremote.access **/jetty-realm.properties **/realm.properties
-  **/mgmt-users.properties **/application-users.properties **/kafka_*jaas* **/*jaas.conf **/*jaas*.conf **/shiro.ini
+  **/mgmt-users.properties **/application-users.properties **/kafka_*jaas* **/server.properties **/producer.properties **/consumer.properties **/connect-*.properties **/kraft/*.properties **/zookeeper.properties **/zoo.cfg.dynamic **/*jaas.conf **/*jaas*.conf **/shiro.ini
 `)
 
 /** What was typed, and what a program left behind. */

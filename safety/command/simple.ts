@@ -11,8 +11,10 @@ import { forbidden } from './blocklist.ts'
 import { listCarriedCommands, listCodeCommands } from './carried.ts'
 import { grammars } from './grammars/index.ts'
 import { type Impact, impactOf, impactOfRedirection, worse } from './impact.ts'
+import { knownAs, nameKey, nameOfWord } from './known-names.ts'
 import { enterDirectory, observe, rootReadOf } from './observe.ts'
 import { compile, read } from './options.ts'
+import { nameOtherForm, saferForm } from './other-forms.ts'
 import { type EndlessCommand, unboundedByGrammar, unboundedByName } from './outputs.ts'
 import type { Word } from './parse.ts'
 import { hostOf, isKnownHost } from './remote-exec-wrappers.ts'
@@ -22,6 +24,9 @@ import { valueFindings } from './values.ts'
 import { foreignCharacter } from './words.ts'
 
 const programs = compile({ ...shell, ...grammars })
+/** Programs that vendors install below /opt and /usr, under names that nothing else has. */
+const ownPlace =
+  /^\/(?:opt|usr)\/[\w./+-]+\/(?:kafka-[\w-]+(?:\.sh)?|zkServer\.sh|zookeeper-shell(?:\.sh)?|(?:stor|perc)cli(?:64)?|[Mm]ega[Cc]li(?:64)?|h?pssacli|ssacli|fi_info|gitlab-(?:ctl|patronictl)|nvidia-smi|rocm-smi|mm(?:getstate|ls[a-z]+|df|health|diag)|hdfs|yarn|hadoop|nodetool|cqlsh|rabbitmqctl|rabbitmq-diagnostics|pg_isready|pg_controldata|psql|etcdctl|kubectl|crictl|calicoctl|ceph|consul|nomad|vault)$/
 const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/
 
 export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): Termination {
@@ -44,8 +49,13 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
   for (const text of listCarriedCommands(name, words, context.input))
     context.script(text, analysis, { ...context, runs: false, input: null })
   if (!first.literal || first.quoting === 'split') add('COMMAND_WORD', first, 'is not a plain command word')
-  else if (first.text.includes('/') && !trusted.test(first.text))
-    add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
+  else if (first.text.includes('/') && !trusted.test(first.text)) {
+    // Its own place is as good as the system's where root alone decides what lies there.
+    const isLookedAt = ownPlace.test(first.text) && !first.text.includes('..') && !context.elsewhere && analysis.canLook
+    if (isLookedAt && programs.has(name))
+      analysis.conditions.push({ kind: 'root_only', files: [first.text], program: name, directories: [] })
+    else add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
+  }
 
   if (name === 'cd' || name === 'pushd') {
     if (!enterDirectory(words, analysis)) add('ARGUMENT', first, 'changes the directory more often than is followed')
@@ -106,6 +116,24 @@ function judgeProgram(
   context: ExecutionContext,
   add: Add,
 ): Termination {
+  const from = analysis.findings.length
+  const termination = judgeByGrammar(name, words, analysis, context, add)
+  if (!termination.ends || analysis.findings.length === from) return termination
+  const safer = saferForm(words)
+  if (safer) return { ends: false, text: safer.map(quote).join(' ') }
+  const other = nameOtherForm(words)
+  const first = analysis.findings[from]!
+  if (other !== null && first.code !== 'FORBIDDEN') first.reason += `; unasked runs: ${other}`
+  return termination
+}
+
+function judgeByGrammar(
+  name: string,
+  words: readonly Word[],
+  analysis: CommandAnalysis,
+  context: ExecutionContext,
+  add: Add,
+): Termination {
   const program = programs.get(name)
   if (!program) {
     const unbounded = unboundedByName(name, words, context.piped)
@@ -117,7 +145,8 @@ function judgeProgram(
   if (reading.problem && !unbounded) {
     const { word, why, isRefused, missing } = reading.problem
     const adds = reading.grammars.at(-1)?.adds
-    if (missing && adds) {
+    // A word that the shell makes would be another one in quotes.
+    if (missing && adds && words.every(({ literal }) => literal)) {
       add('OPTION_MISSING', words[0]!, `only looks with ${adds.join(' ')}`)
       const [first, ...rest] = words.map(({ text }) => quote(text))
       return { ends: false, text: [first, ...adds, ...rest].join(' ') }
@@ -125,8 +154,8 @@ function judgeProgram(
     if (word) add('ARGUMENT', word, why, isRefused)
     else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`, isRefused)
   }
-  const { directories, knownHosts, knownNames, secrets } = analysis
-  for (const finding of valueFindings(reading, { name, directories, knownHosts, knownNames, secrets })) {
+  const { directories, knownHosts, knownNames, names, secrets } = analysis
+  for (const finding of valueFindings(reading, { name, directories, knownHosts, knownNames, names, secrets })) {
     analysis.findings.push(finding)
     if (finding.code === 'UNBOUNDED') analysis.bound ??= 'unbounded_stream'
   }
@@ -175,8 +204,11 @@ function judgeWrapper(
     if (!host || !isKnownHost(host, analysis.knownHosts)) add('EXFILTRATION', word, 'is a host that was not looked up')
   }
   for (const word of found.names) {
-    if (!word.literal || !analysis.knownNames.has(word.text))
-      add('UNKNOWN_NAME', word, 'is a name that was not looked up')
+    const { kind, namespace } = found.within
+    const key = nameKey(kind, namespace, nameOfWord(kind, word.text))
+    const entry = word.literal ? knownAs(analysis.knownNames, key, word.text) : null
+    if (entry === null) add('UNKNOWN_NAME', word, 'is a name that was not looked up')
+    else analysis.names.add(entry)
   }
   const shown = found.inner.flatMap((inner) => (inner.kind === 'script' ? words : inner.before))
   const unknown = shown.find((word) => !word.literal)

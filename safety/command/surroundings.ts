@@ -33,6 +33,8 @@ export type ProgramSurroundings = {
   asksWith?: readonly string[]
   /** Options that name a file which it obeys: only root may be able to write it. */
   obeysFilesOf?: readonly string[]
+  /** Options with which it obeys nothing, where one of them is its first word. */
+  obeysNothingWith?: readonly string[]
   /** Sub-commands that obey nothing. */
   except?: readonly string[]
 }
@@ -64,9 +66,6 @@ export function hasNarrowerRows(program: string): boolean {
   narrowed ??= new Set([...byProgram.keys()].flatMap((name) => (name.includes(' ') ? [name.split(' ')[0]!] : [])))
   return narrowed.has(program)
 }
-
-/** Stands for the directory of the executor that holds settings for clients: it knows where that is. */
-export const settingsDirectory = '{settings}'
 
 /** Set for every read, whatever it runs: nothing is shown page by page, and no program of a language loads what a user has put into their home. */
 export const readEnvironment: Readonly<Record<string, string>> = {

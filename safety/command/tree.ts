@@ -41,6 +41,9 @@ export type Word = {
   found?: true
 }
 
+/** The value of a loop's variable. `isPattern`: each path that the shell finds by it. */
+type LoopValue = { text: string; isPattern: boolean }
+
 export type Redirection = {
   operator: string
   target: Word
@@ -51,7 +54,8 @@ export type Redirection = {
 
 export type Simple = {
   words: Word[]
-  assignments: { name: string; value: Word; plain: boolean }[]
+  /** `isOwn`: a word that the text makes for itself, and that no program obeys. */
+  assignments: { name: string; value: Word; plain: boolean; isOwn?: true }[]
   redirections: Redirection[]
   /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
   input: string | null
@@ -83,7 +87,11 @@ export type Tree = {
   /** Inside a loop or a group that a command hands something on to. */
   isFed: boolean
   /** Variables of the loops that are written out, with the value of this round; null outside of them. */
-  rounds: Map<string, string> | null
+  rounds: Map<string, LoopValue> | null
+  /** Variables that the text sets once for itself, each with a sample of its value; null: set to several. */
+  own: Map<string, { text: string; isExact: boolean } | null>
+  /** How many && and || stand before this in one list. */
+  chance: number
   /** Commands inside loops, which stand in the tree once for each round. */
   unrolled: number
   /** How many groups, conditions and loops are open round what is read. */

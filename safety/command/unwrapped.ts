@@ -18,6 +18,8 @@ export type Unwrapped = {
   /** Names of hosts and of containers that the wrapper reaches. */
   hosts: Word[]
   names: Word[]
+  /** What goes by these names, and the namespace that options lead to. */
+  within: { kind: string; namespace: string }
   root: boolean
   assignments: { name: string; value: string }[]
   /** Ends what is inside after a while. */
@@ -41,6 +43,7 @@ export const empty = (): Unwrapped => ({
   askReason: null,
   hosts: [],
   names: [],
+  within: { kind: '', namespace: '' },
   root: false,
   assignments: [],
   bounds: false,

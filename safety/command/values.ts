@@ -1,7 +1,9 @@
 import type { CommandCode, Finding } from './analysis.ts'
 import type { ValueKind } from './grammar.ts'
+import { knownAs, nameKey } from './known-names.ts'
 import { languages } from './languages.ts'
 import { type CommandReading, hasOption, type OptionValue } from './options.ts'
+import { whyNotOwn } from './own-files.ts'
 import type { Word } from './parse.ts'
 import { ownFinding, pathFinding } from './paths.ts'
 import { addressOf, findRequestProblem, hostOf, isKnownHost, isMetadata } from './remote-exec-wrappers.ts'
@@ -14,6 +16,8 @@ type ValueContext = {
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
+  /** Those of them that the text names. */
+  names: Set<string>
   secrets: readonly string[]
 }
 type ValuePlace = ValueContext & {
@@ -28,6 +32,7 @@ export function valueFindings(reading: CommandReading, place: ValueContext): Fin
     name: place.name,
     knownHosts: place.knownHosts,
     knownNames: place.knownNames,
+    names: place.names,
     secrets: place.secrets,
     directories: directoriesOf(reading, place),
     measures: attributesOnly.has(place.name) || measures(reading),
@@ -126,19 +131,62 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
         ? null
         : finding('EXFILTRATION', 'is a host that was not looked up', word)
     }
-    case 'place':
-      return place.knownNames.has(text) ? null : finding('UNKNOWN_NAME', 'is a name that was not looked up', word)
+    case 'place': {
+      const entry = knownAs(place.knownNames, nameKey('bucket', '', text), text)
+      if (entry === null) return finding('UNKNOWN_NAME', 'is a name that was not looked up', word)
+      place.names.add(entry)
+      return null
+    }
     case 'request':
       return requestFinding(text, word)
     case 'parameter':
     case 'encoded':
       // What is no `name=value` may be a file; without -G it is sent.
       return finding('ARGUMENT', 'is sent, or is no plain name=value behind -G and one address', word)
+    case 'header':
+      return headerFinding(text, word, place)
+    case 'method':
+      return /^(?:GET|HEAD|OPTIONS)$/.test(text)
+        ? null
+        : finding('ARGUMENT', 'is a request that may change something', word)
+    case 'resolved': {
+      const [, host = '', address = ''] = /^\+?([\w.-]+):\d{1,5}:(\[?[\da-f.:]+\]?)$/i.exec(text) ?? []
+      return isKnownHost(host, place.knownHosts) && isKnownHost(address, place.knownHosts)
+        ? null
+        : finding('EXFILTRATION', 'leads to a host that was not looked up', word)
+    }
+    case 'credential':
+    case 'socket':
+    case 'settings':
+    case 'compose': {
+      const why = whyNotOwn(kind, text, place.name)
+      return why === null ? null : finding('ARGUMENT', why, word)
+    }
+    case 'urls': {
+      for (const each of text.split(',')) {
+        const found = urlFinding(each, word, place)
+        if (found) return found
+      }
+      return null
+    }
     case 'url':
       return urlFinding(text, word, place)
     default:
       return languageFinding(kind, word)
   }
+}
+
+/** Headers that say how an answer is wanted, by name and the alphabet of their values. */
+const plainHeaders =
+  /^(?:accept|accept-encoding|accept-language|content-type|cache-control|pragma|connection|x-forwarded-proto|x-forwarded-ssl|range): ?[\w/*+.;=, -]{1,100}$/i
+
+function headerFinding(text: string, word: Word, place: ValuePlace): Finding | null {
+  const host = /^host: ?([^\s:]+)(?::\d{1,5})?$/i.exec(text)?.[1]
+  if (host !== undefined)
+    return isKnownHost(host, place.knownHosts)
+      ? null
+      : finding('EXFILTRATION', 'is a host that was not looked up', word)
+  return plainHeaders.test(text) ? null : finding('ARGUMENT', 'is a header that may carry anything out', word)
 }
 
 const unbounded = (why: string, word: Word): Finding => finding('UNBOUNDED', why, word)

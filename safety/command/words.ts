@@ -63,7 +63,7 @@ export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart
   let pattern: string | null = ''
   for (const part of parts) {
     const quoted = part.type === 'SingleQuoted' || part.type === 'DoubleQuoted'
-    const known = part.type === 'Literal' || part.type === 'SingleQuoted' || onlyLiterals(part)
+    const known = part.type === 'Literal' || part.type === 'SingleQuoted' || onlyLiterals(part) || isPlainAnsi(part)
     if (!known) literal = false
     if (part.type === 'Glob') pattern = pattern === null ? null : pattern + part.text
     else if (known && !quoted && part.type === 'Literal') pattern = pattern === null ? null : pattern + part.value
@@ -72,7 +72,8 @@ export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart
   }
   const whole = parts.length === 1 && (parts[0]!.type === 'SingleQuoted' || parts[0]!.type === 'DoubleQuoted')
   const bare =
-    parts.every((part) => part.type !== 'SingleQuoted' && part.type !== 'DoubleQuoted') && !node.text.includes('\\')
+    parts.every(({ type }) => type !== 'SingleQuoted' && type !== 'DoubleQuoted' && type !== 'AnsiCQuoted') &&
+    !node.text.includes('\\')
   return {
     text: node.value,
     literal,
@@ -80,6 +81,10 @@ export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart
     pattern: literal || tilde || !bare || pattern === null ? null : boundedPattern(pattern),
   }
 }
+
+/** `$'\t'`: a tab, a quote or a backslash. What is written by a number could be any letter. */
+const isPlainAnsi = (part: SyntaxNode): boolean =>
+  part.type === 'AnsiCQuoted' && /^\$'(?:[^\\']|\\[t\\'"])*'$/.test(part.text)
 
 const onlyLiterals = (part: SyntaxNode): boolean =>
   part.type === 'DoubleQuoted' && part.parts.every((inner) => inner.type === 'Literal')

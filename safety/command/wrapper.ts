@@ -1,3 +1,4 @@
+import { kindOfNames, namespaceOf } from './known-names.ts'
 import type { Word } from './parse.ts'
 import { argv, asks, empty, script, type Unwrapped } from './unwrapped.ts'
 import { type Wrapper, wrappers } from './wrappers.ts'
@@ -26,7 +27,7 @@ export function compile(wrapper: Wrapper, outer?: CompiledWrapper): CompiledWrap
     tty: new Set(list(wrapper.tty)),
     commands: null,
   }
-  for (const flag of list(wrapper.flags)) compiled.values.delete(flag)
+  for (const flag of [...list(wrapper.flags), ...list(wrapper.tty)]) compiled.values.delete(flag)
   for (const value of list(wrapper.values)) compiled.flags.delete(value)
   if (wrapper.commands) {
     compiled.commands = new Map(
@@ -45,6 +46,7 @@ const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): Unwrapped | null {
   const result = empty()
   const operands: Word[] = []
+  const given: [string, string][] = []
   let level = start
   let unknownAt: number | null = null
   let scripted = false
@@ -79,6 +81,8 @@ export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): U
         scripted = true
       }
       collectMount(option.names, option.value, result)
+      const last = option.names.at(-1)
+      if (last !== undefined && option.value !== null) given.push([last, option.value])
       at = option.next
     } else if (level.wrapper.assignments && isAssignment(text)) {
       result.assignments.push({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) })
@@ -95,11 +99,18 @@ export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): U
     } else break
   }
   if (level.commands) return unknownAt === null ? null : guess(words, unknownAt, result)
-  return finish(words, { at, level, operands, scripted, unknownAt }, result)
+  return finish(words, { at, level, operands, given, scripted, unknownAt }, result)
 }
 
 /** Where the options of a wrapper end, and what was read up to there. */
-type ReadUpTo = { at: number; level: CompiledWrapper; operands: Word[]; scripted: boolean; unknownAt: number | null }
+type ReadUpTo = {
+  at: number
+  level: CompiledWrapper
+  operands: Word[]
+  given: [string, string][]
+  scripted: boolean
+  unknownAt: number | null
+}
 
 function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwrapped {
   const { at, operands, scripted, unknownAt } = read
@@ -109,7 +120,10 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   if (wrapper.programs && !list(wrapper.programs).includes(program))
     result.askReason ??= asks(words[0]!, `may do other things by ${program} than the program of that name`)
   if (wrapper.place === 'host') result.hosts.push(...operands)
-  if (wrapper.place === 'name') result.names.push(...operands)
+  if (wrapper.place === 'name') {
+    result.names.push(...operands)
+    result.within = { kind: kindOfNames(words), namespace: namespaceOf(read.given) }
+  }
   result.root = wrapper.adds === 'root'
   if (wrapper.adds === undefined)
     result.askReason ??= asks(words[0]!, 'runs another command in a way that somebody has to see')

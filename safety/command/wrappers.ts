@@ -193,7 +193,7 @@ const byName: Readonly<Record<string, Wrapper>> = {
   ip: {
     flags: '-4 -6 -0 -a -b -br -brief -c -d -details -h -j -json -o -oneline -p -r -s -stats -statistics -t -V',
     values: '-n -netns -f -family -l -rc',
-    commands: { netns: { commands: { exec: { before: 1, rest: 'argv' } } } },
+    commands: { netns: { commands: { exec: { before: 1, rest: 'argv', adds: 'place', place: 'name' } } } },
   },
   ...elsewhere,
   // Repeat, hold a lock, look on.

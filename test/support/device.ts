@@ -47,6 +47,7 @@ export function contextOf(device: Device, signal: AbortSignal = new AbortControl
     manifest,
     state,
     hidden: [],
+    names: [],
     signal,
     isGranted: false,
     whyUnmet: async () => null,

@@ -30,7 +30,11 @@ const exec: DeviceCapability<ExecArgs> = {
   args: execArgs,
   missingPrerequisite: async () => null,
   weigh: ({ argv, cwd = defaultDirectory }, { root_reads: rootReads }, own) =>
-    weightOf(argvVerdict(argv, cwd, { secrets: own?.hidden, rootReads }), written(argv), cwd),
+    weightOf(
+      argvVerdict(argv, cwd, { secrets: own?.hidden, rootReads, knownNames: new Set(own?.names) }),
+      written(argv),
+      cwd,
+    ),
   async run({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
     const command = written(argv)
@@ -72,7 +76,7 @@ const evaluate: DeviceCapability<EvalArgs> = {
   args: evalArgs,
   missingPrerequisite: async () => (find('bash') ? null : 'bash is not installed'),
   weigh: ({ text, cwd = defaultDirectory }, { root_reads: rootReads }, own) =>
-    weightOf(textVerdict(text, cwd, { secrets: own?.hidden, rootReads }), text, cwd),
+    weightOf(textVerdict(text, cwd, { secrets: own?.hidden, rootReads, knownNames: new Set(own?.names) }), text, cwd),
   async run({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = textVerdict(text, cwd, judgeContextOf(context))
     const isRead = verdict.verdict === 'run'

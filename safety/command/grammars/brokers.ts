@@ -95,10 +95,14 @@ export const brokers: Grammars = {
     refuses: ['^(?!(localhost|127\\.0\\.0\\.1)(:\\d+)?$)'],
   },
   vault: {
-    // What is kept in it is secret, and so are tokens and templates of policies; -address goes elsewhere.
+    // What is kept in it is secret, and so are tokens and templates of policies.
     manual: 'vault(1), 1.15',
     style: 'word',
-    options: spellOptions({ flag: '-detailed -format=json -format=table -format=yaml', name: '-format -namespace' }),
+    options: spellOptions({
+      url: '-address',
+      flag: '-detailed -format=json -format=table -format=yaml',
+      name: '-format -namespace',
+    }),
     commands: paths(
       'status, version, operator members, operator raft list-peers, operator raft autopilot state, audit|auth|secrets|policy|namespace|plugin list, policy read',
       plain('vault(1), 1.15'),
@@ -137,7 +141,7 @@ export const brokers: Grammars = {
   doveadm: verbs(
     'doveadm(1), Dovecot 2.3',
     'who, replicator status, log errors, process status, quota get',
-    spellOptions({ text: '-u' }),
+    spellOptions({ text: '-u -f', flag: '-1' }),
   ),
   postmap: { manual: 'postmap(1)', options: spellOptions({ flag: '-V' }), requires: ['-V'] },
   qshape: { manual: 'qshape(1), Postfix 3.7', operands: { rest: 'name' } },

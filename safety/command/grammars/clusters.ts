@@ -10,10 +10,10 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 
 /** Kinds that hold neither an environment nor a configuration: they are shown as a whole. */
 const wholeKinds =
-  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?)(/[\\w.-]+)?$'
+  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?)(/[\\w.-]+)?$'
 
 /** Secrets by any name of theirs; a list of kinds may hold one. */
-const noSecrets = ['secret', 'credential', 'token', '^all$']
+const noSecrets = ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '^all$']
 /** --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f read anything: left out. */
 const kubectl: Grammar = {
   manual: 'kubectl reference, Kubernetes 1.29',
@@ -48,13 +48,15 @@ const kubectl: Grammar = {
     explain: one('kubectl explain', '--recursive', '--api-version', some),
     get: {
       options: spellOptions({
-        flag: '-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help',
-        text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size',
+        flag: `-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help -w=false --watch=false
+          --watch-only=false --no-headers=true`,
+        text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size --subresource',
         request: '--raw',
         'fields:kubernetes': '-o --output',
       }),
       operands: { ...some, unlessOption: ['--raw'] },
-      refuses: ['secret', 'credential', 'token', '-file'],
+      // What only points at a secret holds none: kinds of the External Secrets Operator.
+      refuses: ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '-file'],
       // As a whole only what holds neither an environment nor a configuration.
       only: [
         {
@@ -69,7 +71,8 @@ const kubectl: Grammar = {
     },
     logs: {
       options: spellOptions({
-        flag: '-f -p --all-containers --follow --ignore-errors --prefix --previous --timestamps',
+        flag: `-f -p --all-containers --follow --ignore-errors --prefix --previous --timestamps --all-containers=true --follow=false
+          --previous=true --timestamps=true`,
         text: '-c -l --container --limit-bytes --max-log-requests --selector --since --since-time --tail',
       }),
       operands: text,
@@ -131,10 +134,12 @@ export const clusters: Grammars = {
   gcloud: { manual: 'gcloud CLI reference', cloud: 'gcloud' },
   consul: {
     manual: 'consul(1), 1.17',
+    options: spellOptions({ url: '-http-addr' }),
+    style: 'word',
     commands: {
       members: { ...one('consul members', '-detailed -wan', '', {}), style: 'word' },
       ...paths('catalog datacenters|nodes|services, intention list, config list, rtt', {
-        ...one('consul(1), 1.17', '-detailed -wan', '-service -kind -node-meta -near -filter'),
+        ...one('consul(1), 1.17', '-detailed -wan -tags', '-service -kind -node-meta -near -filter'),
         style: 'word',
       }),
       validate: one('consul validate', '-quiet', '', { first: ['config'], min: 1 }),
@@ -182,14 +187,30 @@ export const clusters: Grammars = {
       },
     },
   },
-  ...sameGrammar('k3s minikube kind', {
-    manual: 'k3s(1), minikube(1), kind(1)',
+  ...sameGrammar('minikube kind', {
+    manual: 'minikube(1), kind(1)',
     options: spellOptions({ flag: '--version' }),
     commands: sameGrammar('version', {}),
   }),
+  k3s: {
+    manual: 'k3s(1), k3s 1.29',
+    options: spellOptions({ flag: '--version' }),
+    commands: { version: {}, kubectl, 'check-config': {} },
+  },
+  microk8s: {
+    manual: 'microk8s(1), MicroK8s 1.29',
+    commands: {
+      version: {},
+      kubectl,
+      status: { options: spellOptions({ flag: '--wait-ready', name: '--format --addon -a', wait: '-t --timeout' }) },
+    },
+  },
+  'microk8s.kubectl': { ...kubectl, manual: 'microk8s(1), MicroK8s 1.29' },
   kubectl,
   nomad: {
     manual: 'nomad(1), 1.7',
+    options: spellOptions({ url: '-address' }),
+    style: 'word',
     commands: {
       ...sameGrammar('status', one('nomad status', '-verbose', '')),
       node: {
@@ -245,7 +266,12 @@ export const clusters: Grammars = {
   pvesh: {
     manual: 'pvesh(1)',
     commands: sameGrammar('get ls', {
-      ...one('pvesh(1)', '--noborder --noheader --human-readable', '--output-format', { first: ['text'], min: 1 }),
+      ...one(
+        'pvesh(1)',
+        '--noborder --noheader --human-readable',
+        '--output-format --type --limit --since --until --userfilter --statusfilter --errors --timeframe --cf',
+        { first: ['text'], min: 1 },
+      ),
       // A GET may act (scans, consoles) and may show keys: paths that look, and no others.
       only: [
         {

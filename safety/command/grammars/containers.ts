@@ -71,9 +71,9 @@ const docker: Grammar = {
     top,
     version: one('docker-version(1)', '', '-f --format', {}),
     compose: {
-      // -f and --env-file read files that may interpolate; a project's name is enough.
+      // A file that is named has to be root's alone, as the ones of the place; --env-file reads any.
       manual: 'docker-compose(1)',
-      options: spellOptions({ name: '-p --project-name' }),
+      options: spellOptions({ name: '-p --project-name', compose: '-f --file' }),
       commands: {
         ...sameGrammar(
           'images ls port top version',
@@ -148,11 +148,18 @@ export const containers: Grammars = {
         'image images img pods ps',
         one(
           'crictl ps',
-          '-a -q -v --all --no-trunc --quiet --verbose --digests',
-          '-o --output --name --namespace --state --label --pod',
+          '-a -l -q -v --all --latest --no-trunc --quiet --verbose --digests',
+          '-n --last -o --output --name --namespace --state --label --pod',
         ),
       ),
-      // inspect prints the environment, info the credentials of registries.
+      // As a whole inspect prints the environment, info the credentials of registries.
+      ...sameGrammar('inspect inspectp inspecti', {
+        manual: 'crictl inspect',
+        options: spellOptions({ 'fields:container': '--template', name: '-o --output', flag: '-q --quiet' }),
+        operands: some,
+        requires: ['--template'],
+        refuses: ['^(json|yaml|table)$'],
+      }),
       ...sameGrammar('imagefsinfo version', one('crictl version', '', '-o --output', {})),
       logs,
       ...sameGrammar('stats statsp', one('crictl stats', '-a --all', '-o --output')),

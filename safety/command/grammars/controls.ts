@@ -53,7 +53,7 @@ export const controls: Grammars = {
     operands: { first: ['text', 'text'], min: 2 },
     requires: ['-V'],
     refuses: [
-      '^(?!(-|stdio|STDIO|((unix|UNIX)(-connect|-CONNECT)?:)?/(var/)?run/haproxy(/[\\w-]+)?\\.(sock|stat|socket))$)',
+      '^(?!(-|stdio|STDIO|((unix|UNIX)(-connect|-CONNECT)?:)?/((var/)?run/(haproxy|hapee)([\\w.-]*/)?[\\w-]*\\.(sock|stat|socket)|var/lib/haproxy/stats(\\.sock)?))$)',
     ],
     input:
       '^\\s*(?:(?:show (?:info|stat|servers (?:state|conn)|sess|table|pools|backend|activity|peers|threads|resolvers|version|ssl cert|cache|profiling)|help)\\s*(?:json|typed)?\\s*(?:;\\s*|\\n)?)+$',
@@ -98,17 +98,17 @@ export const controls: Grammars = {
     },
   },
   pcs: {
-    // config and cib print passwords of fence devices.
+    // config and cib print passwords of fence devices, and so does a fence device by its name.
     manual: pcs,
     options: spellOptions({ flag: '--full --all --hide-inactive' }),
     commands: {
       ...paths(
-        'status resources|cluster|nodes|corosync|quorum|xml, resource|stonith status|list, cluster status, quorum status|config, constraint list, property list',
+        'status resources|cluster|nodes|corosync|quorum|xml|pcsd, resource|stonith status|list, resource failcount show, resource relations, stonith history show, cluster status|corosync, quorum status|config, quorum device status, constraint list, property list, host list, node attribute|utilization, alert show',
         plain(pcs),
       ),
       ...sameGrammar('status', {
         bare: true,
-        commands: sameGrammar('resources cluster nodes corosync quorum xml', plain(pcs)),
+        commands: sameGrammar('resources cluster nodes corosync quorum xml pcsd booth', plain(pcs)),
       }),
       constraint: {
         bare: true,

@@ -1,5 +1,5 @@
 import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
-import { settingsDirectory } from '../surroundings.ts'
+import { settingsDirectory } from '../settings-directory.ts'
 
 const mysqlConnection = {
   // -p with a value shows a password to everybody; --defaults-file and --plugin-dir read and load: left out.
@@ -32,8 +32,8 @@ export const databases: Grammars = {
       flag: '-w=json -w=table --write-out=table --write-out=json',
       name: '-w --write-out',
       text: '--command-timeout --dial-timeout',
-      url: '--endpoints',
-      config: '--cacert --cert --key',
+      urls: '--endpoints',
+      credential: '--cacert --cert --key',
     }),
     commands: {
       alarm: { commands: sameGrammar('list', {}) },
@@ -43,6 +43,12 @@ export const databases: Grammars = {
         }),
       },
       member: { commands: sameGrammar('list', {}) },
+      // Names of keys; what they hold is left out.
+      get: {
+        options: spellOptions({ flag: '--prefix --keys-only --count-only', number: '--limit' }),
+        operands: { first: ['text'], min: 1 },
+        requires: ['--keys-only', '--count-only'],
+      },
       version: {},
     },
   },
@@ -52,7 +58,8 @@ export const databases: Grammars = {
     style: 'word',
     options: spellOptions({
       flag: '--at-min-isr-partitions --describe --exclude-internal --list --unavailable-partitions --under-min-isr-partitions --under-replicated-partitions --version',
-      host: '--bootstrap-server',
+      // Brokers before 3.0 were found by ZooKeeper.
+      host: '--bootstrap-server --zookeeper',
       text: '--topic',
     }),
     requires: ['--list', '--describe', '--version'],
@@ -65,7 +72,8 @@ export const databases: Grammars = {
       host: '--bootstrap-server',
       text: '--group',
     }),
-    requires: ['--list', '--describe'],
+    // What is asked of the members alone it refuses by itself.
+    requires: ['--list', '--describe', '--members', '--offsets', '--state'],
   }),
   ...sameGrammar('mysql mariadb', {
     // Bare it is a session, --init-command and --pager run, --tee writes, -D may be an operand as well. A client of either reads the file
@@ -102,7 +110,7 @@ export const databases: Grammars = {
   patronictl: {
     // edit-config, failover and the rest act; -w and -W repeat.
     manual: 'patronictl, Patroni 3.2',
-    options: spellOptions({ config: '-c --config-file' }),
+    options: spellOptions({ settings: '-c --config-file' }),
     commands: {
       ...sameGrammar('list topology', {
         options: spellOptions({ flag: '-e -t --extended --timestamp', name: '-f --format --group' }),
@@ -169,7 +177,9 @@ export const databases: Grammars = {
     manual: 'rabbitmqctl(8), RabbitMQ 3.12',
     options: spellOptions({
       flag: '-q -s --quiet --silent --offline --online --local --no-table-headers',
-      name: '-p -t --formatter --timeout --vhost',
+      name: '-t --formatter --timeout',
+      // `/` is the first one's name.
+      text: '-p --vhost',
     }),
     commands: sameGrammar(
       `cluster_status list_bindings list_channels list_ciphers list_connections list_consumers list_exchanges list_feature_flags
@@ -236,7 +246,7 @@ export const databases: Grammars = {
   },
   repmgr: {
     manual: 'repmgr(1), repmgr 5.4',
-    options: spellOptions({ flag: '--compact --csv --verbose', config: '-f --config-file' }),
+    options: spellOptions({ flag: '--compact --csv --verbose', settings: '-f --config-file' }),
     commands: {
       cluster: {
         commands: sameGrammar('crosscheck matrix show', {}),

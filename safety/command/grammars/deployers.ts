@@ -35,7 +35,7 @@ export const deployers: Grammars = {
     manual: 'velero, 1.12',
     options: { ...kube, ...output },
     commands: paths(
-      'backup|schedule get|describe, get backups|backup|restores|schedules|schedule|backup-locations, version',
+      'backup|schedule get|describe, backup logs, get backups|backup|restores|schedules|schedule|backup-locations, version',
       plain('velero, 1.12'),
     ),
   },
@@ -65,6 +65,7 @@ export const deployers: Grammars = {
   ),
   hubble: {
     manual: 'hubble, 0.12',
+    options: spellOptions({ host: '--server', flag: '--tls' }),
     commands: {
       ...paths('status, version, list nodes|namespaces', plain('hubble, 0.12')),
       observe: plain(
@@ -73,10 +74,12 @@ export const deployers: Grammars = {
           number: '--last --first',
           text: '--verdict --since --until --namespace -n --pod --type --protocol --to-pod --from-pod --label --port',
           name: '-o --output',
+          flag: '--print-node-name --numeric --no-color',
         }),
         {
           operands: {},
-          requires: ['--last', '--first', '--until'],
+          // A time without an end prints what there is, and stops: only --follow goes on.
+          requires: ['--last', '--first', '--until', '--since'],
         },
       ),
     },
@@ -142,13 +145,24 @@ export const deployers: Grammars = {
     manual: 'oc, OpenShift CLI 4.14',
     commands: {
       ...clusters.kubectl!.commands,
-      ...paths('status', plain('oc, 4.14')),
+      ...paths('status, projects, get-clusters', plain('oc, 4.14')),
+      project: { options: spellOptions({ flag: '-q --short' }) },
+      whoami: { options: spellOptions({ flag: '--show-console --show-context --show-server' }) },
       // Clients of its sign-in, templates and builds are described with their secrets.
       describe: {
         ...clusters.kubectl!.commands!.describe!,
         refuses: [...clusters.kubectl!.commands!.describe!.refuses!, 'oauth', 'template', 'build', '^bc', 'identit'],
       },
-      adm: { commands: { top: clusters.kubectl!.commands!.top! } },
+      adm: {
+        commands: {
+          top: clusters.kubectl!.commands!.top!,
+          'node-logs': plain(
+            'oc adm node-logs, 4.14',
+            spellOptions({ text: '-u --unit --role --since --until --tail -g --grep -l --selector', flag: '--boot=0' }),
+            { operands: { first: ['name'] }, requires: ['--tail', '--since', '-g', '--grep'] },
+          ),
+        },
+      },
     },
   },
   kubeadm: verbs('kubeadm, 1.29', 'version, certs check-expiration', output),
@@ -165,14 +179,18 @@ export const deployers: Grammars = {
  */
 export const remote: Grammars = {
   curl: {
-    // -d without -G, -F, -T and -X send or change, -H, -A, -e and -b may carry anything out, -K reads options, -O and -D write,
-    // -x and --resolve go elsewhere, -L goes where the answer says, -w @file reads. Braces and brackets make many addresses.
+    // -d without -G, -F and -T send, -A, -e and -b may carry anything out, -K reads options, -O and -D write, -x goes elsewhere,
+    // -L goes where the answer says, -w @file reads. Braces and brackets make many addresses.
     manual: 'curl(1), curl 7.88',
     options: spellOptions({
       flag: `-0 -4 -6 -f -g -G --get -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
-        --insecure --ipv4 --ipv6 --no-buffer --no-progress-meter --show-error --silent --tlsv1.2 --tlsv1.3 --verbose -h --help
+        --globoff --http1.0 --insecure --ipv4 --ipv6 --no-buffer --no-progress-meter --show-error --silent --tlsv1.2 --tlsv1.3 --verbose -h --help
         -V --version`,
-      number: '-m --connect-timeout --max-time --retry-delay --max-filesize',
+      number: '-m --connect-timeout --max-time --retry-delay --max-filesize --max-redirs',
+      header: '-H --header',
+      method: '-X --request',
+      credential: '-E --cert --key --cacert',
+      resolved: '--resolve',
       count: '--retry',
       wait: '--retry-max-time',
       sink: '-o --output',
@@ -272,7 +290,7 @@ export const remote: Grammars = {
     operands: { first: ['host', 'number'], min: 1 },
   }),
   wget: {
-    // It writes unless -O - or --spider; a redirection is followed, so --max-redirect=0 has to be there.
+    // It writes unless -O - or --spider; a redirection would be followed where the answer says, which its settings end.
     manual: 'wget(1), GNU Wget 1.21',
     options: spellOptions({
       flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',
@@ -281,6 +299,5 @@ export const remote: Grammars = {
     }),
     operands: { rest: 'url', min: 1 },
     requires: ['--spider', '-O', '--output-document'],
-    requiresAll: ['--max-redirect=0'],
   },
 }

@@ -94,8 +94,8 @@ export const disks: Grammars = {
     // Words act; `file=` and `logfile=` write.
     manual: 'StorCLI 7.1 reference',
     style: 'plain',
-    operands: { first: ['text', 'text', 'text'], min: 1 },
-    refuses: ['^(?!(/c(\\d|all)(/(v|e|s|f|d|bbu|cv|p)(\\d+|all)?)*|show|all|J|status)$)'],
+    operands: { rest: 'text', min: 1 },
+    refuses: ['^(?!(/(e|s|v|f|d|p)(\\d+|all)|/c(\\d|all)(/(v|e|s|f|d|bbu|cv|p)(\\d+|all)?)*|show|all|J|status)$)'],
   }),
   ...sameGrammar('ssacli hpssacli', {
     manual: 'ssacli, HPE Smart Storage Administrator',
@@ -115,11 +115,20 @@ const one = { first: ['name'], min: 1 } as const
 /** A daemon, and what it is asked: each word by itself is a daemon's name or a question. */
 const asked = (questions: string): Grammar => ({
   manual,
-  operands: { rest: 'name', min: 2 },
-  refusesOperands: [`^(?!((osd|mon|mds|mgr|client)\\.[\\w-]+|${questions.trim().split(/\s+/).join('|')})$)`],
+  operands: { rest: 'text', min: 2 },
+  refusesOperands: [
+    `^(?!((osd|mon|mds|mgr|client)\\.[\\w-]+|/(var/)?run/ceph/[\\w./-]+\\.asok|\\d{1,4}|${questions.trim().split(/\s+/).join('|')})$)`,
+  ],
 })
 const questions = `status version perf dump schema ops dump_ops_in_flight dump_blocked_ops dump_historic_ops dump_historic_slow_ops
-  dump_mempools mon_status quorum_status dump_scrubs get_latest_osdmap dump_pgstate_history session ls`
+  dump_osd_network dump_mempools heap_stats dump_objectstore_kv_stats bluefs stats mon_status quorum_status dump_scrubs get_latest_osdmap dump_pgstate_history session ls`
+const orchestrated = spellOptions({
+  flag: '--wide',
+  name: '--daemon_type --daemon-type --daemon_id --hostname --service_name --service-name --service_type --service-type',
+})
+/** Questions that only a daemon's own socket takes. */
+const ofSocket =
+  'dump_ops_in_flight dump_blocked_ops dump_historic_ops dump_historic_slow_ops dump_osd_network dump_mempools dump_scrubs get_latest_osdmap dump_pgstate_history heap_stats'
 /** One setting that holds no password; as a whole they hold some. */
 const setting: Grammar = {
   manual,
@@ -132,7 +141,10 @@ export const ceph: Grammars = {
   ceph: {
     manual,
     options: spellOptions({
-      name: '-f --format --cluster',
+      name: '-f --format --cluster -n --name --id',
+      config: '-c --conf',
+      socket: '--admin-daemon',
+      credential: '-k --keyring',
       number: '--connect-timeout',
       flag: '-v --version --concise --verbose',
     }),
@@ -146,7 +158,10 @@ export const ceph: Grammars = {
         ...sameGrammar('stat status perf utilization blocked-by', look()),
         ...sameGrammar('ls dump tree df', look(all)),
         ...sameGrammar('find metadata ok-to-stop safe-to-destroy', look({ rest: 'name', min: 1 })),
-        'numa-status': look(),
+        ...sameGrammar('numa-status lspools versions getmaxosd get-require-min-compat-client', look()),
+        ...sameGrammar('info ls-tree', look({ rest: 'name' })),
+        map: look({ first: ['name', 'name'], min: 2 }),
+        ...sameGrammar('blocklist blacklist', group(sameGrammar('ls', look()))),
         pool: group({
           ...sameGrammar('ls stats autoscale-status', look(all)),
           get: look({ first: ['name', 'name'], min: 2 }),
@@ -158,11 +173,24 @@ export const ceph: Grammars = {
       mgr: group({ ...sameGrammar('stat services dump', look()), module: group(sameGrammar('ls', look())) }),
       mds: group(sameGrammar('stat metadata', look(all))),
       fs: group(sameGrammar('ls status dump get', look(all))),
-      pg: group({ ...sameGrammar('stat dump dump_stuck ls ls-by-pool ls-by-osd ls-by-primary map', look(all)) }),
+      pg: {
+        manual,
+        operands: { rest: 'text', min: 1 },
+        only: [
+          { value: '^(query|list_unfound)$', first: '^\\d+\\.[0-9a-f]+$' },
+          // Behind the number of a group these two alone look.
+          {
+            value: '^(?!query$|list_unfound$|\\d+\\.[0-9a-f]+$)',
+            first: '^(stat|dump|dump_stuck|ls|ls-by-pool|ls-by-osd|ls-by-primary|map)$',
+          },
+        ],
+      },
+      // What the daemon behind a socket is asked.
+      ...sameGrammar(ofSocket, { manual, operands: { rest: 'text' }, requires: ['--admin-daemon'] }),
       crash: group({ ...sameGrammar('ls ls-new stat', look()), ...sameGrammar('info', look(one)) }),
       orch: group({
-        ...sameGrammar('status ls ps', look(all)),
-        ...sameGrammar('host device', group(sameGrammar('ls', look()))),
+        ...sameGrammar('status ls ps', { ...look(all), options: orchestrated }),
+        ...sameGrammar('host device', group(sameGrammar('ls', { ...look(), options: orchestrated }))),
       }),
       ...sameGrammar('balancer progress', group(sameGrammar('status', look()), true)),
       ...sameGrammar('daemon tell', asked(questions)),

@@ -1,4 +1,5 @@
 import { type Grammars, versions } from '../grammar.ts'
+import { batch } from './batch.ts'
 import { brokers, queues } from './brokers.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
@@ -13,6 +14,7 @@ import { local, processes } from './local.ts'
 import { network } from './network.ts'
 import { archives, packages, snapshots } from './packages.ts'
 import { platforms } from './platforms.ts'
+import { services } from './services.ts'
 import { storage } from './storage.ts'
 import { systemd } from './systemd.ts'
 import { text } from './text.ts'
@@ -22,6 +24,7 @@ import { openssl, tools } from './tools.ts'
 export const grammars: Grammars = {
   ...versions,
   ...archives,
+  ...batch,
   ...ceph,
   ...clusters,
   ...containers,
@@ -40,6 +43,7 @@ export const grammars: Grammars = {
   ...packages,
   ...platforms,
   ...queues,
+  ...services,
   ...processes,
   ...remote,
   ...snapshots,

@@ -68,7 +68,7 @@ export const local: Grammars = {
     style: 'plain',
     operands: { rest: 'text', min: 2 },
     refuses: [
-      '^(?!-?(LDInfo|LDPDInfo|PDList|PDInfo|AdpAllInfo|AdpBbuCmd|GetBbuStatus|CfgDsply|EncInfo|AdpCount|ShowSummary|Lall|L\\d+|aALL|a\\d+|NoLog|PhysDrv|\\[\\d+:\\d+\\])$)',
+      '^(?!-?(LDInfo|LDPDInfo|PDList|PDInfo|FwTermLog|Dsply|AdpEventLog|GetEventLogInfo|AdpAllInfo|AdpBbuCmd|GetBbuStatus|CfgDsply|EncInfo|AdpCount|ShowSummary|Lall|L\\d+|aALL|a\\d+|NoLog|PhysDrv|\\[\\d+:\\d+\\])$)',
     ],
   }),
   mokutil: oneOf('mokutil(1), 0.6', '--sb-state'),
@@ -238,7 +238,8 @@ export const processes: Grammars = {
       flag: '-a -A -c -g -G -h -l -n -p -s -S -t -T -u -U -V -Z --arguments --ascii --long --show-pids --show-parents --uid-changes',
       name: '-C -H -N',
     }),
-    operands: { first: ['name'] },
+    // One of them is shown; it refuses more.
+    operands: { rest: 'name' },
   },
   pwdx: { manual: 'pwdx(1), procps-ng 4.0', operands: { rest: 'number', min: 1 } },
   sar: {

@@ -169,12 +169,22 @@ export const platforms: Grammars = {
     }),
   ),
   amtool: {
-    // --alertmanager.url goes elsewhere.
+    // add, expire and import act; without one of them it asks.
     manual: 'amtool, Alertmanager 0.26',
-    options: spellOptions({ name: '-o --output' }),
+    options: spellOptions({ name: '-o --output', url: '--alertmanager.url' }),
     commands: {
+      ...sameGrammar('alert silence', {
+        ...plain(
+          'amtool',
+          spellOptions({
+            flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired -u --unprocessed',
+            text: '--receiver --within --created-by --author',
+          }),
+        ),
+        refusesOperands: ['^(?!query$)\\w+$', '^(?![\\w.-]+(=~?|!=|!~)|query$)'],
+      }),
       ...paths(
-        'alert query, silence query, cluster show, config routes show',
+        'cluster show, config routes show',
         plain('amtool', spellOptions({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
       ),
       'check-config': { operands: { first: ['file'], min: 1 }, measures: {} },

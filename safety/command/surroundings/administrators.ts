@@ -47,6 +47,12 @@ export const administrators: [string, ProgramSurroundings][] = [
       'clickhouse-client.xml clickhouse-client.yaml clickhouse-client.yml ~/.clickhouse-client ~/.config/clickhouse',
       'settings of the directory and the user: another host, and queries that it begins with',
     ],
+    [
+      'hdfs hadoop yarn',
+      'Apache Hadoop 3.3: hadooprc',
+      '~/.hadooprc',
+      'a shell script of the user that it reads first',
+    ],
     ['mongo', 'mongo shell 5.0: .mongorc.js', '~/.mongorc.js', '~/.mongorc.js: code'],
     ['barman', 'barman(1), 3.5: configuration', '~/.barman.conf', 'another configuration, with commands of ssh'],
     [
@@ -134,6 +140,22 @@ export const administrators: [string, ProgramSurroundings][] = [
     ['sinfo squeue sprio sshare sdiag sacct scontrol', 'Slurm 22.05: SLURM_CONF is a variable'],
     ['pgbackrest', 'pgbackrest(1), 2.48: its settings are in /etc or variables'],
     ['tailscale', 'tailscale(8), 1.56'],
+    ['ntpdate', 'ntpdate(8), ntp 4.2'],
+    [
+      'kafka-reassign-partitions kafka-reassign-partitions.sh zkCli.sh',
+      'Apache Kafka 3.6, Apache ZooKeeper 3.8: KAFKA_OPTS and CLIENT_JVMFLAGS are variables',
+    ],
+    ['nstat', 'nstat(8), iproute2 6.1: NSTAT_HISTORY is a variable'],
+    ['net arping gitlab-patronictl fi_info', 'the manual of each: their settings are in /etc'],
+    [
+      'zookeeper-shell zookeeper-shell.sh',
+      'zookeeper-shell, Apache Kafka 3.6: KAFKA_OPTS and JAVA_TOOL_OPTIONS are variables',
+    ],
+    [
+      'sstat seff qstat pbsnodes qhost bjobs bhosts bqueues lsload lsid',
+      'the manual of each: their settings are in /etc or variables',
+    ],
+    ['zkServer.sh', 'zkServer.sh, Apache ZooKeeper 3.8: its environment is beside its settings'],
     ['nfsiostat', 'nfsiostat(8), nfs-utils 2.6'],
   ]),
   ...plain('service', [
@@ -153,6 +175,14 @@ export const administrators: [string, ProgramSurroundings][] = [
     ['pvesr pveceph pvenode proxmox-backup-manager', 'the manual of each, Proxmox VE 8'],
     ['rc-service service swanctl virt-top xl pdnsutil', 'the manual of each'],
     ['cscli', 'cscli, CrowdSec 1.5: its settings are in /etc'],
+    [
+      'mmgetstate mmlscluster mmlsfs mmlsdisk mmlsmount mmlsnsd mmlspool mmlsfileset mmdf mmhealth lfs lctl lnetctl esxcli nv',
+      'the manual of each',
+    ],
+    [
+      'exiqgrep gitlab-ctl stratis crm_simulate crm_resource stonith_admin sv ipsec asterisk lpstat systemd-mount systemd-resolve',
+      'the manual of each: their settings are in /etc',
+    ],
   ]),
   ...plain('prints', [
     ['bpftool cpupower edac-util ras-mc-ctl', 'the manual of each'],
@@ -174,5 +204,6 @@ export const administrators: [string, ProgramSurroundings][] = [
       'the manual of each: their settings are in /etc',
     ],
     ['promtool', 'promtool, Prometheus 2.48'],
+    ['chage faillog faillock systemd-id128 systemd-path systemd-escape sadf', 'the manual of each'],
   ]),
 ]

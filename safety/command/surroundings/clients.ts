@@ -1,3 +1,4 @@
+import { settingsDirectory } from '../settings-directory.ts'
 import type { ProgramSurroundings } from '../surroundings.ts'
 
 type Row = [names: string, manual: string]
@@ -94,7 +95,7 @@ export const plain: [string, ProgramSurroundings][] = [
     ['ha-manager', 'ha-manager(1), Proxmox VE 8'],
     ['jcmd jinfo jps jstack jstat', 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'],
     ['eu-stack', 'eu-stack(1), elfutils 0.188: DEBUGINFOD_URLS is a variable'],
-    ['k3s minikube kind', 'k3s(1): only the version is printed'],
+    ['minikube kind', 'minikube(1): only the version is printed'],
     ['lxc-info lxc-ls', 'lxc-info(1), LXC 5.0'],
   ]),
   ...rowsOf('network', [
@@ -219,6 +220,7 @@ export const clients: [string, ProgramSurroundings][] = [
       reach: 'network',
       obeys: '~/.curlrc: any option, files to write and other hosts among them',
       conditions: [{ kind: 'root_only', files: ['~/.curlrc', '~/.config/curlrc', '~/.config/.curlrc'] }],
+      obeysNothingWith: ['-q'],
     },
   ],
   [
@@ -227,7 +229,8 @@ export const clients: [string, ProgramSurroundings][] = [
       manual: 'wget(1), GNU Wget 1.21: startup file',
       reach: 'network',
       obeys: '~/.wgetrc: any option; ~/.netrc: names and passwords for a host',
-      conditions: [{ kind: 'root_only', files: ['~/.wgetrc', '~/.netrc'] }],
+      // In the place of the first, and it switches the second off.
+      switches: { WGETRC: `${settingsDirectory}/wgetrc` },
     },
   ],
   [
@@ -237,6 +240,7 @@ export const clients: [string, ProgramSurroundings][] = [
       reach: 'network',
       obeys: '~/.digrc: any option, another server and a list of names among them',
       conditions: [{ kind: 'root_only', files: ['~/.digrc'] }],
+      obeysNothingWith: ['-r'],
     },
   ],
 ]

@@ -27,12 +27,16 @@ const compose: ProgramSurroundings = {
       files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml', '.env'],
     },
   ],
+  obeysFilesOf: ['-f', '--file'],
 }
 
 /** What schedules containers and virtual machines, and what reaches into them. */
 export const clusters: [string, ProgramSurroundings][] = [
   ['kubectl', kubeconfig],
   ['oc', kubeconfig],
+  ['k3s', { ...kubeconfig, manual: 'k3s(1), k3s 1.29' }],
+  ['microk8s', { ...kubeconfig, manual: 'microk8s(1), MicroK8s 1.29' }],
+  ['microk8s.kubectl', { ...kubeconfig, manual: 'microk8s(1), MicroK8s 1.29' }],
   [
     'helm',
     {

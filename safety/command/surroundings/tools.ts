@@ -146,7 +146,7 @@ export const tools: [string, ProgramSurroundings][] = [
     obeys: '~/.rpmmacros, ~/.rpmrc: macros that run programs when they are expanded',
     conditions: rpmMacros,
   }),
-  ...each('dnf yum zypper', {
+  ...each('dnf yum zypper needs-restarting', {
     manual: 'dnf(8), DNF 4.14; zypper(8), 1.14',
     reach: 'prints',
     obeys: "what rpm obeys; ~/.zypper.conf; plug-ins of Python in the user's home",

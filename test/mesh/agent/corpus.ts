@@ -40,6 +40,7 @@ const guarded: GuardContext = {
   unavailable: {},
   sandbox: 'unshare',
   hidden: [],
+  names: [],
   nowMs: Date.now(),
   isUsedGrant: () => false,
 }

@@ -20,6 +20,7 @@ function guarded(changes: Partial<GuardContext> = {}, manifest: Record<string, u
     unavailable: {},
     sandbox: 'unshare',
     hidden: [],
+    names: [],
     nowMs,
     isUsedGrant: () => false,
     ...changes,

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { type CommandVerdict, judgeCommand } from '../../../safety/command/judge.ts'
-import { readEnvironment, settingsDirectory } from '../../../safety/command/surroundings.ts'
+import { settingsDirectory } from '../../../safety/command/settings-directory.ts'
+import { readEnvironment } from '../../../safety/command/surroundings.ts'
 import { settingsAt } from './canaries.ts'
 import { type Finder, type Harm, harmsOf } from './oracle.ts'
 import { type Worlds, wallSeconds } from './world.ts'

@@ -30,8 +30,8 @@ const forbidden: Record<string, string> = {
   apt: '-o -c --option --config-file',
   awk: '-f -i -l -o -p -d -E --file --include',
   blkid: '-w -g -c',
-  // What -d and its kin hold is judged as a part of the address, behind -G alone.
-  curl: '-F -T -X -K -O -D -c -b -H -x -u -L --form --upload-file --request --config --remote-name --next --trace',
+  // What -d and its kin hold is judged as a part of the address, behind -G alone; headers and methods are of a list.
+  curl: '-F -T -K -O -D -c -b -x -u -L -A -e --form --upload-file --config --remote-name --next --trace',
   date: '-s -f --set --file',
   dig: '-f -k',
   dmesg: '-c -C -D -E -n -F -K --clear --read-clear --console-off --console-level',

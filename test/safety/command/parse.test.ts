@@ -31,7 +31,7 @@ test.each([
   [`ls "\${a:-$(x)}"`, 'expansion'],
   ['ls $((a[$(x)]))', 'arithmetic'],
   ['ls {a,$(x)}', 'brace'],
-  ["ls $'a' $(x)", 'ANSI-C quoting'],
+  [String.raw`ls $'\x61' $(x)`, 'ANSI-C quoting'],
   ['ls ~+ $(x)', 'tilde'],
   ['! ( x ) > y', 'group'],
   ['for i in $(x); do y; done', 'control flow'],

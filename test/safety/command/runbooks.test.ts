@@ -19,6 +19,15 @@ const context: CommandContext = {
   knownNames: new Set(['web', 'web-0', '101']),
 }
 const runsUnasked = ({ command }: RunbookRow) => judgeCommand(command, context).verdict === 'run'
+/** As in an incident: the names in it were looked up, and code puts in the bounded or safer form, once. */
+function runsOnceLookedUp({ command }: RunbookRow): boolean {
+  const knownNames = new Set(context.knownNames)
+  for (;;) {
+    const { verdict, code, token, rewrite } = judgeCommand(command, { ...context, knownNames })
+    if (code !== 'UNKNOWN_NAME' || token === null || knownNames.has(token)) return verdict === 'run' || rewrite !== null
+    knownNames.add(token)
+  }
+}
 const shouldAsk = ({ expected }: RunbookRow) => expected === 'needs-approval'
 
 beforeAll(loadSql)
@@ -52,11 +61,65 @@ test('every command stands once, and in no other corpus of reads', () => {
 })
 
 describe('Nothing that should ask runs unasked', () => {
-  test('in the half that is read, by name', () => {
-    expect(tuning.filter(shouldAsk).filter(runsUnasked)).toEqual([])
+  test.each([
+    ['as it stands', runsUnasked],
+    ['once its names were looked up', runsOnceLookedUp],
+  ])('in the half that is read, by name, %s; in the half that nobody reads, by count', (_, runs) => {
+    expect(tuning.filter(shouldAsk).filter(runs)).toEqual([])
+    expect(held.filter(shouldAsk).filter(runs).length).toBe(0)
+  })
+})
+
+/** What is left of the half that is read: a person decides about these, and why. */
+const stillAsked: Record<string, readonly string[]> = {
+  'sudo runs only what the manifest of a device lists word for word': [
+    'sudo named-checkconf',
+    'sudo netstat -p',
+    'sudo fdisk -l',
+    'sudo pvscan',
+    'sudo gitlab-psql -c "select name',
+    'sudo gitlab-psql -c "SELECT schemaname',
+    'sudo grep -v check_http',
+  ],
+  'a whole object may hold an environment, values or a configuration; fields of it run': [
+    'kubectl -n services get cm',
+    'kubectl get cm istio',
+    'oc -n openshift-cnv describe deploy',
+    'kubectl describe application',
+  ],
+  'the passwords of fence devices stand in it': ['pcs cluster cib'],
+  'in a pod it obeys settings that nobody has looked at': [
+    'kubectl exec -n kube-system cilium-77lk6 -- hubble observe --since 3m --pod',
+    'kubectl exec -n kube-system cilium-77lk6 -- hubble observe --since 3m --type',
+    'kubectl -n kube-system exec -ti cilium-2hq5z',
+  ],
+  'its value is known to the shell alone': ['curl -s "$VAULT_ADDR'],
+  'a connection that replicates is more than a session of reads': ['psql -U streaming_barman'],
+  'a script in a language of its own': ['pgrep -f'],
+  'a plug-in that nobody here knows': ['oc dev_tool'],
+  'it runs a program with what a directory says': ['/usr/bin/envdir'],
+  'a dump of memory by its name': ['grep -w num_allocs glusterdump'],
+  'words that awk makes are of no known form': ['docker ps -a | tail'],
+}
+
+describe('Of the reads', () => {
+  const [tuned, counted] = [tuning, held].map((rows) => rows.filter((row) => !shouldAsk(row)))
+
+  test('of the half that is read each runs once its names were looked up, or has its reason', () => {
+    const beginnings = Object.values(stillAsked).flat()
+    const asked = tuned!.filter((row) => !runsOnceLookedUp(row)).map(({ command }) => command)
+    expect(asked.filter((command) => !beginnings.some((beginning) => command.startsWith(beginning)))).toEqual([])
+    expect(beginnings.filter((beginning) => !asked.some((command) => command.startsWith(beginning)))).toEqual([])
   })
 
-  test('in the half that nobody reads, by count', () => {
-    expect(held.filter(shouldAsk).filter(runsUnasked).length).toBe(0)
+  test('as many run as have run before', () => {
+    const counts = [tuned!, counted!].map((rows) => [
+      rows.length,
+      rows.filter(runsUnasked).length,
+      rows.filter(runsOnceLookedUp).length,
+    ])
+    console.log(`reads, of them run as they stand, and once looked up: ${JSON.stringify(counts)}`)
+    expect(counts[0]![2]).toBeGreaterThanOrEqual(120)
+    expect(counts[1]![2]).toBeGreaterThanOrEqual(111)
   })
 })

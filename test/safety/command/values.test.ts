@@ -24,6 +24,7 @@ function found(values: Given[], name = 'cat', grammars: Partial<Grammar>[] = [{}
     directories: [],
     knownHosts: new Set(['db1']),
     knownNames: new Set<string>(),
+    names: new Set<string>(),
     secrets: [],
   }).map(({ code, reason }) => `${code}: ${reason}`)
 }

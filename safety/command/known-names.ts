@@ -1,0 +1,83 @@
+import type { Word } from './parse.ts'
+
+/**
+ * Names of containers, pods, guests and buckets. Each is known where it was found: a name is written behind what goes by it and the
+ * namespace that it stands in, `pod:prod:web-0`. One without either, as `web`, is that of a guest of the inventory, which may be reached by
+ * whatever program runs it.
+ */
+
+/** No program gives longer names, and none of these has a word in it that could be an option or a path. */
+const plainName = /^[\w][\w.-]{0,252}$/
+
+export const isPlainName = (text: string): boolean => plainName.test(text)
+
+export const nameKey = (kind: string, namespace: string, name: string): string => `${kind}:${namespace}:${name}`
+
+/** The entry by which a name is known there; null where it was not looked up. */
+export function knownAs(known: ReadonlySet<string>, key: string, name: string): string | null {
+  if (known.has(key)) return key
+  return known.has(name) ? name : null
+}
+
+const baseName = ({ text }: Word): string => text.slice(text.lastIndexOf('/') + 1)
+const clusters: ReadonlySet<string> = new Set(['kubectl', 'oc', 'k3s', 'microk8s'])
+const kindsOfProgram: Readonly<Record<string, string>> = {
+  'docker-compose': 'service',
+  'podman-compose': 'service',
+  ip: 'netns',
+}
+
+/** What a command line names: `docker exec web` a container of docker, `docker compose exec web` a service. */
+export function kindOfNames(words: readonly Word[]): string {
+  const [program] = words
+  const name = program ? baseName(program) : ''
+  if (clusters.has(name)) return 'pod'
+  return words[1]?.text === 'compose' ? 'service' : (kindsOfProgram[name] ?? name)
+}
+
+const namespaces: ReadonlySet<string> = new Set(['-n', '--namespace'])
+/** Options that lead to other things under the same names. */
+const elsewhere: ReadonlySet<string> = new Set(
+  '--context --cluster --user -s --server --kubeconfig -p --project-name -f --file --project-directory'.split(' '),
+)
+
+/** The namespace that options lead to: that of the program where none does. */
+export function namespaceOf(given: readonly (readonly [name: string, value: string])[]): string {
+  const parts: string[] = []
+  for (const [name, value] of given) {
+    const is = value.replace(/^=/, '')
+    if (namespaces.has(name)) parts.push(is)
+    else if (elsewhere.has(name)) parts.push(`${name}=${is}`)
+  }
+  return parts.sort().join(' ')
+}
+
+/** Kinds of Kubernetes that run pods, by each of their names. */
+const workloads: Readonly<Record<string, string>> = Object.fromEntries(
+  [
+    'pod pods po',
+    'deployment deployments deploy deployment.apps deployments.apps',
+    'statefulset statefulsets sts statefulset.apps statefulsets.apps',
+    'daemonset daemonsets ds daemonset.apps daemonsets.apps',
+    'replicaset replicasets rs replicaset.apps replicasets.apps',
+    'job jobs job.batch jobs.batch',
+    'service services svc',
+  ].flatMap((line) => {
+    const names = line.split(' ')
+    return names.map((name) => [name, names[0]!])
+  }),
+)
+
+/** `deploy/web` as `deployment/web`, `pod/web` as `web`; null for a kind that runs no pods. */
+export function podName(kind: string, name: string): string | null {
+  const known = Object.hasOwn(workloads, kind.toLowerCase()) ? workloads[kind.toLowerCase()] : undefined
+  if (known === undefined) return null
+  return known === 'pod' ? name : `${known}/${name}`
+}
+
+/** The same of a word of a command line. */
+export function nameOfWord(kind: string, text: string): string {
+  const slash = text.indexOf('/')
+  if (kind !== 'pod' || slash < 0) return text
+  return podName(text.slice(0, slash), text.slice(slash + 1)) ?? text
+}

@@ -1,0 +1,85 @@
+import type { Word } from './parse.ts'
+
+/**
+ * The same question in a form that runs unasked. Some forms code puts in by itself, as it bounds what does not end: they answer the same.
+ * The others are named in the reason, since they answer something else.
+ */
+
+type Form = (texts: readonly string[]) => string[] | null
+
+const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
+
+/** Words without these options; letters are taken out of clusters. Null where none of them is there. */
+function without(texts: readonly string[], letter: string, long: string): string[] | null {
+  const left = texts.flatMap((text) => {
+    if (text === long || text === `-${letter}`) return []
+    return new RegExp(`^-[a-zA-Z]*${letter}[a-zA-Z]*$`).test(text) ? [text.replace(letter, '')] : [text]
+  })
+  return left.join(' ') === texts.join(' ') ? null : left
+}
+
+const adding =
+  (option: string): Form =>
+  (texts) =>
+    texts.includes(option) ? null : [texts[0]!, option, ...texts.slice(1)]
+
+/** Forms that answer the same, and do or obey less. */
+const saferForms: Readonly<Record<string, Form>> = {
+  // What the server answers is shown, and where it leads is not followed; and without its user's .curlrc.
+  curl: (texts) => without(texts, 'L', '--location') ?? adding('-q')(texts),
+  // Of what was fetched last: nobody is asked over the network.
+  dnf: adding('-C'),
+  yum: adding('-C'),
+  // Without its user's .digrc.
+  dig: adding('-r'),
+}
+
+/** The words of the form of a command that code may put in its place; null where there is none. */
+export function saferForm(words: readonly Word[]): string[] | null {
+  const name = baseName(words[0]?.text ?? '')
+  if (!Object.hasOwn(saferForms, name) || !words.every(({ literal }) => literal)) return null
+  return saferForms[name]!(words.map(({ text }) => text))
+}
+
+/** What a person or a model may ask in its place, by what was asked; `$1` is a group of the pattern. Each row is tried by a test. */
+const otherForms: readonly { asked: RegExp; instead: string }[] = [
+  {
+    asked:
+      /^(?:kubectl|oc)((?: -n \S+)?) describe (pods?|po|deploy\w*|sts|statefulsets?|ds|daemonsets?|jobs?) ([\w.-]+)((?: -n \S+)?)$/,
+    instead: 'kubectl$1$4 get $2 $3 -o wide; kubectl$1$4 events --for $2/$3',
+  },
+  {
+    asked: /^(?:kubectl|oc)((?: -n \S+)?) describe ([a-z][\w.-]*) ([\w.-]+)((?: -n \S+)?)$/,
+    instead: "kubectl$1$4 get $2 $3 -o jsonpath='{.status.conditions}'",
+  },
+  {
+    asked:
+      /^(?:kubectl|oc)((?: -n \S+)?) get ([a-z][\w.-]*) ([\w.-]+)((?: -n \S+)?) (?:-o ?|-o=|--output[= ])(?:yaml|json)$/,
+    instead: "kubectl$1$4 get $2 $3 -o jsonpath='{.status}'",
+  },
+  { asked: /^docker inspect ([\w.-]+)$/, instead: "docker inspect -f '{{json .State}}' $1" },
+  { asked: /^git (?:-C \S+ )?(?:show|log|diff)\b.*$/, instead: 'the tools git_show and git_log' },
+  { asked: /^(?:cat|head|tail|less|more|strings|xxd|od|base64) (?:-\S+ )*(\/[\w./-]+)$/, instead: 'stat $1' },
+  { asked: /^grep (?:-\S+ )*\S+ (\/[\w./-]+)$/, instead: 'stat $1' },
+  { asked: /^helm((?: -n \S+)?) get \w+ ([\w.-]+)((?: -n \S+)?)$/, instead: 'helm$1$3 status $2; helm$1$3 history $2' },
+  { asked: /^argocd app (?:diff|manifests) ([\w.-]+)$/, instead: 'argocd app list; argocd app history $1' },
+  { asked: /^terraform (?:show|plan|output)\b.*$/, instead: 'terraform state list' },
+  { asked: /^pcs (?:config|cluster cib)\b.*$/, instead: 'pcs status --full; pcs constraint list' },
+  {
+    asked: /^(?:py-spy|gdb|strace|perf|bpftrace)\b.* (?:-p|--pid)[ =](\d+)\b.*$/,
+    instead: 'top -b -n 1 -p $1; cat /proc/$1/status',
+  },
+  { asked: /^docker compose config\b.*$/, instead: 'docker compose ps' },
+]
+
+/** Which form would run unasked, in words for the reason; null where none is known. */
+export function nameOtherForm(words: readonly Word[]): string | null {
+  const name = baseName(words[0]?.text ?? '')
+  const text = [name, ...words.slice(1).map(({ text }) => text)].join(' ')
+  if (text.length > 1_000) return null
+  for (const { asked, instead } of otherForms) {
+    const found = asked.exec(text)
+    if (found) return instead.replace(/\$(\d)/g, (_, group: string) => found[Number(group)] ?? '')
+  }
+  return null
+}

@@ -1,0 +1,27 @@
+/** Files that a program uses for itself and does not print: they are known by where they lie and what they are called. */
+
+type OwnKind = 'credential' | 'socket' | 'settings' | 'compose'
+
+/** Only the administrator writes there, and the names are those of keys and certificates: nothing else is tried as one. */
+const credentials =
+  /^\/(?:etc|var\/lib|run\/secrets|var\/run\/secrets)\/[\w./-]+(?:\.(?:pem|key|crt|cert|cer|keyring)|\/(?:tls|ca)\.\w+)$/
+const sockets = /^\/(?:var\/)?run\/[\w./-]+\.(?:asok|sock)$/
+const settings = /^\/etc\/[\w./-]+\.(?:ya?ml|conf|toml)$/
+const composeFiles = /^(?:[\w./-]*\/)?(?:[\w-]+[.-])?(?:docker-)?compose[\w.-]*\.ya?ml$/
+
+/** Why this is no such file of the program; null where it is. */
+export function whyNotOwn(kind: OwnKind, text: string, program: string): string | null {
+  if (text.includes('..')) return 'leads up'
+  switch (kind) {
+    case 'credential':
+      return credentials.test(text) ? null : 'is no key or certificate in a place of the administrator'
+    case 'socket':
+      return sockets.test(text) && text.split('/').includes(program) ? null : 'is no socket of its own service'
+    case 'settings':
+      return settings.test(text) && text.includes(program.replace(/ctl$/, ''))
+        ? null
+        : 'is not its own settings below /etc'
+    case 'compose':
+      return composeFiles.test(text) ? null : 'is not called as a file of compose is'
+  }
+}

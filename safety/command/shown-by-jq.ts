@@ -1,0 +1,70 @@
+import type { Simple, Word } from './tree.ts'
+
+/**
+ * `kubectl get … -o json | jq '.items[].status.phase'`: of a whole object this prints what the filter names. So it is judged as the output
+ * by path that it stands for, and asks where one of the paths does.
+ */
+
+/** The command with the paths of the filter in place of `json`, where they are all that jq prints; else the command itself. */
+export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
+  const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
+  if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
+  const paths = pathsOfFilter(next.words.slice(1))
+  if (paths === null) return simple
+  const output = `jsonpath=${paths.map((path) => `{${path}}`).join('')}`
+  const words = simple.words.map((word, at): Word => {
+    const before = simple.words[at - 1]?.text
+    if (word.text === 'json' && (before === '-o' || before === '--output')) return { ...word, text: output }
+    const joined = /^(-o=?|--output=)json$/.exec(word.text)
+    return joined ? { ...word, text: `${joined[1]}${output}` } : word
+  })
+  return { ...simple, words }
+}
+
+const plainOptions = /^(?:-[rcMSe]+|--raw-output|--compact-output|--sort-keys|--monochrome-output)$/
+
+/** What a filter of jq prints, as JSON paths of kubectl; null where it is more than paths, choices and counts. */
+function pathsOfFilter(words: readonly Word[]): string[] | null {
+  const operands = words.filter(({ text }) => !plainOptions.test(text))
+  const [filter, more] = operands
+  if (!filter?.literal || more || filter.text.length > 500) return null
+  const steps = splitAt(filter.text, '|')
+  if (!steps) return null
+  let prefix = ''
+  for (const [index, step] of steps.entries()) {
+    const text = step.trim()
+    if (/^select\(.*\)$/s.test(text) || /^(?:length|unique|sort|sort_by\(\.[\w.]*\))$/.test(text)) continue
+    const path = toPath(text)
+    if (path !== null) {
+      prefix += path
+      continue
+    }
+    // An object of named paths, or several paths, ends the filter.
+    const rest = steps.slice(index + 1).every((each) => /^\s*(?:length|unique|sort)\s*$/.test(each))
+    const fields = /^\{(.*)\}$/s.exec(text)?.[1] ?? /^(?:\[(.*)\])$/s.exec(text)?.[1] ?? text
+    const paths = splitAt(fields, ',')?.map((field) => toPath(field.replace(/^\s*\w+\s*:/, '').trim()))
+    if (!rest || !paths?.every((each) => each !== null)) return null
+    return paths.map((each) => `${prefix}${each}`)
+  }
+  return prefix === '' ? null : [prefix]
+}
+
+/** `.items[].metadata.name` as kubectl writes it. */
+function toPath(text: string): string | null {
+  if (!/^(?:\.[A-Za-z][\w-]*(?:\[\d*\])?\??|\.?\[\d*\])+$/.test(text)) return null
+  return text.replace(/\?/g, '').replace(/\.\[/g, '[').replace(/\[\]/g, '[*]')
+}
+
+/** The parts between signs that stand in no bracket and no string; null where brackets do not match. */
+function splitAt(text: string, sign: string): string[] | null {
+  const parts: string[] = ['']
+  let depth = 0
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[\s\S]/g)) {
+    if (/^[([{]$/.test(token)) depth += 1
+    if (/^[)\]}]$/.test(token)) depth -= 1
+    if (depth < 0) return null
+    if (token === sign && depth === 0) parts.push('')
+    else parts[parts.length - 1] += token
+  }
+  return depth === 0 ? parts : null
+}
