@@ -20,11 +20,50 @@ const mayRun: Readonly<Record<string, string>> = {
   func: 'a function may call itself for ever',
 }
 
-/** `for (;;)`, or one that counts further than there are fields: `for (i = 0; i < 1e12; …)`. */
+/** Further than a loop counts by a number that stands there. */
+const maxCount = 10_000
+
+/**
+ * A loop of three parts that does not count a variable of its own up to something, or down to it: `for (i = 0; i >= 0; i++)`, one that counts
+ * further than there are fields, and one whose body moves the variable or its end.
+ */
 function isEndlessFor(rest: string): boolean {
-  const [, condition] = /^\s*\([^;]*;([^;]*);/.exec(rest) ?? []
-  return condition !== undefined && (!/[A-Za-z_]/.test(condition) || /\d{7}|\d[eE]\+?\d|^\s*\w+\s*$/.test(condition))
+  if (!/^\s*\([^;()]*(?:\([^()]*\)[^;()]*)*;/.test(rest)) return false
+  const [header, name = '', sign = '', end = '', step = ''] =
+    /^\s*\(\s*(\w+)\s*=[^;]*;\s*\1\s*([<>]=?)\s*([^;<>=&|?]+?)\s*(?:&&[^;]*)?;\s*([^;]*?)\s*\)/.exec(rest) ?? []
+  if (header === undefined) return true
+  const counts = sign.startsWith('<')
+    ? `^(?:${name}\\+\\+|\\+\\+${name}|${name}\\s*\\+=\\s*[1-9]\\d*)$`
+    : `^(?:${name}--|--${name}|${name}\\s*-=\\s*[1-9]\\d*)$`
+  if (!new RegExp(counts).test(step)) return true
+  if ((end.match(/\d[\d.eE+]*/g) ?? []).some((number) => Number(number) > maxCount || Number.isNaN(Number(number))))
+    return true
+  const body = bodyOf(rest.slice(header.length))
+  const moved = [name, ...(end.match(/[A-Za-z_]\w*/g) ?? [])].some((each) =>
+    new RegExp(`(?<![\\w.])${each}\\s*(?:=(?!=)|\\+\\+|--|[-+*/%^]=)|(?:\\+\\+|--)\\s*${each}(?!\\w)`).test(body),
+  )
+  // What doubles in each round is as long as two to the power of them.
+  return moved || /\b(\w+)\s*=\s*\1\s+\1\b|&[^"&]*&[^"]*"\s*[,)]|for\s*\([^;()]*;[^;]*\d{3}/.test(body)
 }
+
+/** What a loop does in each round: a block, or a statement. */
+function bodyOf(rest: string): string {
+  let depth = 0
+  for (let at = 0; at < rest.length; at += 1) {
+    if (/[({[]/.test(rest[at]!)) depth += 1
+    if (/[)}\]]/.test(rest[at]!)) depth -= 1
+    if (depth < 0) return rest.slice(0, at)
+    if (depth === 0 && (rest[at] === '}' || (rest[at] === ';' && !/^\s*\{/.test(rest)))) return rest.slice(0, at)
+  }
+  return rest
+}
+
+/** `%2000000000d`, and a width that is given apart or put together: more characters than anybody reads. */
+const wideFormat = /%[-+ #0']*(?:\d{5}|\d*\.\d{5}|\d*\.?\*)/
+const openFormat = /(?<!%)(?:%%)*%[-+ #0']*\d*\.?\d*"$/
+
+/** A format that is no text alone. */
+const buildsFormat = /\bs?printf\s*\(?\s*(?:[^"\s(]|"(?:[^"\\]|\\.)*"\s*[^,;)}"\s])/
 
 export function inspectAwk(program: string): string | null {
   let at = 0
@@ -56,6 +95,10 @@ export function inspectAwk(program: string): string | null {
     const token: string =
       (string ?? pattern ?? word ?? number)?.[0] ?? /^(?:\|\||&&|\|&|>>|[<>=!]=)/.exec(rest)?.[0] ?? rest[0]!
     at += token.length
+    if (string && /%/.test(token)) {
+      if (wideFormat.test(token)) return `${token} prints more than ${maxCount} characters`
+      if (openFormat.test(token) && buildsFormat.test(program)) return 'a format that is put together'
+    }
     if (string || pattern || number) {
       slash = 'divides'
       continue

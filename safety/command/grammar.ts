@@ -128,7 +128,7 @@ export type Grammar = {
   /** Where an option's value or an operand matches `value`, the first operand must match `first`. */
   only?: readonly { value: string; first: string }[]
   /** Where an option's value or an operand matches `value`, one of the options has to be there. */
-  needs?: { value: string; options: readonly string[] }
+  needs?: { value: string; options: readonly string[]; because?: string }
   /**
    * Regular expressions that no operand and no option value may match, anywhere in it and in either case: `kubectl get
    * secrets`, `sysctl a=b`. Of this grammar alone: sub-commands have their own. Only ever narrows what the kinds allow.

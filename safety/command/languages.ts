@@ -57,9 +57,23 @@ const reaching =
 const endless =
   /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
 
+/** What makes much of little: a walk that makes what it walks, all pairs, a far index, powers, a replacement that an old jq never ends. */
+const growing =
+  /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/
+
+/** More than a program makes of one line. */
+const maxMade = 1_000_000
+
 export function inspectJq(program: string): string | null {
-  const unbounded = endless.exec(program)
+  const unbounded = endless.exec(program) ?? growing.exec(program)
   if (unbounded) return `${unbounded[0]} may never end`
+  // Ranges in one another, and products, multiply.
+  const counts = [...program.matchAll(/(?:(?<![.\w$])range\s*\(\s*(?:\d+\s*;\s*)?|\*\s*)(\d+|length)|(\d+)(?=\s*\*)/g)]
+  const made = counts.reduce(
+    (product, [, right, left]) => product * Math.max(1, right === 'length' ? 1_000 : Number(right ?? left)),
+    1,
+  )
+  if (made > maxMade) return `it makes more than ${maxMade} of one`
   const found = reaching.exec(program)
   return found ? `${found[0]} reaches beyond the input` : null
 }
@@ -177,7 +191,7 @@ const chains = [
   /^db\.getMongo\(\)\.getDBNames\(\)/,
   new RegExp(`^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:${ofCollection})\\((${literal})\\)`),
   new RegExp(
-    `^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:find|findOne)\\((${literal})\\)(?:\\.sort\\((${literal})\\))?(?:\\.limit\\(\\d{1,4}\\)|\\.count\\(\\)|\\.explain\\((?:["'](?:executionStats|queryPlanner)["'])?\\))(?:\\.toArray\\(\\)|\\.pretty\\(\\))?`,
+    `^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:find|findOne)\\((${literal})\\)(?:\\.sort\\((${literal})\\))?(?:\\.limit\\([1-9]\\d{0,3}\\)|\\.count\\(\\)|\\.explain\\((?:["']queryPlanner["'])?\\))(?:\\.toArray\\(\\)|\\.pretty\\(\\))?`,
   ),
 ]
 /** What only picks from an answer: properties, and an arrow whose body is properties, strings and sums. */

@@ -315,7 +315,7 @@ function finish(reading: CommandReading, level: CompiledGrammar, input: string |
       [new RegExp(needs.value)],
     )
   if (needs && needy && !needs.options.some(isNamed))
-    return fail(reading, needy, `prints everything: name fields with ${needs.options[0]}`)
+    return fail(reading, needy, needs.because ?? `prints everything: name fields with ${needs.options[0]}`)
   const broad = level.only.find(({ value, first }) => {
     return (
       reading.values.some(({ word }) => value.test(word.text)) &&

@@ -95,6 +95,9 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
   const { text } = word
   switch (kind) {
     case 'text':
+      // A format with a width: `stat -c %1000000000n`.
+      if (formats.has(place.name) && /%[-_+ #0^'<(]*\d{5}/.test(text))
+        return unbounded('prints more than 10000 characters', word)
       return looksLikePath(text) && !text.startsWith('/dev') ? sensitive(word, false, place) : null
     case 'number':
       return /^[+-]?(?:\d+(?:\.\d+)?|\.\d+)[A-Za-z%]{0,3}$/.test(text)
@@ -192,6 +195,7 @@ function headerFinding(text: string, word: Word, place: ValuePlace): Finding | n
 const unbounded = (why: string, word: Word): Finding => finding('UNBOUNDED', why, word)
 
 const maxWaitSeconds = 600
+const formats = new Set(['find', 'stat', 'date', 'seq', 'git', 'printf'])
 const unitSeconds: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600 }
 
 /** `30`, `30s`, `5m`: zero is no time limit to most programs. */

@@ -3,6 +3,14 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const
 
+/** The server has no time limit of its own: what is no plain look at one table about itself brings one along. */
+const ownTables = {
+  value:
+    '(?<!\\w)(?:[fF][rR][oO][mM]\\s+(?![(]|system\\.)|[fF][rR][oO][mM]\\s+[\\w.]+(?:\\s+\\w+){0,2}\\s*,|[jJ][oO][iI][nN]\\s)',
+  options: ['--max_execution_time'],
+  because: 'may take the server for hours: add --max_execution_time 30',
+}
+
 /** Data stores, queues and caches: clients whose question is a separate language are read strictly, control programs by their verbs. */
 export const brokers: Grammars = {
   nodetool: {
@@ -43,12 +51,14 @@ export const brokers: Grammars = {
     options: spellOptions({
       'sql:clickhouse': '-q --query',
       host: '-h --host',
-      number: '--port --max_execution_time --max_threads --receive_timeout --connect_timeout --readonly',
+      number: '--port --max_threads --receive_timeout --connect_timeout --readonly',
+      wait: '--max_execution_time',
       name: '-u --user -d --database -f --format',
       flag: '--version -V -E --vertical -t --time --secure',
     }),
     requires: ['-q', '--query', '--version', '-V'],
     refuses: ['^system$'],
+    needs: ownTables,
   }),
   clickhouse: {
     manual: 'clickhouse-client, ClickHouse 23.8',
@@ -59,9 +69,11 @@ export const brokers: Grammars = {
           'sql:clickhouse': '-q --query',
           host: '-h --host',
           number: '--port',
+          wait: '--max_execution_time',
           name: '-u --user',
         }),
         requires: ['-q', '--query'],
+        needs: ownTables,
       },
     },
   },

@@ -110,7 +110,7 @@ export const text: Grammars = {
     manual: 'printf(1), coreutils 9.1; bash(1)',
     style: 'plain',
     operands: { rest: 'text', min: 1 },
-    refuses: ['%[^a-z%]*[hjlqtz]*n', '^-v'],
+    refuses: ['%[^a-z%]*[hjlqtz]*n', '^-v', '%[^a-z%]*(?:\\d{5}|[*])'],
   },
   rev: { manual: 'rev(1), util-linux 2.38', operands: { rest: 'file' } },
   rg: {

@@ -1,0 +1,123 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { inspectAwk } from '../../../safety/command/awk.ts'
+import { judgeCommand } from '../../../safety/command/judge.ts'
+import { inspectJq } from '../../../safety/command/languages.ts'
+import { loadSql } from '../../../safety/sql/inspect.ts'
+
+/** Bounds on what programs make of little, and on what servers do for them. */
+
+beforeAll(loadSql)
+const judged = (text: string) => judgeCommand(text, { knownHosts: new Set(['ch-1']), knownNames: new Set() })
+
+describe('awk', () => {
+  test.each([
+    '{for (i = 1; i <= NF; i++) print $i}',
+    '{for (i=NF; i>0; i--) printf "%s ", $i; print ""}',
+    '{a[n++] = $0} END {for (i = n - 1; i >= 0; i--) print a[i]}',
+    '{for (i = 2; i <= NF; i += 2) if ($i ~ /x/) {s += $i; print i}} END {print s}',
+    '{for (i=1;i<=length($0);i++) c[substr($0,i,1)]++} END {for (k in c) print k, c[k]}',
+    '{for(i=1;i<=3;i++) for(j=1;j<=3;j++) print i, j}',
+    'BEGIN {for (i = 0; i < 10 && i < 5; i++) print i}',
+    '{printf "%-20s %5.1f%%\\n", $1, $2}',
+    'BEGIN {fmt = "%-10s %s\\n"} {printf fmt, $1, $2}',
+    '{print $5 "%"}',
+    '{printf("%s%%\\n", $5)}',
+    '{printf "%s" "\\n", $1}',
+  ])('computes within a bound: %s', (program) => expect(inspectAwk(program)).toBeNull())
+
+  // Before, each of these was taken, but the last three.
+  test.each([
+    'BEGIN {for (i=0; i>=0; i++) n++}',
+    'BEGIN {for (i=0; i<9; i--) n++}',
+    'BEGIN {for (i=9; i>0; i++) n++}',
+    'BEGIN {for (i=0; i<9; j++) n++}',
+    'BEGIN {for (i=0; i<9; i+=0) n++}',
+    'BEGIN {for (i=0; i!=9; i+=2) n++}',
+    'BEGIN {for (i=0; i<9; i++) i = 0}',
+    'BEGIN {for (i=0; i<9; i++) {if (i > 3) i--}}',
+    'BEGIN {for (i=0; i<9; i++) for (i=0; i<5; i++) n++}',
+    '{n=NF; for (i=0; i<n; i++) n++}',
+    '{for (i=1; i<=NF; i++) $(NF++) = 1}',
+    'BEGIN {for (i=0; i<999999; i++) n++}',
+    'BEGIN {for (i=0; i<9999; i++) for (j=0; j<9999; j++) n++}',
+    'BEGIN {s="x"; for (i=0; i<40; i++) s = s s}',
+    'BEGIN {s="x"; for (i=0; i<40; i++) gsub(/./, "&&", s)}',
+    'BEGIN {printf "%2000000000d", 1}',
+    'BEGIN {printf "%.2000000000d", 1}',
+    'BEGIN {printf "%*d", 2000000000, 1}',
+    'BEGIN {printf "%" 2000000000 "d", 1}',
+    'BEGIN {f = "%"; x = sprintf(f 2000000000 "d", 1)}',
+    'BEGIN {for (;;) n++}',
+    'BEGIN {while (1) n++}',
+    'BEGIN {for (i=0; i<1e12; i++) n++}',
+  ])('has no bound: %s', (program) => expect(inspectAwk(program)).not.toBeNull())
+})
+
+describe('jq', () => {
+  test.each([
+    '.',
+    '..|.name?',
+    'recurse',
+    'recurse(.children[])',
+    'recurse(.[]?)',
+    '[range(10)]',
+    '.[100]',
+    '.a * 100',
+    '(.used / .size * 100 | round)',
+    'gsub("\\\\s+"; " ")',
+    '.items | map(.bytes * 1024) | add',
+    '[limit(5; .[])]',
+  ])('computes within a bound: %s', (program) => expect(inspectJq(program)).toBeNull())
+
+  // Before, each of these was taken, but the last one.
+  test.each([
+    'recurse(.+1)',
+    '[recurse(.*2; . < 1e300)]',
+    'recurse(., .)',
+    '[range(99999) | range(99999)]',
+    '.[536870910] = 1',
+    'setpath([536870910]; 1)',
+    '[[1,2,3],[1,2,3]] | combinations',
+    '[0,1] | combinations(40)',
+    '"x" * 999999 * 999999',
+    '999999 * 999999 * "x"',
+    '.[pow(10; 9)] = 1',
+    '.[exp10(9)] = 1',
+    'gsub(""; "x")',
+    'gsub("^"; "x")',
+    'range(1e12)',
+  ])('has no bound: %s', (program) => expect(inspectJq(program)).not.toBeNull())
+})
+
+describe('servers and formats', () => {
+  test.each([
+    "clickhouse-client -q 'select count() from system.parts'",
+    "clickhouse-client -q 'select event, value from system.events order by value desc limit 10'",
+    "clickhouse-client --max_execution_time 30 -q 'select count() from shop.orders'",
+    "clickhouse-client -h ch-1 --max_execution_time=30 -q 'select count() from a join b on a.id = b.id'",
+    "clickhouse client --max_execution_time 10 -q 'select max(at) from shop.orders'",
+    'mongosh --quiet --eval \'db.orders.find({"state": "open"}).limit(5)\'',
+    'mongosh --eval \'db.orders.find({"a": 1}).explain("queryPlanner")\'',
+    "printf '%-20s %s\\n' a b",
+    "stat -c '%n %s' /var/log/syslog",
+  ])('run unasked: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
+
+  // Before, each of these ran: "every command only looks".
+  test.each([
+    "clickhouse-client -q 'select count() from a, b, c'",
+    "clickhouse-client -q 'select count() from shop.orders'",
+    "clickhouse-client -q 'SELECT count() FROM (SELECT * FROM a)'",
+    "clickhouse-client -q 'select count() from system.parts, system.columns'",
+    "clickhouse-client -q 'select count() from system.query_log a join system.query_log b on a.type = b.type'",
+    "clickhouse-client --max_execution_time 0 -q 'select count() from a, b, c'",
+    "clickhouse-client --max_execution_time 86400 -q 'select count() from a, b, c'",
+    "clickhouse client -q 'select count() from a, b'",
+    "mongosh --eval 'db.big.find({}).limit(0).toArray()'",
+    "mongosh --eval 'db.big.find({}).limit(00)'",
+    'mongosh --eval \'db.big.find({"a": 1}).explain("executionStats")\'',
+    "printf '%2000000000d' 1",
+    "printf '%*d' 2000000000 1",
+    "stat -c '%2000000000n' /etc/hosts",
+    "find /var/log -maxdepth 1 -printf '%2000000000p'",
+  ])('ask: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'ask' }))
+})
