@@ -37,8 +37,10 @@ export const kinds: Record<string, Kind> = {
     programs: [
       { name: 'postgres', package: 'postgresql', version: ['--version'] },
       { name: 'psql', package: 'postgresql-client', version: ['--version'] },
+      { name: 'pg_dumpall', package: 'postgresql-client', version: ['--version'] },
       { name: 'mariadbd', package: 'mariadb-server', version: ['--version'] },
       { name: 'mariadb', package: 'mariadb-client', version: ['--version'] },
+      { name: 'mariadb-dump', package: 'mariadb-client', version: ['--version'] },
     ],
   },
   judge: {
