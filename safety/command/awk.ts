@@ -24,7 +24,7 @@ const mayRun: Readonly<Record<string, string>> = {
 const maxCount = 10_000
 
 /**
- * A loop of three parts that does not count a variable of its own up to something, or down to it: `for (i = 0; i >= 0; i++)`, one that counts
+ * A loop of three parts that does not count its variable up to something, or down to it: `for (i = 0; i >= 0; i++)`, one that counts
  * further than there are fields, and one whose body moves the variable or its end.
  */
 function isEndlessFor(rest: string): boolean {

@@ -3,7 +3,7 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const
 
-/** The server has no time limit of its own: what is no plain look at one table about itself brings one along. */
+/** The server has no time limit by itself: what reads more than one table about itself brings one along. */
 const ownTables = {
   value:
     '(?<!\\w)(?:[fF][rR][oO][mM]\\s+(?![(]|system\\.)|[fF][rR][oO][mM]\\s+[\\w.]+(?:\\s+\\w+){0,2}\\s*,|[jJ][oO][iI][nN]\\s)',

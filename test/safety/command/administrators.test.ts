@@ -24,7 +24,7 @@ describe('questions in a language that a client carries', () => {
   test.each(
     lines(`
     clickhouse-client -q 'select table, formatReadableSize(sum(bytes)) from system.parts where active group by table limit 10'
-    clickhouse-client --host db-osl-1 --query 'SELECT count() FROM events WHERE day = today()'
+    clickhouse-client --host db-osl-1 --max_execution_time 30 --query 'SELECT count() FROM events WHERE day = today()'
     clickhouse-client -q 'show processlist'
     clickhouse-client -q "select name, value from system.settings where name like 'max%'"
     mongosh --quiet --eval 'rs.status()'
