@@ -76,9 +76,8 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     },
 
     /**
-     * Wakes the runs whose decision nobody has read, and starts those of people's own writes that were not started, and cancels what did not begin
-     * within ten minutes: a lost wake costs a
-     * minute, never a decision.
+     * Wakes the runs whose decision nobody has read: a lost wake costs a minute, never a decision. Starts the runs of people's own writes that
+     * were not started, and cancels the writes that did not begin within ten minutes.
      */
     async rewakeDecisions(): Promise<number> {
       await cancelUnbegunChanges(db)

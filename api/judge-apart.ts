@@ -25,7 +25,7 @@ const idleMs = 60_000
 const maxMemoryMb = 256
 
 type Thread = { worker: Worker; isReady: Promise<void>; idle: NodeJS.Timeout | null; line: Line }
-/** Who waits for one thread, and the thread where it is at rest. */
+/** One thread where it is at rest, and the questions that wait for it. */
 type Line = { free: Thread | null; isMade: boolean; waiting: ((thread: Thread) => void)[] }
 const lines: Record<'people' | 'pages', Line> = {
   people: { free: null, isMade: false, waiting: [] },

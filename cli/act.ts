@@ -18,7 +18,7 @@ export function addActCommand(program: CliCommand): void {
 
 export type ActOptions = ConnectionOptions & { reason: string; alone?: true; yes?: true }
 
-/** What is asked for, and on which state: the dry run that a person saw. */
+/** An act as the person saw its dry run: the request, and the state that it is for. */
 type PreparedAct = { path: string; body?: object; summary: string; told?: readonly string[]; ifMatch?: string }
 
 /** Adds what every act takes beside its subject. */

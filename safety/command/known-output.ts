@@ -30,6 +30,15 @@ const processNumber = '4711'
 const plainName = 'a1'
 const quietList = { form: 'names', sample: plainName, needs: 'q --quiet', maxOperands: 0 } as const
 
+const engineList: KnownPrinter = {
+  ...quietList,
+  verbs: 'ps images',
+  flags: 'aql',
+  valued: 'nf',
+  long: 'all quiet latest no-trunc',
+  longValued: 'last filter',
+}
+
 const printers: Readonly<Record<string, KnownPrinter>> = {
   // -d and -l, -a print a separator of one's own, names and command lines: pgrep(1), procps 4.
   pgrep: {
@@ -53,22 +62,8 @@ const printers: Readonly<Record<string, KnownPrinter>> = {
     maxOperands: 0,
   },
   hostname: { form: 'names', sample: 'localhost', flags: 'sf', long: 'short fqdn long', maxOperands: 0 },
-  docker: {
-    ...quietList,
-    verbs: 'ps images',
-    flags: 'aql',
-    valued: 'nf',
-    long: 'all quiet latest no-trunc',
-    longValued: 'last filter',
-  },
-  podman: {
-    ...quietList,
-    verbs: 'ps images',
-    flags: 'aql',
-    valued: 'nf',
-    long: 'all quiet latest no-trunc',
-    longValued: 'last filter',
-  },
+  docker: engineList,
+  podman: engineList,
   crictl: {
     ...quietList,
     verbs: 'ps pods images',
@@ -108,7 +103,7 @@ export function knownOutputOf(words: readonly string[]): { form: OutputForm; sam
   const isList = name === 'pgrep' && takeOut(rest, ['-d,'], ['-d', ','], ['--delimiter', ','], ['--delimiter=,'])
   const seen = readOptions(printer, rest)
   if (seen === null || (printer.needs && !printer.needs.split(' ').some((option) => seen.has(option)))) return null
-  // A program that finds none, or several operating systems' names at once, prints other words than one.
+  // With several options uname prints several words.
   if (name === 'uname' && seen.size > 1) return null
   return { form: printer.form, sample: isList ? `${printer.sample},4712` : printer.sample }
 }

@@ -6,8 +6,8 @@ import type { Tree, Word } from './tree.ts'
 /** Words that a command or a loop makes: by a sample of what is printed, or to the letter. */
 
 /**
- * `word`: the argument with a sample in each place. `others`: what stands there instead where a substitution prints nothing, or several
- * words. Each is judged like it. `scripts`: the substitutions, which run as any command does.
+ * Holds in `word` the argument with a sample in each place, in `others` the words that stand there where a substitution prints nothing or
+ * several words (each is judged as well), and in `scripts` the substitutions, which run as any command does.
  */
 type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
 

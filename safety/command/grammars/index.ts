@@ -14,7 +14,7 @@ import { local, processes } from './local.ts'
 import { network } from './network.ts'
 import { archives, packages, snapshots } from './packages.ts'
 import { platforms } from './platforms.ts'
-import { services } from './services.ts'
+import { serviceTools } from './service-tools.ts'
 import { storage } from './storage.ts'
 import { systemd } from './systemd.ts'
 import { text } from './text.ts'
@@ -43,7 +43,7 @@ export const grammars: Grammars = {
   ...packages,
   ...platforms,
   ...queues,
-  ...services,
+  ...serviceTools,
   ...processes,
   ...remote,
   ...snapshots,

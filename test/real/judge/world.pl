@@ -64,10 +64,10 @@ sub plant {
 sub build_root {
   my ($at) = @_;
   my $layers = 'redirect_dir=nofollow,userxattr';
-  mount('overlay', "$at/root", 'overlay', $NOSUID | $NODEV, "lowerdir=$place/planted:$place/base,upperdir=$at/up/root,workdir=$at/work/root,$layers");
+  mount('overlay', "$at/root", 'overlay', $NOSUID | $NODEV, "lowerdir=$place/planted:$place/base,upperdir=$at/up/root,workdir=$at/scratch/root,$layers");
   for (@trees) {
     mkdir "$place/planted/$_";
-    mount('overlay', "$at/root/$_", 'overlay', $NOSUID | $NODEV, "lowerdir=$place/planted/$_:$place/lower/$_,upperdir=$at/up/$_,workdir=$at/work/$_,$layers");
+    mount('overlay', "$at/root/$_", 'overlay', $NOSUID | $NODEV, "lowerdir=$place/planted/$_:$place/lower/$_,upperdir=$at/up/$_,workdir=$at/scratch/$_,$layers");
   }
   mount('devices', "$at/root/dev", 'tmpfs', $NOSUID, 'mode=755');
   for (qw(null zero full random urandom)) {
@@ -245,7 +245,7 @@ my $worlds = 0;
 sub start_world {
   my ($neighbours) = @_;
   my $at = "$place/worlds/" . ++$worlds;
-  make_path("$at/$_") for 'root', map { ("up/$_", "work/$_") } 'root', @trees;
+  make_path("$at/$_") for 'root', map { ("up/$_", "scratch/$_") } 'root', @trees;
   chmod 0755, "$at/up/root";
   pipe(my $in_read, my $in_write); pipe(my $out_read, my $out_write);
   pipe(my $mapped_read, my $mapped_write); pipe(my $made_read, my $made_write);
@@ -280,7 +280,7 @@ sub end_world {
   close $world->{in};
   kill 'KILL', $world->{middle};
   waitpid $world->{middle}, 0;
-  system 'rm', '-rf', "$world->{at}/up", "$world->{at}/work";
+  system 'rm', '-rf', "$world->{at}/up", "$world->{at}/scratch";
 }
 
 # What the upper layers hold, as paths of the world. A directory alone was touched, by what was made in it and removed.

@@ -26,7 +26,7 @@ const files: Grammar = {
 }
 
 /** Programs that one service brings along: each in the forms that only look. */
-export const services: Grammars = {
+export const serviceTools: Grammars = {
   ...sameGrammar('hdfs', {
     // fsck goes through all that the name node has.
     manual: hadoop,
