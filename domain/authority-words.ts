@@ -47,14 +47,20 @@ export function describeSource({ kind, url, credential, options }: DescribedSour
   return inShort(`${kind} at ${url}${credential ? ` with ${credential}` : ''}${more}`)
 }
 
-type DescribedDevice = Pick<Device, 'mode' | 'url' | 'enabled' | 'toolsAllowed' | 'terms' | 'resource' | 'guests'>
+type DescribedDevice = Pick<
+  Device,
+  'mode' | 'url' | 'urlEnv' | 'enabled' | 'toolsAllowed' | 'terms' | 'resource' | 'guests'
+>
 
 /** A digest stands for the terms that are not written out. */
-export function describeDevice({ mode, url, enabled, toolsAllowed, terms, resource, guests }: DescribedDevice): string {
+export function describeDevice(device: DescribedDevice): string {
+  const { mode, url, urlEnv, enabled, toolsAllowed, terms, resource, guests } = device
   const roots = terms.roots.map(({ path, writable }) => `${path}${writable ? ' (writable)' : ''}`).join(', ') || 'none'
   const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
   const ways = `mode ${mode}${guests ? `, guests by ${guests}` : ''}`
+  // The variable wins over the address while it is set.
+  const at = `${url}${urlEnv ? ` or ${urlEnv}` : ''}`
   const all = `${tools}, roots ${roots}${rootReads}, terms ${digestOf(terms).slice(0, 12)}`
-  return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${url}, ${ways}, ${all}`)
+  return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${at}, ${ways}, ${all}`)
 }

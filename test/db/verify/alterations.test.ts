@@ -161,6 +161,7 @@ test.each([
   ['source', 'source.put', sql`url = 'http://10.9.8.7:9090'`, 'name'],
   ['source', 'source.put', sql`options = '{"x": 1}'`, 'name'],
   ['device', 'device.changed', sql`mode = 'all'`, 'id'],
+  ['device', 'device.changed', sql`url_env = 'OTHER_DEVICE_MESH_URL'`, 'id'],
   ['device', 'device.called', sql`url = 'http://10.9.8.7'`, 'id'],
   ['device', 'device.changed', sql`terms = jsonb_set(terms, '{capabilities}', '["shell.eval"]')`, 'id'],
 ] as const)(
