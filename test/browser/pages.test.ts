@@ -386,7 +386,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await settled(page, '/audit')
   await page.getByLabel('What').selectOption({ label: 'operator: all' })
   await page.waitForURL(/what=operator/)
-  await page.getByRole('row', { name: /admin operator\.changed dora .* disabled: left the company/ }).waitFor()
+  await page.getByRole('row', { name: /admin operator\.changed dora .* disabled, .*: left the company/ }).waitFor()
   await page.getByRole('row', { name: /operator\.added dora .*: new in the storage team/ }).waitFor()
   await page.getByLabel('Who').selectOption('admin')
   await page.waitForURL(/who=admin/)
