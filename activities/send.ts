@@ -9,7 +9,7 @@ import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
 import { otherNames } from '../db/inventory/registry.ts'
 import { actionOf, append } from '../db/log/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
-import { blockedEnvelope, failedEnvelope } from '../domain/envelope.ts'
+import { blockedEnvelope, failedEnvelope, saysNotYet } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent } from '../domain/event.ts'
 import type { ErrorClass } from '../domain/refusal.ts'
 import { resourceKey } from '../domain/registry.ts'
@@ -19,7 +19,7 @@ import type { CoreAnswer, CorePort, DiscoveredThing, Envelope, Tool } from '../d
 import { tools } from '../tools/registry.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { closeByReading, toolContext } from './verify-write.ts'
-import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
+import { notYet, patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 
 /** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */
 type SendDeps = { db: Db; core: CorePort; patienceMs?: number }
@@ -62,7 +62,8 @@ export async function send(
 
 /**
  * Look-ups may run twice; records and terminal calls are stored by their key, so sending them again is asking again. A core API that
- * is away is waited for: what it would have said is not known, and a model that reads of an outage hands the incident over.
+ * is away is waited for, and so is one that says "not yet": what it would have said is not known, and a model that reads of an outage hands
+ * the incident over.
  */
 async function sendOther(
   deps: SendDeps,
@@ -74,7 +75,11 @@ async function sendOther(
   const forMs = await patienceLeftMs(deps, started)
   const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
   try {
-    const run = () => tool.run(started.metadata.arguments, toolContext(deps, place, signal))
+    const run = async () => {
+      const answer = await tool.run(started.metadata.arguments, toolContext(deps, place, signal))
+      if (isNotYet(answer)) throw new RetryLater(notYet)
+      return answer
+    }
     const answer = await retryWhileAway(run, { forMs, signal, note })
     if (answer.ok || answer.status < 500) return sentOf(answer)
     throw new RetryLater(`CORE_API_${answer.status}`)
@@ -111,7 +116,7 @@ async function sendWrite(
       : (await approvalState(deps.db, started.metadata.approvalId))?.stateFingerprint || null
   try {
     const answer = await tool.run(started.metadata.arguments, { ...toolContext(deps, place, signal), ifMatch })
-    if (answer.ok || answer.status < 500) return sentOf(answer)
+    if (answer.ok || (answer.status < 500 && !isNotYet(answer))) return sentOf(answer)
   } catch (error) {
     if (!(error instanceof HttpError) || error.code === 'aborted') throw error
   }
@@ -155,6 +160,8 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
     await sleep(300, undefined, { signal })
   }
 }
+
+const isNotYet = (answer: CoreAnswer) => !answer.ok && saysNotYet(answer.status, answer.problem.code)
 
 function sentOf(answer: CoreAnswer): Sent {
   if (!answer.ok && answer.status === 403 && answer.problem.code === 'UNJUDGED') {

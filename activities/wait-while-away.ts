@@ -3,6 +3,7 @@ import { Context } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
 import { isTransient } from '../db/connect.ts'
 import type { WaitedFor } from '../db/incidents/waits.ts'
+import { RetryLater } from './failures.ts'
 import { waits } from './heartbeat.ts'
 
 /** How long a step waits for a server that does not answer before it fails. */
@@ -12,8 +13,12 @@ const firstPauseMs = 250
 
 const maxPauseMs = 5_000
 
-/** Which server was away, where waiting may help; null for every other failure. A refusal is an answer. */
+/** Code of a `RetryLater`: the core API answered, and decided nothing (`saysNotYet`). */
+export const notYet = 'NOT_YET'
+
+/** Which server was away, where waiting may help; null for every other failure. A refusal is an answer, "not yet" is none. */
 export function whoIsAway(error: unknown): WaitedFor | null {
+  if (error instanceof RetryLater) return error.code === notYet ? 'core_api' : null
   if (error instanceof HttpError) return error.retryable ? 'core_api' : null
   return isTransient(error) ? 'database' : null
 }

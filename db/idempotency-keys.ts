@@ -7,12 +7,12 @@ type StoredAnswer = { status: number; response: unknown }
 
 /**
  * Takes a key for one request. `taken`: go ahead and call `storeAnswer`. `stored`: answered before, the same again. `busy`:
- * the first one is still at work. `other_body`: the key was used for something else.
+ * the first one is still at work. `other_body`: the key was used for something else. The first digest is stored; a row may hold any of them.
  */
 export async function takeKey(
   db: Db,
   key: IdempotencyKey,
-  bodyDigest: string,
+  [bodyDigest, ...olderDigests]: readonly [string, ...string[]],
 ): Promise<
   { state: 'taken' } | { state: 'stored'; answer: StoredAnswer } | { state: 'busy' } | { state: 'other_body' }
 > {
@@ -33,7 +33,7 @@ export async function takeKey(
     .where('key', '=', key.key)
     .executeTakeFirst()
   if (!row) return { state: 'busy' }
-  if (row.bodyDigest !== bodyDigest) return { state: 'other_body' }
+  if (![bodyDigest, ...olderDigests].includes(row.bodyDigest)) return { state: 'other_body' }
   if (row.status !== null) return { state: 'stored', answer: { status: row.status, response: row.response } }
   if (!row.abandoned) return { state: 'busy' }
   const again = await db

@@ -13,6 +13,14 @@ export function failedEnvelope(rule: string, message: string, data?: unknown): E
   }
 }
 
+/**
+ * Does this answer of the core API only say "not yet"? It decided nothing: the same request may be sent again. A request with this key is
+ * at work, the database is away, or as much runs as may.
+ */
+export function saysNotYet(status: unknown, code: unknown): boolean {
+  return status === 429 || code === 'IN_PROGRESS' || code === 'DATABASE_UNAVAILABLE'
+}
+
 /** A call that policy stopped: nothing was tried. */
 export function blockedEnvelope(code: ErrorClass, rule: string, message: string): Envelope {
   return {

@@ -1,4 +1,4 @@
-import type { VerificationOutcome } from '../domain/envelope.ts'
+import { saysNotYet, type VerificationOutcome } from '../domain/envelope.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
@@ -302,6 +302,7 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
   // That a write failed is a finding too.
   if (result.ok || effect === 'write') cite(state, event)
+  if (gotNoVerdict(event)) state.recent = state.recent.filter(({ callId }) => callId !== event.metadata.callId)
   if (!result.ok) return
   if (state.recovering.delete(tool)) state.recoveries.succeeded += 1
   if (!looks) return
@@ -312,6 +313,13 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   if (listed) rememberListed(state.resolved, listed.on, listed.names, atMs)
   const told = new Map(discovered.filter((each) => each.seen).map((each) => [resourceKey(each), each.health ?? null]))
   for (const key of new Set([...named, ...told.keys()])) look(state, key, event.seq, atMs, told.get(key) ?? null)
+}
+
+/** Was this call sent and nothing decided about it? It counts as not made: a hand-over that never arrived is to be made again. */
+function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_finished'>): boolean {
+  const details = result.error?.details
+  if (!details) return false
+  return (effect === 'terminal' && details.rule === 'UNANSWERED') || saysNotYet(details.status, details.rule)
 }
 
 /** A look that tells no health (a file, a process) leaves what was told before, unless a write has begun since. */

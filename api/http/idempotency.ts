@@ -1,6 +1,6 @@
 import type { Db } from '../../db/connect.ts'
 import { releaseKey, storeAnswer, takeKey } from '../../db/idempotency-keys.ts'
-import { sha256 } from '../../domain/digest.ts'
+import { digestOf, sha256 } from '../../domain/digest.ts'
 import type { Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 
@@ -16,8 +16,21 @@ export function idempotencyKey(header: string): string {
 }
 
 /**
+ * The digests that the body of one request may be stored under: of its canonical form, so that the order of its keys says nothing, and of
+ * its text, as 0.2.0 stored it.
+ */
+function digestsOf(text: string): [stored: string, older: string] {
+  const older = sha256(text)
+  try {
+    return [digestOf(JSON.parse(text)), older]
+  } catch {
+    return [older, older]
+  }
+}
+
+/**
  * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another body a 422, a request that still
- * runs a 409. After a 5xx the key is released and may be used again.
+ * runs a 409. After a 5xx or a 429, which decide nothing, the key is released and may be used again.
  */
 export function idempotent(db: Db): Middleware {
   return async (c, next) => {
@@ -27,7 +40,7 @@ export function idempotent(db: Db): Middleware {
     // The query counts: `dry_run=true` changes what the request does.
     const route = `POST ${c.req.path}${new URL(c.req.url).search}`
     const place = { tokenId: c.get('principal').tokenId, route, key }
-    const taken = await takeKey(db, place, sha256(await c.req.text()))
+    const taken = await takeKey(db, place, digestsOf(await c.req.text()))
     if (taken.state === 'busy') {
       const detail = 'A request with this Idempotency-Key is still at work.'
       throw new Problem(409, 'IN_PROGRESS', detail, { headers: { 'retry-after': '1' } })
@@ -41,7 +54,7 @@ export function idempotent(db: Db): Middleware {
       return c.body(JSON.stringify(response), status as 200, { 'content-type': type, 'idempotency-replayed': 'true' })
     }
     await next()
-    if (c.res.status >= 500) await releaseKey(db, place)
+    if (c.res.status >= 500 || c.res.status === 429) await releaseKey(db, place)
     else await storeAnswer(db, place, { status: c.res.status, response: await c.res.clone().json() })
     return undefined
   }

@@ -11,8 +11,18 @@ import { eventually } from '../support/directory.ts'
 
 const database = useDatabase()
 
-/** A read that was begun, against a core API that is away for this many tries. */
-async function read(triesAway: number, patienceMs: number) {
+/** Nobody listens. */
+const isAway = () => {
+  throw new HttpError('connect', 'nobody listens', true)
+}
+const refusal = (status: number, code: string) => () => ({
+  ok: false,
+  status,
+  problem: { title: '', detail: '', code },
+})
+
+/** A read that was begun, against a core API that answers so for this many tries. */
+async function read(triesAway: number, patienceMs: number, answerMeanwhile: () => unknown = isAway) {
   const incidentId = await claimedIncident(database.db)
   const place = { incidentId, attempt: 1, turn: 1, call: 0 }
   const { event } = await database.db.transaction().execute((trx) =>
@@ -37,7 +47,7 @@ async function read(triesAway: number, patienceMs: number) {
     tries += 1
     if (tries > triesAway)
       return { ok: false, status: 404, problem: { title: 'Not found', detail: 'no such shard' } } as never
-    throw new HttpError('connect', 'nobody listens', true)
+    return answerMeanwhile() as never
   }
   const core: CorePort = { get: away, post: away }
   const beats: unknown[] = []
@@ -65,4 +75,21 @@ test('only when patience is over does the silence become an answer', async () =>
   const { tries, result } = await read(Number.POSITIVE_INFINITY, 3_000)
   expect(tries).toBeGreaterThan(1)
   expect(JSON.stringify(result)).toContain('UNANSWERED')
+})
+
+test.each([
+  [409, 'IN_PROGRESS'],
+  [429, 'DEVICE_BUSY'],
+  [503, 'DATABASE_UNAVAILABLE'],
+])(
+  '%i %s only says "not yet": it is waited for, and the answer after it is what the model reads',
+  async (status, code) => {
+    const { tries, result } = await read(4, 60_000, refusal(status, code))
+    expect([tries, result.error?.code]).toEqual([5, 'NOT_FOUND'])
+  },
+)
+
+test('409 CONFLICT is an answer, and is not waited for', async () => {
+  const { tries, result } = await read(4, 60_000, refusal(409, 'CONFLICT'))
+  expect([tries, result.error?.details.rule]).toEqual([1, 'CONFLICT'])
 })

@@ -220,6 +220,31 @@ describe('what becomes of a proposed call', () => {
     expect(ruled([before], call('get_shard', { id: 'y' }))).toBe('run READ')
   })
 
+  test.each([
+    ['IN_PROGRESS', 409, 'run'],
+    ['DATABASE_UNAVAILABLE', 503, 'run'],
+    ['UNANSWERED', undefined, 'run'],
+    ['STILL_FIRING', 409, 'refuse'],
+  ])('a hand-over that got %s (%s) may be made again: %s', (rule, status, verdict) => {
+    const args = { id: incident, reason: 'help' }
+    const rows = [
+      looked('c0_0', [shard]),
+      row('call_judged', { callId: 'c1_0', tool: 'escalate_incident', arguments: args, verdict: 'run' }),
+      partOfRow('tool_finished', {
+        callId: 'c1_0',
+        tool: 'escalate_incident',
+        arguments: args,
+        effect: 'terminal',
+        targets: [],
+        outcome: 'failed',
+        result: { ok: false, error: { code: 'EXECUTION_FAILED', details: { rule, status } }, meta: {} },
+        body: null,
+        discovered: [],
+      }),
+    ]
+    expect(ruled(rows as never, call('escalate_incident', args))).toMatch(verdict)
+  })
+
   test('a look-up that was answered the same twice is not asked a third time, whatever stood between, and is told where', () => {
     const asked = (callId: string, id: string) =>
       row('call_judged', { callId, tool: 'get_shard', arguments: { id }, verdict: 'run' })

@@ -1,4 +1,8 @@
 import { expect, test } from '@jest/globals'
+import { Hono } from 'hono'
+import type { Env } from '../../../api/deps.ts'
+import { idempotent } from '../../../api/http/idempotency.ts'
+import { sha256 } from '../../../domain/digest.ts'
 import { useApi } from '../../support/api.ts'
 import { openedIncident } from '../../support/database.ts'
 
@@ -18,6 +22,43 @@ test('ten at once with one key open one incident', async () => {
   )
   expect(new Set(answers.filter(({ status }) => status === 201).map(({ body }) => body.id)).size).toBe(1)
   for (const { status, body } of answers) if (status !== 201) expect([status, body.code]).toEqual([409, 'IN_PROGRESS'])
+})
+
+test('the order of its keys is no part of a body: what a database read back is the same request', async () => {
+  const first = await api.post('/incidents', { body: incident, key: 'order' })
+  const again = await api.post('/incidents', {
+    body: Object.fromEntries(Object.entries(incident).reverse()),
+    key: 'order',
+  })
+  expect([again.status, again.body]).toEqual([201, first.body])
+})
+
+test('a key that 0.2.0 stored, with the digest of the text, is answered the same', async () => {
+  const first = await api.post('/incidents', { body: incident, key: 'older' })
+  const bodyDigest = sha256(JSON.stringify(incident))
+  await api.db.updateTable('idempotency').set({ bodyDigest }).where('key', '=', 'older').execute()
+  const again = await api.post('/incidents', { body: incident, key: 'older' })
+  expect([again.status, again.body]).toEqual([201, first.body])
+})
+
+test('an answer that only says "not now" is not kept: the same key is let in later', async () => {
+  const app = new Hono<Env>()
+  app.use(async (c, next) => {
+    const { tokenId } = await api.db.selectFrom('idempotency').select('tokenId').limit(1).executeTakeFirstOrThrow()
+    c.set('principal', { tokenId } as never)
+    await next()
+  })
+  const statuses = [429, 200]
+  app.post('/busy', idempotent(api.db), (c) => c.json({ done: true }, statuses.shift() as 200))
+  const send = async () => {
+    const answer = await app.request('/busy', { method: 'POST', headers: { 'idempotency-key': 'later' }, body: '{}' })
+    return [answer.status, answer.headers.get('idempotency-replayed')]
+  }
+  expect([await send(), await send(), await send()]).toEqual([
+    [429, null],
+    [200, null],
+    [200, 'true'],
+  ])
 })
 
 test('a key that was used for another body is refused', async () => {
