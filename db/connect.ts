@@ -1,86 +1,8 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
+import { type GiveUpReason, giveUpSilent } from './give-up-silent.ts'
+import { openSession } from './open-session.ts'
 import type { Database } from './tables.ts'
-
-/** A statement that takes longer than this makes its client ask whether the server is alive. */
-const patientMs = 2_500
-/** A living server answers a new connection within this, however busy it is with other statements. */
-const answersWithinMs = 1_500
-
-type Pulse = {
-  /** Gives up a connection whose server is frozen. Called once for each new connection of a pool. */
-  watch(client: pg.PoolClient): void
-}
-
-/**
- * Tells a slow statement from a frozen server. The server's own limits end what is slow; a server that is stopped, or whose machine is
- * gone, ends nothing, and a connection to it says nothing either. So a statement that takes long makes one new connection: where that is
- * answered, by a refusal too, the statement is left alone, and is asked about again. Where it is not, the connection is destroyed and
- * the statement fails as one whose connection broke. A connection is never used again after that: what its transaction did is unknown.
- */
-function pulseOf(connectionString: string): Pulse {
-  let asking: Promise<boolean> | null = null
-  const isAlive = () => {
-    asking ??= answers(connectionString).finally(() => {
-      asking = null
-    })
-    return asking
-  }
-  return {
-    watch(client) {
-      const query = client.query.bind(client) as (...args: unknown[]) => unknown
-      Object.assign(client, {
-        query(...args: unknown[]) {
-          const asked = query(...args)
-          if (asked instanceof Promise) watchOver(asked, client, isAlive)
-          return asked
-        },
-      })
-    },
-  }
-}
-
-function watchOver(asked: Promise<unknown>, client: pg.PoolClient, isAlive: () => Promise<boolean>): void {
-  let isOver = false
-  const look = async () => {
-    const alive = await isAlive()
-    if (isOver) return
-    if (alive) timer = setTimeout(look, patientMs)
-    else streamOf(client)?.destroy()
-  }
-  let timer = setTimeout(look, patientMs)
-  const over = () => {
-    isOver = true
-    clearTimeout(timer)
-  }
-  asked.then(over, over)
-}
-
-/** The types of `pg` hide the socket, which alone can be given up without the server's help. */
-function streamOf(client: pg.PoolClient): { destroy(): void } | undefined {
-  return (client as unknown as { connection?: { stream?: { destroy(): void } } }).connection?.stream
-}
-
-/** Does the server answer a new connection in time? A refusal is an answer. */
-async function answers(connectionString: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString, application_name: 'nightshift-pulse' })
-  client.on('error', () => {})
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), answersWithinMs)
-  })
-  try {
-    return await Promise.race([client.connect().then(() => true, isAnswer), silence])
-  } finally {
-    clearTimeout(timer)
-    streamOf(client as unknown as pg.PoolClient)?.destroy()
-  }
-}
-
-/** An SQLSTATE can only come from a server. */
-function isAnswer(error: unknown): boolean {
-  return /^[0-9A-Z]{5}$/.test(String((error as { code?: unknown }).code))
-}
 
 export type Db = Kysely<Database>
 export type Trx = Transaction<Database>
@@ -116,10 +38,6 @@ const types: pg.CustomTypesConfig = {
   },
 } as pg.CustomTypesConfig
 
-/** How values are written, whatever database and role are set to. */
-const plainStyle =
-  '-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 -c bytea_output=hex'
-
 /**
  * Opens a pool as the services' role, which may append to the log and nothing more. `owner: true` keeps the login's own
  * role, for migrations and tests. Connections are made on first use; a database that is down is an error of the query, and so
@@ -129,33 +47,38 @@ export function connect(
   databaseUrl: string,
   options: { max?: number; owner?: boolean; name?: string; patienceMs?: number } = {},
 ): Db {
+  const silent = giveUpSilent(databaseUrl)
   const pool = new pg.Pool({
     connectionString: databaseUrl,
+    // `pg` waits for it before it hands the connection on, though its types say nothing of that.
+    async onConnect(client) {
+      silent.watch(client, await openSession(client, options.owner === true))
+    },
     max: options.max ?? 10,
     types,
     application_name: options.name ?? 'nightshift',
     // For a free connection, or a new one. With the look at a silent statement it stays below the five seconds of an answer.
     connectionTimeoutMillis: options.patienceMs ?? 3_500,
-    options: options.owner ? plainStyle : `${plainStyle} -c role=nightshift_app`,
-    // A statement of ours takes milliseconds: one that hangs holds a lock that investigations wait for.
-    statement_timeout: 20_000,
-    idle_in_transaction_session_timeout: 20_000,
     keepAlive: true,
   })
   // An idle connection that breaks is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {})
   // The same for one that breaks while it is held, between two statements of a transaction: the next statement fails.
-  const pulse = pulseOf(databaseUrl)
-  pool.on('connect', (client) => {
-    client.on('error', () => {})
-    pulse.watch(client)
-  })
+  pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })
   addresses.set(db, databaseUrl)
+  givenUp.set(db, silent.counts)
   return db
+}
+
+const givenUp = new WeakMap<Db, Readonly<Record<GiveUpReason, number>>>()
+
+/** How many connections of this pool were given up, by reason, since it was opened. */
+export function connectionsGivenUp(db: Db): Readonly<Partial<Record<GiveUpReason, number>>> {
+  return givenUp.get(db) ?? {}
 }
 
 /** Who listens needs a connection that no statement of the pool gets. */
@@ -168,7 +91,12 @@ export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<
 
 /** A connection to the same database outside of the pool. It is not open yet; errors are for who asked for it. */
 export function separateClient(db: Db, name: string): pg.Client {
-  return new pg.Client({ connectionString: addresses.get(db), application_name: name, keepAlive: true })
+  return new pg.Client({
+    connectionString: addresses.get(db),
+    application_name: name,
+    keepAlive: true,
+    query_timeout: 5_000,
+  })
 }
 
 /**
@@ -196,7 +124,7 @@ export function isTransient(error: unknown): boolean {
     if (/^(08|40|53|57|58)/.test(code) || ['55P03', '25006', '3D000'].includes(code)) return true
     if (/^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)/.test(code)) return true
   }
-  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable/.test(
+  return /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable/.test(
     error.message,
   )
 }

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Db } from '../../db/connect.ts'
+import { connectionsGivenUp, type Db } from '../../db/connect.ts'
 import { openIncidentCounts, pendingApprovalCounts } from '../../db/current-counts.ts'
 import { type CounterValue, foldCounters, namedOf, readCounters } from '../../db/event-counters.ts'
 import { countSlots } from '../../db/models/slots.ts'
@@ -22,6 +22,16 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
     labelNames: ['version'],
     registers,
   }).set({ version }, 1)
+  new Counter({
+    name: 'nightshift_database_connections_given_up_total',
+    help: 'Connections of this process whose statement would never have been answered, by what the server said of it.',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [reason, count] of Object.entries(connectionsGivenUp(db))) this.inc({ reason }, count)
+    },
+  })
   safetyCounters(db, registers)
 }
 

@@ -17,6 +17,8 @@ export const allIncidents = 'all'
 const lockOf = (watched: string) => sql`${sql.lit(lockSpace)}::int, hashtext(${watched})`
 /** A listener that comes or goes is known within this time. */
 const agreeEveryMs = 200
+/** A connection that was dropped in silence hears nothing and says nothing: it is asked this often. */
+const askEveryMs = 5_000
 
 /**
  * Tells all who listen to this incident; where nobody does, nothing is written. Answers whether it was told. What would be too long to pass on goes
@@ -58,8 +60,12 @@ export async function listenForLiveAnswers(
       await client.connect()
       await client.query(`listen ${channel}`)
       const held = new Set<string>()
-      while (!lost.signal.aborted) {
+      for (let askedMs = performance.now(); !lost.signal.aborted; ) {
         await agree(client, held, watched())
+        if (performance.now() - askedMs > askEveryMs) {
+          await client.query('select 1')
+          askedMs = performance.now()
+        }
         await sleep(agreeEveryMs, undefined, { signal: lost.signal }).catch(() => {})
       }
     } catch {

@@ -3,10 +3,11 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { type Api, createApi } from '../../api/app.ts'
 import { createToken, ensureOperator } from '../../db/access/tokens.ts'
-import { connect, type Db } from '../../db/connect.ts'
+import { connect, connectionsGivenUp, type Db } from '../../db/connect.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { startForgetfulRelay } from '../support/forgetful-relay.ts'
 import { freeze } from '../support/temporal-proxy.ts'
 
 // A server of the test's own: it is frozen, filled and closed to writes.
@@ -67,8 +68,10 @@ const anAlert: Operation = {
 
 type Said = { of: string; status: number; retryAfter: string | null }
 
-async function ask({ method, path, body }: Operation): Promise<Said> {
-  const answer = await api.app.request(path, {
+const ask = (operation: Operation) => askOf(api, operation)
+
+async function askOf({ app }: Api, { method, path, body }: Operation): Promise<Said> {
+  const answer = await app.request(path, {
     method,
     headers: {
       authorization: `Bearer ${token}`,
@@ -118,6 +121,35 @@ test('a transaction in which the database froze is not committed by a later one'
   await own.transaction().execute((trx) => sql`select 1`.execute(trx))
   expect((await sql`select from digest where destination = 'half'`.execute(own)).rows).toEqual([])
   await own.destroy()
+})
+
+test('connections that were dropped in silence are given up and counted, and every request is answered again', async () => {
+  const relay = await startForgetfulRelay(Number(new URL(postgres.url).port))
+  const url = new URL(postgres.url)
+  url.port = String(relay.port)
+  const own = connect(url.href, { max: 5 })
+  const through = createApi({ db: own, closing: closing.signal })
+  const another = { ...anAlert, body: { name: 'queue_depth', severity: 'warning', title: 'long' } }
+  const list = { method: 'GET', path: '/api/v1/incidents', body: undefined }
+  try {
+    expect(await Promise.all(Array.from({ length: 5 }, () => askOf(through, another)))).toMatchObject(
+      Array(5).fill({ status: 202 }),
+    )
+    relay.forget()
+    const said = await Promise.all(Array.from({ length: 25 }, (_, n) => askOf(through, n % 2 ? list : another)))
+    expect(refused(said).filter(({ status }) => status >= 300)).toEqual([])
+    // Each of them is out of the pool: what is asked now is answered.
+    const then = await Promise.all(Array.from({ length: 25 }, () => askOf(through, list)))
+    expect(then.filter(({ status }) => status !== 200)).toEqual([])
+    const { not_at_work: count } = connectionsGivenUp(own)
+    expect(count).toBe(5)
+    expect(await (await through.app.request('/metrics')).text()).toContain(
+      'nightshift_database_connections_given_up_total{reason="not_at_work"} 5',
+    )
+  } finally {
+    await own.destroy()
+    await relay.stop()
+  }
 })
 
 test('a slow statement of a living server is waited for', async () => {
