@@ -20,13 +20,14 @@ const hidden = new RegExp(hiddenCharacter(''), 'gu')
 
 /**
  * A stranger's text for a receiver's screen: nothing in it moves a terminal, turns the reading direction or hides; at most
- * `maxChars` code points.
+ * `maxChars` code points. It is one line, unless `lines` keeps the breaks of a text that is made of lines.
  */
-export function inertText(text: string, maxChars: number): string {
+export function inertText(text: string, maxChars: number, { lines = false }: { lines?: boolean } = {}): string {
   const plain = text
     .slice(0, maxChars * 4)
     .toWellFormed()
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replace(lines ? /\r\n?|[\p{Zl}\p{Zp}]/gu : /[\p{Cc}\p{Zl}\p{Zp}]+/gu, lines ? '\n' : ' ')
+    .replace(/[^\P{Cc}\n]+/gu, ' ')
     .replace(hidden, '\uFFFD')
     .trim()
   const chars = [...plain]

@@ -25,6 +25,7 @@ import {
   plainText,
   type SlackMessage,
   section,
+  sectionOfLines,
   slackLimits,
   slackMessage,
 } from './notification.ts'
@@ -60,7 +61,7 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
         field(`Resource: ${resource}`),
       ],
     },
-    ...(said.trim() ? [section(said, maxResolutionChars)] : []),
+    ...(said.trim() ? [sectionOfLines(said, maxResolutionChars)] : []),
     ...approvals
       .slice(0, maxApprovals)
       .map((approval) =>
@@ -178,7 +179,7 @@ function rehearsed({ dryRun }: Approval): object[] {
   const left = told.lines.length - lines.length
   return [
     ...(lines.length > 0
-      ? [section([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
+      ? [sectionOfLines([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
       : []),
     ...(told.untried.length > 0 ? [section(told.untried.join(' '), maxDryRunChars)] : []),
   ]

@@ -17,13 +17,13 @@ export const slackLimits = {
 } as const
 
 /** A stranger's words where Slack reads no formatting, link or mention; at most `maxChars` as they are sent. */
-export function plainText(text: string, maxChars: number): PlainText {
-  return { type: 'plain_text', text: fallbackText(text, maxChars) || '-', emoji: false }
+export function plainText(text: string, maxChars: number, as?: { lines: boolean }): PlainText {
+  return { type: 'plain_text', text: fallbackText(text, maxChars, as) || '-', emoji: false }
 }
 
 /** The same for the one place where Slack does read formatting: the text of a notification. */
-export function fallbackText(text: string, maxChars: number): string {
-  return escapeText(inertText(text, maxChars), maxChars)
+export function fallbackText(text: string, maxChars: number, as?: { lines: boolean }): string {
+  return escapeText(inertText(text, maxChars, as), maxChars)
 }
 
 /**
@@ -102,7 +102,7 @@ export function renderNotification(notification: Notification): SlackMessage {
         ...(approval ? askedFields(approval) : []),
       ],
     },
-    ...(reason?.trim() ? [section(reason)] : []),
+    ...(reason?.trim() ? [sectionOfLines(reason)] : []),
     ...(approval?.cause ? [section(approval.cause)] : []),
     ...actions(linkButton(approval ? 'Review request' : 'Open incident', url)),
     context(`Nightshift, ${incident.id}, ${at}`),
@@ -122,8 +122,8 @@ function renderDigest({ incidents, reason, url, at }: Notification): SlackMessag
   const rest = incidents.length - maxListed
   return slackMessage(heading, [
     header(heading),
-    ...(reason?.trim() ? [section(reason)] : []),
-    ...(lines.length > 0 ? [section([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))] : []),
+    ...(reason?.trim() ? [sectionOfLines(reason)] : []),
+    ...(lines.length > 0 ? [sectionOfLines([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))] : []),
     ...actions(linkButton(incidents.length === 1 ? 'Open incident' : 'Open incidents', url)),
     context(`Nightshift, ${at}`),
   ])
@@ -184,6 +184,11 @@ export function header(text: string) {
 
 export function section(text: string | PlainText, maxChars: number = slackLimits.section) {
   return { type: 'section', text: typeof text === 'string' ? plainText(text, maxChars) : text }
+}
+
+/** A section of its own for a text that is made of lines, such as a report or a list: as many lines arrive as were sent. */
+export function sectionOfLines(text: string, maxChars: number = slackLimits.section) {
+  return section(plainText(text, maxChars, { lines: true }))
 }
 
 export function field(text: string): PlainText {

@@ -278,6 +278,26 @@ test('a digest lists what still fires, a line each, and how many more there are'
   expect(said).not.toContain('Resource:')
 })
 
+const linesOf = (message: { blocks: object[] }, begins: string) => {
+  const texts = (message.blocks as { text?: { text: string } }[]).map(({ text }) => text?.text ?? '')
+  return texts.find((text) => text.startsWith(begins))?.split('\n')
+}
+
+test('a report of n lines arrives in n lines, whatever ends them, and a list in as many as it has entries', () => {
+  const told = ['Found: the disk is full', 'Ruled out:', '- host:host-ams-2 was nominal', '- vm:vm-116 answers']
+  for (const end of ['\n', '\r\n', '\r', '\u2028'])
+    expect(
+      linesOf(renderNotification(notification({ trigger: 'escalated', reason: told.join(end) })), 'Found'),
+    ).toEqual(told)
+  const digest = renderNotification(notification({ trigger: 'digest', incidents: listed(5, 'a\nb'), reason: 'x' }))
+  expect(linesOf(digest, '•')).toHaveLength(5)
+})
+
+test('a stranger gets no line of its own in what is one line', () => {
+  const message = renderNotification(notification({ trigger: 'escalated', title: `${'x'.repeat(200)}\nStatus: fine` }))
+  expect(linesOf(message, 'xxx')).toHaveLength(1)
+})
+
 /** A dry run of a plan that leaves this VM down. */
 const plan = (vm: string) => ({
   steps: [{ step: 1, action: 'start', vm, from: null, to: vm, needs: [], wave: 1 }],
