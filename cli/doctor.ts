@@ -55,7 +55,7 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
     checkReadiness(url).then((found) => found.filter(({ name }) => !isElsewhere || name !== 'Queue')),
     isElsewhere ? checkRemoteParts(options) : [await checkModel(own, env, options), await checkLab(own)],
     checkSources(options),
-    isElsewhere ? [] : checkKnowledge(options),
+    isElsewhere ? [] : checkApiParts(options),
     checkGrade(options),
   ])
   return found.flat()
@@ -68,9 +68,9 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
     return parts.map(({ name, status, detail }) => ({
       name: capitalize(name),
       ok: status !== 'failed',
-      needed: status === 'failed' && name !== 'knowledge',
+      needed: status === 'failed' && !apiParts.has(name),
       detail: status === 'ok' ? detail : `${status}: ${detail}`,
-      remedy: name === 'knowledge' && status === 'failed' ? knowledgeRemedy : null,
+      remedy: status === 'failed' ? (apiParts.get(name) ?? null) : null,
     }))
   } catch {
     return []
@@ -96,15 +96,20 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   }
 }
 
-const knowledgeRemedy = '"nightshift knowledge list" names each file and its remedy.'
+/** Parts that the API alone knows of, with the remedy of each. What is wrong with one makes the night poorer, and stops nothing. */
+const apiParts = new Map([
+  ['knowledge', '"nightshift knowledge list" names each file and its remedy.'],
+  ['messages', 'Send a test: "nightshift config test webhook.critical", or look at the channel of the Slack app.'],
+])
 
-/** The runbooks that the API holds. One that is not taken makes investigations poorer, and stops nothing. */
-async function checkKnowledge(options: ConnectionOptions): Promise<Finding[]> {
+async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
     return parts
-      .filter(({ name }) => name === 'knowledge')
-      .map(({ status, detail }) => toFinding('Knowledge', status !== 'failed', detail, knowledgeRemedy, false))
+      .filter(({ name }) => apiParts.has(name))
+      .map(({ name, status, detail }) =>
+        toFinding(capitalize(name), status !== 'failed', detail, apiParts.get(name), false),
+      )
   } catch {
     return []
   }

@@ -42,8 +42,9 @@ export async function backlogOf({ db }: Scope) {
       (select count(*) from incident where status = 'investigating')::int as investigating,
       (select count(*) from incident where status = 'awaiting_approval')::int as awaiting_approval,
       (select count(*) from delivery where status in ('pending', 'sending'))::int as deliveries,
-      (select count(*) from delivery where status in ('failed', 'dropped')
-        and created_at > ${onceNow} - interval '1 day')::int as failed_deliveries`.execute(db)
+      (select count(*) from delivery where given_up_at > ${onceNow} - interval '1 day')::int as failed_deliveries`.execute(
+    db,
+  )
   return rows[0]!
 }
 

@@ -27,6 +27,8 @@ export const notification = z.object({
     ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
     /** About several incidents at once. */
     ...(['digest', 'notice'] as const),
+    /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
+    ...(['late', 'undelivered'] as const),
   ]),
   incident: incident
     .pick({ id: true, type: true, severity: true, status: true, title: true, resource: true })
@@ -66,11 +68,13 @@ export type Destination = {
 }
 
 /**
- * What became of one attempt to deliver. `retry`: the same bytes may work later (5xx, 429, no connection, timeout), not
- * before `afterMs` where the receiver named a time. `drop`: no retry can help (4xx, a redirect, a refused address).
+ * What became of one attempt to deliver. `wait`: it was none, because the receiver asked for patience (429, 503 with `Retry-After`);
+ * everything for its address waits. `retry`: the same bytes may work later (5xx, no connection, timeout), not before `afterMs` where the receiver named a time. `drop`: no retry can help (4xx, a
+ * redirect, a refused address).
  */
 export type DeliveryOutcome =
   | { outcome: 'sent'; status: number }
+  | { outcome: 'wait'; status: number; reason: string; afterMs: number }
   | { outcome: 'retry'; status: number | null; reason: string; afterMs: number | null }
   | { outcome: 'drop'; status: number | null; reason: string }
 
@@ -97,4 +101,36 @@ export function getLinkPath(stored: unknown, incidentId: string): string {
   if (approval) return `approvals/${approval.id}`
   if (!incidents || incidents.length < 2) return `incidents/${incidentId}`
   return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'
+}
+
+/** How long a receiver that answers 429 and names no time is left alone. */
+const unnamedWaitMs = 5_000
+
+/** What an answer of 408, 429 or 5xx means, with the time that it named. */
+export function waitOrRetry(status: number, reason: string, namedMs: number | null): DeliveryOutcome | null {
+  if (status === 429) return { outcome: 'wait', status, reason, afterMs: namedMs ?? unnamedWaitMs }
+  if (status === 503 && namedMs !== null) return { outcome: 'wait', status, reason, afterMs: namedMs }
+  return status === 408 || status >= 500 ? { outcome: 'retry', status, reason, afterMs: namedMs } : null
+}
+
+/** One notification for several, which are at least two: their incidents, each once, in the order they have. */
+export function joinNotifications(
+  all: readonly Notification[],
+  trigger: 'late' | 'undelivered',
+  reason: string,
+): Notification {
+  const [first] = all as [Notification]
+  const incidents = new Map(
+    all
+      .toReversed()
+      .map(({ incident: { id, title, severity, status }, at }) => [id, { id, title, severity, status, since: at }]),
+  )
+  return {
+    ...first,
+    trigger,
+    reason,
+    approval: null,
+    page: all.some(({ page }) => page),
+    incidents: [...incidents.values()].reverse(),
+  }
 }

@@ -56,7 +56,7 @@ export type ShownVariable = z.infer<typeof shownVariable>
 
 /** What a receiver did with a test message. `said`: the beginning of its answer. */
 export const webhookTest = z.object({
-  outcome: z.enum(['sent', 'retry', 'drop']),
+  outcome: z.enum(['sent', 'wait', 'retry', 'drop']),
   status: z.number().int().nullable(),
   detail: z.string(),
   said: z.string(),

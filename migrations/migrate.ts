@@ -43,6 +43,7 @@ import * as boundDecisions from './0038-bound-decisions.ts'
 import * as manualChanges from './0039-manual-changes.ts'
 import * as rowChanges from './0040-row-changes.ts'
 import * as strangers from './0041-strangers.ts'
+import * as outboxAddresses from './0042-outbox-addresses.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -188,6 +189,7 @@ const migrations: Record<string, Migration> = {
   '0039-manual-changes': manualChanges,
   '0040-row-changes': rowChanges,
   '0041-strangers': strangers,
+  '0042-outbox-addresses': outboxAddresses,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

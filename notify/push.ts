@@ -1,7 +1,7 @@
 import { createECDH } from 'node:crypto'
 import webPush from 'web-push'
 import { HttpError, request, retryAfterMs } from '../clients/http.ts'
-import type { DeliveryOutcome } from '../domain/notification.ts'
+import { type DeliveryOutcome, waitOrRetry } from '../domain/notification.ts'
 import { isPushService, type PushMessage } from '../domain/push.ts'
 
 type PushSender = {
@@ -80,9 +80,8 @@ export async function sendPush(
     if (status >= 200 && status < 300) return { outcome: 'sent', status, isGone: false }
     const reason = `the push service answered ${status}`
     if (status === 404 || status === 410) return drop(`${reason}: the browser is subscribed no more`, status, true)
-    if (status === 429 || status >= 500)
-      return { outcome: 'retry', status, reason, afterMs: retryAfterMs(headers, Date.now()), isGone: false }
-    return drop(reason, status)
+    const again = waitOrRetry(status, reason, retryAfterMs(headers, Date.now()))
+    return again ? { ...again, isGone: false } : drop(reason, status)
   } catch (error) {
     if (!(error instanceof HttpError)) return drop('the message could not be encrypted for this browser')
     if (!error.retryable) return drop('the push service cannot be used')

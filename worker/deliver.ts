@@ -1,20 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { remindPending } from '../db/approvals/reminders.ts'
-import type { Db } from '../db/connect.ts'
+import { databaseTime } from '../db/clock.ts'
+import type { Db, Trx } from '../db/connect.ts'
+import { type AddressQueue, dueQueues, leaseQueue, releaseQueue } from '../db/outbox/address-queues.ts'
 import {
   type DeliveryResult,
   type DueDelivery,
   finishDelivery,
-  leaseDeliveries,
   maxAttempts,
+  postponeDelivery,
 } from '../db/outbox/deliveries.ts'
+import { tellGivenUp } from '../db/outbox/given-up.ts'
 import { forgetDevice, pushKeys, pushPrefix, recordPush, subscriptionById } from '../db/outbox/push-subscriptions.ts'
 import { readSettings } from '../db/settings.ts'
+import { sha256 } from '../domain/digest.ts'
 import {
   type DeliveryOutcome,
   type Destination,
   getLinkPath,
+  joinNotifications,
+  type Notification,
   notification,
   type WebhookTemplate,
 } from '../domain/notification.ts'
@@ -22,80 +28,135 @@ import { toPushMessage } from '../domain/push.ts'
 import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'
 
-const pollEveryMs = 1_000
-const batch = 10
-const remindEveryMs = 5_000
+const usualPace = { pollEveryMs: 1_000, remindEveryMs: 5_000 }
+/** As many addresses at once; the next poll takes up the others. */
+const maxQueues = 32
 /** Before the second and the third attempt, where the receiver named no time. */
 const retryAfterSeconds = [5, 60]
+/** A receiver that asks for patience is given it for so long; a message that is older is given up. */
+const maxWaitSeconds = 3_600
+
+/** A queue whose receiver asks for less is not left for the next poll. */
+const maxStaySeconds = 5
 
 type Site = { publicUrl: string; pushServices: readonly string[] }
 
 /**
- * Drains the outbox until stopped. Each delivery is taken under a lease, so that any number of workers share it; a dead
- * receiver costs its attempts and nothing else.
+ * Drains the outbox until stopped. Each address has one queue, under a lease, so that any number of workers share them; a receiver
+ * that is slow or dead delays what goes to it and nothing else.
  */
-export function startDeliveries(db: Db, log: Logger, site: Site): { stop(): Promise<void> } {
+export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPace): { stop(): Promise<void> } {
   const stopping = new AbortController()
+  const { signal } = stopping
+  const running = new Map<string, Promise<void>>()
   let remindedAt = 0
-  const draining = (async () => {
-    while (!stopping.signal.aborted) {
-      const sent = await drain(db, log, site).catch((error) => {
-        log.warn({ err: error }, 'the outbox could not be read')
-        return 0
-      })
-      if (performance.now() - remindedAt > remindEveryMs) {
+  const takeUp = async () => {
+    for (const queue of await dueQueues(db)) {
+      if (running.size >= maxQueues || running.has(queue.address)) continue
+      const drained = drain(db, log, site, queue, signal).catch((error) =>
+        log.warn({ err: error }, 'the outbox could not be written'),
+      )
+      running.set(
+        queue.address,
+        drained.finally(() => running.delete(queue.address)),
+      )
+    }
+  }
+  const polling = (async () => {
+    while (!signal.aborted) {
+      await takeUp().catch((error) => log.warn({ err: error }, 'the outbox could not be read'))
+      if (performance.now() - remindedAt > pace.remindEveryMs) {
         remindedAt = performance.now()
         await remindPending(db).catch((error) => log.warn({ err: error }, 'nobody could be reminded'))
+        await tellGivenUp(db).catch((error) => log.warn({ err: error }, 'what was given up could not be told'))
       }
-      if (sent === 0) await sleep(pollEveryMs, undefined, { signal: stopping.signal }).catch(() => {})
+      await sleep(pace.pollEveryMs, undefined, { signal }).catch(() => {})
     }
+    await Promise.all(running.values())
   })()
   return {
     async stop() {
       stopping.abort()
-      await draining
+      await polling
     },
   }
 }
 
-async function drain(db: Db, log: Logger, site: Site): Promise<number> {
-  const due = await leaseDeliveries(db, batch)
-  await Promise.all(
-    due.map(async (delivery) => {
-      const isPush = delivery.destination.startsWith(pushPrefix)
-      const result = await (isPush ? attemptPush : attemptWebhook)(db, delivery, site)
-      if (result.status !== 'sent') {
-        log.warn(
-          { delivery: delivery.id, destination: delivery.destination, response: result.response },
-          'delivery failed',
-        )
-      }
-      await db.transaction().execute((trx) => finishDelivery(trx, delivery, result))
-    }),
-  )
-  return due.length
+/** Tells an address what is due for it, one message after the other, until nothing is, or it asks for patience. */
+async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const leased = await leaseQueue(db, queue)
+    if (!leased) return
+    const outcome = await attempt(db, leased.deliveries, site)
+    if (outcome.status !== 'sent') {
+      const { id, destination } = leased.deliveries[0] as DueDelivery
+      log.warn({ delivery: id, destination, response: outcome.response }, 'delivery failed')
+    }
+    await db.transaction().execute(async (trx) => {
+      for (const delivery of leased.deliveries) await record(trx, delivery, outcome)
+      await releaseQueue(trx, leased, outcome.status === 'wait' ? outcome.retryAfterSeconds : 0)
+    })
+    if (outcome.status !== 'wait') continue
+    if (outcome.retryAfterSeconds > maxStaySeconds) return
+    await sleep(outcome.retryAfterSeconds * 1_000, undefined, { signal }).catch(() => {})
+  }
 }
 
-async function attemptWebhook(db: Db, delivery: DueDelivery, { publicUrl }: Site): Promise<DeliveryResult> {
+type AttemptResult = Omit<DeliveryResult, 'status'> & { status: DeliveryResult['status'] | 'wait' }
+
+async function record(trx: Trx, delivery: DueDelivery, outcome: AttemptResult): Promise<void> {
+  const { status, ...rest } = outcome
+  if (status !== 'wait') return await finishDelivery(trx, delivery, { ...rest, status })
+  const age = (Date.parse(await databaseTime(trx)) - Date.parse(delivery.createdAt)) / 1_000
+  if (age + rest.retryAfterSeconds < maxWaitSeconds)
+    return await postponeDelivery(trx, delivery, rest.retryAfterSeconds)
+  const response = `${rest.response}; it asked for patience for an hour`
+  return await finishDelivery(trx, { ...delivery, attempt: maxAttempts }, { ...rest, response, status: 'failed' })
+}
+
+async function attempt(db: Db, deliveries: readonly DueDelivery[], site: Site): Promise<AttemptResult> {
+  const [first] = deliveries as [DueDelivery]
+  if (first.destination.startsWith(pushPrefix)) return await attemptPush(db, first, site)
+  return await attemptWebhook(db, deliveries, site)
+}
+
+async function attemptWebhook(db: Db, deliveries: readonly DueDelivery[], { publicUrl }: Site): Promise<AttemptResult> {
+  const [delivery] = deliveries as [DueDelivery]
   const settings = await readSettings(db)
   const url = settings.value<string | null>(`${delivery.destination}.url`)
-  if (!url) return dropped('its destination is configured no more')
+  if (!url) return { ...dropped('its destination is configured no more'), isUnwanted: true }
   const destination: Destination = {
     url,
     template: settings.value<WebhookTemplate>(`${delivery.destination}.template`),
     secret: settings.value<string | null>(`${delivery.destination}.secret`),
   }
-  const told = readNotification(delivery, publicUrl)
-  if (!told) return dropped('its stored notification cannot be read')
-  const outcome = await deliver(destination, told, { deliveryId: delivery.messageId, now: new Date() })
-  return toResult(delivery, outcome, outcome.responseSnippet)
+  const told = deliveries.flatMap((each) => readNotification(each, publicUrl) ?? [])
+  const [first] = told
+  if (!first) return dropped('its stored notification cannot be read')
+  // The same messages in one have the same id on each try.
+  const deliveryId =
+    deliveries.length === 1
+      ? delivery.messageId
+      : `msg_${sha256(deliveries.map(({ messageId }) => messageId).join()).slice(0, 26)}`
+  const outcome = await deliver(destination, told.length === 1 ? first : together(told, publicUrl), {
+    deliveryId,
+    now: new Date(),
+  })
+  const said = deliveries.length === 1 ? '' : `told together with ${deliveries.length - 1} more; `
+  return toResult(delivery, outcome, `${said}${outcome.responseSnippet}`)
+}
+
+function together(told: readonly Notification[], publicUrl: string): Notification {
+  const reason = `${told.length} messages waited more than two minutes for this receiver, and are told together.`
+  const joined = joinNotifications(told, 'late', reason)
+  return { ...joined, url: `${publicUrl}/${getLinkPath(joined, joined.incident.id)}` }
 }
 
 /** The same for a browser: one that is subscribed no more is forgotten. */
-async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<DeliveryResult> {
+async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<AttemptResult> {
   const id = delivery.destination.slice(pushPrefix.length)
   const subscription = await subscriptionById(db, id)
-  if (!subscription) return dropped('this browser is subscribed no more')
+  if (!subscription) return { ...dropped('this browser is subscribed no more'), isUnwanted: true }
   const told = readNotification(delivery, site.publicUrl)
   const message = told && toPushMessage(told)
   if (!told?.approval || !message) return dropped('its stored notification cannot be read')
@@ -109,7 +170,7 @@ async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<D
   })
   if (outcome.outcome === 'sent') await recordPush(db, id)
   if (outcome.isGone) await forgetDevice(db, id)
-  return toResult(delivery, outcome, '')
+  return { ...toResult(delivery, outcome, ''), isUnwanted: outcome.isGone || expirySeconds <= 0 }
 }
 
 function readNotification(delivery: DueDelivery, publicUrl: string) {
@@ -120,17 +181,15 @@ function readNotification(delivery: DueDelivery, publicUrl: string) {
   return parsed.success ? parsed.data : null
 }
 
-function toResult(delivery: DueDelivery, outcome: DeliveryOutcome, said: string): DeliveryResult {
-  if (outcome.outcome === 'sent') {
-    return { status: 'sent', responseStatus: outcome.status, response: said, retryAfterSeconds: 0 }
-  }
+function toResult(delivery: DueDelivery, outcome: DeliveryOutcome, said: string): AttemptResult {
+  const { status: responseStatus } = outcome
+  if (outcome.outcome === 'sent') return { status: 'sent', responseStatus, response: said, retryAfterSeconds: 0 }
   const response = `${outcome.reason}${said ? `: ${said}` : ''}`
-  if (outcome.outcome === 'drop') {
-    return { status: 'dropped', responseStatus: outcome.status, response, retryAfterSeconds: 0 }
-  }
-  const wait = retryAfterSeconds[Math.min(delivery.attempt, maxAttempts) - 1] ?? 60
-  const asked = outcome.afterMs === null ? wait : Math.min(600, Math.ceil(outcome.afterMs / 1000))
-  return { status: 'failed', responseStatus: outcome.status, response, retryAfterSeconds: asked }
+  if (outcome.outcome === 'drop') return { status: 'dropped', responseStatus, response, retryAfterSeconds: 0 }
+  const unnamed = retryAfterSeconds[Math.min(delivery.attempt, maxAttempts) - 1] ?? 60
+  const seconds = outcome.afterMs === null ? unnamed : Math.min(maxWaitSeconds, outcome.afterMs / 1000)
+  const status = outcome.outcome === 'wait' ? 'wait' : 'failed'
+  return { status, responseStatus, response, retryAfterSeconds: seconds }
 }
 
 function dropped(response: string): DeliveryResult {

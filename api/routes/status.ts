@@ -3,10 +3,12 @@ import { listSources } from '../../db/inventory/sources.ts'
 import { lastProfile, modelProfile } from '../../db/models/profiles.ts'
 import { countSlots } from '../../db/models/slots.ts'
 import { type Spend, spendNow } from '../../db/models/spend.ts'
+import { givenUpLately } from '../../db/outbox/given-up.ts'
 import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
 import { shapeInWords } from '../../domain/chat.ts'
 import { formatMinute } from '../../domain/format.ts'
+import { inertText } from '../../domain/inert-text.ts'
 import { warnOfModel } from '../../domain/passport.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { KnowledgeList } from '../../domain/runbook.ts'
@@ -79,18 +81,20 @@ export const statusRoutes = endpoint({
 
 async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps
-  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend] = await Promise.all([
-    backlogOf(scope),
-    modelHealth(db),
-    countSlots(db),
-    deps.modelInUse ? modelProfile(db, deps.modelInUse) : lastProfile(db),
-    readSettings(db, deps.environment),
-    runs.queue?.(askWithinMs) ?? null,
-    runs.isReachable(askWithinMs),
-    platform ? state.refresh() : null,
-    listSources(db),
-    spendNow(db),
-  ])
+  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend, givenUp] =
+    await Promise.all([
+      backlogOf(scope),
+      modelHealth(db),
+      countSlots(db),
+      deps.modelInUse ? modelProfile(db, deps.modelInUse) : lastProfile(db),
+      readSettings(db, deps.environment),
+      runs.queue?.(askWithinMs) ?? null,
+      runs.isReachable(askWithinMs),
+      platform ? state.refresh() : null,
+      listSources(db),
+      spendNow(db),
+      givenUpLately(db),
+    ])
   const workers = queue?.workers.length ?? 0
   const lately = model.last ? Date.now() - Date.parse(model.last.at) < answeredLatelyMs : false
   return {
@@ -104,6 +108,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       platformPart(fresh),
       modelPart(model, lately),
       knowledgePart(deps.knowledge.list()),
+      messagePart(givenUp),
       ...budgetParts(spend),
     ],
     sources: sources.map((each) => sourcePart(each.name, each.kind, healthOf(deps.sources, each, Date.now()))),
@@ -191,6 +196,17 @@ function knowledgePart(known: KnowledgeList): StatusPart {
 }
 
 /** A line for each cap that is set. */
+/** Do messages reach people? */
+function messagePart(givenUp: Awaited<ReturnType<typeof givenUpLately>>): StatusPart {
+  const name = 'messages'
+  if (givenUp.length === 0) return { name, status: 'ok', detail: 'None was given up within a day.' }
+  const sentences = givenUp.map(({ destination, count, response }) => {
+    const messages = count === 1 ? '1 message' : `${count} messages`
+    return `${messages} of the last day reached nobody at ${destination}: ${inertText(response, 200)}.`
+  })
+  return { name, status: 'failed', detail: sentences.join(' ') }
+}
+
 function budgetParts(spend: Spend): StatusPart[] {
   return (['day', 'month'] as const).flatMap((period): StatusPart[] => {
     const { dollars, cap } = spend[period]

@@ -4,15 +4,12 @@ import type { AskedApproval, Notification } from '../../domain/notification.ts'
 import type { ResourceKind } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
-import type { Db, Trx } from '../connect.ts'
+import type { Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
 import { destinations, type Trigger } from './destinations.ts'
 
 export const maxAttempts = 3
-/** How long a worker may hold a delivery: the receiver's 30 s and room for the row. */
-const leaseSeconds = 45
-
 /** Does anybody want to hear of this? */
 export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
   for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
@@ -55,13 +52,33 @@ export async function enqueueNotification(
     at: incident.updatedAt,
     headHash: incident.headHash || null,
   })
+  await insertEntries(trx, incident.id, notification, entries)
+}
+
+/** Puts a message about several into the outbox, under one of their incidents. */
+export async function enqueueJoined(
+  trx: Trx,
+  incidentId: string,
+  joined: Notification,
+  entries: readonly string[],
+): Promise<void> {
+  const { url: _, ...stored } = joined
+  await insertEntries(trx, incidentId, JSON.stringify(stored), entries)
+}
+
+async function insertEntries(
+  trx: Trx,
+  incidentId: string,
+  notification: string,
+  entries: readonly string[],
+): Promise<void> {
   await trx
     .insertInto('delivery')
     .values(
       entries.map((destination) => ({
         messageId: newId('msg'),
         destination,
-        incidentId: incident.id,
+        incidentId,
         attempt: 1,
         notification,
       })),
@@ -101,31 +118,8 @@ export type DueDelivery = {
   incidentId: string
   attempt: number
   notification: unknown
-}
-
-/** Takes up to `limit` due webhooks and web pushes under a lease; one whose worker died is due again when the lease ends. */
-export async function leaseDeliveries(db: Db, limit: number): Promise<DueDelivery[]> {
-  const due = db
-    .selectFrom('delivery')
-    .select('id')
-    .where((where) => where.or([where('destination', 'like', 'webhook.%'), where('destination', 'like', 'push.%')]))
-    .where('nextAt', '<=', now)
-    .where((where) =>
-      where.or([
-        where('status', '=', 'pending'),
-        where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', now)]),
-      ]),
-    )
-    .orderBy('nextAt')
-    .limit(limit)
-    .forUpdate()
-    .skipLocked()
-  return await db
-    .updateTable('delivery')
-    .set({ status: 'sending', leasedUntil: sql`nightshift_now() + make_interval(secs => ${leaseSeconds})` })
-    .where('id', 'in', due)
-    .returning(['id', 'messageId', 'destination', 'incidentId', 'attempt', 'notification'])
-    .execute()
+  /** When there was this to tell: the same for every attempt. */
+  createdAt: string
 }
 
 export type DeliveryResult = {
@@ -134,6 +128,8 @@ export type DeliveryResult = {
   response: string
   /** For `failed`: the next attempt is not before this many seconds. */
   retryAfterSeconds: number
+  /** For `dropped`: its destination is configured no more, so that nobody waits for it. */
+  isUnwanted?: boolean
 }
 
 /** Writes what became of an attempt and, after a failure that a retry may fix, the row of the next one. */
@@ -143,6 +139,8 @@ export async function finishDelivery(
   result: DeliveryResult,
   attempts = maxAttempts,
 ): Promise<void> {
+  const isGivenUp =
+    result.status === 'dropped' ? !result.isUnwanted : result.status === 'failed' && delivery.attempt >= attempts
   const finished = await trx
     .updateTable('delivery')
     .set({
@@ -151,12 +149,13 @@ export async function finishDelivery(
       response: cleanse(result.response),
       leasedUntil: null,
       finishedAt: now,
+      ...(isGivenUp && { givenUpAt: now }),
     })
     .where('id', '=', delivery.id)
     .where('status', '=', 'sending')
     .returning('id')
     .executeTakeFirst()
-  if (!finished || result.status !== 'failed' || delivery.attempt >= attempts) return
+  if (!finished || result.status !== 'failed' || isGivenUp) return
   await trx
     .insertInto('delivery')
     .values({
@@ -165,6 +164,7 @@ export async function finishDelivery(
       incidentId: delivery.incidentId,
       notification: JSON.stringify(delivery.notification),
       attempt: delivery.attempt + 1,
+      createdAt: delivery.createdAt,
       nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
     })
     .onConflict((conflict) => conflict.columns(['messageId', 'attempt']).doNothing())

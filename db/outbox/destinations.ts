@@ -2,6 +2,7 @@ import type { NewEvent } from '../../domain/event.ts'
 import type { Notification } from '../../domain/notification.ts'
 import type { Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'
+import { readAddresses } from './address-queues.ts'
 import { pushDestination } from './push-subscriptions.ts'
 import { slackDestination } from './slack-thread-updates.ts'
 
@@ -17,8 +18,11 @@ type AskedAbout = { risk: string; incidentType: string }
  * a line in `destinations`.
  */
 export type OutboxDestination = {
-  /** The names of its entries in the outbox for a trigger; none where it is off or does not want to know. `about`: what is asked, of an approval. */
-  entriesFor(trx: Trx, trigger: Trigger, about?: AskedAbout): Promise<string[]>
+  /**
+   * The names of its entries in the outbox for a trigger; none where it is off or does not want to know. `about`: what is asked, of an
+   * approval. `gone`: addresses that cannot be told (`readAddresses`).
+   */
+  entriesFor(trx: Trx, trigger: Trigger, about?: AskedAbout, gone?: ReadonlySet<string>): Promise<string[]>
   /** Called once before its entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
   /** Called after each row of a log, in the row's transaction: makes due what the destination shows of it. */
@@ -38,12 +42,17 @@ const webhooks: Record<Trigger, string[]> = {
   quiet: ['escalated'],
   owner: ['escalated'],
   notice: ['escalated', 'critical'],
+  late: [],
+  undelivered: ['escalated', 'critical', 'approval', 'resolved'],
 }
 
 const webhookDestination: OutboxDestination = {
-  async entriesFor(trx, trigger) {
+  async entriesFor(trx, trigger, _about, gone = new Set()) {
     const settings = await readSettings(trx)
-    const name = webhooks[trigger].find((each) => settings.value<string | null>(`webhook.${each}.url`))
+    const addressOf = gone.size > 0 ? await readAddresses(trx) : null
+    const name = webhooks[trigger].find(
+      (each) => settings.value<string | null>(`webhook.${each}.url`) && !gone.has(addressOf?.(`webhook.${each}`) ?? ''),
+    )
     return name === undefined ? [] : [`webhook.${name}`]
   },
 }

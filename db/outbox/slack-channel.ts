@@ -80,7 +80,7 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
           .limit(1)
           .forUpdate(),
       )
-      .returning(['id', 'messageId', 'destination', 'incidentId', 'attempt', 'notification'])
+      .returning(['id', 'messageId', 'destination', 'incidentId', 'attempt', 'notification', 'createdAt'])
       .executeTakeFirst()
     if (!delivery) return null
     await joinSame(trx, delivery)

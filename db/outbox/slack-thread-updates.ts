@@ -13,7 +13,8 @@ type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 /** Slack's channel: a thread for each incident, whose first message and approval cards follow the rows. */
 export const slackDestination: OutboxDestination = {
   // The thread shows a resolution by itself.
-  entriesFor: async (trx, trigger) => (trigger !== 'resolved' && (await isSlackOn(trx)) ? ['slack.tell'] : []),
+  entriesFor: async (trx, trigger, _about, gone) =>
+    trigger !== 'resolved' && !gone?.has('slack.tell') && (await isSlackOn(trx)) ? ['slack.tell'] : [],
   prepare: openThread,
   afterAppend: refreshThread,
 }

@@ -17,7 +17,12 @@ export type DeliveryTables = {
     leasedUntil: ColumnType<string | null, unknown, unknown>
     finishedAt: NullableTime
     createdAt: Time
+    /** Nobody was reached, and nothing more is tried. */
+    givenUpAt: NullableTime
+    /** Another way has told of that. */
+    toldElsewhereAt: NullableTime
   }
+  outboxAddress: { address: string; readyAt: Generated<string> | Deadline }
 }
 
 /** Where Slack has what it was told, and what it asked. */

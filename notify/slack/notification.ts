@@ -85,7 +85,7 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
 
 /** What there is to tell, with a button that leads to where a person looks: a separate message, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
-  if (notification.trigger === 'digest') return renderDigest(notification)
+  if (notification.incidents.length > 0) return renderDigest(notification)
   const { incident, reason, approval, url, at } = notification
   const heading = headingOf(notification)
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
@@ -114,8 +114,8 @@ const maxListed = 20
 const maxListedChars = 100
 
 /** One message that lists what people have and still fires, the most severe first; it is about no single incident. */
-function renderDigest({ incidents, reason, url, at }: Notification): SlackMessage {
-  const heading = `${headings.digest}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
+function renderDigest({ trigger, incidents, reason, url, at }: Notification): SlackMessage {
+  const heading = `${headings[trigger]}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
   const lines = incidents
     .slice(0, maxListed)
     .map(({ severity, title, since }) => `• ${severity}: ${cut(title)} (since ${formatMinute(since)})`)
@@ -164,6 +164,8 @@ const headings: Record<Notification['trigger'], string> = {
   owner: 'Your incident fires again',
   digest: 'Still firing, escalated',
   notice: 'Notice',
+  late: 'Told late, together',
+  undelivered: 'Could not be told elsewhere',
 }
 
 const reminders = ['Approval needed', 'Approval still needed', 'Expires soon']
@@ -186,7 +188,7 @@ export function section(text: string | PlainText, maxChars: number = slackLimits
   return { type: 'section', text: typeof text === 'string' ? plainText(text, maxChars) : text }
 }
 
-/** A section of its own for a text that is made of lines, such as a report or a list: as many lines arrive as were sent. */
+/** A section for a text that is made of lines, such as a report or a list: as many lines arrive as were sent. */
 export function sectionOfLines(text: string, maxChars: number = slackLimits.section) {
   return section(plainText(text, maxChars, { lines: true }))
 }

@@ -1,12 +1,13 @@
 import { HttpError, request, retryAfterMs } from '../../clients/http.ts'
 import { inertText } from '../../domain/inert-text.ts'
-import type {
-  DeliveryOutcome,
-  Destination,
-  Notification,
-  Render,
-  RenderedMessage,
-  WebhookTemplate,
+import {
+  type DeliveryOutcome,
+  type Destination,
+  type Notification,
+  type Render,
+  type RenderedMessage,
+  type WebhookTemplate,
+  waitOrRetry,
 } from '../../domain/notification.ts'
 import { renderSlack } from '../slack/notification.ts'
 import { renderGeneric } from './generic.ts'
@@ -26,7 +27,7 @@ type Delivery = DeliveryOutcome & { responseSnippet: string }
 const templates: Record<WebhookTemplate, Render> = { generic: renderGeneric, slack: renderSlack }
 
 /**
- * One attempt to deliver. Never throws: every end is `sent`, `retry` or `drop`. Follows no redirect and reaches no metadata
+ * One attempt to deliver. Never throws: every end is `sent`, `wait`, `retry` or `drop`. Follows no redirect and reaches no metadata
  * service; the address, which may be a credential, is in no reason.
  */
 export async function deliver(
@@ -57,10 +58,8 @@ export async function deliver(
     const { status } = answer
     if (status >= 200 && status < 300) return { outcome: 'sent', status, responseSnippet: said }
     const reason = `the receiver answered ${status}`
-    if (status === 429 || status === 408 || status >= 500) {
-      const afterMs = retryAfterMs(answer.headers, now.getTime())
-      return { outcome: 'retry', status, reason, afterMs, responseSnippet: said }
-    }
+    const again = waitOrRetry(status, reason, retryAfterMs(answer.headers, now.getTime()))
+    if (again) return { ...again, responseSnippet: said }
     if (status >= 300 && status < 400) return drop(status, `${reason}: a redirect, which is not followed`, said)
     return drop(status, reason, said)
   } catch (error) {

@@ -112,7 +112,7 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
       <Fact name="Messages to send">
         {backlog.deliveries}
         {backlog.failedDeliveries > 0 && (
-          <span className="tone-critical"> · {backlog.failedDeliveries} failed in a day</span>
+          <span className="tone-critical"> · {backlog.failedDeliveries} given up in a day</span>
         )}
       </Fact>
     </dl>

@@ -85,6 +85,7 @@ test('the status tells what waits, and what is not there', async () => {
     platform: 'off',
     model: 'unknown',
     knowledge: 'unknown',
+    messages: 'ok',
   })
 })
 

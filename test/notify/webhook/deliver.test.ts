@@ -42,7 +42,7 @@ test('a notification arrives at Slack as blocks', async () => {
 test.each([
   [204, 'sent'],
   [408, 'retry'],
-  [429, 'retry'],
+  [429, 'wait'],
   [500, 'retry'],
   [503, 'retry'],
   [400, 'drop'],
@@ -57,12 +57,19 @@ test.each([
 test('a receiver that asks for patience is given it', async () => {
   answer(429, 'slow down', { 'retry-after': '30' })
   expect(await send()).toEqual({
-    outcome: 'retry',
+    outcome: 'wait',
     status: 429,
     reason: 'the receiver answered 429',
     afterMs: 30_000,
     responseSnippet: 'slow down',
   })
+})
+
+test('503 is a wait where it names a time, and a failure where it does not', async () => {
+  answer(503, '', { 'retry-after': '30' })
+  expect(await send()).toMatchObject({ outcome: 'wait', afterMs: 30_000 })
+  answer(503)
+  expect(await send()).toMatchObject({ outcome: 'retry', afterMs: null })
 })
 
 test('a redirect is dropped and not followed', async () => {

@@ -1,0 +1,135 @@
+import { sql } from 'kysely'
+import { sha256 } from '../../domain/digest.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { readSettings } from '../settings.ts'
+import type { DueDelivery } from './deliveries.ts'
+
+/**
+ * A queue for each address: its receiver's limit counts for all that goes there, whatever name the destination has. One message at a time over
+ * all processes, the worst first and of these the oldest.
+ */
+
+/** How long a worker may hold an address: the receiver's 30 s and room for the rows. */
+const leaseSeconds = 45
+/** Messages that have waited longer go out together, in one. */
+const maxAloneSeconds = 120
+/** As many as a digest lists. */
+const maxTogether = 50
+
+/** `address` is the digest of a URL, which may be a credential, or the name of a browser's subscription. */
+export type AddressQueue = { address: string; destinations: string[] }
+
+/** The queues in which something is due. A webhook without an address has a queue as well, to be dropped from it. */
+export async function dueQueues(db: Db): Promise<AddressQueue[]> {
+  const due = await db
+    .selectFrom('delivery')
+    .select('destination')
+    .distinct()
+    .where((where) => where.or([where('destination', 'like', 'webhook.%'), where('destination', 'like', 'push.%')]))
+    .where('status', 'in', ['pending', 'sending'])
+    .where('nextAt', '<=', now)
+    .execute()
+  const addressOf = await readAddresses(db)
+  const queues = Map.groupBy(due, ({ destination }) => addressOf(destination))
+  return [...queues].map(([address, rows]) => ({ address, destinations: rows.map(({ destination }) => destination) }))
+}
+
+/** Says which address a destination has just now. */
+export async function readAddresses(db: Db | Trx): Promise<(destination: string) => string> {
+  const settings = await readSettings(db)
+  return (destination) => {
+    const url = destination.startsWith('webhook.') ? settings.value<string | null>(`${destination}.url`) : null
+    return url ? `url.${sha256(url)}` : destination
+  }
+}
+
+/** One message, or all those that have waited too long to go out alone. */
+type LeasedQueue = { address: string; until: string; deliveries: DueDelivery[] }
+
+/** Takes the address and what is next for it; null where nothing is due, the receiver asked for patience, or another process is at it. */
+export async function leaseQueue(db: Db, { address, destinations }: AddressQueue): Promise<LeasedQueue | null> {
+  return await db.transaction().execute(async (trx) => {
+    await trx
+      .insertInto('outboxAddress')
+      .values({ address })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+    const free = await trx
+      .selectFrom('outboxAddress')
+      .select('address')
+      .where('address', '=', address)
+      .where('readyAt', '<=', now)
+      .forUpdate()
+      .skipLocked()
+      .executeTakeFirst()
+    if (!free) return null
+    const chosen = togetherOrAlone(await dueFor(trx, destinations))
+    if (chosen.length === 0) return null
+    const until = sql<string>`nightshift_now() + make_interval(secs => ${leaseSeconds})`
+    const deliveries = await trx
+      .updateTable('delivery')
+      .set({ status: 'sending', leasedUntil: until })
+      .where('id', 'in', chosen)
+      .returning(['id', 'messageId', 'destination', 'incidentId', 'attempt', 'notification', 'createdAt'])
+      .execute()
+    const leased = await trx
+      .updateTable('outboxAddress')
+      .set({ readyAt: until })
+      .where('address', '=', address)
+      .returning('readyAt')
+      .executeTakeFirstOrThrow()
+    const order = new Map(chosen.map((id, at) => [id, at]))
+    deliveries.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
+    return { address, until: leased.readyAt, deliveries }
+  })
+}
+
+type Waiting = { id: number; isLate: boolean; isQuestion: boolean }
+
+async function dueFor(trx: Trx, destinations: readonly string[]): Promise<Waiting[]> {
+  return await trx
+    .selectFrom('delivery')
+    .select('id')
+    .select(sql<boolean>`created_at < nightshift_now() - make_interval(secs => ${maxAloneSeconds})`.as('isLate'))
+    .select(sql<boolean>`notification->>'trigger' = 'approval'`.as('isQuestion'))
+    .where('destination', 'in', destinations)
+    .where('nextAt', '<=', now)
+    .where((where) =>
+      where.or([
+        where('status', '=', 'pending'),
+        where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', now)]),
+      ]),
+    )
+    .orderBy(
+      sql`array_position(array['critical', 'warning', 'info'], notification->'incident'->>'severity') nulls last`,
+    )
+    .orderBy('createdAt')
+    .orderBy('id')
+    .limit(4 * maxTogether)
+    .forUpdate()
+    .execute()
+}
+
+/** A question is always told alone: who answers it needs its own words and its own link. */
+function togetherOrAlone(due: readonly Waiting[]): number[] {
+  const [first] = due
+  if (!first) return []
+  const isForDigest = (each: Waiting) => each.isLate && !each.isQuestion
+  return isForDigest(first)
+    ? due
+        .filter(isForDigest)
+        .slice(0, maxTogether)
+        .map(({ id }) => id)
+    : [first.id]
+}
+
+/** Lets the address go, to be ready again after so many seconds; one whose lease ran out holds nothing any more. */
+export async function releaseQueue(trx: Trx, { address, until }: LeasedQueue, seconds: number): Promise<void> {
+  await trx
+    .updateTable('outboxAddress')
+    .set({ readyAt: sql`nightshift_now() + make_interval(secs => ${seconds})` })
+    .where('address', '=', address)
+    .where('readyAt', '=', until)
+    .execute()
+}

@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import { joinNotifications, notification } from '../../domain/notification.ts'
+import { now, onceNow } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { lockIncident } from '../incidents/incidents.ts'
+import { readAddresses } from './address-queues.ts'
+import { enqueueJoined } from './deliveries.ts'
+import { destinations } from './destinations.ts'
+
+/** As many as one message lists. */
+const maxListed = 50
+
+/**
+ * Tells by another way what reached nobody: one message to each destination whose address is not among those that failed. Such a message is
+ * never the subject of another, so that two receivers that are both gone do not report each other for ever. What no other way can tell stands
+ * on Home and in `doctor`, as all of it does. Answers how many messages it was about.
+ */
+export async function tellGivenUp(db: Db): Promise<number> {
+  return await db.transaction().execute(async (trx) => {
+    const lost = await trx
+      .selectFrom('delivery')
+      .select(['id', 'incidentId', 'destination', 'notification'])
+      .where('givenUpAt', 'is not', null)
+      .where('toldElsewhereAt', 'is', null)
+      .where(sql<boolean>`given_up_at > nightshift_now() - interval '1 day'`)
+      .where(sql<boolean>`coalesce(notification->>'trigger', '') != 'undelivered'`)
+      .orderBy('id')
+      .limit(maxListed)
+      .forUpdate()
+      .skipLocked()
+      .execute()
+    const told = lost.flatMap(
+      (each) => notification.safeParse({ ...(each.notification as object), url: '' }).data ?? [],
+    )
+    const [first] = told
+    const entries = first ? await otherWays(trx, [...new Set(lost.map(({ destination }) => destination))]) : []
+    const row = first && entries.length > 0 ? await lockIncident(trx, first.incident.id) : null
+    if (!row) return 0
+    const names = [...new Set(lost.map(({ destination }) => destination))].join(', ')
+    const text = `${told.length === 1 ? 'A message' : `${told.length} messages`} could not be delivered to ${names}. Health says what the receiver answered.`
+    await enqueueJoined(trx, row.id, joinNotifications(told, 'undelivered', text), entries)
+    await trx
+      .updateTable('delivery')
+      .set({ toldElsewhereAt: now })
+      .where(
+        'id',
+        'in',
+        lost.map(({ id }) => id),
+      )
+      .execute()
+    return told.length
+  })
+}
+
+/** Destinations that reach people at other addresses than those that failed. */
+async function otherWays(trx: Trx, failed: readonly string[]): Promise<string[]> {
+  const addressOf = await readAddresses(trx)
+  const gone = new Set(failed.map(addressOf))
+  // Slack has one channel for all messages.
+  if (failed.some((destination) => destination.startsWith('slack.'))) gone.add('slack.tell')
+  const ways: string[] = []
+  for (const { entriesFor } of destinations) ways.push(...(await entriesFor(trx, 'undelivered', undefined, gone)))
+  return ways
+}
+
+/** What reached nobody within a day, by destination, with what its receiver answered last. */
+export async function givenUpLately(db: Db): Promise<{ destination: string; count: number; response: string }[]> {
+  return await db
+    .selectFrom('delivery')
+    .select('destination')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .select(sql<string>`coalesce((array_agg(response order by id desc))[1], '')`.as('response'))
+    .where('givenUpAt', '>', sql<string>`${onceNow} - interval '1 day'`)
+    .groupBy('destination')
+    .orderBy('destination')
+    .execute()
+}

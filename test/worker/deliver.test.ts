@@ -1,0 +1,174 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import pino from 'pino'
+import { backlogOf } from '../../db/current-counts.ts'
+import { systemScope } from '../../db/scope.ts'
+import { startDeliveries } from '../../worker/deliver.ts'
+import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
+
+/** A receiver that answers as it is told, and remembers what it took. */
+type Took = { path: string; id: string; type: string; title: string; incidents: string[] }
+type Answer = { status: number; headers?: Record<string, string> }
+
+const database = useDatabase()
+let receiver: Server
+let url: string
+let took: Took[]
+let answerOf: (path: string) => Answer
+let stops: (() => Promise<void>)[]
+
+const answer = async (request: IncomingMessage, response: ServerResponse) => {
+  let body = ''
+  for await (const chunk of request) body += chunk
+  const path = request.url ?? ''
+  const { status, headers } = answerOf(path)
+  if (status < 300) {
+    const { type, data } = JSON.parse(body)
+    const incidents = (data.incidents ?? []).map(({ title }: { title: string }) => title)
+    took.push({ path, id: String(request.headers['webhook-id']), type, title: data.incident.title, incidents })
+  }
+  response.writeHead(status, headers).end()
+}
+
+beforeEach(async () => {
+  took = []
+  stops = []
+  answerOf = () => ({ status: 200 })
+  receiver = createServer((request, response) => void answer(request, response))
+  await new Promise<void>((done) => receiver.listen(0, '127.0.0.1', done))
+  url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+  await sql`delete from delivery`.execute(database.owner)
+  await sql`delete from platform_config`.execute(database.owner)
+})
+afterEach(async () => {
+  for (const stop of stops) await stop()
+  receiver.close()
+  await moveClock(database.owner, '0 seconds')
+})
+
+const start = () => {
+  const site = { publicUrl: 'https://nightshift.example', pushServices: [] }
+  const pace = { pollEveryMs: 50, remindEveryMs: 100 }
+  const { stop } = startDeliveries(database.db, pino({ level: 'silent' }), site, pace)
+  stops.push(stop)
+}
+
+const configured = async (settings: Record<string, string>) => {
+  for (const [key, value] of Object.entries(settings))
+    await sql`insert into platform_config (key, value) values (${key}, ${value})`.execute(database.owner)
+}
+
+/** Makes this many messages due, the older ones about warnings. */
+const due = async (severity: 'critical' | 'warning', count: number) => {
+  for (let n = 0; n < count; n += 1) {
+    const id = await openedIncident(database.db, { severity: 'critical', title: `${severity} ${n}` })
+    if (severity === 'critical') continue
+    await sql`
+      update delivery set notification = jsonb_set(notification, '{incident,severity}', '"warning"')
+      where incident_id = ${id}`.execute(database.owner)
+  }
+}
+
+const rows = () =>
+  database.db.selectFrom('delivery').select(['status', 'attempt', 'givenUpAt', 'response']).orderBy('id').execute()
+
+/** Takes one message in 20 ms, and asks for patience for all others. */
+function oneAtATime(): (path: string) => Answer {
+  let tookAt = 0
+  return () => {
+    if (performance.now() - tookAt < 20) return { status: 429, headers: { 'retry-after-ms': '20' } }
+    tookAt = performance.now()
+    return { status: 200 }
+  }
+}
+
+test('at a receiver of one message at a time 60 criticals arrive before 60 older warnings, oldest first, none twice, none given up', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical` })
+  await due('warning', 60)
+  await due('critical', 60)
+  answerOf = oneAtATime()
+  // Two workers share the address.
+  start()
+  start()
+  await eventually('all of them', () => took.length >= 120)
+  expect(took.map(({ title }) => title)).toEqual(
+    ['critical', 'warning'].flatMap((severity) => Array.from({ length: 60 }, (_, n) => `${severity} ${n}`)),
+  )
+  expect(new Set(took.map(({ id }) => id)).size).toBe(120)
+  expect((await rows()).filter(({ attempt }) => attempt > 1)).toEqual([])
+})
+
+test('two names of one address wait together, and another address waits for neither', async () => {
+  await configured({
+    'webhook.critical.url': `${url}/busy`,
+    'webhook.escalated.url': `${url}/busy`,
+    'webhook.approval.url': `${url}/free`,
+  })
+  await due('critical', 3)
+  await sql`update delivery set destination = 'webhook.escalated' where id = (select min(id) from delivery)`.execute(
+    database.owner,
+  )
+  await sql`update delivery set destination = 'webhook.approval' where id = (select max(id) from delivery)`.execute(
+    database.owner,
+  )
+  let asked = 0
+  answerOf = (path) => {
+    if (path === '/free') return { status: 200 }
+    asked += 1
+    return { status: 503, headers: { 'retry-after': '600' } }
+  }
+  start()
+  await eventually('the free address', () => took.length === 1)
+  await eventually('the busy address', () => asked === 1)
+  // What is due later has been taken up since, and the busy address was not asked again.
+  await due('critical', 1)
+  await sql`update delivery set destination = 'webhook.approval' where id = (select max(id) from delivery)`.execute(
+    database.owner,
+  )
+  await eventually('the later message', () => took.length === 2)
+  expect(asked).toBe(1)
+})
+
+test('what has waited for more than two minutes is told in one message, which lists it', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical` })
+  await due('critical', 12)
+  answerOf = () => ({ status: 429, headers: { 'retry-after': '100' } })
+  start()
+  await eventually('the first try', async () => (await rows()).every(({ status }) => status === 'pending'))
+  answerOf = () => ({ status: 200 })
+  await moveClock(database.owner, '130 seconds')
+  await eventually('the digest', () => took.length > 0)
+  expect(took.map(({ type }) => type)).toEqual(['incident.late'])
+  expect(took[0]?.incidents).toEqual(Array.from({ length: 12 }, (_, n) => `critical ${n}`))
+  await eventually('the rows', async () => (await rows()).every(({ status }) => status === 'sent'))
+  expect((await rows())[0]?.response).toContain('told together with 11 more')
+})
+
+test('a receiver that asks for patience for an hour is given up, and another address is told of it', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.resolved.url': `${url}/other` })
+  await due('critical', 2)
+  answerOf = (path) => (path === '/other' ? { status: 200 } : { status: 429, headers: { 'retry-after': '60' } })
+  start()
+  await eventually('the first try', async () => (await rows()).every(({ status }) => status === 'pending'))
+  await moveClock(database.owner, '3590 seconds')
+  await eventually('the other address', () => took.length > 0)
+  expect(took).toMatchObject([
+    { path: '/other', type: 'incident.undelivered', incidents: ['critical 0', 'critical 1'] },
+  ])
+  expect((await backlogOf(systemScope(database.db))).failedDeliveries).toBe(2)
+})
+
+test('two receivers that are both gone do not tell of each other for ever', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.resolved.url': `${url}/other` })
+  await due('critical', 1)
+  answerOf = () => ({ status: 410 })
+  start()
+  await eventually('both', async () => (await rows()).filter(({ givenUpAt }) => givenUpAt).length === 2)
+  // The next look at what was given up is over when a later message has been told of.
+  await due('critical', 1)
+  await eventually('the later one', async () => (await rows()).filter(({ givenUpAt }) => givenUpAt).length === 4)
+  expect(await rows()).toHaveLength(4)
+})
