@@ -1,7 +1,7 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
 import { type GiveUpReason, giveUpSilent } from './give-up-silent.ts'
-import { openSession } from './open-session.ts'
+import { SessionRefusedError, sessionOpener } from './open-session.ts'
 import type { Database } from './tables.ts'
 
 export type Db = Kysely<Database>
@@ -48,11 +48,12 @@ export function connect(
   options: { max?: number; owner?: boolean; name?: string; patienceMs?: number } = {},
 ): Db {
   const silent = giveUpSilent(databaseUrl)
+  const open = sessionOpener(databaseUrl, options.owner === true)
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     // `pg` waits for it before it hands the connection on, though its types say nothing of that.
     async onConnect(client) {
-      silent.watch(client, await openSession(client, options.owner === true))
+      silent.watch(client, await open(client))
     },
     max: options.max ?? 10,
     types,
@@ -115,10 +116,11 @@ export function isRefusedValue(error: unknown): boolean {
 
 /**
  * Would the same statement, later, have a chance? True for lost connections, restarts, dead-locks, full pools and disks, a database that
- * takes no writes just now (25006) and one that is being restored (3D000).
+ * takes no writes just now (25006), one that is being restored (3D000), and a pooler whose settings somebody has to change.
  */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  if (error instanceof SessionRefusedError) return true
   const code = (error as { code?: unknown }).code
   if (typeof code === 'string') {
     if (/^(08|40|53|57|58)/.test(code) || ['55P03', '25006', '3D000'].includes(code)) return true

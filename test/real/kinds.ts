@@ -33,11 +33,13 @@ export const kinds: Record<string, Kind> = {
     ],
   },
   databases: {
-    about: 'PostgreSQL and MariaDB: what an unasked read by their clients may and may not do',
+    about:
+      'PostgreSQL and MariaDB: what an unasked read by their clients may and may not do; the own database behind PgBouncer',
     programs: [
       { name: 'postgres', package: 'postgresql', version: ['--version'] },
       { name: 'psql', package: 'postgresql-client', version: ['--version'] },
       { name: 'pg_dumpall', package: 'postgresql-client', version: ['--version'] },
+      { name: 'pgbouncer', package: 'pgbouncer', version: ['--version'] },
       { name: 'mariadbd', package: 'mariadb-server', version: ['--version'] },
       { name: 'mariadb', package: 'mariadb-client', version: ['--version'] },
       { name: 'mariadb-dump', package: 'mariadb-client', version: ['--version'] },
