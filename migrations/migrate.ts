@@ -44,6 +44,7 @@ import * as manualChanges from './0039-manual-changes.ts'
 import * as rowChanges from './0040-row-changes.ts'
 import * as strangers from './0041-strangers.ts'
 import * as outboxAddresses from './0042-outbox-addresses.ts'
+import * as ownNames from './0043-own-names.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -190,6 +191,7 @@ const migrations: Record<string, Migration> = {
   '0040-row-changes': rowChanges,
   '0041-strangers': strangers,
   '0042-outbox-addresses': outboxAddresses,
+  '0043-own-names': ownNames,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }
