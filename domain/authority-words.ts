@@ -1,5 +1,6 @@
 import type { Device } from './device.ts'
 import { digestOf, sha256 } from './digest.ts'
+import type { Expectation } from './expectation.ts'
 import type { Operator } from './operator.ts'
 import type { SourceInput } from './source.ts'
 
@@ -39,28 +40,43 @@ export function describeGrant({ uses, hours }: { uses: number; hours: number }):
   return `may run ${uses} more times within ${Number(hours.toFixed(2))} h without asking`
 }
 
-type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'options'>
+type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'>
 
-/** Options may be long: their digest stands for them. */
-export function describeSource({ kind, url, credential, options }: DescribedSource): string {
+/** Options may be long: their digest stands for them. Its places are whole, since addresses of credentials are held against them. */
+export function describeSource({ kind, url, credential, caFile, options }: DescribedSource): string {
+  const believed = caFile ? `, authorities of ${caFile}` : ''
   const more = Object.keys(options).length > 0 ? `, options ${digestOf(options).slice(0, 12)}` : ''
-  return inShort(`${kind} at ${url}${credential ? ` with ${credential}` : ''}${more}`)
+  return `${kind} at ${url}${credential ? ` with ${credential}` : ''}${believed}${more}`
+}
+
+type DescribedMark = Pick<Expectation, 'subject' | 'until' | 'state'> &
+  Partial<Record<'source' | 'fingerprint' | 'resourceKind' | 'resourceId' | 'type', string | null>>
+
+/** What is expected, until when, and how that looked when it was marked. */
+export function describeMark({ subject, until, state, ...of }: DescribedMark): string {
+  const what = {
+    alert: `alert ${of.fingerprint} of ${of.source}`,
+    resource: `${of.resourceKind} ${of.resourceId}`,
+    type: `incidents of type ${of.type}`,
+  }[subject]
+  const seen = digestOf(state).slice(0, 12)
+  return inShort(`Expects ${what} until ${toMinute(until).replace('T', ' ')} UTC, seen as ${seen}`)
 }
 
 type DescribedDevice = Pick<
   Device,
-  'mode' | 'url' | 'urlEnv' | 'enabled' | 'toolsAllowed' | 'terms' | 'resource' | 'guests'
+  'mode' | 'url' | 'urlEnv' | 'enabled' | 'toolsAllowed' | 'terms' | 'resource' | 'guests' | 'manifestDays'
 >
 
 /** A digest stands for the terms that are not written out. */
 export function describeDevice(device: DescribedDevice): string {
-  const { mode, url, urlEnv, enabled, toolsAllowed, terms, resource, guests } = device
+  const { mode, url, urlEnv, enabled, toolsAllowed, terms, resource, guests, manifestDays } = device
   const roots = terms.roots.map(({ path, writable }) => `${path}${writable ? ' (writable)' : ''}`).join(', ') || 'none'
   const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
   const ways = `mode ${mode}${guests ? `, guests by ${guests}` : ''}`
   // The variable wins over the address while it is set.
   const at = `${url}${urlEnv ? ` or ${urlEnv}` : ''}`
-  const all = `${tools}, roots ${roots}${rootReads}, terms ${digestOf(terms).slice(0, 12)}`
+  const all = `${tools}, roots ${roots}${rootReads}, terms ${digestOf(terms).slice(0, 12)}, manifests for ${manifestDays} days`
   return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${at}, ${ways}, ${all}`)
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Alert } from '../../domain/alert.ts'
+import { describeMark } from '../../domain/authority-words.ts'
 import { newId } from '../../domain/digest.ts'
 import { systemActor } from '../../domain/event.ts'
 import { incidentActions, incidentTypeOf, runningStatuses } from '../../domain/incident.ts'
@@ -56,7 +57,8 @@ export async function markIncidentExpected(
   if (!row) throw new IncidentNotFoundError(incidentId)
   const expectation = await markExpected(trx, { ...mark, createdBy: by.operatorId })
   const text = `${by.name} expects this until ${expectation.until}: ${mark.reason}`
-  await recordAudit(trx, { who: by.name, what: 'expectation.marked', subject: expectation.id, detail: text })
+  const detail = `${describeMark(expectation)}: ${mark.reason}`
+  await recordAudit(trx, { who: by.name, what: 'expectation.marked', subject: expectation.id, detail })
   await append(trx, incidentId, null, {
     kind: 'noted',
     actor: by.actor,

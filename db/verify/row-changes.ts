@@ -1,220 +1,20 @@
 import { sql } from 'kysely'
-import {
-  describeDevice,
-  describeGrant,
-  describeOperator,
-  describeSource,
-  describeToken,
-  toMinute,
-} from '../../domain/authority-words.ts'
 import type { Findings } from '../../domain/chain.ts'
-import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
 import { type Notes, takeNotes } from './findings.ts'
 import { inSnapshot } from './incident.ts'
+import { type Change, type Names, type Rule, rules, type Told } from './row-rules.ts'
 
-/** A change as the database wrote it down itself (migration 0040): what the row was after it. */
-type Change = {
-  id: number
-  tx: string
-  role: string
-  ofTable: string
-  rowKey: string
-  op: 'kept' | 'insert' | 'update' | 'delete'
-  kept: Record<string, unknown> | null
-}
-
-/** What the same transaction wrote into the audit, and into logs of incidents. */
-type Told = {
-  audit: { tx: string; what: string; subject: string; who: string; detail: string }[]
-  events: { tx: string; kind: string; incidentId: string; approvalId: string | null; grantId: string | null }[]
-}
-
-/** Names behind ids: a row of the audit names people by name. */
-type Names = { person(operatorId: unknown): string | null; ofToken(tokenId: unknown): string | null }
-
-type Rule = {
-  kind: string
-  key: string
-  /** Columns that pass and are no authority; as in the trigger. */
-  without?: string[]
-  /** Columns that are named as changed and never shown. */
-  secret?: string[]
-  /** Rows that are removed when they are over, without a word. */
-  passes?: true
-  /** Only changes of some columns are written down: there is nothing to hold the whole row against. */
-  inPart?: true
-  /** Is the change told of? */
-  isTold(change: Change, told: Told, names: Names): boolean
-}
-
-/** `words`: what the row gives, as the entry has to say it. An entry about another change of the same subject does not tell of this one. */
-const says = (told: Told, what: RegExp, subject: unknown, words = '') =>
-  told.audit.some(
-    (entry) => what.test(entry.what) && entry.subject === subject && entry.detail.includes(cleanse(words)),
-  )
-const signedIn = (told: Told, who: string | null, words = '') =>
-  told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who && entry.detail.includes(words))
-
-/** A row as its JSON has it, by the names that the product has for its columns. The database wrote it, so nothing of it is checked here. */
-// biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
-const inCamelCase = (kept: Change['kept']): any =>
-  Object.fromEntries(
-    Object.entries(kept ?? {}).map(([name, value]) => [
-      name.replaceAll(/_(\w)/g, (_match, letter) => letter.toUpperCase()),
-      value,
-    ]),
-  )
-
-function grantWords(kept: Change['kept']): string {
-  const hours = (Date.parse(String(kept?.expires_at)) - Date.parse(String(kept?.granted_at))) / 3_600_000
-  return `${kept?.tool} as in ${kept?.approval_id} ${describeGrant({ uses: Number(kept?.uses), hours })}`
-}
-
-/** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
-const rules: Record<string, Rule> = {
-  operator: {
-    kind: 'people',
-    key: 'id',
-    isTold({ kept }, told) {
-      const words = describeOperator(inCamelCase(kept))
-      const isOfProvider = kept?.issuer !== null
-      return (
-        says(told, /^operator\.(added|changed)$/, kept?.name, words) ||
-        (isOfProvider && signedIn(told, String(kept?.name), words))
-      )
-    },
-  },
-  api_token: {
-    kind: 'tokens',
-    key: 'id',
-    without: ['last_used_at'],
-    secret: ['sha256'],
-    isTold({ op, rowKey, kept }, told, names) {
-      const owner = names.person(kept?.operator_id)
-      if (kept?.kind === 'sign_in' && signedIn(told, owner, `Signed in as ${kept.role}`)) return true
-      if (op !== 'insert') return kept?.revoked_at !== null && says(told, /^token\.revoked$/, rowKey)
-      return says(told, /^token\.minted$/, rowKey, describeToken({ ...inCamelCase(kept), operator: owner }))
-    },
-  },
-  session: {
-    kind: 'sign-ins',
-    key: 'sha256',
-    without: ['expires_at'],
-    secret: ['sha256'],
-    passes: true,
-    isTold: ({ kept }, told, names) => signedIn(told, names.ofToken(kept?.token_id)),
-  },
-  sign_in_code: {
-    kind: 'sign-ins',
-    key: 'sha256',
-    secret: ['sha256'],
-    passes: true,
-    isTold: ({ op, kept }, told, names) =>
-      op === 'insert'
-        ? says(told, /^sign_in\.code_minted$/, kept?.token_id)
-        : signedIn(told, names.ofToken(kept?.token_id)),
-  },
-  decision_token: {
-    kind: 'decision tokens',
-    key: 'sha256',
-    secret: ['sha256'],
-    isTold: ({ op, kept }, told) =>
-      op === 'insert'
-        ? says(told, /^approval\.token_minted$/, kept?.approval_id)
-        : says(told, /^approval\.token_spent$/, kept?.approval_id) ||
-          told.events.some(
-            ({ kind, approvalId }) => /^approval_(decided|withdrawn)$/.test(kind) && approvalId === kept?.approval_id,
-          ),
-  },
-  standing_grant: {
-    kind: 'standing grants',
-    key: 'id',
-    isTold: ({ op, rowKey, kept }, told) =>
-      op === 'insert'
-        ? says(told, /^grant\.given$/, rowKey, grantWords(kept))
-        : (kept?.revoked_at !== null && says(told, /^grant\.revoked$/, rowKey)) ||
-          told.events.some(({ kind, grantId }) => kind === 'grant_used' && grantId === rowKey),
-  },
-  source: {
-    kind: 'sources',
-    key: 'name',
-    secret: ['credential', 'url', 'options'],
-    isTold: ({ op, rowKey, kept }, told) =>
-      op === 'delete'
-        ? says(told, /^source\.removed$/, rowKey)
-        : says(told, /^source\.put$/, rowKey, describeSource(inCamelCase(kept))),
-  },
-  credential_address: {
-    kind: 'addresses of credentials',
-    key: 'reference',
-    inPart: true,
-    // The reference stands in the words of the source that was put.
-    isTold: ({ rowKey }, told) =>
-      told.audit.some(({ what, detail }) => what === 'source.put' && detail.includes(` with ${rowKey}`)),
-  },
-  platform_config: {
-    kind: 'settings',
-    key: 'key',
-    secret: ['value'],
-    // By hand in SQL is a way that is described; the trigger's revision stands for it in the audit.
-    isTold: ({ role, rowKey }, told) => role !== 'nightshift_app' || says(told, /^config\.put$/, rowKey),
-  },
-  expectation: {
-    kind: 'marks',
-    key: 'id',
-    isTold: ({ op, rowKey, kept }, told) =>
-      op === 'insert'
-        ? says(told, /^expectation\.marked$/, rowKey, `until ${toMinute(String(kept?.until))}`)
-        : says(told, /^expectation\.ended$/, rowKey),
-  },
-  device: {
-    kind: 'devices',
-    key: 'id',
-    without: ['health', 'health_problem', 'health_at'],
-    secret: ['refresh_sha256', 'manifest'],
-    isTold({ rowKey, kept }, told) {
-      const resource = { kind: kept?.resource_kind, id: kept?.resource_id }
-      return (
-        says(told, /^device\.(added|changed)$/, rowKey, describeDevice({ ...inCamelCase(kept), resource })) ||
-        says(told, /^device\.(enrolled|manifest_renewed|revoked)$/, rowKey)
-      )
-    },
-  },
-  device_enrolment: {
-    kind: 'devices',
-    key: 'sha256',
-    secret: ['sha256'],
-    isTold: ({ op, kept }, told) =>
-      op === 'insert'
-        ? says(told, /^device\.enrolment_minted$/, kept?.device_id, `good until ${toMinute(String(kept?.expires_at))}`)
-        : says(told, /^device\./, kept?.device_id),
-  },
-  mesh_key: {
-    kind: 'devices',
-    key: 'id',
-    isTold: (_change, told) => told.audit.some(({ what }) => what === 'device.keys_changed'),
-  },
-  postmortem_edit: {
-    kind: 'versions of postmortems',
-    key: 'incident_id',
-    inPart: true,
-    isTold: ({ rowKey }, told) => says(told, /^postmortem\.edited$/, rowKey),
-  },
-  incident: {
-    kind: 'changes of incidents',
-    key: 'id',
-    inPart: true,
-    isTold: ({ rowKey }, told) => told.events.some(({ incidentId }) => incidentId === rowKey),
-  },
-  alert: {
-    kind: 'changes of alerts',
-    key: 'id',
-    inPart: true,
-    // An end without an incident is counted and read by nothing; what fires without one is a difference by itself.
-    isTold: (_change, told) => told.events.some(({ kind }) => kind === 'alert_received' || kind === 'noted'),
-  },
-}
+/** A change, the row as the change before left it, and whether the role that made it is one of the services' and not of the owner. */
+const changes = sql`
+  select change.id, change.tx::text, change.at::text, change.role, change.of_table, change.row_key, change.op, change.kept,
+    (select earlier.kept from row_change as earlier
+      where earlier.of_table = change.of_table and earlier.row_key = change.row_key and earlier.id < change.id
+      order by earlier.id desc limit 1) as before,
+    exists (select from pg_roles as made join pg_class as held on held.oid = 'row_change'::regclass
+      where made.rolname = change.role and pg_has_role(made.oid, 'nightshift_app', 'usage')
+        and not pg_has_role(made.oid, held.relowner, 'usage')) as is_services
+  from row_change as change`
 
 /** So many changes a step: a second's work. */
 const stepSize = 2_000
@@ -223,8 +23,7 @@ const stepSize = 2_000
 export async function verifyChanges(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
     const { rows } = await sql<Change>`
-      select id, tx::text, role, of_table, row_key, op, kept from row_change
-      where id > ${after} order by id limit ${stepSize}`.execute(trx)
+      ${changes} where change.id > ${after} order by change.id limit ${stepSize}`.execute(trx)
     const last = rows.length < stepSize ? null : (rows.at(-1)?.id ?? null)
     return { ...(await holdChanges(trx, rows)), last }
   })
@@ -242,8 +41,7 @@ export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise
         union all select 'standing_grant', given.id from standing_grant as given
           join approval on approval.id = given.approval_id where approval.incident_id = ${incidentId}
       )
-      select id, tx::text, role, of_table, row_key, op, kept from row_change join own using (of_table, row_key)
-      order by id`.execute(trx)
+      ${changes} join own using (of_table, row_key) order by change.id`.execute(trx)
     return await holdChanges(trx, rows)
   })
 }

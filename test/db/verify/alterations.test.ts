@@ -29,6 +29,7 @@ function outOfReach(): Set<string> {
 const never =
   /^(?!api_token\.last_used_at$)(?:insert |delete )?(?:approval_decision|standing_grant|operator|api_token|decision_token|source|platform_config|expectation)\b/
 
+type AuditWhat = Parameters<typeof recordAudit>[1]['what']
 type Verdict = 'refused' | 'found' | 'missed' | 'untried'
 
 /** Does anything that `nightshift verify --all` looks at differ, within the transaction that altered something? The likeliest comes first. */
@@ -152,38 +153,137 @@ test('whatever the services may alter is found, or the safety page says why it i
   )
 })
 
-test.each([
-  ['operator', 'operator.changed', sql`max_risk = 'critical', role = 'admin'`, 'name'],
-  ['operator', 'operator.changed', sql`slack_user_id = 'U012AB3CD'`, 'name'],
-  ['operator', 'operator.changed', sql`incident_types = '["other"]'`, 'name'],
-  ['api_token', 'token.revoked', sql`expires_at = nightshift_now() + interval '9 years'`, 'id'],
-  ['standing_grant', 'grant.revoked', sql`uses_left = uses_left + 1`, 'id'],
-  ['source', 'source.put', sql`url = 'http://10.9.8.7:9090'`, 'name'],
-  ['source', 'source.put', sql`options = '{"x": 1}'`, 'name'],
-  ['device', 'device.changed', sql`mode = 'all'`, 'id'],
-  ['device', 'device.changed', sql`url_env = 'OTHER_DEVICE_MESH_URL'`, 'id'],
-  ['device', 'device.called', sql`url = 'http://10.9.8.7'`, 'id'],
-  ['device', 'device.changed', sql`terms = jsonb_set(terms, '{capabilities}', '["shell.eval"]')`, 'id'],
-] as const)(
+/** Does it as the services' role with this entry beside it, says what `verify` finds of that, and takes it back. */
+async function foundBeside(statement: RawBuilder<unknown>, what: AuditWhat, subject: string, detail: string) {
+  return await api.db.transaction().execute(async (trx) => {
+    const { after } = await trx
+      .selectFrom('rowChange' as never)
+      .select(sql<number>`coalesce(max(id), 0)`.as('after'))
+      .executeTakeFirstOrThrow()
+    await sql`savepoint one`.execute(trx)
+    await statement.execute(trx)
+    await recordAudit(trx, { who: 'approver', what, subject, detail })
+    const found = (await verifyChanges(trx, after)).differences.map((each) => each.subject)
+    await sql`rollback to savepoint one`.execute(trx)
+    return found
+  })
+}
+
+/** The subject of the table's first row: what its entries are about. */
+async function firstOf(table: string, key: string): Promise<string> {
+  const { rows } = await sql<{ subject: string }>`
+    select ${sql.ref(key)} as subject from ${sql.table(table)} order by ctid limit 1`.execute(api.db)
+  return rows[0]?.subject ?? ''
+}
+
+const first = (table: string) => sql`ctid = (select min(ctid) from ${sql.table(table)})`
+const plain = 'From viewer to viewer: a typo'
+const rights = 'risks up to high, all incident types'
+
+test.each<[table: string, what: AuditWhat, change: RawBuilder<unknown>, key: string, detail: string]>([
+  ['operator', 'operator.changed', sql`max_risk = 'critical', role = 'admin'`, 'name', plain],
+  ['operator', 'operator.changed', sql`slack_user_id = 'U012AB3CD'`, 'name', plain],
+  ['operator', 'operator.changed', sql`incident_types = '["other"]'`, 'name', plain],
+  // The other way round, and rights in the words of a reason.
+  ['operator', 'operator.changed', sql`role = 'admin'`, 'name', `From admin, ${rights} to viewer, ${rights}`],
+  ['operator', 'operator.changed', sql`role = 'admin'`, 'name', `As viewer, ${rights}: once admin, ${rights}`],
+  ['api_token', 'token.revoked', sql`expires_at = nightshift_now() + interval '9 years'`, 'id', plain],
+  ['standing_grant', 'grant.revoked', sql`uses_left = uses_left + 1`, 'id', plain],
+  ['source', 'source.put', sql`url = 'http://10.9.8.7:9090'`, 'name', plain],
+  ['source', 'source.put', sql`options = '{"x": 1}'`, 'name', plain],
+  [
+    'source',
+    'source.put',
+    sql`url = 'http://10.9.8.7:909', credential = null`,
+    'name',
+    'prometheus at http://10.9.8.7:9090',
+  ],
+  [
+    'source',
+    'source.put',
+    sql`ca_file = '/tmp/mine.pem'`,
+    'name',
+    'prometheus at http://127.0.0.1:9 with env:NIGHTSHIFT_SOURCE_METRICS',
+  ],
+  ['platform_config', 'config.put', sql`value = '99'`, 'key', 'Version 1'],
+  ['device', 'device.changed', sql`mode = 'all'`, 'id', plain],
+  ['device', 'device.changed', sql`url_env = 'OTHER_DEVICE_MESH_URL'`, 'id', plain],
+  ['device', 'device.called', sql`url = 'http://10.9.8.7'`, 'id', plain],
+  ['device', 'device.changed', sql`terms = jsonb_set(terms, '{capabilities}', '["shell.eval"]')`, 'id', plain],
+  // What a device does by itself tells of no right that it is given.
+  ['device', 'device.manifest_renewed', sql`url = 'https://10.9.8.7'`, 'id', 'Manifest man_1'],
+  ['device', 'device.enrolled', sql`mode = 'sudo'`, 'id', 'Enrolled, manifest man_1'],
+  ['device', 'device.manifest_renewed', sql`refresh_sha256 = 'mine'`, 'id', 'Manifest man_1'],
+  ['device', 'device.manifest_renewed', sql`manifest_days = 30`, 'id', 'Manifest man_1'],
+])(
   'a row of the audit about %s tells of no other change than its own: %s (%#)',
-  async (table, what, change, key) => {
-    await api.db.transaction().execute(async (trx) => {
-      const { after } = await trx
-        .selectFrom('rowChange' as never)
-        .select(sql<number>`coalesce(max(id), 0)`.as('after'))
-        .executeTakeFirstOrThrow()
-      await sql`savepoint one`.execute(trx)
-      const { rows } = await sql<{ subject: string }>`
-      update ${sql.table(table)} set ${change} where ctid = (select min(ctid) from ${sql.table(table)}) returning ${sql.ref(key)} as subject`.execute(
-        trx,
-      )
-      expect(rows).toHaveLength(1)
-      const [{ subject } = { subject: '' }] = rows
-      await recordAudit(trx, { who: 'approver', what, subject, detail: 'From viewer to viewer: a typo' })
-      expect((await verifyChanges(trx, after)).differences.map((each) => each.subject)).toEqual([
-        expect.stringContaining(table.replaceAll('_', ' ')),
-      ])
-      await sql`rollback to savepoint one`.execute(trx)
-    })
+  async (table, what, change, key, detail) => {
+    const statement = sql`update ${sql.table(table)} set ${change} where ${first(table)}`
+    const found = await foundBeside(statement, what, await firstOf(table, key), detail)
+    expect(found).toEqual([expect.stringContaining(table.replaceAll('_', ' '))])
   },
 )
+
+const digest = (letter: string) => letter.repeat(64)
+const newToken = (sha: string, more: string) => sql`
+  insert into api_token (id, name, prefix, sha256, role, operator_id, scopes, expires_at)
+  select 'tok_made', 'laptop', 'nst_', ${sha}, 'admin', id, ${sql.raw(more)} from operator where name = 'admin'`
+
+test.each<[thing: string, what: AuditWhat, subject: string, detail: string, statement: RawBuilder<unknown>]>([
+  [
+    'a token for all and for ever by the words of a narrow one',
+    'token.minted',
+    'tok_made',
+    'Minted admin of admin for read until 2026-11-27 10:00 UTC: laptop',
+    newToken(digest('a'), `'[]', null`),
+  ],
+  [
+    'a key of devices by the words of another',
+    'device.keys_changed',
+    'mesh',
+    'Requests are signed by key-1',
+    sql`insert into mesh_key (id, public_key) values ('key-mine', 'mine')`,
+  ],
+  [
+    'an address of a credential by the words of a source elsewhere',
+    'source.put',
+    'metrics',
+    'prometheus at http://127.0.0.1:9 with env:NIGHTSHIFT_SOURCE_METRICS',
+    sql`insert into credential_address (reference, address) values ('env:NIGHTSHIFT_SOURCE_METRICS', 'http://10.9.8.7')`,
+  ],
+  [
+    'an address of another credential whose name begins alike',
+    'source.put',
+    'metrics',
+    'prometheus at http://10.9.8.7 with env:NIGHTSHIFT_SOURCE_METRICS_2',
+    sql`insert into credential_address (reference, address) values ('env:NIGHTSHIFT_SOURCE_METRICS', 'http://10.9.8.7')`,
+  ],
+])('%s is a difference', async (_, what, subject, detail, statement) => {
+  expect(await foundBeside(statement, what, subject, detail)).toHaveLength(1)
+})
+
+test('one row of the audit tells of one decision token, of its person and verdict', async () => {
+  const { rows } = await sql<{ id: string }>`select id from approval where status = 'pending' limit 1`.execute(api.db)
+  const id = rows[0]?.id ?? ''
+  const tokens = (decision: string, ...digests: string[]) => sql`
+    insert into decision_token (sha256, approval_id, operator_id, decision, purpose, binds, expires_at)
+    select sha, ${id}, operator.id, ${decision}, 'decision', 'x', nightshift_now()
+    from operator, unnest(${digests}::text[]) as sha where name = 'approver'`
+  const beside = async (statement: RawBuilder<unknown>) =>
+    await foundBeside(statement, 'approval.token_minted', id, 'Minted a decision token: deny')
+  expect(await beside(tokens('deny', digest('b')))).toEqual([])
+  expect(await beside(tokens('approve', digest('b')))).toHaveLength(1)
+  expect(await beside(tokens('deny', digest('b'), digest('c')))).toHaveLength(1)
+})
+
+test('a mark by the words of a narrower one is a difference', async () => {
+  const { rows } = await sql<{ detail: string }>`
+    select detail from audit where what = 'expectation.marked' limit 1`.execute(api.db)
+  const detail = rows[0]?.detail ?? ''
+  expect(detail).toMatch(/^Expects incidents of type disk_pressure until .* UTC, seen as \w{12}: a backup$/)
+  const mark = (type: string) => sql`
+    insert into expectation (id, subject, type, until, reason, state, created_by)
+    select 'exp_made', 'type', ${type}, until, reason, state, created_by from expectation limit 1`
+  expect(await foundBeside(mark('disk_pressure'), 'expectation.marked', 'exp_made', detail)).toEqual([])
+  expect(await foundBeside(mark('host_down'), 'expectation.marked', 'exp_made', detail)).toHaveLength(1)
+})

@@ -156,7 +156,12 @@ async function aSitesSettings(api: TestApi): Promise<void> {
   const person = (await principalOf(db, tokens.approver))!
   await db.transaction().execute(async (trx) => {
     await openSession(trx, person.tokenId)
-    await recordAudit(trx, { who: person.name, what: 'sign_in.done', subject: 'browser', detail: 'Signed in' })
+    await recordAudit(trx, {
+      who: person.name,
+      what: 'sign_in.done',
+      subject: 'browser',
+      detail: 'Signed in as approver',
+    })
   })
   await db.transaction().execute(async (trx) => {
     await sql`insert into sign_in_code (sha256, token_id, expires_at) values ('x', ${person.tokenId}, nightshift_now())`.execute(

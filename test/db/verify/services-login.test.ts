@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { connect } from '../../../db/connect.ts'
 import { verifyChanges } from '../../../db/verify/row-changes.ts'
 import { useApi } from '../../support/api.ts'
 
@@ -46,4 +47,28 @@ test.each([
   })
   await expect(looked).rejects.toBe(taken)
   expect((await verifyChanges(api.db, 0)).differences).toEqual([])
+})
+
+const login = `services_of_verify_${process.pid}`
+
+test('a login that is a member of the services alone changes no setting without a row, whichever role it takes', async () => {
+  await sql.raw(`create role ${login} login password 'of-the-login' in role nightshift_app`).execute(api.owner)
+  const url = new URL(api.url)
+  url.username = login
+  url.password = 'of-the-login'
+  const change = sql`
+    insert into platform_config (key, value, updated_by) values ('approval.risk.vm_stop', 'none', 'sql')
+    on conflict (key) do update set value = platform_config.value || ' '`
+  // `owner`: takes no other role on connecting.
+  for (const owner of [true, false]) {
+    const db = connect(url.href, { max: 1, owner })
+    await change.execute(db)
+    await db.destroy()
+  }
+  const found = (await verifyChanges(api.db, 0)).differences
+  expect(found.map(({ subject }) => subject)).toEqual(
+    ['approval.risk.vm_stop', 'approval.risk.vm_stop'].map((key) => expect.stringContaining(key)),
+  )
+  await change.execute(api.owner)
+  expect((await verifyChanges(api.db, 0)).differences).toHaveLength(2)
 })

@@ -1,0 +1,288 @@
+import {
+  describeDevice,
+  describeGrant,
+  describeMark,
+  describeOperator,
+  describeSource,
+  describeToken,
+  toMinute,
+} from '../../domain/authority-words.ts'
+import { cleanse } from '../../safety/redact.ts'
+
+/** A change as the database wrote it down itself (migration 0040): what the row was before it, and after it. */
+export type Change = {
+  id: number
+  tx: string
+  at: string
+  role: string
+  /** The role is one that the services run as, and not the owner. */
+  isServices: boolean
+  ofTable: string
+  rowKey: string
+  op: 'kept' | 'insert' | 'update' | 'delete'
+  before: Record<string, unknown> | null
+  kept: Record<string, unknown> | null
+}
+
+/** What the same transaction wrote into the audit, and into logs of incidents. */
+export type Told = {
+  audit: { tx: string; what: string; subject: string; who: string; detail: string }[]
+  events: { tx: string; kind: string; incidentId: string; approvalId: string | null; grantId: string | null }[]
+}
+
+/** Names behind ids: a row of the audit names people by name. */
+export type Names = { person(operatorId: unknown): string | null; ofToken(tokenId: unknown): string | null }
+
+export type Rule = {
+  kind: string
+  key: string
+  /** Columns that pass and are no authority; as in the trigger. */
+  without?: string[]
+  /** Columns that are named as changed and never shown. */
+  secret?: string[]
+  /** Rows that are removed when they are over, without a word. */
+  passes?: true
+  /** Only changes of some columns are written down: there is nothing to hold the whole row against. */
+  inPart?: true
+  /** Is the change told of? */
+  isTold(change: Change, told: Told, names: Names): boolean
+}
+
+/** What may follow the words of an entry: a reason or a name, which a colon begins. */
+const beginsWith = (detail: string, words: string): boolean =>
+  detail === words || detail.startsWith(`${words}: `) || detail.startsWith(`${words}, by a start`)
+
+/** `words`: how the entry has to begin, up to its reason. An entry about another change of the same subject does not tell of this one. */
+const says = (told: Told, what: RegExp, subject: unknown, ...words: string[]) =>
+  told.audit.some(
+    (entry) =>
+      what.test(entry.what) &&
+      entry.subject === subject &&
+      (words.length === 0 || words.some((each) => beginsWith(entry.detail, cleanse(each)))),
+  )
+const signedIn = (told: Told, who: string | null, words = '') =>
+  told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who && entry.detail.startsWith(words))
+
+/** A row as its JSON has it, by the names that the product has for its columns. The database wrote it, so nothing of it is checked here. */
+// biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
+const inCamelCase = (kept: Change['kept']): any =>
+  Object.fromEntries(
+    Object.entries(kept ?? {}).map(([name, value]) => [
+      name.replaceAll(/_(\w)/g, (_match, letter) => letter.toUpperCase()),
+      value,
+    ]),
+  )
+
+/** Did the change leave every other column as it was? */
+function changesOnly({ before, kept }: Change, columns: readonly string[]): boolean {
+  if (!before || !kept) return false
+  return Object.keys(kept).every(
+    (column) => columns.includes(column) || JSON.stringify(kept[column]) === JSON.stringify(before[column]),
+  )
+}
+
+function grantWords(kept: Change['kept']): string {
+  const hours = (Date.parse(String(kept?.expires_at)) - Date.parse(String(kept?.granted_at))) / 3_600_000
+  return `${kept?.tool} as in ${kept?.approval_id} ${describeGrant({ uses: Number(kept?.uses), hours })}`
+}
+
+/** A sign-in by a provider lasts a week, which its words do not say. */
+const maxSignInMs = 7 * 24 * 3_600_000 + 60_000
+
+function isTokenTold(change: Change, told: Told, names: Names): boolean {
+  const { op, at, rowKey, kept } = change
+  const owner = names.person(kept?.operator_id)
+  if (op === 'update' && kept?.revoked_at !== null && changesOnly(change, ['revoked_at']))
+    return says(told, /^token\.revoked$/, rowKey)
+  if (kept?.kind === 'sign_in') {
+    const isWeek = Date.parse(String(kept.expires_at)) - Date.parse(at) <= maxSignInMs
+    const isNarrow = op === 'insert' || changesOnly(change, ['role', 'expires_at'])
+    return isWeek && isNarrow && kept.revoked_at === null && signedIn(told, owner, `Signed in as ${kept.role}, `)
+  }
+  const words = describeToken({ ...inCamelCase(kept), operator: owner })
+  return op === 'insert' && says(told, /^token\.minted$/, rowKey, `Minted ${words}`)
+}
+
+/** One entry tells of one token: it is taken away, so that another beside it is told of by none. */
+function isDecisionTokenTold({ op, kept }: Change, told: Told, names: Names): boolean {
+  if (op !== 'insert')
+    return (
+      says(told, /^approval\.token_spent$/, kept?.approval_id) ||
+      told.events.some(
+        ({ kind, approvalId }) => /^approval_(decided|withdrawn)$/.test(kind) && approvalId === kept?.approval_id,
+      )
+    )
+  const words = `Minted a decision token: ${kept?.decision}${kept?.purpose === 'temporal' ? ', for Temporal' : ''}`
+  const who = names.person(kept?.operator_id)
+  const at = told.audit.findIndex(
+    (entry) =>
+      entry.what === 'approval.token_minted' &&
+      entry.subject === kept?.approval_id &&
+      entry.who === who &&
+      entry.detail === words,
+  )
+  if (at >= 0) told.audit.splice(at, 1)
+  return at >= 0
+}
+
+/** What a device does by itself changes these columns; all else is an admin's, in words. */
+const ownWays: [what: RegExp, columns: string[]][] = [
+  [/^device\.enrolled$/, ['enrolled_at', 'refresh_sha256', 'manifest', 'manifest_expires_at']],
+  [/^device\.manifest_renewed$/, ['manifest', 'manifest_expires_at']],
+  [/^device\.revoked$/, ['revoked_at', 'refresh_sha256']],
+]
+
+function isDeviceTold(change: Change, told: Told): boolean {
+  const { rowKey, kept, before } = change
+  if (ownWays.some(([what, columns]) => changesOnly(change, columns) && says(told, what, rowKey))) return true
+  const isOpenOnlyByEnrolment = ['revoked_at', 'enrolled_at', 'refresh_sha256'].every(
+    (column) => (kept?.[column] ?? null) === (before?.[column] ?? null),
+  )
+  const resource = { kind: kept?.resource_kind, id: kept?.resource_id }
+  const words = describeDevice({ ...inCamelCase(kept), resource })
+  return isOpenOnlyByEnrolment && says(told, /^device\.(added|changed)$/, rowKey, words)
+}
+
+/** A key counts for devices from then on where it has no end: it has to be named. */
+function isMeshKeyTold({ rowKey, before, kept }: Change, told: Told): boolean {
+  const isEndOnly = before !== null && kept !== null && before.not_after === null && kept.not_after !== null
+  return told.audit.some(
+    ({ what, detail }) =>
+      what === 'device.keys_changed' &&
+      (isEndOnly || detail.split(/, next by |^Requests are signed by /).includes(rowKey)),
+  )
+}
+
+function originOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).origin : null
+}
+
+/** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
+export const rules: Record<string, Rule> = {
+  operator: {
+    kind: 'people',
+    key: 'id',
+    isTold({ before, kept }, told) {
+      const words = describeOperator(inCamelCase(kept))
+      const changed = before ? [`From ${describeOperator(inCamelCase(before))} to ${words}`] : []
+      return (
+        says(told, /^operator\.(added|changed)$/, kept?.name, `As ${words}`, ...changed) ||
+        (kept?.issuer !== null && signedIn(told, String(kept?.name), `Signed in as ${words}`))
+      )
+    },
+  },
+  api_token: { kind: 'tokens', key: 'id', without: ['last_used_at'], secret: ['sha256'], isTold: isTokenTold },
+  session: {
+    kind: 'sign-ins',
+    key: 'sha256',
+    without: ['expires_at'],
+    secret: ['sha256'],
+    passes: true,
+    isTold: ({ kept }, told, names) => signedIn(told, names.ofToken(kept?.token_id)),
+  },
+  sign_in_code: {
+    kind: 'sign-ins',
+    key: 'sha256',
+    secret: ['sha256'],
+    passes: true,
+    isTold: ({ op, kept }, told, names) =>
+      op === 'insert'
+        ? says(told, /^sign_in\.code_minted$/, kept?.token_id)
+        : signedIn(told, names.ofToken(kept?.token_id)),
+  },
+  decision_token: { kind: 'decision tokens', key: 'sha256', secret: ['sha256'], isTold: isDecisionTokenTold },
+  standing_grant: {
+    kind: 'standing grants',
+    key: 'id',
+    isTold: ({ op, rowKey, kept }, told) =>
+      op === 'insert'
+        ? says(told, /^grant\.given$/, rowKey, grantWords(kept))
+        : (kept?.revoked_at !== null && says(told, /^grant\.revoked$/, rowKey)) ||
+          told.events.some(({ kind, grantId }) => kind === 'grant_used' && grantId === rowKey),
+  },
+  source: {
+    kind: 'sources',
+    key: 'name',
+    secret: ['credential', 'url', 'options'],
+    isTold: ({ op, rowKey, kept }, told) =>
+      op === 'delete'
+        ? says(told, /^source\.removed$/, rowKey)
+        : says(told, /^source\.put$/, rowKey, describeSource(inCamelCase(kept))),
+  },
+  credential_address: {
+    kind: 'addresses of credentials',
+    key: 'reference',
+    inPart: true,
+    // Both stand in the words of the source that was put.
+    isTold: ({ rowKey, kept }, told) =>
+      told.audit.some(({ what, detail }) => {
+        const [place = '', rest] = detail.replace(/^\S+ at /, '').split(/ with (.*)/s)
+        const isReference = rest === cleanse(rowKey) || rest?.startsWith(`${cleanse(rowKey)}, `)
+        return what === 'source.put' && isReference && originOf(place) === kept?.address
+      }),
+  },
+  platform_config: {
+    kind: 'settings',
+    key: 'key',
+    secret: ['value'],
+    // By hand in SQL is a way that is described; the trigger's revision stands for it in the audit.
+    isTold: ({ isServices, rowKey, kept }, told) =>
+      !isServices ||
+      told.audit.some(
+        ({ what, subject, who, detail }) =>
+          what === 'config.put' &&
+          subject === rowKey &&
+          detail === `Version ${kept?.version}` &&
+          who === String(kept?.updated_by).replace(/^user:/, ''),
+      ),
+  },
+  expectation: {
+    kind: 'marks',
+    key: 'id',
+    isTold: ({ op, rowKey, kept }, told) =>
+      op === 'insert'
+        ? says(told, /^expectation\.marked$/, rowKey, describeMark(inCamelCase(kept)))
+        : says(told, /^expectation\.ended$/, rowKey),
+  },
+  device: {
+    kind: 'devices',
+    key: 'id',
+    without: ['health', 'health_problem', 'health_at'],
+    secret: ['refresh_sha256', 'manifest'],
+    isTold: isDeviceTold,
+  },
+  device_enrolment: {
+    kind: 'devices',
+    key: 'sha256',
+    secret: ['sha256'],
+    isTold: ({ op, kept }, told) =>
+      op === 'insert'
+        ? told.audit.some(
+            ({ what, subject, detail }) =>
+              what === 'device.enrolment_minted' &&
+              subject === kept?.device_id &&
+              detail.includes(`good until ${toMinute(String(kept?.expires_at))}`),
+          )
+        : says(told, /^device\./, kept?.device_id),
+  },
+  mesh_key: { kind: 'devices', key: 'id', isTold: isMeshKeyTold },
+  postmortem_edit: {
+    kind: 'versions of postmortems',
+    key: 'incident_id',
+    inPart: true,
+    isTold: ({ rowKey }, told) => says(told, /^postmortem\.edited$/, rowKey),
+  },
+  incident: {
+    kind: 'changes of incidents',
+    key: 'id',
+    inPart: true,
+    isTold: ({ rowKey }, told) => told.events.some(({ incidentId }) => incidentId === rowKey),
+  },
+  alert: {
+    kind: 'changes of alerts',
+    key: 'id',
+    inPart: true,
+    // An end without an incident is counted and read by nothing; what fires without one is a difference by itself.
+    isTold: (_change, told) => told.events.some(({ kind }) => kind === 'alert_received' || kind === 'noted'),
+  },
+}
