@@ -2,7 +2,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { startManualChange } from '../clients/manual-change-run.ts'
 import { unreadDecisions } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
-import { cancelUnbegunChanges, unbegunManualChanges } from '../db/incidents/manual-change.ts'
+import { cancelUnbegunChange, overdueManualChanges, unbegunManualChanges } from '../db/incidents/manual-change.ts'
 import { useUpAttempt } from '../db/incidents/overdue.ts'
 import { type GroupMember, groupState, type Leader, stampQueue } from '../db/incidents/queue.ts'
 import { spentCap } from '../db/models/spend.ts'
@@ -20,6 +20,7 @@ type QueueDeps = {
   environment: EnvironmentDefaults
   /** `AGENT_ENABLED`: without it no incident is taken up, also when somebody starts the queue by hand. */
   isEnabled?: boolean
+  log?: { error(fields: object, message: string): void }
 }
 
 /** A run that was started this long ago and has not claimed its incident does so no more. */
@@ -37,7 +38,15 @@ export type GroupPlan = {
   lookAgainMs: number | null
 }
 
-export function queueActivities({ db, client, taskQueue, environment, isEnabled = true }: QueueDeps) {
+export function queueActivities({ db, client, taskQueue, environment, isEnabled = true, log }: QueueDeps) {
+  /** One write that cannot be begun or cancelled keeps no other from it: the log says so, and the next tick tries again. */
+  const each = async (ids: readonly string[], act: (incidentId: string) => Promise<void>) => {
+    for (const incidentId of ids) {
+      await act(incidentId).catch((error) =>
+        log?.error({ incidentId, err: error }, "a person's own write could be neither begun nor cancelled"),
+      )
+    }
+  }
   return {
     /** Stamps groups; answers the types to wake. Nothing while the agent is paused or off. */
     async stampQueue(): Promise<string[]> {
@@ -77,11 +86,9 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
 
     /**
      * Wakes the runs whose decision nobody has read: a lost wake costs a minute, never a decision. Starts the runs of people's own writes that
-     * were not started, and cancels the writes that did not begin within ten minutes.
+     * were not started, and cancels the writes that did not begin within ten minutes. Decisions come first: nothing of the others keeps them.
      */
     async rewakeDecisions(): Promise<number> {
-      await cancelUnbegunChanges(db)
-      for (const incidentId of await unbegunManualChanges(db)) await startManualChange(client, incidentId, taskQueue)
       const unread = await unreadDecisions(db)
       for (const { incidentId, attempt } of unread) {
         try {
@@ -91,6 +98,8 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
           if (!(error instanceof WorkflowNotFoundError)) throw error
         }
       }
+      await each(await overdueManualChanges(db), (id) => cancelUnbegunChange(db, id))
+      await each(await unbegunManualChanges(db), (id) => startManualChange(client, id, taskQueue))
       return unread.length
     },
   }

@@ -113,7 +113,7 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
   const environment = options.environment ?? givenDefaults()
   const isEnabled = config.AGENT_ENABLED
   const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
-  const queue = queueActivities({ db, client, taskQueue, environment, isEnabled })
+  const queue = queueActivities({ db, client, taskQueue, environment, isEnabled, log })
   const context = contextActivities({
     db,
     core,

@@ -169,17 +169,21 @@ export async function unbegunManualChanges(db: Db): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Cancels those that did not begin within ten minutes: nothing was done, and who still wants it asks again. */
-export async function cancelUnbegunChanges(db: Db): Promise<void> {
-  for (const { id } of await unbegun(db, maxUnbegunSeconds).execute()) {
-    await db.transaction().execute(async (trx) => {
-      const row = await lockIncident(trx, id)
-      if (row?.status !== 'open' || row.attempt !== 0) return
-      const reason = 'It did not begin within ten minutes. Nothing was done: ask again.'
-      await closeIncident(trx, id, null, { status: 'cancelled', reason }, { actor: systemActor, stepKey: null })
-      await forgetReview(trx, id)
-    })
-  }
+/** Those that did not begin within ten minutes. */
+export async function overdueManualChanges(db: Db): Promise<string[]> {
+  const rows = await unbegun(db, maxUnbegunSeconds).execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Cancels one that did not begin: nothing was done, and who still wants it asks again. */
+export async function cancelUnbegunChange(db: Db, id: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, id)
+    if (row?.status !== 'open' || row.attempt !== 0) return
+    const reason = 'It did not begin within ten minutes. Nothing was done: ask again.'
+    await closeIncident(trx, id, null, { status: 'cancelled', reason }, { actor: systemActor, stepKey: null })
+    await forgetReview(trx, id)
+  })
 }
 
 function unbegun(db: Db, sinceSeconds: number) {

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { IncidentEvent } from '../../domain/event.ts'
+import type { EventMetadata } from '../../domain/event-metadata.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import type { Trx } from '../connect.ts'
 import type { IncidentRow } from '../tables.ts'
@@ -25,19 +27,61 @@ export async function verifyManualChange(
   const person = await trx.selectFrom('operator').select('name').where('id', '=', operatorId).executeTakeFirst()
   if (person?.name !== name) notes.differ(row.id, differs('who asked for it', person?.name ?? null, name))
   if (asked.actor !== `user:${name}`) notes.differ(row.id, differs('who wrote its row', asked.actor, `user:${name}`))
-  const audited = await trx
-    .selectFrom('audit')
-    .select(['who', 'detail'])
-    .where('what', '=', 'change.requested')
-    .where('subject', '=', row.id)
-    .execute()
-  if (audited.length !== 1 || audited[0]?.who !== name || audited[0].detail.includes(', alone, as ') !== alone)
-    notes.differ(row.id, 'no row of the audit says that this person asked for it so')
-  const isReviewed = events.some(({ kind }) => kind === 'change_reviewed')
+  const audited = await auditOf(trx, 'change.requested', row.id)
+  const end = `, as ${row.id}: ${asked.metadata.reason}`
+  const [{ who, detail } = { who: '', detail: '' }] = audited
+  const isSaid = who === name && detail.endsWith(end) && detail.slice(0, -end.length).endsWith(', alone') === alone
+  if (audited.length !== 1 || !isSaid) notes.differ(row.id, 'no row of the audit says that this person asked for it so')
+  holdWrites(row.id, asked.metadata, events, notes)
+  const isReviewed = await holdReviews(trx, row.id, operatorId, events, notes)
   const isForgotten = !alone || isReviewed || row.status === 'cancelled'
   if (isForgotten !== (row.reviewWantedAt === null))
     notes.differ(
       row.id,
       isForgotten ? 'it waits for a review that nobody owes' : 'it waits for no review, and nobody reviewed it',
     )
+}
+
+async function auditOf(trx: Trx, what: string, subject: string) {
+  return await trx
+    .selectFrom('audit')
+    .select(['who', 'detail'])
+    .where('what', '=', what)
+    .where('subject', '=', subject)
+    .execute()
+}
+
+/** What was carried out is what the person asked for. */
+function holdWrites(
+  id: string,
+  asked: EventMetadata['change_requested'],
+  events: readonly IncidentEvent[],
+  notes: Notes,
+): void {
+  for (const event of events) {
+    if (event.kind !== 'tool_started' || event.metadata.effect !== 'write') continue
+    const { tool, arguments: args } = event.metadata
+    if (tool !== asked.tool || !isDeepStrictEqual(args, asked.arguments))
+      notes.differ(id, differs('what was carried out', [tool, args], [asked.tool, asked.arguments]))
+  }
+}
+
+/** A review is another person's, who is there, and who says it in the audit as well. */
+async function holdReviews(
+  trx: Trx,
+  id: string,
+  askedBy: string,
+  events: readonly IncidentEvent[],
+  notes: Notes,
+): Promise<boolean> {
+  const reviews = events.filter((event) => event.kind === 'change_reviewed')
+  const audited = await auditOf(trx, 'change.reviewed', id)
+  for (const { actor, metadata } of reviews) {
+    const { operatorId, name, verdict, text } = metadata
+    const person = await trx.selectFrom('operator').select('name').where('id', '=', operatorId).executeTakeFirst()
+    const isTheirs = person?.name === name && actor === `user:${name}` && operatorId !== askedBy
+    const isSaid = audited.some(({ who, detail }) => who === name && detail === `${verdict}: ${text}`)
+    if (!isTheirs || !isSaid) notes.differ(id, `no other person reviewed it, as its row of ${name} says`)
+  }
+  return reviews.length > 0
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
+import { verifyChanges, verifyKept } from '../../db/verify/row-changes.ts'
 import { asked } from '../support/announced.ts'
 import { twoWaves, useApi } from '../support/api.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
@@ -206,4 +207,12 @@ test.each(Object.keys(acts))('%s leaves a row with the name of the person', asyn
   })
   expect([operation, answer.status < 300 ? 'done' : answer.body]).toEqual([operation, 'done'])
   expect([operation, (await rowsOfAdmin()) > before]).toEqual([operation, true])
+})
+
+test('what was done here by the ways of the product is told of by its rows', async () => {
+  const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
+  // Fixtures of tests claim incidents, and change rows as the owner.
+  expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
+    [],
+  )
 })

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { deviceById } from '../../../db/inventory/devices.ts'
+import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import { type Manifest, manifest as manifestSchema } from '../../../domain/mesh.ts'
 import { noteKeys } from '../../../effects/devices/executor.ts'
 import { callDevice } from '../../../mesh/client.ts'
@@ -179,7 +180,7 @@ test('a key that was named as the next and never came is no key of any device', 
 test('a device with an expired manifest is not asked', async () => {
   const row = await deviceById(api.db, 'node-osl-2')
   const expired = { ...row?.manifest, expires_at: '2026-01-01T00:00:00.000Z' }
-  await sql`update device set manifest = ${JSON.stringify(expired)}::jsonb where id = 'node-osl-2'`.execute(api.db)
+  await sql`update device set manifest = ${JSON.stringify(expired)}::jsonb where id = 'node-osl-2'`.execute(api.owner)
   const answer = await api.post('/devices/node-osl-2/calls', { body: look })
   expect([answer.status, answer.body.code]).toEqual([424, 'manifest_invalid'])
 })
@@ -207,4 +208,12 @@ test('a device that is switched off is not asked', async () => {
   await api.put('/devices/node-osl-1', { body: { ...settings, url, enabled: false } })
   const answer = await api.post('/devices/node-osl-1/calls', { body: look })
   expect([answer.status, answer.body.code]).toEqual([424, 'device_disabled'])
+})
+
+test('what was done here by the ways of the product is told of by its rows', async () => {
+  const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
+  // Fixtures of tests claim incidents, and change rows as the owner.
+  expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
+    [],
+  )
 })

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import pino from 'pino'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
+import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import type { Alert } from '../../../domain/alert.ts'
 import { runWatchdogRound } from '../../../effects/watchdog.ts'
 import { takeLooks } from '../../../worker/looks.ts'
@@ -214,4 +215,12 @@ test('how a resource is now is told with the fields that a mark compares', async
     health: 'unknown',
     observed: 'the platform cannot be reached',
   })
+})
+
+test('what was done here by the ways of the product is told of by its rows', async () => {
+  const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
+  // Fixtures of tests claim incidents, and change rows as the owner.
+  expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
+    [],
+  )
 })

@@ -3,6 +3,7 @@ import { createApi } from '../../../api/app.ts'
 import { createOidc, type OidcSettings } from '../../../clients/oidc.ts'
 import { principalOf } from '../../../db/access/principals.ts'
 import { ensureOperator } from '../../../db/access/tokens.ts'
+import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import { useApi } from '../../support/api.ts'
 import { moveClock } from '../../support/database.ts'
 import { calmDown, type ScriptedOidc, startScriptedOidc } from '../../support/scripted-oidc.ts'
@@ -271,4 +272,12 @@ test('pages can tell which ways in there are; without a provider its doors are n
   const plain = api.api.app as typeof app
   expect(JSON.parse((await visit(`${origin}/auth/methods`, {}, plain)).text)).toEqual({ token: true, oidc: false })
   expect((await visit(`${origin}/auth/oidc/start`, {}, plain)).status).toBe(404)
+})
+
+test('what was done here by the ways of the product is told of by its rows', async () => {
+  const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
+  // Fixtures of tests claim incidents, and change rows as the owner.
+  expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
+    [],
+  )
 })

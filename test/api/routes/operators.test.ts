@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { principalOf } from '../../../db/access/principals.ts'
+import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import { asked } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
 import { claimedIncident } from '../../support/database.ts'
@@ -180,4 +181,12 @@ test('a member of Slack is one person here, and the audit says who was made whom
   expect((await put('emil', { slackUserId: 'U0DORA' })).status).toBe(200)
   const { items } = (await api.get('/audit?what=operator')).body as unknown as { items: { detail: string }[] }
   expect(items.map(({ detail }) => detail).join('\n')).toContain('U0DORA at Slack')
+})
+
+test('what was done here by the ways of the product is told of by its rows', async () => {
+  const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
+  // Fixtures of tests claim incidents, and change rows as the owner.
+  expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
+    [],
+  )
 })

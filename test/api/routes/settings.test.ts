@@ -4,6 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { closeConnections } from '../../../clients/http.ts'
 import { listEnvironment } from '../../../config/environment.ts'
 import { noteWorkerEnvironment } from '../../../db/settings.ts'
+import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import type { ShownVariable } from '../../../domain/setting-row.ts'
 import { useApi } from '../../support/api.ts'
 import { startLocalServer } from '../../support/local-server.ts'
@@ -164,4 +165,12 @@ test('a key that plain SQL put there is listed with its problem', async () => {
   await sql`insert into platform_config (key, value) values ('agent.max_turms', '99')`.execute(api.owner)
   const { body } = await api.get('/config')
   expect(body.items).toContainEqual(expect.objectContaining({ key: 'agent.max_turms', problem: expect.any(String) }))
+})
+
+test('what was done here by the ways of the product is told of by its rows', async () => {
+  const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
+  // Fixtures of tests claim incidents, and change rows as the owner.
+  expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
+    [],
+  )
 })

@@ -3,7 +3,13 @@ import { sql } from 'kysely'
 import { ensureOperator } from '../../../db/access/tokens.ts'
 import type { Trx } from '../../../db/connect.ts'
 import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
-import { cancelUnbegunChanges, openManualChange, unbegunManualChanges } from '../../../db/incidents/manual-change.ts'
+import {
+  cancelUnbegunChange,
+  openManualChange,
+  overdueManualChanges,
+  reviewManualChange,
+  unbegunManualChanges,
+} from '../../../db/incidents/manual-change.ts'
 import { append } from '../../../db/log/append.ts'
 import { recordAudit } from '../../../db/log/audit.ts'
 import { verifyIncident } from '../../../db/verify/incident.ts'
@@ -26,20 +32,46 @@ const change = {
 
 const inTrx = <T>(act: (trx: Trx) => Promise<T>) => database.db.transaction().execute(act)
 
-async function askedAlone(): Promise<string> {
+async function askedAlone(reason: string = change.reason, alone = true): Promise<string> {
   const operatorId = await ensureOperator(database.db, 'ada', 'admin')
   const person = { operatorId, actor: 'user:ada', name: 'ada' }
-  return (await inTrx((trx) => openManualChange(trx, person, { ...change, targets: [...change.targets], alone: true })))
-    .id
+  return (
+    await inTrx((trx) => openManualChange(trx, person, { ...change, reason, targets: [...change.targets], alone }))
+  ).id
+}
+
+const requester = async (trx: Trx) =>
+  await trx
+    .selectFrom('operator')
+    .select(['id as operatorId', 'name'])
+    .where('name', '=', 'ada')
+    .executeTakeFirstOrThrow()
+
+/** The row of a review, and what it does to the incident. */
+async function reviewed(trx: Trx, id: string, { operatorId, name }: { operatorId: string; name: string }) {
+  const metadata = { verdict: 'right', text: 'fine', operatorId, name } as const
+  await append(trx, id, null, { kind: 'change_reviewed', actor: `user:${name}`, detail: 'fine', metadata })
+  await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
+}
+
+const started = {
+  callId: 'c1_0',
+  tool: 'vm_stop',
+  effect: 'write',
+  risk: 'critical',
+  targets: [...change.targets],
+  actionDigest: 'digest',
+  approvalId: null,
 }
 
 test('a write that did not begin within ten minutes is cancelled, says so, and owes no review', async () => {
   const id = await askedAlone()
   await moveClock(database.owner, '9 minutes')
-  await cancelUnbegunChanges(database.db)
+  expect(await overdueManualChanges(database.db)).toEqual([])
   expect(await unbegunManualChanges(database.db)).toEqual([id])
   await moveClock(database.owner, '11 minutes')
-  await cancelUnbegunChanges(database.db)
+  expect(await overdueManualChanges(database.db)).toEqual([id])
+  await cancelUnbegunChange(database.db, id)
   expect(await incidentById(database.db, id)).toMatchObject({
     status: 'cancelled',
     resolution: 'It did not begin within ten minutes. Nothing was done: ask again.',
@@ -78,6 +110,33 @@ test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
     /no row of the audit says/,
     (trx, id) => recordAudit(trx, { who: 'bob', what: 'change.requested', subject: id, detail: 'Stop vm-118' }),
   ],
+  [
+    'is reviewed by the one who did it',
+    /no other person reviewed it/,
+    async (trx, id) => {
+      const { operatorId, name } = await requester(trx)
+      await recordAudit(trx, { who: name, what: 'change.reviewed', subject: id, detail: 'right: fine' })
+      await reviewed(trx, id, { operatorId, name })
+    },
+  ],
+  [
+    'is reviewed by somebody of whom the audit says nothing',
+    /no other person reviewed it/,
+    async (trx, id) =>
+      reviewed(trx, id, { operatorId: await ensureOperator(database.db, 'bob', 'admin'), name: 'bob' }),
+  ],
+  [
+    'was carried out otherwise than it was asked for',
+    /what was carried out/,
+    async (trx, id) => {
+      await append(trx, id, null, {
+        kind: 'tool_started',
+        actor: 'user:ada',
+        detail: 'Calling tool: vm_stop',
+        metadata: { ...started, arguments: { ...change.arguments, id: 'vm-119' } } as never,
+      })
+    },
+  ],
 ])("a person's own write that %s is a difference", async (_, words, alter) => {
   const id = await askedAlone()
   expect((await verifyIncident(database.db, id)).differences).toEqual([])
@@ -104,4 +163,20 @@ test('a write that somebody slipped in, in the name of a person who did not ask,
   })
   const found = (await verifyIncident(database.db, forged)).differences.map(({ what }) => what)
   expect(found).toContain('no row of the audit says that this person asked for it so')
+})
+
+test('a reason that speaks of other acts alone is no difference', async () => {
+  const id = await askedAlone('it stands here, alone, as inc_x: it was', false)
+  expect((await verifyIncident(database.db, id)).differences).toEqual([])
+})
+
+test('a review by somebody else passes', async () => {
+  const id = await askedAlone()
+  const operatorId = await ensureOperator(database.db, 'cleo', 'admin')
+  await database.owner.updateTable('operator').set({ maxRisk: 'critical' }).where('id', '=', operatorId).execute()
+  const person = { operatorId, actor: 'user:cleo', name: 'cleo' }
+  expect(await reviewManualChange(database.db, person, id, { verdict: 'right', text: 'well done' })).toEqual({
+    outcome: 'reviewed',
+  })
+  expect((await verifyIncident(database.db, id)).differences).toEqual([])
 })
