@@ -49,7 +49,8 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
   const first = events[0]?.seq ?? []
   const ending = events.findLast(isEnding)
   const writes = writesOf(events)
-  const runs = ofKind(events, 'claimed')
+  // A person's own write is no attempt of the agent.
+  const runs = ofKind(events, 'claimed').filter(({ actor }) => !actor.startsWith('user:'))
   const about = resource ? `, about ${resource.kind} ${resource.id}` : ''
   const lasted = closedAt
     ? `it was closed at ${formatMinute(closedAt)}, ${formatSpan(Date.parse(closedAt) - Date.parse(createdAt))} later`

@@ -68,6 +68,14 @@ export const categoryWords: Record<EscalationCategory, string> = {
   unknown: 'unknown',
 }
 
+/** How it ended in a word, and by whom where the word does not say it; null while it is open. */
+export function describeClosure({ outcome, category, closedBy }: Incident): string | null {
+  const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
+  if (outcome === 'changed') return word
+  const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
+  return [word, by].filter(Boolean).join(', ') || null
+}
+
 type ReportFigure = { name: string; figure: string; more: string }
 
 /** The cost of models; of one severity it is not known. */

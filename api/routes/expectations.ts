@@ -8,6 +8,7 @@ import {
 } from '../../db/alerts/expectations.ts'
 import { type Expectation, expectation, expectationSubject } from '../../domain/expectation.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { typesOf } from '../../domain/permissions.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
@@ -15,6 +16,7 @@ import { pageOf } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { notFound, Problem } from '../http/problem.ts'
+import { nothingFires } from './incident-surroundings.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 import { readResourceState } from './resource-state.ts'
 
@@ -65,6 +67,7 @@ const expectEndpoint = endpoint({
       )
     }
     const incident = await requireIncident(scope, id)
+    if (incident.type === manualChangeType) throw new Problem(409, 'CONFLICT', nothingFires)
     const about = await subjectOf(deps, incident, subject)
     const state = incident.resource
       ? await readResourceState(scope, deps, incident.resource)

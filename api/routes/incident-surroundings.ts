@@ -116,6 +116,9 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
+/** Why nothing of a person's own write is marked as expected. */
+export const nothingFires = 'A person did this: nothing fires that could be expected.'
+
 /** `isOwn`: it is this person's own write. */
 function refusal(each: PersonAction, found: Incident, principal: Principal, isOwn: boolean): string | null {
   const permission = permissionOf[each]
@@ -129,8 +132,9 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
   const { status, owner, keptReason } = found
   switch (each) {
     case 'comment':
-    case 'expected':
       return null
+    case 'expected':
+      return found.type === manualChangeType ? nothingFires : null
     case 'tell':
       if (found.type === manualChangeType) return 'A person does this: no agent reads it. Add a note.'
       return runningStatuses.includes(status) ? null : `It is ${withSpaces(status)}: no run reads it. Add a note.`

@@ -6,7 +6,7 @@ import { describeLiveAnswer, formatSpan, listLinks, truncate, withSpaces } from 
 import { closedStatuses } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { resourceKey } from '../../domain/registry.ts'
-import { categoryWords, outcomeWords, remarks } from '../../domain/status-words.ts'
+import { describeClosure, remarks } from '../../domain/status-words.ts'
 import type { ApiClient } from '../api.ts'
 import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -78,13 +78,6 @@ export function formatAlerts(alerts: Surroundings['alerts']): string | null {
     ...listLinks(links).map(({ word, href }) => `             ${paint('dim', word.toLowerCase())} ${inert(href)}`),
   ])
   return lines.join('\n')
-}
-
-/** How it ended, and by whom. Null while it is open. */
-function describeClosure({ outcome, category, closedBy }: ApiIncident): string | null {
-  const ending = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
-  const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
-  return [ending, by].filter(Boolean).join(', ') || null
 }
 
 /** The report of the last escalation; null when the rows have none. */

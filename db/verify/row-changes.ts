@@ -3,7 +3,7 @@ import type { Findings } from '../../domain/chain.ts'
 import type { Db, Trx } from '../connect.ts'
 import { type Notes, takeNotes } from './findings.ts'
 import { inSnapshot } from './incident.ts'
-import { type Change, type Names, type Rule, rules, type Told } from './row-rules.ts'
+import { type PersonNames, type RowChange, type Rule, rules, type TransactionRows } from './row-rules.ts'
 
 /** A change, the row as the change before left it, and whether the role that made it is one of the services' and not of the owner. */
 const changes = sql`
@@ -22,7 +22,7 @@ const stepSize = 2_000
 /** Holds the next changes after this one against audit and logs. Answers the last one of them; null where there are no more. */
 export async function verifyChanges(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
-    const { rows } = await sql<Change>`
+    const { rows } = await sql<RowChange>`
       ${changes} where change.id > ${after} order by change.id limit ${stepSize}`.execute(trx)
     const last = rows.length < stepSize ? null : (rows.at(-1)?.id ?? null)
     return { ...(await holdChanges(trx, rows)), last }
@@ -32,7 +32,7 @@ export async function verifyChanges(db: Db | Trx, after: number): Promise<Findin
 /** The same for what belongs to one incident: its own row, its alerts, decision tokens and standing grants. */
 export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
-    const { rows } = await sql<Change>`
+    const { rows } = await sql<RowChange>`
       with own (of_table, row_key) as (
         values ('incident', ${incidentId})
         union all select 'alert', id from alert where incident_id = ${incidentId}
@@ -46,12 +46,12 @@ export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise
   })
 }
 
-async function holdChanges(trx: Trx, changes: readonly Change[]): Promise<Findings> {
+async function holdChanges(trx: Trx, changes: readonly RowChange[]): Promise<Findings> {
   const notes = takeNotes()
   const made = changes.filter(({ op }) => op !== 'kept')
   const told = await toldIn(trx, [...new Set(made.map(({ tx }) => tx))])
   const names = await namesOf(trx)
-  const nothing: Told = { audit: [], events: [] }
+  const nothing: TransactionRows = { audit: [], events: [] }
   for (const change of made) {
     const rule = rules[change.ofTable]
     if (!rule) continue
@@ -64,7 +64,7 @@ async function holdChanges(trx: Trx, changes: readonly Change[]): Promise<Findin
 }
 
 /** A row that nothing of the product could have written cannot be put into words: nobody told of it. */
-function isTold(rule: Rule, change: Change, told: Told, names: Names): boolean {
+function isTold(rule: Rule, change: RowChange, told: TransactionRows, names: PersonNames): boolean {
   try {
     return rule.isTold(change, told, names)
   } catch (error) {
@@ -73,13 +73,13 @@ function isTold(rule: Rule, change: Change, told: Told, names: Names): boolean {
   }
 }
 
-async function toldIn(trx: Trx, txs: string[]): Promise<Map<string, Told>> {
-  const { rows: audit } = await sql<Told['audit'][number]>`
+async function toldIn(trx: Trx, txs: string[]): Promise<Map<string, TransactionRows>> {
+  const { rows: audit } = await sql<TransactionRows['audit'][number]>`
     select tx::text, what, subject, who, detail from audit where tx = any(${txs}::xid8[])`.execute(trx)
-  const { rows: events } = await sql<Told['events'][number]>`
+  const { rows: events } = await sql<TransactionRows['events'][number]>`
     select tx::text, kind, incident_id, metadata->>'approvalId' as approval_id, metadata->>'grantId' as grant_id
     from incident_event where tx = any(${txs}::xid8[])`.execute(trx)
-  const told = new Map<string, Told>()
+  const told = new Map<string, TransactionRows>()
   const at = (tx: string) => {
     const there = told.get(tx) ?? { audit: [], events: [] }
     told.set(tx, there)
@@ -90,7 +90,7 @@ async function toldIn(trx: Trx, txs: string[]): Promise<Map<string, Told>> {
   return told
 }
 
-async function namesOf(trx: Trx): Promise<Names> {
+async function namesOf(trx: Trx): Promise<PersonNames> {
   const people = new Map<unknown, string>()
   for (const { id, name } of await trx.selectFrom('operator').select(['id', 'name']).execute()) people.set(id, name)
   const owners = new Map<unknown, string | null>()
@@ -104,7 +104,7 @@ async function namesOf(trx: Trx): Promise<Names> {
 
 /** A hash of a credential says nothing to people; what it is for does. */
 function subjectOf(
-  { ofTable, rowKey, kept }: Pick<Change, 'ofTable' | 'rowKey' | 'kept'>,
+  { ofTable, rowKey, kept }: Pick<RowChange, 'ofTable' | 'rowKey' | 'kept'>,
   { key, inPart }: Rule,
 ): string {
   if (inPart) return rowKey
@@ -116,7 +116,7 @@ function subjectOf(
 
 const done = { kept: 'kept', insert: 'made', update: 'changed', delete: 'removed' }
 
-function whatOf({ op, role, id }: Change): string {
+function whatOf({ op, role, id }: RowChange): string {
   return `it was ${done[op]} by ${role} without a row of the audit or of a log in the same transaction (change ${id})`
 }
 
@@ -134,7 +134,7 @@ export async function verifyKept(db: Db | Trx): Promise<Findings> {
 type Held = {
   key: string
   stored: Record<string, unknown> | null
-  op: Change['op'] | null
+  op: RowChange['op'] | null
   kept: Record<string, unknown> | null
 }
 

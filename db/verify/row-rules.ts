@@ -10,7 +10,7 @@ import {
 import { cleanse } from '../../safety/redact.ts'
 
 /** A change as the database wrote it down itself (migration 0040): what the row was before it, and after it. */
-export type Change = {
+export type RowChange = {
   id: number
   tx: string
   at: string
@@ -25,13 +25,13 @@ export type Change = {
 }
 
 /** What the same transaction wrote into the audit, and into logs of incidents. */
-export type Told = {
+export type TransactionRows = {
   audit: { tx: string; what: string; subject: string; who: string; detail: string }[]
   events: { tx: string; kind: string; incidentId: string; approvalId: string | null; grantId: string | null }[]
 }
 
-/** Names behind ids: a row of the audit names people by name. */
-export type Names = { person(operatorId: unknown): string | null; ofToken(tokenId: unknown): string | null }
+/** PersonNames behind ids: a row of the audit names people by name. */
+export type PersonNames = { person(operatorId: unknown): string | null; ofToken(tokenId: unknown): string | null }
 
 export type Rule = {
   kind: string
@@ -45,7 +45,7 @@ export type Rule = {
   /** Only changes of some columns are written down: there is nothing to hold the whole row against. */
   inPart?: true
   /** Is the change told of? */
-  isTold(change: Change, told: Told, names: Names): boolean
+  isTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean
 }
 
 /** What may follow the words of an entry: a reason or a name, which a colon begins. */
@@ -53,19 +53,19 @@ const beginsWith = (detail: string, words: string): boolean =>
   detail === words || detail.startsWith(`${words}: `) || detail.startsWith(`${words}, by a start`)
 
 /** `words`: how the entry has to begin, up to its reason. An entry about another change of the same subject does not tell of this one. */
-const says = (told: Told, what: RegExp, subject: unknown, ...words: string[]) =>
+const says = (told: TransactionRows, what: RegExp, subject: unknown, ...words: string[]) =>
   told.audit.some(
     (entry) =>
       what.test(entry.what) &&
       entry.subject === subject &&
       (words.length === 0 || words.some((each) => beginsWith(entry.detail, cleanse(each)))),
   )
-const signedIn = (told: Told, who: string | null, words = '') =>
+const signedIn = (told: TransactionRows, who: string | null, words = '') =>
   told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who && entry.detail.startsWith(words))
 
 /** A row as its JSON has it, by the names that the product has for its columns. The database wrote it, so nothing of it is checked here. */
 // biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
-const inCamelCase = (kept: Change['kept']): any =>
+const inCamelCase = (kept: RowChange['kept']): any =>
   Object.fromEntries(
     Object.entries(kept ?? {}).map(([name, value]) => [
       name.replaceAll(/_(\w)/g, (_match, letter) => letter.toUpperCase()),
@@ -74,14 +74,14 @@ const inCamelCase = (kept: Change['kept']): any =>
   )
 
 /** Did the change leave every other column as it was? */
-function changesOnly({ before, kept }: Change, columns: readonly string[]): boolean {
+function changesOnly({ before, kept }: RowChange, columns: readonly string[]): boolean {
   if (!before || !kept) return false
   return Object.keys(kept).every(
     (column) => columns.includes(column) || JSON.stringify(kept[column]) === JSON.stringify(before[column]),
   )
 }
 
-function grantWords(kept: Change['kept']): string {
+function grantWords(kept: RowChange['kept']): string {
   const hours = (Date.parse(String(kept?.expires_at)) - Date.parse(String(kept?.granted_at))) / 3_600_000
   return `${kept?.tool} as in ${kept?.approval_id} ${describeGrant({ uses: Number(kept?.uses), hours })}`
 }
@@ -89,7 +89,7 @@ function grantWords(kept: Change['kept']): string {
 /** A sign-in by a provider lasts a week, which its words do not say. */
 const maxSignInMs = 7 * 24 * 3_600_000 + 60_000
 
-function isTokenTold(change: Change, told: Told, names: Names): boolean {
+function isTokenTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean {
   const { op, at, rowKey, kept } = change
   const owner = names.person(kept?.operator_id)
   if (op === 'update' && kept?.revoked_at !== null && changesOnly(change, ['revoked_at']))
@@ -104,7 +104,7 @@ function isTokenTold(change: Change, told: Told, names: Names): boolean {
 }
 
 /** One entry tells of one token: it is taken away, so that another beside it is told of by none. */
-function isDecisionTokenTold({ op, kept }: Change, told: Told, names: Names): boolean {
+function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, names: PersonNames): boolean {
   if (op !== 'insert')
     return (
       says(told, /^approval\.token_spent$/, kept?.approval_id) ||
@@ -132,7 +132,7 @@ const ownWays: [what: RegExp, columns: string[]][] = [
   [/^device\.revoked$/, ['revoked_at', 'refresh_sha256']],
 ]
 
-function isDeviceTold(change: Change, told: Told): boolean {
+function isDeviceTold(change: RowChange, told: TransactionRows): boolean {
   const { rowKey, kept, before } = change
   if (ownWays.some(([what, columns]) => changesOnly(change, columns) && says(told, what, rowKey))) return true
   const isOpenOnlyByEnrolment = ['revoked_at', 'enrolled_at', 'refresh_sha256'].every(
@@ -144,7 +144,7 @@ function isDeviceTold(change: Change, told: Told): boolean {
 }
 
 /** A key counts for devices from then on where it has no end: it has to be named. */
-function isMeshKeyTold({ rowKey, before, kept }: Change, told: Told): boolean {
+function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRows): boolean {
   const isEndOnly = before !== null && kept !== null && before.not_after === null && kept.not_after !== null
   return told.audit.some(
     ({ what, detail }) =>

@@ -34,7 +34,7 @@ async function doneAlone(): Promise<string> {
     })
     const said = 'vm_stop by ada: held: vm-118 is stopped on host-osl-3'
     const closing: Closing = { status: 'resolved', outcome: 'changed', resolution: said, claims: [], confidence: null }
-    await closeIncident(trx, incident.id, null, closing, { actor: 'user:ada', stepKey: null })
+    await closeIncident(trx, incident.id, null, closing, { actor: 'user:ada', turn: 2, stepKey: null })
     return incident.id
   })
 }
@@ -61,6 +61,11 @@ test('what an admin did alone stands on Home until somebody else has reviewed it
   const page = await signedIn(on.browser, on.spine, 'admin')
   on.page = page
   await page.goto(`${on.spine.url}/incidents/${id}`)
+  await page.getByText('changed by a person', { exact: true }).waitFor()
+  for (const words of ['Turn 2', 'No answer', 'changed by a person, by a person'])
+    expect([words, await page.getByText(words).count()]).toEqual([words, 0])
+  for (const name of ['Mark as expected', 'Re-run investigation'])
+    expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0])
   await page.getByRole('button', { name: 'Review' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('right').check()

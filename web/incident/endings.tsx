@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import type { EscalationCategory, Incident, ResolveOutcome, ReviewVerdict } from '../../domain/incident.ts'
 import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient } from '../api.ts'
 import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
@@ -186,16 +187,20 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
       <Resolve incident={incident} refused={refused('resolve')} />
       <Escalate incident={incident} refused={refused('escalate')} />
       <Cancel incident={incident} refused={refused('cancel')} />
-      <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
-      <ActionDialog
-        incident={incident}
-        refused={refused('investigate')}
-        button={incident.status === 'open' ? 'Investigate now' : 'Re-run investigation'}
-        path="investigate"
-        title="Start an investigation"
-      >
-        <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
-      </ActionDialog>
+      {incident.type !== manualChangeType && (
+        <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
+      )}
+      {incident.type !== manualChangeType && (
+        <ActionDialog
+          incident={incident}
+          refused={refused('investigate')}
+          button={incident.status === 'open' ? 'Investigate now' : 'Re-run investigation'}
+          path="investigate"
+          title="Start an investigation"
+        >
+          <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
+        </ActionDialog>
+      )}
     </div>
   )
 }

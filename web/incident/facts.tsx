@@ -2,7 +2,8 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatResourceSearch, formatSpan, listLinks } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
-import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
+import { describeClosure } from '../../domain/status-words.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { Inert } from '../inert.tsx'
 import { Fact, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
@@ -81,7 +82,7 @@ function Run({ incident, surroundings }: { incident: Incident; surroundings: Sur
   return (
     <Fact name="Run" className="row">
       <span>attempt {incident.attempt}</span>
-      {incident.role && <span>{incident.role}</span>}
+      {incident.role && incident.type !== manualChangeType && <span>{incident.role}</span>}
       {surroundings?.workflow?.url && (
         <a href={surroundings.workflow.url} rel="noreferrer" target="_blank">
           Open in Temporal<span className="visually-hidden"> (new tab)</span> ↗
@@ -95,7 +96,7 @@ function Run({ incident, surroundings }: { incident: Incident; surroundings: Sur
 
 function Resolution({ incident }: { incident: Incident }) {
   if (!incident.resolution) return null
-  return <Fact name="Outcome">{formatEnding(incident)}</Fact>
+  return <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>
 }
 
 /** Of a group these are named; the list of incidents has them all. */
@@ -155,13 +156,6 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
       )}
     </>
   )
-}
-
-/** How it ended, in a word. */
-function formatEnding({ outcome, category, closedBy }: Incident): string {
-  const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
-  const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
-  return [word, by].filter(Boolean).join(', ') || 'not said'
 }
 
 const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft' }

@@ -6,6 +6,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { capitalize } from '../../domain/format.ts'
 import { foldHypotheses, type Hypothesis } from '../../domain/hypothesis.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { toSentence } from '../../domain/say.ts'
 import { ask } from '../api.ts'
 import { TextArea, useDraft } from '../fields.tsx'
@@ -53,7 +54,9 @@ export function IncidentPage({ id }: { id: string }) {
       <Actions incident={incident.data} surroundings={around} />
       {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
       <Parts incident={incident.data} brief={brief.data ?? null} surroundings={around} place={place} events={events} />
-      {isAtWork && <Note {...tellForm} incidentId={id} refused={getRefusal(around, 'tell')} />}
+      {isAtWork && incident.data.type !== manualChangeType && (
+        <Note {...tellForm} incidentId={id} refused={getRefusal(around, 'tell')} />
+      )}
       <Note {...noteForm} incidentId={id} refused={getRefusal(around, 'comment')} />
       <VerifyIncident id={id} />
     </div>

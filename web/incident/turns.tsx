@@ -37,6 +37,9 @@ const quiet = new Set<string>(['context_assembled', 'notified', 'tool_output', '
 const isQuiet = ({ kind, actor }: IncidentEvent) =>
   quiet.has(kind) || (kind === 'commented' && actor.startsWith('agent:'))
 
+/** In a person's own write nothing is a model's: its call stands under their name, and each other row by itself. */
+const isOfPerson = ({ actor }: IncidentEvent) => actor.startsWith('user:')
+
 /** The log as turns, oldest first: a call's rows stand with the turn that proposed it, also those that people wrote. Pure and total. */
 function foldTurns(events: readonly IncidentEvent[]): Item[] {
   const items: Item[] = []
@@ -57,7 +60,8 @@ function foldTurns(events: readonly IncidentEvent[]): Item[] {
     const key = typeof callId === 'string' ? `${event.attempt}/${callId}` : null
     const known = key === null ? undefined : calls.get(key)
     if (known) known.rows.push(event)
-    else if (event.turn === null) items.push({ kind: 'row', key: `row ${event.seq}`, event })
+    else if (event.turn === null || (key === null && isOfPerson(event)))
+      items.push({ kind: 'row', key: `row ${event.seq}`, event })
     else if (key === null) turnAt(event, event.turn).rows.push(event)
     else {
       const call: Call = { key, tool: typeof tool === 'string' ? tool : '', rows: [event] }
@@ -93,7 +97,7 @@ function Row({ event, reading }: { event: IncidentEvent; reading: string | undef
   const isEnd = event.kind === 'resolved' || event.kind === 'escalated' || event.kind === 'cancelled'
   // The brief says why; here stands that it ended, and how.
   const text = isEnd ? describeEnd(event) : truncate(getText(event), 200)
-  const by = event.actor.startsWith('user:') ? event.actor.slice('user:'.length) : ''
+  const by = isOfPerson(event) ? event.actor.slice('user:'.length) : ''
   return (
     <li className="turn-row">
       <Time event={event} />
@@ -154,7 +158,10 @@ function TurnLine({ turn, began, isOpen }: { turn: Turn; began: number; isOpen: 
     <li className="turn">
       <details open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>
-          <Time event={first} /> <strong>Turn {turn.turn}</strong>{' '}
+          <Time event={first} />{' '}
+          <strong>
+            <Inert text={isOfPerson(first) ? first.actor.slice('user:'.length) : `Turn ${turn.turn}`} />
+          </strong>{' '}
           <span className="wraps">
             <Inert text={short || namesOf(calls)} />
           </span>{' '}

@@ -1,6 +1,8 @@
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import pino from 'pino'
+import { ensureOperator } from '../../../db/access/tokens.ts'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
+import { openManualChange } from '../../../db/incidents/manual-change.ts'
 import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import type { Alert } from '../../../domain/alert.ts'
 import { runWatchdogRound } from '../../../effects/watchdog.ts'
@@ -215,6 +217,32 @@ test('how a resource is now is told with the fields that a mark compares', async
     health: 'unknown',
     observed: 'the platform cannot be reached',
   })
+})
+
+test("a person's own write is not marked as expected: nothing fires there", async () => {
+  const operatorId = await ensureOperator(api.db, 'admin', 'admin')
+  const { id } = await api.db.transaction().execute((trx) =>
+    openManualChange(
+      trx,
+      { operatorId, actor: 'user:admin', name: 'admin' },
+      {
+        tool: 'vm_stop',
+        arguments: { id: 'vm-118', reason: 'for a test' },
+        targets: [{ kind: 'vm', id: 'vm-118' }],
+        stateFingerprint: 'state',
+        risk: 'high',
+        reason: 'for a test',
+        alone: false,
+        mayVote: true,
+        summary: 'Stop vm-118',
+      },
+    ),
+  )
+  const until = new Date(Date.now() + 3_600_000).toISOString()
+  const marked = await api.post(`/incidents/${id}/expected`, { body: { subject: 'type', until, reason: 'a drill' } })
+  expect([marked.status, marked.body.detail]).toEqual([409, expect.stringContaining('nothing fires')])
+  const { actions } = (await api.get(`/incidents/${id}/surroundings`)).body
+  expect(actions).toContainEqual({ action: 'expected', refused: expect.stringContaining('nothing fires') })
 })
 
 test('what was done here by the ways of the product is told of by its rows', async () => {
