@@ -2,6 +2,7 @@ import { getConnInfo } from '@hono/node-server/conninfo'
 import type { Context as HonoContext, MiddlewareHandler } from 'hono'
 import type { ZodError } from 'zod'
 import type { Oidc } from '../clients/oidc.ts'
+import type { IdempotencyKey } from '../db/idempotency-keys.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import type { Principal } from '../domain/permissions.ts'
@@ -52,6 +53,8 @@ export type Env = {
     browser: boolean
     /** The row that announced an agent's write; null for everything else. */
     judged: IncidentEvent<'tool_started'> | null
+    /** The key of a request that is done once, and the incident that an earlier request under it opened; null without a key. */
+    once: { place: IdempotencyKey; opened: string | null } | null
   }
 }
 export type Context = HonoContext<Env>

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from '@hono/zod-openapi'
 import { refusalForRisk } from '../db/access/operators.ts'
 import { pendingApprovalOf } from '../db/approvals/find.ts'
+import { noteOpened } from '../db/idempotency-keys.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { openManualChange } from '../db/incidents/manual-change.ts'
 import { readSettings } from '../db/settings.ts'
@@ -10,7 +11,7 @@ import { type Principal, permissionsOf } from '../domain/permissions.ts'
 import { callId, stepKey } from '../domain/step-key.ts'
 import { highestRisk, type Preparation, type Risk } from '../domain/tool.ts'
 import { tools } from '../tools/registry.ts'
-import { type ApiDeps, requirePerson } from './deps.ts'
+import { type ApiDeps, type Context, requirePerson } from './deps.ts'
 import { Problem } from './http/problem.ts'
 
 /** What a person adds to a write that they do themselves. */
@@ -30,6 +31,7 @@ export const directAnswer = {
 type DirectAct = {
   principal: Principal
   actor: string
+  c: Context
   tool: string
   args: Record<string, unknown> & { reason: string }
   alone: boolean | undefined
@@ -50,6 +52,8 @@ type DirectOutcome = {
  * have. Null where it is of less, and the caller does it at once. Answers when it is done or waits for somebody, at the latest in 20 s.
  */
 export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<DirectOutcome | null> {
+  const once = act.c.get('once')
+  if (once?.opened) return await outcomeOf(deps, once.opened)
   const settings = await readSettings(deps.db, deps.environment)
   const own = highestRisk(tools.get(act.tool)?.risk, settings.value<Risk | null>('approval.risk', act.tool))
   const person = requirePerson(act.principal, act.actor)
@@ -72,11 +76,17 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
     alone: act.alone === true,
     mayVote: permissionsOf(act.principal).includes('decide'),
   }
-  const opened = await deps.db
-    .transaction()
-    .execute((trx) => openManualChange(trx, person, { ...change, summary: `${summary}${paused}` }))
-  const isStarted = await deps.runs.startManualChange(opened.id)
-  return await outcomeOf(deps, opened.id, isStarted)
+  const opened = await deps.db.transaction().execute(async (trx) => {
+    const incident = await openManualChange(trx, person, { ...change, summary: `${summary}${paused}` })
+    if (once && !(await noteOpened(trx, once.place, incident.id)))
+      throw new Problem(
+        409,
+        'IN_PROGRESS',
+        'A request with this Idempotency-Key has opened it meanwhile: send it again.',
+      )
+    return incident
+  })
+  return await outcomeOf(deps, opened.id)
 }
 
 const answerWithinMs = 20_000
@@ -94,7 +104,8 @@ async function requireAdminFor(deps: ApiDeps, principal: Principal, operatorId: 
   if (refused) throw new Problem(403, 'FORBIDDEN', `${refused}.`)
 }
 
-async function outcomeOf({ db }: ApiDeps, incidentId: string, isStarted: boolean): Promise<DirectOutcome> {
+async function outcomeOf({ db, runs }: ApiDeps, incidentId: string): Promise<DirectOutcome> {
+  const isStarted = await runs.startManualChange(incidentId)
   const run = { incidentId, attempt: 1 }
   const base = { key: stepKey(run, 1, 'tool_started', 0), incidentId, approvalId: null }
   const untilMs = Date.now() + answerWithinMs

@@ -1,20 +1,24 @@
 import { sql } from 'kysely'
 import { now } from './clock.ts'
-import type { Db } from './connect.ts'
+import type { Db, Trx } from './connect.ts'
 
-type IdempotencyKey = { tokenId: string; route: string; key: string }
+export type IdempotencyKey = { tokenId: string; route: string; key: string }
 type StoredAnswer = { status: number; response: unknown }
 
 /**
- * Takes a key for one request. `taken`: go ahead and call `storeAnswer`. `stored`: answered before, the same again. `busy`:
- * the first one is still at work. `other_body`: the key was used for something else. The first digest is stored; a row may hold any of them.
+ * Takes a key for one request. `taken`: go ahead and call `storeAnswer`; `opened` is the incident that an earlier request under it opened before its
+ * process died. `stored`: answered before, the same again. `busy`: the first one is still at work. `other_body`: the key was used for something
+ * else. The first digest is stored; a row may hold any of them.
  */
 export async function takeKey(
   db: Db,
   key: IdempotencyKey,
   [bodyDigest, ...olderDigests]: readonly [string, ...string[]],
 ): Promise<
-  { state: 'taken' } | { state: 'stored'; answer: StoredAnswer } | { state: 'busy' } | { state: 'other_body' }
+  | { state: 'taken'; opened: string | null }
+  | { state: 'stored'; answer: StoredAnswer }
+  | { state: 'busy' }
+  | { state: 'other_body' }
 > {
   const taken = await db
     .insertInto('idempotency')
@@ -22,7 +26,7 @@ export async function takeKey(
     .onConflict((conflict) => conflict.columns(['tokenId', 'route', 'key']).doNothing())
     .returning('key')
     .executeTakeFirst()
-  if (taken) return { state: 'taken' }
+  if (taken) return { state: 'taken', opened: null }
   const row = await db
     .selectFrom('idempotency')
     .select(['bodyDigest', 'status', 'response'])
@@ -44,9 +48,30 @@ export async function takeKey(
     .where('key', '=', key.key)
     .where('status', 'is', null)
     .where(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`)
+    .returning(openedBy)
+    .executeTakeFirst()
+  return again ? { state: 'taken', ...again } : { state: 'busy' }
+}
+
+/** Until it is answered, a key holds the incident that it opened. */
+const openedBy = sql<string | null>`case when status is null then response->>'opened' end`.as('opened')
+
+/**
+ * Notes in the transaction that opens it which incident a request under this key opens: one that is sent again finds it. False: another
+ * request under the key was faster.
+ */
+export async function noteOpened(trx: Trx, key: IdempotencyKey, opened: string): Promise<boolean> {
+  const noted = await trx
+    .updateTable('idempotency')
+    .set({ response: JSON.stringify({ opened }) })
+    .where('tokenId', '=', key.tokenId)
+    .where('route', '=', key.route)
+    .where('key', '=', key.key)
+    .where('status', 'is', null)
+    .where('response', 'is', null)
     .returning('key')
     .executeTakeFirst()
-  return again ? { state: 'taken' } : { state: 'busy' }
+  return noted !== undefined
 }
 
 export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAnswer): Promise<void> {
@@ -59,14 +84,24 @@ export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAns
     .execute()
 }
 
-/** Gives a key back: the request failed in a way that a retry may fix, so the retry must be let in. */
+/** Gives a key back: the request failed in a way that a retry may fix, so the retry must be let in. One that opened an incident stays with it. */
 export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
+  await db
+    .updateTable('idempotency')
+    .set({ createdAt: sql<string>`nightshift_now() - interval '2 minutes'` })
+    .where('tokenId', '=', key.tokenId)
+    .where('route', '=', key.route)
+    .where('key', '=', key.key)
+    .where('status', 'is', null)
+    .where('response', 'is not', null)
+    .execute()
   await db
     .deleteFrom('idempotency')
     .where('tokenId', '=', key.tokenId)
     .where('route', '=', key.route)
     .where('key', '=', key.key)
     .where('status', 'is', null)
+    .where('response', 'is', null)
     .execute()
 }
 

@@ -29,6 +29,7 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
     c.set('principal', principal)
     c.set('browser', browser)
     c.set('judged', null)
+    c.set('once', null)
     await next()
   }
 }

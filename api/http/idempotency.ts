@@ -30,7 +30,8 @@ function digestsOf(text: string): [stored: string, older: string] {
 
 /**
  * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another body a 422, a request that still
- * runs a 409. After a 5xx or a 429, which decide nothing, the key is released and may be used again.
+ * runs a 409. After a 5xx or a 429, which decide nothing, the key is released and may be used again; what a request under it opened is found
+ * again.
  */
 export function idempotent(db: Db): Middleware {
   return async (c, next) => {
@@ -53,6 +54,7 @@ export function idempotent(db: Db): Middleware {
       const type = status >= 400 ? 'application/problem+json' : 'application/json'
       return c.body(JSON.stringify(response), status as 200, { 'content-type': type, 'idempotency-replayed': 'true' })
     }
+    c.set('once', { place, opened: taken.opened })
     await next()
     if (c.res.status >= 500 || c.res.status === 429) await releaseKey(db, place)
     else await storeAnswer(db, place, { status: c.res.status, response: await c.res.clone().json() })

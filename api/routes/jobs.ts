@@ -206,7 +206,7 @@ const runEndpoint = endpoint({
         return { targets: [{ kind, id }], summary: `Run the job ${name} on ${kind} ${id}`, stateFingerprint }
       }
       const args = { job: name, kind, id, reason }
-      const manual = await actDirectly(deps, { principal, actor, tool: runJobTool, args, alone, prepare })
+      const manual = await actDirectly(deps, { principal, actor, c, tool: runJobTool, args, alone, prepare })
       if (manual) return manual
     }
     const effect = await runEffect(

@@ -209,7 +209,7 @@ const executeEndpoint = endpoint({
         return { targets, summary: `Carry out plan ${id}`, stateFingerprint: stateFingerprint(state) }
       }
       const args = { proposal_id: id, reason }
-      const manual = await actDirectly(deps, { principal, actor, tool: 'execute_migration', args, alone, prepare })
+      const manual = await actDirectly(deps, { principal, actor, c, tool: 'execute_migration', args, alone, prepare })
       if (manual) return manual
     }
     const digest = actionDigest('execute_migration', { plan: plan.planDigest })

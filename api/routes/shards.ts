@@ -140,14 +140,14 @@ const convergeEndpoint = endpoint({
   problems: [404, 409, 502, 504],
   agent: { tool: 'converge_shard', identity: ({ id }) => ({ id }) },
   async run(
-    { scope, params: { id }, query: { dry_run: isDry }, body: { reason, alone }, principal, actor, key, judged },
+    { scope, params: { id }, query: { dry_run: isDry }, body: { reason, alone }, principal, actor, key, judged, c },
     deps,
   ) {
     if (isDry === 'true') return await readConvergeDryRun(scope, deps, id)
     const platform = requirePlatform(deps)
     if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
     const targets = [{ kind: 'shard' as const, id }]
-    const act = { principal, actor, tool: 'converge_shard', args: { id, reason }, alone }
+    const act = { principal, actor, c, tool: 'converge_shard', args: { id, reason }, alone }
     const summary = `Converge ${id}`
     const prepare = async () => ({
       targets,

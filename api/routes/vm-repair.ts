@@ -82,7 +82,7 @@ function repairEndpoint(action: VmAction) {
           const { dryRun, ...prepared } = await prepareRepair(deps, action, id)
           return { ...prepared, summary: dryRun.summary }
         }
-        const manual = await actDirectly(deps, { principal, actor, tool, args: { id, reason }, alone, prepare })
+        const manual = await actDirectly(deps, { principal, actor, c, tool, args: { id, reason }, alone, prepare })
         if (manual) return manual
       }
       let ready: ReadyVm | null = null
