@@ -11,15 +11,33 @@ export function addActCommand(program: CliCommand): void {
     .command('act')
     .description('do something on the platform yourself; from medium risk on, a person who may decide it has to agree')
     .addHelpText('after', '\nExample:\n  nightshift act stop-vm vm-118 --reason "it eats the pool"')
-  for (const action of vmActions) addVmCommand(parent, action)
-  addConvergeCommand(parent)
-  addPlanCommand(parent)
+  for (const action of vmActions)
+    addAct(parent, `${action}-vm <id>`, vmWords[action], 'vm-118 --reason "it does not answer"', prepareVm(action))
+  const converged = 're-apply the desired state to every node of a shard'
+  addAct(parent, 'converge <shard>', converged, 'web-osl-1 --reason "a setting has drifted"', prepareConvergence)
+  const carried = 'carry out a stored plan of where VMs go'
+  addAct(parent, 'execute-plan <id>', carried, 'prp_01k… --reason "host-osl-2 is down"', preparePlan)
+}
+
+type PrepareAct = (api: ApiClient, id: string) => Promise<PreparedAct>
+
+function addAct(parent: CliCommand, named: string, about: string, example: string, prepare: PrepareAct): void {
+  const command = parent.command(named).description(about)
+  declareAct(command, `nightshift act ${command.name()} ${example}`).calls(
+    async (api, id: string, options: ActOptions) => await carryOut(api, await prepare(api, id), options),
+  )
 }
 
 export type ActOptions = ConnectionOptions & { reason: string; alone?: true; yes?: true }
 
 /** An act as the person saw its dry run: the request, and the state that it is for. */
-type PreparedAct = { path: string; body?: object; summary: string; told?: readonly string[]; ifMatch?: string }
+type PreparedAct = {
+  path: string
+  body?: object
+  summary: string
+  told?: readonly string[] | undefined
+  ifMatch?: string
+}
 
 /** Adds what every act takes beside its subject. */
 export function declareAct(command: CliCommand, example: string): CliCommand {
@@ -80,36 +98,24 @@ const preparedVm = z.looseObject({
   }),
 })
 
-function addVmCommand(parent: CliCommand, action: VmAction): void {
-  const command = parent.command(`${action}-vm`).description(vmWords[action]).argument('<id>', 'of the VM')
-  declareAct(command, `nightshift act ${action}-vm vm-118 --reason "it does not answer any more"`).calls(
-    async (api, id: string, options: ActOptions) => {
-      const path = `/api/v1/vms/${encodeURIComponent(id)}/${action}`
-      const { stateFingerprint, dryRun } = preparedVm.parse(await api.get(`${path}?dry_run=true`))
-      const told = dryRun.details.rehearsal?.told
-      await carryOut(api, { path, summary: dryRun.summary, told, ifMatch: stateFingerprint }, options)
-    },
-  )
-}
+const prepareVm =
+  (action: VmAction): PrepareAct =>
+  async (api, id) => {
+    const path = `/api/v1/vms/${encodeURIComponent(id)}/${action}`
+    const { stateFingerprint, dryRun } = preparedVm.parse(await api.get(`${path}?dry_run=true`))
+    return { path, summary: dryRun.summary, told: dryRun.details.rehearsal?.told, ifMatch: stateFingerprint }
+  }
 
 const convergence = z.looseObject({
   detail: z.string(),
   nodes: z.array(z.looseObject({ id: z.string(), changes: z.array(z.string()) })),
 })
 
-function addConvergeCommand(parent: CliCommand): void {
-  const command = parent
-    .command('converge')
-    .description('re-apply the desired state to every node of a shard')
-    .argument('<shard>', 'as web-osl-1')
-  declareAct(command, 'nightshift act converge web-osl-1 --reason "a setting has drifted"').calls(
-    async (api, shard: string, options: ActOptions) => {
-      const path = `/api/v1/shards/${encodeURIComponent(shard)}/converge`
-      const { detail, nodes } = convergence.parse(await api.get(`${path}?dry_run=true`))
-      const told = nodes.flatMap(({ id, changes }) => changes.map((change) => `${id}: ${change}`))
-      await carryOut(api, { path, summary: `Converge ${shard}: ${detail}`, told }, options)
-    },
-  )
+async function prepareConvergence(api: ApiClient, shard: string): Promise<PreparedAct> {
+  const path = `/api/v1/shards/${encodeURIComponent(shard)}/converge`
+  const { detail, nodes } = convergence.parse(await api.get(`${path}?dry_run=true`))
+  const told = nodes.flatMap(({ id, changes }) => changes.map((change) => `${id}: ${change}`))
+  return { path, summary: `Converge ${shard}: ${detail}`, told }
 }
 
 const storedPlan = z.looseObject({
@@ -118,20 +124,11 @@ const storedPlan = z.looseObject({
   steps: z.array(z.looseObject({ action: z.string(), vm: z.string(), to: z.string() })),
 })
 
-function addPlanCommand(parent: CliCommand): void {
-  const command = parent
-    .command('execute-plan')
-    .description('carry out a stored plan of where VMs go')
-    .argument('<id>', 'of the plan, as the agent or the API names it')
-  declareAct(command, 'nightshift act execute-plan prp_01k… --reason "host-osl-2 is down"').calls(
-    async (api, id: string, options: ActOptions) => {
-      const path = `/api/v1/placement/proposals/${encodeURIComponent(id)}`
-      const { currentFingerprint, unfitBecause, steps } = storedPlan.parse(await api.get(path))
-      if (unfitBecause !== null)
-        throw new CommandFailed('conflict', `${inert(id)} fits no more: ${inert(unfitBecause)}`)
-      const told = steps.map(({ action, vm, to }) => `${action} ${vm} → ${to}`)
-      const summary = `Carry out ${id}, ${steps.length} steps`
-      await carryOut(api, { path: `${path}/execute`, summary, told, ifMatch: currentFingerprint }, options)
-    },
-  )
+async function preparePlan(api: ApiClient, id: string): Promise<PreparedAct> {
+  const path = `/api/v1/placement/proposals/${encodeURIComponent(id)}`
+  const { currentFingerprint, unfitBecause, steps } = storedPlan.parse(await api.get(path))
+  if (unfitBecause !== null) throw new CommandFailed('conflict', `${inert(id)} fits no more: ${inert(unfitBecause)}`)
+  const told = steps.map(({ action, vm, to }) => `${action} ${vm} → ${to}`)
+  const summary = `Carry out ${id}, ${steps.length} steps`
+  return { path: `${path}/execute`, summary, told, ifMatch: currentFingerprint }
 }

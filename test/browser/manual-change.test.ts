@@ -68,6 +68,7 @@ test('what an admin did alone stands on Home until somebody else has reviewed it
     expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0])
   await page.goto(`${on.spine.url}/incidents/${id}?tab=details`)
   await page.getByText('changed by a person', { exact: true }).waitFor()
+  await page.goto(`${on.spine.url}/incidents/${id}`)
   await page.getByRole('button', { name: 'Review' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('right').check()
