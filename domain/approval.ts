@@ -157,7 +157,8 @@ const nextCall = z.object({
   callId: z.string(),
   tool: z.string(),
   about: z.string(),
-  verdict: z.enum(['run', 'ask', 'refuse']),
+  /** Null: judging it takes more than there is for one look at a card. */
+  verdict: z.enum(['run', 'ask', 'refuse']).nullable(),
   risk: z.enum(risks),
 })
 export type NextCall = z.infer<typeof nextCall>

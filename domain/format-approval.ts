@@ -124,7 +124,7 @@ export function formatAlsoAsked(count = 0): string {
   return count === 0 ? '' : ` and ${count === 1 ? '1 more call' : `${count} more calls`} of the same answer`
 }
 
-const verdictWords: Record<NextCall['verdict'], string> = {
+const verdictWords: Record<NonNullable<NextCall['verdict']>, string> = {
   run: 'runs without asking',
   ask: 'needs its own approval',
   refuse: 'would be refused as things stand now',
@@ -132,7 +132,7 @@ const verdictWords: Record<NextCall['verdict'], string> = {
 
 /** `converge shard on web-2 (medium risk): needs its own approval`. */
 export function formatNextCall({ tool, about, risk, verdict }: NextCall): string {
-  return `${withSpaces(tool)}${about ? ` on ${about}` : ''} (${risk} risk): ${verdictWords[verdict]}`
+  return `${withSpaces(tool)}${about ? ` on ${about}` : ''} (${risk} risk): ${verdict ? verdictWords[verdict] : 'could not be judged now'}`
 }
 
 /** How an approved call stands, in a sentence. */

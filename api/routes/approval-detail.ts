@@ -13,6 +13,7 @@ import { byCall } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
 import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
+import { Problem } from '../http/problem.ts'
 import { dryRunJudge } from './judge.ts'
 
 /** An approval with everything that its card shows, on the page and without JavaScript. */
@@ -68,12 +69,28 @@ async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly In
   const supposed: NextCall[] = []
   for (const { id, tool, arguments: args } of later) {
     if (args === null) continue
-    const ruling = await dryRunJudge(deps, incident, { tool, args, callId: id })
+    const ruling = await orTooMuch(dryRunJudge(deps, incident, { tool, args, callId: id }))
+    if (ruling === null) {
+      const facts = toolFacts.get(tool)
+      if (facts && facts.effect !== 'read')
+        supposed.push({ callId: id, tool, about: '', verdict: null, risk: facts.risk })
+      continue
+    }
     if (!('targets' in ruling) || ruling.effect !== 'write') continue
     const { verdict, risk, targets } = ruling
     supposed.push({ callId: id, tool, about: formatList(targets.map(nameResource)), verdict, risk })
   }
   return supposed
+}
+
+/** Null where judging takes too much: a card opens whatever stands behind it in the answer. */
+async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
+  try {
+    return await judged
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return null
+  }
 }
 
 /** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */

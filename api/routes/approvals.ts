@@ -136,7 +136,7 @@ const decideEndpoint = endpoint({
     const request = { ...body, approvalId: id, incidentId: null, caller, via }
     // A foreign token is refused as that, whatever stands beside it.
     if ((body.args || body.grant) && (await isTokenFor(deps.db, request))) {
-      if (body.args) await refuseBadEdit(deps, id, body.decision, body.args)
+      if (body.args) await refuseBadEdit(deps, id, body.decision, { args: body.args, who: caller })
       if (body.grant) await refuseBadGrant(scope, id, body.decision, body.args !== null)
     }
     const decided = await decide(deps.db, request)
@@ -192,7 +192,7 @@ async function refuseBadEdit(
   deps: ApiDeps,
   id: string,
   decided: 'approve' | 'deny',
-  args: Record<string, unknown>,
+  { args, who }: { args: Record<string, unknown>; who: string },
 ): Promise<void> {
   if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial changes no arguments.')
   const found = await requireApproval(systemScope(deps.db), id)
@@ -201,7 +201,7 @@ async function refuseBadEdit(
   if (found.status !== 'pending') return
   if (incident.type === manualChangeType)
     throw new Problem(422, 'EDIT_REFUSED', 'A person asked for exactly this: deny it, and ask for the other anew.')
-  const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId })
+  const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId }, who)
   if (ruling.verdict === 'refuse') {
     const text = `The changed call would be refused (${ruling.code}): ${ruling.reason}`
     const issues = tools.get(found.tool)?.input.safeParse(args).error?.issues ?? []

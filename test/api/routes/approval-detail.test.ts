@@ -157,6 +157,7 @@ test('a card says which writes the same answer proposes next, and the schema tha
         proposed(callId, 'converge_shard', {}),
         proposed('look', 'get_shard', { id: 'db-osl-2' }),
         proposed('after', 'converge_shard', { id: 'db-osl-2', reason: 'its replica is down' }),
+        proposed('huge', 'converge_shard', { id: 'db-osl-3', reason: 'x'.repeat(70_000) }),
       ],
     },
   ])
@@ -164,7 +165,11 @@ test('a card says which writes the same answer proposes next, and the schema tha
     next: object[]
     schema: { properties: object }
   }
-  expect(next).toEqual([expect.objectContaining({ callId: 'after', tool: 'converge_shard' })])
+  expect(next).toEqual([
+    expect.objectContaining({ callId: 'after', tool: 'converge_shard' }),
+    // What takes too much to judge keeps nobody from the card.
+    { callId: 'huge', tool: 'converge_shard', about: '', verdict: null, risk: 'low' },
+  ])
   expect(Object.keys(schema.properties)).toEqual(['id', 'reason'])
   await api.owner.updateTable('approval').set({ status: 'denied' }).where('id', '=', id).execute()
   expect((await api.get(`/approvals/${id}`)).body.next).toEqual([])
