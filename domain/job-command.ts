@@ -16,7 +16,9 @@ const textOptions =
   /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
 /** The same for a program that nothing is known of: short options of three letters at most. */
 const takesText = /^(?:-[A-Za-z]{0,2}[ce]|--?(?:command|eval|exec|execute))$/
-const remoteModules = /^(?:ansible\.builtin\.)?(?:shell|command|raw|script)$/
+/** Modules of Ansible that run a text, however `-m` is written; without a module it is `command`. */
+const remoteModule = /^(?:ansible\.(?:builtin|legacy)\.)?(?:shell|command|raw|script|expect)$/
+const moduleOption = /^(?:-m|--module-name)=?/
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
 
@@ -30,17 +32,28 @@ export function findScriptText(words: readonly string[]): string | null {
     if (isReader && rest.some((each) => textOptions.test(each))) return `${name} reads a text`
     if (!isProgram) continue
     if (handers.test(name) && handsOn(name.toLowerCase(), rest)) return `${name} hands a text to a shell`
-    if (name === 'ansible' && rest.some((each, next) => each === '-m' && remoteModules.test(rest[next + 1] ?? '')))
-      return 'ansible runs a text on other machines: write a playbook'
-    if (name === 'ansible' && !rest.some((each) => /^(?:-m|--module-name)/.test(each)) && rest.includes('-a'))
+    if (name === 'ansible' && remoteModule.test(moduleOf(rest)))
       return 'ansible runs a text on other machines: write a playbook'
   }
+  const behind = wrappers.test(baseName(words[0] ?? '')) ? words.slice(1).find(isProgramWord) : undefined
+  if (behind?.includes('{')) return `${words[0]} would start what a resource is called`
   // Where a shell that no list here knows would take its text, or with something filled in, a word is one to every reader.
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
   return odd === undefined ? null : `${JSON.stringify(odd.slice(0, 80))} is more than one word to a shell`
 }
+
+function moduleOf(words: readonly string[]): string {
+  const at = words.findIndex((each) => moduleOption.test(each))
+  const written = words[at]?.replace(moduleOption, '')
+  if (at < 0) return words.some((each) => /^(?:-a|--args)/.test(each)) ? 'command' : ''
+  return written || (words[at + 1] ?? '')
+}
+
+/** The first word behind wrappers that is no option, setting or number of theirs. */
+const isProgramWord = (word: string): boolean =>
+  !/^(?:-|[A-Za-z_]\w*=|[\d.]+[smhd]?$)/.test(word) && !wrappers.test(baseName(word))
 
 /** `env A=b program` and `flock FILE program` hand words on, and no text. */
 function handsOn(name: string, rest: readonly string[]): boolean {
