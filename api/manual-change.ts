@@ -79,8 +79,9 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
   const opened = await deps.db.transaction().execute(async (trx) => {
     const incident = await openManualChange(trx, person, { ...change, summary: `${summary}${paused}` })
     if (once && !(await noteOpened(trx, once.place, incident.id)))
+      // A 5xx, which is stored for no key.
       throw new Problem(
-        409,
+        503,
         'IN_PROGRESS',
         'A request with this Idempotency-Key has opened it meanwhile: send it again.',
       )

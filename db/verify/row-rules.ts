@@ -103,7 +103,7 @@ function isTokenTold(change: RowChange, told: TransactionRows, names: PersonName
   return op === 'insert' && says(told, /^token\.minted$/, rowKey, `Minted ${words}`)
 }
 
-/** One entry tells of one token: it is taken away, so that another beside it is told of by none. */
+/** An entry speaks for one token: it is taken away, so that none is left for another. */
 function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, names: PersonNames): boolean {
   if (op !== 'insert')
     return (
