@@ -73,11 +73,14 @@ const inCamelCase = (kept: RowChange['kept']): any =>
     ]),
   )
 
-/** Did the change leave every other column as it was? */
+/** Did the change leave every other column as it was? One that is newer than the change before stands in no row of it. */
 function changesOnly({ before, kept }: RowChange, columns: readonly string[]): boolean {
   if (!before || !kept) return false
   return Object.keys(kept).every(
-    (column) => columns.includes(column) || JSON.stringify(kept[column]) === JSON.stringify(before[column]),
+    (column) =>
+      columns.includes(column) ||
+      !(column in before) ||
+      JSON.stringify(kept[column]) === JSON.stringify(before[column]),
   )
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createToken, ensureOperator } from '../../db/access/tokens.ts'
+import { verifyIncident } from '../../db/verify/incident.ts'
 import { runCli } from '../support/run-cli.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -219,4 +220,10 @@ test('what an admin did alone at the terminal is told wherever the incident is, 
   const reviewed = await show()
   expect(reviewed).not.toContain(waits)
   expect(reviewed).toContain('ada reviewed it: right. the pool was full')
+})
+
+test('what people did here is what their rows say', async () => {
+  const all = (await spine.incidents()).filter(({ type }) => type === 'manual_change')
+  expect(all.length).toBeGreaterThan(5)
+  for (const { id } of all) expect([id, (await verifyIncident(spine.db, id)).differences]).toEqual([id, []])
 })
