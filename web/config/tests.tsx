@@ -38,6 +38,7 @@ export function TestWebhook({ setting, refused }: { setting: string; refused: st
 
 const looks = {
   sent: { shape: 'check', tone: 'good', word: 'arrived' },
+  wait: { shape: 'bar', tone: 'warning', word: 'asks for patience' },
   retry: { shape: 'cross', tone: 'warning', word: 'not now' },
   drop: { shape: 'cross', tone: 'critical', word: 'refused' },
 } as const
