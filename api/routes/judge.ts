@@ -73,10 +73,12 @@ export async function dryRunJudge(
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
     const facts = toolFacts.get(call.tool)
+    // With the defaults of its schema: what a caller leaves out is not missing.
+    const args = facts?.input.safeParse(call.args).data as Record<string, unknown> | undefined
     const at = Date.parse(await databaseTime(trx))
     const policy = await readPolicy(trx, incident, settings, {
       facts: facts ?? { name: call.tool, names: {} },
-      targets: facts ? resolveArguments(facts, call.args, state, at).targets : [],
+      targets: facts && args ? resolveArguments(facts, args, state, at).targets : [],
       approvalId: null,
       isEnding: true,
     })

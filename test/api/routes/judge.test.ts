@@ -29,6 +29,17 @@ test('what would happen if: a call in the state of a real incident, which gets n
   expect((await api.post('/judge', { body: { tool: 'x' } })).status).toBe(422)
 })
 
+test.each(['search_logs', 'query_metrics', 'describe_metrics', 'list_alerts', 'list_silences', 'http_read', 'nothing'])(
+  'a call of %s that leaves out what it may, or must not, leave out is judged and no error of ours',
+  async (tool) => {
+    const incident_id = await claimedIncident(api.db)
+    for (const args of [{}, { on: 'node:web-1', path: '/var/log/syslog' }, { promql: 'up', labels: null }]) {
+      const { status, body } = await api.post('/judge', { body: { tool, args, incident_id } })
+      expect([args, status, body.code]).toEqual([args, 200, expect.any(String)])
+    }
+  },
+)
+
 test('the agent itself may not ask', async () => {
   expect((await api.post('/judge', { body: { command: 'df' }, as: api.tokens.agent })).status).toBe(403)
 })
