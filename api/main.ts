@@ -27,6 +27,7 @@ import { openKnowledge } from '../knowledge/knowledge.ts'
 import { createSlackClient } from '../notify/slack/client.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { startTargetSync } from './sync-targets.ts'
 
 /** The API process: routes, the watchdog and the sync of the inventory and of targets. Starts, and takes alerts in, while Temporal is down. */
@@ -112,6 +113,7 @@ server.on('error', (error) => {
 flushCompileCache()
 // Counting begins here, not at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
+const stopHeartbeat = config.HEARTBEAT_URL ? startHeartbeat(deps, config.HEARTBEAT_URL) : () => {}
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000)
@@ -123,6 +125,7 @@ const stopWithinMs = 4_000
 
 const stop = async () => {
   closing.abort()
+  stopHeartbeat()
   stopWatchdog()
   stopSync()
   stopTargets()

@@ -47,6 +47,8 @@ export const processes = z.object({
   WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: url.optional(),
+  // Its path is a credential at most services that take it.
+  HEARTBEAT_URL: url.optional(),
   PUSH_SERVICES: z
     .string()
     .default(knownPushServices.join(','))

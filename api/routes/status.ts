@@ -79,7 +79,8 @@ export const statusRoutes = endpoint({
   run: ({ scope }, deps) => readStatus(scope, deps),
 })
 
-async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
+/** How everything is just now. Each look has its own limit; the database's is that of its statements. */
+export async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps
   const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend, givenUp] =
     await Promise.all([
@@ -195,7 +196,6 @@ function knowledgePart(known: KnowledgeList): StatusPart {
   return { name: 'knowledge', status: isWell ? 'ok' : 'failed', detail }
 }
 
-/** A line for each cap that is set. */
 /** Do messages reach people? */
 function messagePart(givenUp: Awaited<ReturnType<typeof givenUpLately>>): StatusPart {
   const name = 'messages'
@@ -207,6 +207,7 @@ function messagePart(givenUp: Awaited<ReturnType<typeof givenUpLately>>): Status
   return { name, status: 'failed', detail: sentences.join(' ') }
 }
 
+/** A line for each cap that is set. */
 function budgetParts(spend: Spend): StatusPart[] {
   return (['day', 'month'] as const).flatMap((period): StatusPart[] => {
     const { dollars, cap } = spend[period]

@@ -75,3 +75,14 @@ export async function givenUpLately(db: Db): Promise<{ destination: string; coun
     .orderBy('destination')
     .execute()
 }
+
+/** How many messages of the last hour reached nobody, also by no other way. */
+export async function countUntold(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('delivery')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('givenUpAt', '>', sql<string>`${onceNow} - interval '1 hour'`)
+    .where('toldElsewhereAt', 'is', null)
+    .executeTakeFirstOrThrow()
+  return count
+}
