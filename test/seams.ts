@@ -73,7 +73,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'safety/command/awk.ts': ['hasOpenBracket'],
   'safety/command/impact.ts': ['impacts'],
   'safety/command/judge.ts': ['countSteps'],
-  'safety/command/languages.ts': ['inspectJq'],
+  'safety/command/jq.ts': ['inspectJq'],
   'safety/command/options.ts': ['OptionMatch'],
   'safety/command/surroundings.ts': ['byProgram'],
   'safety/ending.ts': ['categoryRule', 'outcomeRule'],

@@ -214,14 +214,14 @@ export function isAffordable(analysis: CommandAnalysis, steps: number): boolean 
 }
 
 /** Which account, region or database is asked, of those that its own settings lead to; each has an option that is taken as well. */
-const plainChoices =
-  /^(?:AWS_REGION|AWS_DEFAULT_REGION|AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
+const plainChoices = /^(?:AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
 
 /** A name in the environment that changes how text looks, and nothing else. A value that leads to a file is something else. */
 export function isInert(name: string, value: string): boolean {
   if (/^(?:PAGER|SYSTEMD_PAGER|GIT_PAGER|AWS_PAGER|MANPAGER)$/.test(name)) return value === '' || value === 'cat'
   if (/^ETCDCTL_API$/.test(name)) return value === '2' || value === '3'
   if (plainChoices.test(name)) return /^\w[\w.-]*$/.test(value)
+  if (/^AWS_(?:DEFAULT_)?REGION$/.test(name)) return /^[a-z0-9-]+$/.test(value)
   const known = /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|COLUMNS|LINES|TERM|NO_COLOR)$/.test(name)
   return known && /^(?:[\w+-][\w.@/+:,-]*)?$/.test(value) && !value.includes('..')
 }

@@ -10,12 +10,21 @@ const isQueue = (word: string, before: string | undefined): boolean =>
   /^(?:--queue-url=)?https:\/\/(?:sqs\.[\w-]+|[\w-]+\.queue)\.amazonaws\.com\/\d{1,12}\/[\w.-]+$/.test(word) &&
   (before === '--queue-url' || word.startsWith('--queue-url='))
 
-export function inspectCloud(name: CloudName, words: readonly string[]): string | null {
-  const elsewhere = words.find((word) =>
-    /^--(?:endpoint-url|profile-file|cli-input|generate-cli|ca-bundle|no-verify|debug|access-token|impersonate|flags-file|log-http|account|configuration|with-decryption|include-secret|show-secret)/.test(
-      word,
-    ),
+/** Options that lead elsewhere, read a file or show more. */
+const farOptions =
+  'endpoint-url profile-file cli-input cli-auto generate-cli ca-bundle no-verify no-sign debug access-token impersonate flags-file log-http account configuration with-decryption include-secret show-secret'.split(
+    ' ',
   )
+
+/** Is it one of these, cut short or as the beginning of a longer one? Their parsers take what is unambiguous. */
+function isFar(word: string): boolean {
+  const name = /^--([\w-]{2,})/.exec(word)?.[1]
+  if (name === undefined || name === 'profile' || name === 'no') return false
+  return farOptions.some((far) => far.startsWith(name) || name.startsWith(far))
+}
+
+export function inspectCloud(name: CloudName, words: readonly string[]): string | null {
+  const elsewhere = words.find(isFar)
   if (elsewhere) return `${elsewhere} leads elsewhere or shows more`
   const file = words.find(
     (word, at) =>
@@ -59,7 +68,10 @@ function aws(words: readonly string[]): string | null {
   if (!service || !operation) return 'a service and an operation are missing'
   const call = `${service} ${operation}`
   if (!awsCalls.has(call)) return `${call} is not on the list of calls that show no secret`
-  if (call === 'logs tail' && words.includes('--follow')) return 'follows for ever'
+  if (call === 'logs tail' && words.some((word) => /^--fo/.test(word))) return 'follows for ever'
+  // A region is part of the name of the host that is asked.
+  const region = words.find((word, at) => /^--reg/.test(words[at - 1] ?? '') || /^--reg\w*=/.test(word))
+  if (region !== undefined && !/^(?:--\w+=)?[a-z0-9-]+$/.test(region)) return `${region} is no region`
   return call === 's3 ls' && words.includes('--recursive') ? 'lists every object of a bucket' : null
 }
 
@@ -71,12 +83,9 @@ function gcloud(words: readonly string[]): string | null {
   const call = longest(said, gcloudCalls)
   if (call === null) return `${said.slice(0, 4).join(' ')} is not on the list of calls that show no secret`
   if (!gcloudCarriers.has(call)) return null
-  const format = formatOf(words)
-  const isNarrow =
-    format !== null &&
-    /^(?:value|table|csv|get)\b/.test(format) &&
-    !/metadata|env|template|spec|auth|\*|config/i.test(format)
-  if (format === null ? call.endsWith(' list') : isNarrow) return null
+  const formats = formatsOf(words)
+  const isNarrow = formats.length === 1 && isNarrowProjection(formats[0]!) && !words.some((word) => /^--fl/.test(word))
+  if (formats.length === 0 ? call.endsWith(' list') : isNarrow) return null
   return `${call} shows environments or scripts: name fields with --format='value(…)'`
 }
 
@@ -88,10 +97,39 @@ function longest(said: readonly string[], listed: ReadonlySet<string>): string |
   return null
 }
 
-function formatOf(words: readonly string[]): string | null {
-  const at = words.findIndex((word) => word === '--format' || word.startsWith('--format='))
-  if (at < 0) return null
-  return words[at]!.includes('=') ? words[at]!.slice('--format='.length) : (words[at + 1] ?? '')
+/** Each, since the last one counts; an option may be cut short. */
+function formatsOf(words: readonly string[]): string[] {
+  return words.flatMap((word, at) => {
+    if (!/^--fo/.test(word)) return []
+    return word.includes('=') ? word.slice(word.indexOf('=') + 1) : (words[at + 1] ?? '')
+  })
+}
+
+/** Fields of what carries environments and scripts, each with all that is below it. */
+const gcloudFields = new Set(
+  `name id uid status state phase zone region location project projectId creationTimestamp createTime updateTime startTime finishTime endTime duration
+   machineType cpuPlatform selfLink networkInterfaces networkIP natIP internalIp externalIp disks deviceName diskSizeGb endpoint currentMasterVersion
+   currentNodeVersion currentNodeCount nodeVersion version url uri traffic percent revisionName latestReadyRevisionName latestCreatedRevisionName conditions
+   ready message reason generation observedGeneration labels tags preemptible scheduling lastStartTimestamp lastStopTimestamp statusDetail statusMessage
+   buildTriggerId source logUrl images runtime entryPoint timeout availableMemory availableMemoryMb maxInstances minInstances versionId trafficSplit
+   servingStatus service currentState schedule timeZone lastAttemptTime nextScheduleTime attemptDeadline filename disabled description type jobName`.split(
+    /\s+/,
+  ),
+)
+
+/** Plain paths of listed fields, with words for the heads of columns: no function, no whole. */
+function isNarrowProjection(format: string): boolean {
+  const inside = /^(?:value|table|csv|get)(?:\[[\w=, -]*\])?\(([\w.,:=\s[\]()*-]*)\)$/.exec(format)?.[1]
+  if (inside === undefined) return false
+  return inside.split(',').every((column) => {
+    const [, path = ''] =
+      /^\s*([A-Za-z][\w.]*(?:\[\d*\][\w.]*)*)(?:\.(?:basename|date|scope|len|yesno)\(\))?(?::[\w=:-]+)*\s*$/.exec(
+        column,
+      ) ?? []
+    const fields = path.replace(/\[\d*\]/g, '').split('.')
+    // What leads to a field is not shown, but for what is below it.
+    return gcloudFields.has(fields.at(-1)!) && !fields.some((field) => /^(?:env|auth|headers)/i.test(field))
+  })
 }
 
 /** Azure CLI: groups and a verb; everything else is an option. */

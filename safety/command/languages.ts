@@ -7,6 +7,7 @@ import {
   inspectListTemplate,
 } from './fields.ts'
 import type { Language } from './grammar.ts'
+import { inspectJq } from './jq.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
 type Inspect = (text: string) => string | null
@@ -20,10 +21,10 @@ const sql =
 
 /**
  * Commands of psql(1) that list what is there. Left out: foreign servers, user mappings and subscriptions, whose options hold passwords,
- * and \\dconfig, which shows settings.
+ * and \\dconfig and \\drds, which show settings.
  */
 const listing =
-  /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rds|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
+  /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
 
 function inspectPsql(text: string): string | null {
   return listing.test(text) ? null : sql('postgres')(text)
@@ -45,38 +46,6 @@ export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect
   ['fields:journal', inspectJournalFields],
   ['fields:kubernetes', inspectKubernetesOutput],
 ])
-
-/**
- * jq reads its input and nothing else, but for a few words: the environment and modules. Strings are not skipped, since `\\( … )`
- * inside one is code again; a field of that name (`.env`) is only a field.
- */
-const reaching =
-  /(?<![.\w])\$?(?:env|ENV|include|import|modulemeta|get_search_list|input_filename|debug|stderr|halt_error)(?!\w)/
-
-/** What can go on for ever or grow without a bound that stands in the text. */
-const endless =
-  /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
-
-/** What makes much of little: a walk that makes what it walks, all pairs, a far index, powers, a replacement that an old jq never ends. */
-const growing =
-  /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/
-
-/** More than a program makes of one line. */
-const maxMade = 1_000_000
-
-export function inspectJq(program: string): string | null {
-  const unbounded = endless.exec(program) ?? growing.exec(program)
-  if (unbounded) return `${unbounded[0]} may never end`
-  // Ranges in one another, and products, multiply.
-  const counts = [...program.matchAll(/(?:(?<![.\w$])range\s*\(\s*(?:\d+\s*;\s*)?|\*\s*)(\d+|length)|(\d+)(?=\s*\*)/g)]
-  const made = counts.reduce(
-    (product, [, right, left]) => product * Math.max(1, right === 'length' ? 1_000 : Number(right ?? left)),
-    1,
-  )
-  if (made > maxMade) return `it makes more than ${maxMade} of one`
-  const found = reaching.exec(program)
-  return found ? `${found[0]} reaches beyond the input` : null
-}
 
 /** What is typed into cqlsh, read strictly: one statement that describes or selects, without a function but those that count. */
 

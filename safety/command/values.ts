@@ -98,6 +98,10 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
       // A format with a width: `stat -c %1000000000n`.
       if (formats.has(place.name) && /%[-_+ #0^'<(]*\d{5}/.test(text))
         return unbounded('prints more than 10000 characters', word)
+      // A signature is checked by another program, and widths of columns are numbers in brackets.
+      if (place.name === 'git' && /%G|signature/.test(text)) return finding('ARGUMENT', 'starts another program', word)
+      if (place.name === 'git' && /%.*\(\d*,?\d{5}/.test(text))
+        return unbounded('prints more than 10000 characters', word)
       return looksLikePath(text) && !text.startsWith('/dev') ? sensitive(word, false, place) : null
     case 'number':
       return /^[+-]?(?:\d+(?:\.\d+)?|\.\d+)[A-Za-z%]{0,3}$/.test(text)

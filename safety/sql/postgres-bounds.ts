@@ -60,7 +60,8 @@ export const readFunctions = words(`
 /** Relations that hold password hashes, keys, connection strings, or the files that decide who gets in. */
 export const secretRelations = words(`
   pg_authid pg_shadow pg_user_mapping pg_user_mappings _pg_user_mappings user_mapping_options user_mappings
-  pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers
+  pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers foreign_table_options _pg_foreign_tables _pg_foreign_table_columns
+  _pg_foreign_data_wrappers
   pg_hba_file_rules pg_ident_file_mappings pg_file_settings pg_largeobject pg_largeobject_metadata
   pg_backend_memory_contexts
 `)

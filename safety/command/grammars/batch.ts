@@ -37,9 +37,10 @@ export const batch: Grammars = {
   ...sameGrammar('qstat pbsnodes qhost', {
     // -o, -r, -c and -N of pbsnodes mark nodes.
     manual: 'qstat(1B), pbsnodes(8B), OpenPBS 22; qhost(1), Grid Engine 8',
-    options: spellOptions({ flag: '-a -f -i -n -s -w -x -l -q -Q -B -S -j -v', name: '-u -F' }),
+    // As a whole (-f, -j) a job is shown with its environment.
+    options: spellOptions({ flag: '-a -i -n -s -w -x -l -q -Q -B -S -v', name: '-u -F' }),
     operands: { rest: 'name' },
-    requires: ['-a', '-f', '-l', '-u', '-q', '-Q', '-B', '-n', '-s', '-j', '-v', '-w', '-x', '-i', '-S', '-F'],
+    requires: ['-a', '-l', '-u', '-q', '-Q', '-B', '-n', '-s', '-v', '-w', '-x', '-i', '-S', '-F'],
   }),
   ...sameGrammar('bjobs bhosts bqueues lsload lsid', {
     manual: 'bjobs(1), bhosts(1), IBM Spectrum LSF 10.1',

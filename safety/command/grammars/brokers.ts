@@ -255,11 +255,13 @@ export const queues: Grammars = {
     commands: { describe: { options: spellOptions({ flag: '--status --replication' }) } },
   }),
   ...sameGrammar('kcat kafkacat', {
-    // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing and ends with -e or a count.
+    // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing and ends with -e or a count. Without a
+    // mode it produces what it reads.
     manual: 'kcat(1), 1.7',
     options: spellOptions({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-p', count: '-c' }),
+    requires: ['-L', '-C'],
     // With -e alone it prints a whole topic.
-    requires: ['-L', '-c'],
+    endless: { when: ['-C'], unless: ['-c'], instead: { drop: [], add: ['-c', '10'] } },
     refuses: ['^end$'],
   }),
   ...sameGrammar(

@@ -84,7 +84,8 @@ const kubectl: Grammar = {
     },
     rollout: {
       commands: {
-        history: { ...one('kubectl rollout history', '', '--revision', some), refuses: noSecrets },
+        // With a revision it prints the template, and with it the environment.
+        history: { ...one('kubectl rollout history', '', '', some), refuses: noSecrets },
         status: {
           manual: 'kubectl rollout status',
           options: spellOptions({
@@ -124,7 +125,7 @@ const virsh =
 const cluster =
   'cluster/(?:resources|status|tasks|log|nextid|options|ha/(?:status(?:/(?:current|manager_status))?|resources|groups)|replication|ceph/(?:status|metadata|flags))'
 const node =
-  '(?:status|version|time|tasks(?:/[^/]+(?:/(?:status|log))?)?|services(?:/[\\w@.-]+(?:/state)?)?|network(?:/[\\w.-]+)?|disks(?:/(?:list|smart|zfs|lvm|lvmthin|directory))?|storage(?:/[\\w-]+(?:/(?:status|content|rrddata))?)?|ceph(?:/(?:status|osd|mon|mgr|mds|fs|pool|log|rules))?|rrddata|syslog|journal|netstat|dns|hosts|report|replication|hardware(?:/(?:pci|usb))?)'
+  '(?:status|version|time|tasks(?:/[^/]+(?:/(?:status|log))?)?|services(?:/[\\w@.-]+(?:/state)?)?|network(?:/[\\w.-]+)?|disks(?:/(?:list|smart|zfs|lvm|lvmthin|directory))?|storage(?:/[\\w-]+(?:/(?:status|content|rrddata))?)?|ceph(?:/(?:status|osd|mon|mgr|mds|fs|pool|log|rules))?|rrddata|syslog|journal|netstat|dns|hosts|replication|hardware(?:/(?:pci|usb))?)'
 const guest = '(?:status(?:/current)?|config|pending|snapshot|rrddata|feature|interfaces)'
 
 /** What schedules containers and virtual machines. */

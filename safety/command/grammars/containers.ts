@@ -11,7 +11,7 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 const logs: Grammar = {
   manual: 'docker-logs(1), podman-logs(1)',
   options: spellOptions({
-    flag: '-f -t --color --details --follow --names --no-color --no-log-prefix --timestamps --help',
+    flag: '-f -t --color --follow --names --no-color --no-log-prefix --timestamps --help',
     text: '-n --since --tail --until',
   }),
   operands: text,
@@ -148,10 +148,11 @@ export const containers: Grammars = {
         'image images img pods ps',
         one(
           'crictl ps',
-          '-a -l -q -v --all --latest --no-trunc --quiet --verbose --digests',
-          '-n --last -o --output --name --namespace --state --label --pod',
+          '-a -l -q --all --latest --no-trunc --quiet --digests -o=table --output=table',
+          '-n --last --name --namespace --state --label --pod',
         ),
       ),
+      // In another form than a table annotations are shown, and with them the definition of a pod.
       // As a whole inspect prints the environment, info the credentials of registries.
       ...sameGrammar('inspect inspectp inspecti', {
         manual: 'crictl inspect',

@@ -4,6 +4,10 @@ const bpftool = 'bpftool(8), Linux 6.1'
 const pcs = 'pcs(8), pcs 0.11'
 const ovs = 'Open vSwitch 3.1'
 
+/** What FRRouting shows without its settings, keys and histories. */
+const frrTopics =
+  '(ip|ipv6) (route|nht|bgp|ospf6?|rip|eigrp|pim|igmp|mroute|multicast|prefix-list|access-list|community-list|interface|protocol|nhrp|msdp|rpf)|bgp|ospf6?|isis|evpn|bfd|mpls|pim|vrf|vrrp|interface|zebra|route-map|memory|thread|version|daemons|watchfrr|nexthop-group|pbr|event|segment-routing|sharp|babel|work-queues'
+
 /** Control programs of one subsystem of a machine or of a group of machines: their verbs that look, and no other. */
 export const controls: Grammars = {
   bpftool: {
@@ -40,9 +44,10 @@ export const controls: Grammars = {
     style: 'word',
     options: spellOptions({ text: '-c', flag: '-h' }),
     requires: ['-c'],
+    // Any word may be cut short, so that a word that is forbidden has many spellings: what is shown is written out.
     refuses: [
-      '^(?!sho?w? [\\w./: *-]+(\\| (include|exclude|begin|count) [\\w./: -]+)?$)',
-      '\\b(run\\w*|candidate|startup\\w*|tech\\w*|password|key\\w*|history|log\\w*)\\b',
+      `^(?!show (${frrTopics})( [\\w./: *-]+)?( ?\\| (include|exclude|begin|count) [\\w./: -]+)?$)`,
+      '\\bpassw',
     ],
   },
   socat: {
@@ -103,9 +108,13 @@ export const controls: Grammars = {
     options: spellOptions({ flag: '--full --all --hide-inactive' }),
     commands: {
       ...paths(
-        'status resources|cluster|nodes|corosync|quorum|xml|pcsd, resource|stonith status|list, resource failcount show, resource relations, stonith history show, cluster status|corosync, quorum status|config, quorum device status, constraint list, property list, host list, node attribute|utilization, alert show',
+        'status resources|cluster|nodes|corosync|quorum|xml|pcsd, resource|stonith status|list, resource failcount show, resource relations, stonith history show, cluster status|corosync, quorum status|config, quorum device status, constraint list, property list, host list, alert show',
         plain(pcs),
       ),
+      // `name=value` behind a node sets.
+      node: {
+        commands: sameGrammar('attribute utilization', { operands: { first: ['name'] }, refusesOperands: ['='] }),
+      },
       ...sameGrammar('status', {
         bare: true,
         commands: sameGrammar('resources cluster nodes corosync quorum xml pcsd booth', plain(pcs)),
@@ -142,7 +151,8 @@ export const controls: Grammars = {
     commands: sameGrammar('show list-br list-ports list-ifaces br-exists port-to-br iface-to-br list get', {
       ...plain(`ovs-vsctl(8), ${ovs}`),
       joins: true,
-      refusesOperands: ['^ssl$'],
+      // A name of a table may be cut short; options of a tunnel have its key.
+      refusesOperands: ['^ss?l?$', 'psk|pass|secret|private'],
     }),
   },
   'ovs-ofctl': {

@@ -49,6 +49,8 @@ export const deployers: Grammars = {
         plain(
           'istioctl, Istio 1.20',
           spellOptions({ text: '--fqdn --port --direction --subset --type --address', flag: '--short' }),
+          // As a whole a filter is shown with what somebody wrote into it.
+          { refuses: ['^(json|yaml)$'] },
         ),
       ),
       analyze: plain('istioctl, Istio 1.20', {}, { operands: {} }),

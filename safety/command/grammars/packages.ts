@@ -7,6 +7,10 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
   ...(operands ? { operands } : {}),
 })
 
+/** Text, an escape, or a tag of a package in a form that only prints it: rpm-queryformat(7). */
+const tagFormat =
+  '[^%\\\\]|\\\\.|%%|%-?\\d{0,3}\\{=?\\w+(?::(?:armor|arraysize|base64|date|day|depflags|deptype|fflags|fstate|fstatus|hex|octal|perms|pgpsig|shescape|string|vflags))?\\}'
+
 /** What is installed. What would ask a mirror, write a cache or take a setting (`apt -o`, `--config`) is left out. */
 export const packages: Grammars = {
   ...sameGrammar('apt apt-cache', {
@@ -125,8 +129,8 @@ export const packages: Grammars = {
     }),
     operands: { rest: 'file' },
     requires: ['-q', '--query', '--version'],
-    // A package may be fetched from an address, and a format may hold a macro or a Lua program.
-    refuses: ['://', '%\\(', '%\\{lua'],
+    // A package may be fetched from an address. A format holds tags in listed forms: `expand` runs what the package says.
+    refuses: ['^//', '://', `^(?=.*%)(?!(?:${tagFormat})*$)`],
   },
   snap: {
     manual: 'snap(8), snapd 2.57',
@@ -218,11 +222,10 @@ export const snapshots: Grammars = {
     manual: 'jcmd(1), OpenJDK 17',
     options: spellOptions({ flag: '-l -h' }),
     operands: { first: ['text', 'name'], rest: 'name' },
-    refuses: [
-      '^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)',
-      '^(?:baseline|shutdown)$',
-      '^(?:GC|VM|Thread|Compiler|JFR|ManagementAgent|JVMTI|PerfCounter|System)\\.(?!(?:heap_info|finalizer_info|version|uptime|flags|classloader_stats|print|queue|codecache|codelist|native_memory)$)',
-    ],
+    refuses: ['^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)', '^(?:baseline|shutdown)$'],
+    // Other makers of Java have commands of their own: a dump of OpenJ9 is written.
+    second:
+      '^(?:help|VM\\.(?:version|uptime|flags|classloader_stats|native_memory)|GC\\.(?:heap_info|finalizer_info)|Thread\\.print|Compiler\\.(?:queue|codecache|codelist)|PerfCounter\\.print)$',
   },
   jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spellOptions({ flag: '-l -q' }) },
   jinfo: {

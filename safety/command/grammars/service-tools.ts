@@ -22,7 +22,7 @@ const files: Grammar = {
   options: spellOptions({ flag: '-ls -df -stat -h -d -C -t -S -r -u -q -v -x -help' }),
   operands: { rest: 'text' },
   requires: ['-ls', '-df', '-stat', '-help'],
-  refusesOperands: ['^[a-z0-9+.-]+://', '^[^/%][^/]*:'],
+  refusesOperands: ['^//', '^[a-z0-9+.-]+://', '^[^/%][^/]*:'],
 }
 
 /** Programs that one service brings along: each in the forms that only look. */

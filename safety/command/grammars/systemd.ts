@@ -10,6 +10,9 @@ const look = (manual: string, operands?: Grammar['operands']): Grammar => ({
 const names = { rest: 'text' } as const
 const someNames = { rest: 'text', min: 1 } as const
 
+/** Forms of the journal with every field. */
+const allFields = '^(json|json-pretty|json-sse|json-seq|verbose|export)$'
+
 /** systemd 252. Actions that change state are simply not among the commands. */
 export const systemd: Grammars = {
   bootctl: {
@@ -61,7 +64,7 @@ export const systemd: Grammars = {
       'text?': '--boot --case-sensitive',
     }),
     // With all fields it prints command lines, and of a crash the environment.
-    needs: { value: '^(json|json-pretty|json-sse|json-seq|verbose|export)$', options: ['--output-fields'] },
+    needs: { value: allFields, options: ['--output-fields'] },
     // FIELD=value, `+`, a program's or device's path, and the offset of -b.
     operands: names,
     digits: true,
@@ -83,10 +86,10 @@ export const systemd: Grammars = {
     bare: true,
     commands: {
       ...sameGrammar('list-seats list-sessions list-users', look('loginctl(1)')),
-      ...sameGrammar(
-        'seat-status session-status show-seat show-session show-user user-status',
-        look('loginctl(1)', names),
-      ),
+      ...sameGrammar('seat-status session-status show-seat show-session show-user user-status', {
+        ...look('loginctl(1)', names),
+        refuses: [allFields],
+      }),
     },
   },
   machinectl: {
@@ -95,7 +98,10 @@ export const systemd: Grammars = {
     bare: true,
     commands: {
       ...sameGrammar('list list-images', look('machinectl(1)')),
-      ...sameGrammar('image-status show show-image status', look('machinectl(1)', names)),
+      ...sameGrammar('image-status show show-image status', {
+        ...look('machinectl(1)', names),
+        refuses: [allFields],
+      }),
     },
   },
   networkctl: {
@@ -140,9 +146,11 @@ export const systemd: Grammars = {
       show: {
         ...look('systemctl(1)', names),
         requires: ['-p', '-P', '--property'],
-        refuses: ['environ', 'credential', '[*]'],
+        // A list of no names is one of all.
+        refuses: ['environ', 'credential', '[*]', '^,*$', '^,|,,|,$'],
       },
-      status: look('systemctl(1)', names),
+      // As journalctl: with all fields come command lines and environments.
+      status: { ...look('systemctl(1)', names), refuses: [allFields] },
       ...sameGrammar('cat is-active is-enabled is-failed', look('systemctl(1)', someNames)),
     },
   },

@@ -187,8 +187,10 @@ export const text: Grammars = {
     options: spellOptions({
       flag: '-C -e -M -N -P -r --colors --exit-status --no-colors --no-doc --prettyPrint --help --version',
     }),
+    keywords: ['e', 'eval', 'ea', 'eval-all'],
     operands: { first: ['jq'], rest: 'file', min: 1 },
-    refuses: ['(^|[^.\\w])(load\\w*|strenv|env|envsubst|eval|system)\\b'],
+    // A text ends elsewhere in each of the two.
+    refuses: ['\\\\\\\\"'],
   },
   ...sameGrammar('zgrep zegrep zfgrep bzgrep xzgrep zstdgrep', {
     ...grep,

@@ -33,6 +33,8 @@ export const tools: Grammars = {
       text: '-k -m -ts -te -x -c -ui -p -sv --key --message --start --end --executable --success',
     }),
     style: 'word',
+    // What somebody typed, passwords among it.
+    refuses: ['tty'],
   },
   chronyc: {
     // -h goes to another machine; add, delete, makestep and the rest act.

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { inspectAwk, inspectSed } from '../../../safety/command/awk.ts'
-import { inspectJq } from '../../../safety/command/languages.ts'
+import { inspectJq } from '../../../safety/command/jq.ts'
 
 test.each([
   '{print $1}',

@@ -1,0 +1,117 @@
+/**
+ * jq and yq read their input and compute: a function that is not listed here may reach beyond it, as `env`, `input_filename` and yq's `load_str`
+ * do, or go on for ever.
+ */
+
+const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
+
+/** Functions of jq 1.7 without those that reach beyond the input or define more, and operators of yq 4 that only compute. */
+const functions = words(`
+  abs add all any arrays ascii ascii_downcase ascii_upcase booleans bsearch capture ceil contains combinations cos date dateadd datesub del delpaths
+  empty endswith error explode fabs finites first flatten floor fmax fmin fmod from_entries fromdate fromdateiso8601 fromjson fromstream getpath
+  gmtime group_by gsub has have_decnum have_literal_numbers implode in index indices infinite input input_line_number inputs inside isempty isinfinite
+  isnan isnormal isvalid iterables join keys keys_unsorted last leaf_paths length limit localtime log log10 log2 ltrimstr map map_values match max
+  max_by min min_by mktime nan nearbyint normals not now nth nulls numbers objects path paths pick range recurse recurse_down reverse rindex rint
+  round rtrimstr scalars scan select setpath sin skip sort sort_by split splits sqrt startswith strflocaltime strftime strings strptime sub test
+  to_entries toarray toboolean todate todateiso8601 tojson tonumber tostream tostring transpose trim trimstr ltrim rtrim trunc truncate_stream type
+  unique unique_by utf8bytelength values walk with_entries IN INDEX GROUP_BY significand logb
+  column comments document_index documentIndex downcase upcase file_index fileIndex filename filter format_datetime from_unix from_yaml head_comment
+  foot_comment line line_comment lineComment headComment footComment ireduce key kind omit parent pivot shuffle sort_keys sortKeys split_doc splitDoc
+  style tag to_json to_number to_string to_unix to_yaml toyaml tz anchor alias is_key with_dtf`)
+
+/** Words of the language. `def`, `include` and `import` bring code along. */
+const keywords = words('if then elif else end as reduce foreach try catch label break and or true false null')
+
+/** What can go on for ever or grow without a bound that stands in the text. */
+const endless =
+  /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
+
+/** What makes much of little: a walk that makes what it walks, all pairs, a far index, powers, a replacement that an old jq never ends. */
+const growing =
+  /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/
+
+/** More than a program makes of one line. */
+const maxMade = 1_000_000
+/** So often one value may become two: a thousand of one. */
+const maxDoublings = 10
+
+export function inspectJq(program: string): string | null {
+  const unbounded = endless.exec(program) ?? growing.exec(program)
+  if (unbounded) return `${unbounded[0]} may never end`
+  // Ranges in one another, and products, multiply.
+  const counts = [...program.matchAll(/(?:(?<![.\w$])range\s*\(\s*(?:\d+\s*;\s*)?|\*\s*)(\d+|length)|(\d+)(?=\s*\*)/g)]
+  const made = counts.reduce(
+    (product, [, right, left]) => product * Math.max(1, right === 'length' ? 1_000 : Number(right ?? left)),
+    1,
+  )
+  if (made > maxMade) return `it makes more than ${maxMade} of one`
+  return findUnlisted(program) ?? findDoubling(program)
+}
+
+/** The first word of a program that is neither a field, a key, a variable nor a listed function. */
+function findUnlisted(program: string): string | null {
+  const code = codeOf(program)
+  if (code === null) return 'a comment, or a text that does not end'
+  const open: string[] = []
+  let before = ''
+  for (const [token] of code.matchAll(
+    /\$(?:__)?\w+|\.\.?(?:[A-Za-z_]\w*)?|@\w+|[A-Za-z_]\w*(?:::\w+)*|\d[\w.]*|\?\/\/|[^\s]/g,
+  )) {
+    if (/^[([{]$/.test(token)) open.push(token)
+    else if (/^[)\]}]$/.test(token)) open.pop()
+    else if (token === '$ENV' || token.startsWith('$__')) return `${token} reaches beyond the input`
+    else if (/^[A-Za-z_]/.test(token) && !functions.has(token) && !keywords.has(token)) {
+      const isKey = open.at(-1) === '{' && /^[{,]$/.test(before)
+      if (!isKey) return `${token} is not known to compute with the input alone`
+    }
+    before = token
+  }
+  return null
+}
+
+/** The program without its texts; null where it has a comment, or a text that stays open. What stands between `\\(` and `)` in a text is code, in brackets. */
+function codeOf(program: string): string | null {
+  let code = ''
+  /** Brackets that are open in each text that is. */
+  const depths: number[] = []
+  let isText = false
+  for (let at = 0; at < program.length; at += 1) {
+    const character = program[at]!
+    if (isText) {
+      if (program.startsWith('\\(', at)) {
+        code += '('
+        depths.push(0)
+        isText = false
+      }
+      if (character === '\\') at += 1
+      else if (character === '"') isText = false
+      continue
+    }
+    // Where a comment ends differs between versions.
+    if (character === '#') return null
+    if (character === '(' && depths.length > 0) depths[depths.length - 1]! += 1
+    else if (character === ')' && depths.length > 0) {
+      const depth = depths.pop()!
+      if (depth > 0) depths.push(depth - 1)
+      else isText = true
+    }
+    // A text is a value: 0 stands for it, or for the name of a field.
+    if (character === '"') {
+      isText = true
+      code += ' 0 '
+    } else code += character
+  }
+  return isText || depths.length > 0 ? null : code
+}
+
+/** A value that is put beside itself, often or in each round, is soon longer than any memory. */
+function findDoubling(program: string): string | null {
+  const whole = String.raw`(?<![\w\].)?"])\.(?![\w."[(])`
+  const doublings = program.match(new RegExp(`${whole}\\s*[+,]\\s*${whole}|\\(\\s*\\d+\\s*,`, 'g'))?.length ?? 0
+  const rounds = [...program.matchAll(/(?<![.\w$])(?:reduce|foreach)(?!\w)/g)]
+  const isRepeated = rounds.some(({ index }) => (program.slice(index).match(new RegExp(whole, 'g'))?.length ?? 0) > 1)
+  if (doublings > maxDoublings || (isRepeated && /[+,*]/.test(program))) return 'it puts a value beside itself'
+  return /\*/.test(program) && /\bas\s+\$/.test(program) && /\d{7,}|\d[eE]\+?\d/.test(program)
+    ? 'it may repeat a text without a bound'
+    : null
+}
