@@ -85,7 +85,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
         }
         const made = simple(command, source, tree, nested || node.commands.length > 1)
         made.input ??= printed
-        printed = printedBy(made)
+        printed = simples.length < maxPassed ? printedBy(made) : null
         simples.push(made)
       }
       if (simples.length > 0) (nested ? tree.nested : tree.pipelines).push(simples)
@@ -117,9 +117,12 @@ function inside(tree: Tree, read: () => void): void {
   tree.depth -= 1
 }
 
-/** More rounds of a loop, and more commands in all its rounds, are not written out. */
+/** More rounds of a loop, and more commands and characters in all its rounds, are not written out. */
 const maxRounds = 16
 const maxUnrolled = 200
+const maxUnrolledCharacters = 16_384
+/** Behind more commands of a pipe than these nobody hides a text. */
+const maxPassed = 16
 
 /** `for h in a b; do …; done` as its rounds, where the words are known; false where they are not. */
 function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
@@ -128,6 +131,7 @@ function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string,
   if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name) || tree.own.has(name)) return false
   const read = readLoopWords(node.wordlist)
   if (!read || read.values.length > maxRounds || tree.unrolled > maxUnrolled) return false
+  if ((node.body.end - node.body.pos) * read.values.length > maxUnrolledCharacters) return false
   for (const script of read.scripts) visit(script, source, tree, false)
   tree.rounds ??= new Map()
   const { rounds } = tree

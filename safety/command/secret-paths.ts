@@ -223,12 +223,15 @@ const kernel = list(`
   /proc/*/map_files/** /proc/*/task/*/root/** /proc/*/task/*/auxv /proc/kcore /proc/keys
   /proc/key-users /proc/vmcore /proc/kpage* /proc/*/pagemap /proc/*/syscall /proc/*/stack /proc/device-tree/chosen/rng-seed /dev/**
   /sys/kernel/debug/** /sys/kernel/security/** /sys/fs/pstore/** /sys/firmware/efi/efivars/** /sys/firmware/acpi/tables/**
-  /sys/firmware/dmi/tables/** /sys/class/firmware-attributes/**
+  /sys/firmware/dmi/tables/** /sys/firmware/dmi/entries/** /sys/firmware/efi/vars/** /sys/firmware/qemu_fw_cfg/**
+  /sys/class/firmware-attributes/**
 `)
 
 /** Stores of whole systems. */
 const stores = list(`
-  /proc/*/cwd/** /proc/*/fd/** /proc/*/task/*/cwd/** /proc/*/task/*/fd/**
+  /proc/*/cwd/** /proc/*/fd/** /proc/*/task/*/cwd/** /proc/*/task/*/fd/** /sys/kernel/config/target/** /sys/kernel/config/nvmet/**
+  /sys/class/iscsi_session/** **/iscsi_session/** /sys/class/nvme*/*/*dhchap* **/*dhchap* **/tcp_fastopen_key **/stable_secret
+  **/btmp **/btmp.* **/btmp-* **/sudo-io/** **/ttyin **/ttyout **/tlog/** **/cdebconf/*.dat **/ks-script-*
   /etc/kubernetes/** /var/lib/kubelet/** /var/lib/rancher/** /etc/rancher/** /var/lib/etcd/** /etc/etcd/** /var/lib/k0s/** /etc/k0s/**
   /var/snap/microk8s/** /var/lib/kube*/** /run/secrets/** /var/run/secrets/** /var/lib/docker/** /var/lib/containerd/** /var/lib/containers/**
   /run/containers/** /etc/docker/key.json /etc/docker/certs.d/** /etc/containers/auth.json /etc/containerd/config.toml /etc/crio/**

@@ -210,8 +210,9 @@ function judgeWrapper(
     if (entry === null) add('UNKNOWN_NAME', word, 'is a name that was not looked up')
     else analysis.names.add(entry)
   }
-  const shown = found.inner.flatMap((inner) => (inner.kind === 'script' ? words : inner.before))
-  const unknown = shown.find((word) => !word.literal)
+  const isUnknown = (word: Word) => !word.literal
+  const hasScript = found.inner.some(({ kind }) => kind === 'script')
+  const unknown = hasScript ? words.find(isUnknown) : found.inner.flatMap(({ before }) => before).find(isUnknown)
   if (unknown) add('ARGUMENT', unknown, 'is not known before it runs')
   for (const guess of found.candidates)
     judgeWords(guess, analysis, { ...context, runs: false, asRoot: false, mounts: found.mounts })

@@ -126,8 +126,9 @@ export function unwrapXargs(words: readonly Word[], input: string | null, fed: I
   return withArguments(result, input === null ? [] : [input.split(/\s+/).filter((word) => word !== '')], words)
 }
 
-/** More than these are not spelled out one by one. */
+/** More than these are not spelled out one by one, and fewer where the command itself is long: what is copied is the product. */
 const maxArguments = 16
+const maxCopiedWords = 4_096
 
 /** The commands as they will be with each argument in its place, for the hard list. */
 export function withArguments(result: Unwrapped, sources: readonly string[][], words: readonly Word[]): Unwrapped {
@@ -137,6 +138,7 @@ export function withArguments(result: Unwrapped, sources: readonly string[][], w
     const all = sources.flat().slice(maxArguments)
     // All of them at once, as one call gets them.
     const together = sources.flat().slice(0, maxArguments)
+    const apart = together.slice(0, Math.max(1, Math.floor(maxCopiedWords / (inner.words.length + 1))))
     if (together.length > 1 && inner.words[0] && !replace)
       result.candidates.push([
         ...inner.words,
@@ -146,7 +148,7 @@ export function withArguments(result: Unwrapped, sources: readonly string[][], w
       const rest = all.map((text) => ({ ...inner.words[0]!, text, literal: false }))
       result.candidates.push([...inner.words, ...rest])
     }
-    for (const argument of sources.flat().slice(0, maxArguments)) {
+    for (const argument of apart) {
       const put = (text: string) => (replace ? text.replaceAll(replace, argument) : text.replace(/\{\d*\}/g, argument))
       const filled = inner.words.map((word) => ({ ...word, text: put(word.text) }))
       const placed = filled.some((word, index) => word.text !== inner.words[index]!.text)

@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { stepsForAnyText, stepsPerCharacter } from '../../../safety/command/analysis.ts'
 import { countSteps, judgeCommand } from '../../../safety/command/judge.ts'
+import { parse } from '../../../safety/command/parse.ts'
+import { unwrap } from '../../../safety/command/unwrap.ts'
 
 const context = { knownHosts: new Set(['h']) }
 const single = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
@@ -86,5 +88,29 @@ describe('what grows with the square of its length is not looked through', () =>
   ])('%s are asked about at once', (_, text) => {
     expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask', effect: 'write' })
     expect(judgeCommand(text, context).reason).toContain('more ways than can be looked through')
+  })
+})
+
+describe('what is copied for each of many words has an end', () => {
+  const words = (text: string, count: number) => Array.from({ length: count }, () => text).join(' ')
+  const firstOf = (text: string) => parse(text)!.pipelines[0]!
+
+  test('xargs of a long command with many operands', () => {
+    const [, xargs] = firstOf(`echo ${words('a', 320)} | ${words('xargs', 2_400)}`)
+    const { candidates } = unwrap('xargs', xargs!.words, xargs!.input, true)!
+    const copied = candidates.reduce((sum, candidate) => sum + candidate.length, 0)
+    expect(copied).toBeGreaterThan(0)
+    expect(copied).toBeLessThan(20_000)
+  })
+
+  test('a loop with a long body', () => {
+    const text = `for f in ${words('a', 16)}; do ${words('echo $f;', 1_900)} done`
+    expect(parse(text)!.pipelines.length).toBeLessThan(2_000)
+  })
+
+  test('a text that goes through many commands of a pipe', () => {
+    const pipe = firstOf(`echo ${words('a', 2_000)} ${words('| tr a b', 1_000)}`)
+    expect(pipe.filter(({ input }) => input !== null).length).toBeLessThan(20)
+    expect(pipe[4]!.input).toContain('b')
   })
 })
