@@ -1,3 +1,5 @@
+import { type AwkToken, findGrowth, maxLoops } from './awk-growth.ts'
+
 /**
  * awk that only looks: it may compute and print, but start no program, open no other file and write none. Read token by
  * token, since a bar or an angle bracket is a different thing inside a string or a regular expression.
@@ -20,6 +22,10 @@ const mayRun: Readonly<Record<string, string>> = {
   func: 'a function may call itself for ever',
 }
 
+/** Functions of all awks that compute. */
+const computing =
+  /^(?:length|substr|index|split|patsplit|match|sub|gsub|gensub|sprintf|tolower|toupper|sin|cos|atan2|exp|log|sqrt|int|rand|srand|strftime|systime|mktime|gmtime|localtime|strtonum|asorti?|and|or|xor|lshift|rshift|compl|typeof|isarray|if|for|in|print|printf|return|exit|delete|switch|case)$/
+
 /** Further than a loop counts by a number that stands there. */
 const maxCount = 10_000
 
@@ -28,7 +34,7 @@ const maxCount = 10_000
  * further than there are fields, and one whose body moves the variable or its end.
  */
 function isEndlessFor(rest: string): boolean {
-  if (!/^\s*\([^;()]*(?:\([^()]*\)[^;()]*)*;/.test(rest)) return false
+  if (!/^\s*\([^;()]*(?:\([^()]*\)[^;()]*)*;/.test(rest)) return makesElements(rest)
   const [header, name = '', sign = '', end = '', step = ''] =
     /^\s*\(\s*(\w+)\s*=[^;]*;\s*\1\s*([<>]=?)\s*([^;<>=&|?]+?)\s*(?:&&[^;]*)?;\s*([^;]*?)\s*\)/.exec(rest) ?? []
   if (header === undefined) return true
@@ -40,10 +46,22 @@ function isEndlessFor(rest: string): boolean {
     return true
   const body = bodyOf(rest.slice(header.length))
   const moved = [name, ...(end.match(/[A-Za-z_]\w*/g) ?? [])].some((each) =>
-    new RegExp(`(?<![\\w.])${each}\\s*(?:=(?!=)|\\+\\+|--|[-+*/%^]=)|(?:\\+\\+|--)\\s*${each}(?!\\w)`).test(body),
+    new RegExp(`(?<![\\w.$])${each}\\s*(?:=(?!=)|\\+\\+|--|[-+*/%^]=)|(?:\\+\\+|--)\\s*${each}(?!\\w)`).test(body),
   )
-  // What doubles in each round is as long as two to the power of them.
-  return moved || /\b(\w+)\s*=\s*\1\s+\1\b|&[^"&]*&[^"]*"\s*[,)]|for\s*\([^;()]*;[^;]*\d{3}/.test(body)
+  // A field behind the last one moves the end.
+  if (/NF/.test(end) && /\$\s*\([^)]*\)\s*(?:=(?!=)|\+\+|[-+*/]=)/.test(body)) return true
+  // What a replacement doubles in each round is as long as two to the power of them.
+  return (
+    moved ||
+    /\b(?:g|gen)?sub\s*\((?!\s*(?:"(?:[^"\\]|\\.)*"|\/(?:[^/\\]|\\.)*\/)\s*,\s*"(?:\\?[^"&]|&)?"\s*[,)])/.test(body)
+  )
+}
+
+/** `for (k in a) a[k k]`: of each element another one, and in the next line of both. */
+function makesElements(rest: string): boolean {
+  const [header = '', name = '', list = ''] = /^\s*\(\s*(\w+)\s+in\s+(\w+)\s*\)/.exec(rest) ?? []
+  const other = new RegExp(`(?<!\\w)${list}\\s*\\[(?!\\s*${name}\\s*\\])[^\\]]*\\]\\s*(?:=(?!=)|\\+\\+|[-+*/]=)`)
+  return header !== '' && other.test(bodyOf(rest.slice(header.length)))
 }
 
 /** What a loop does in each round: a block, or a statement. */
@@ -61,16 +79,22 @@ function bodyOf(rest: string): string {
 /** `%2000000000d`, and a width that is given apart or put together: more characters than anybody reads. */
 const wideFormat = /%[-+ #0']*(?:\d{5}|\d*\.\d{5}|\d*\.?\*)/
 const openFormat = /(?<!%)(?:%%)*%[-+ #0']*\d*\.?\d*"$/
+/** A per cent sign by its number. */
+const escapedSign = /\\(?:0?45|x25)/g
+/** Formats of numbers that are printed without one. */
+const ownFormats = /(?<![\w$])(?:OFMT|CONVFMT)(?!\w)/
 
 /** A format that is no text alone. */
 const buildsFormat = /\bs?printf\s*\(?\s*(?:[^"\s(]|"(?:[^"\\]|\\.)*"\s*[^,;)}"\s])/
 
 export function inspectAwk(program: string): string | null {
+  if ((program.match(/\bfor\b/g)?.length ?? 0) > maxLoops) return 'more loops than anybody reads'
   let at = 0
   /** Whether a slash here begins a regular expression (nothing to divide stands before it), divides, or may do either. */
   let slash: 'begins' | 'divides' | 'either' = 'begins'
   let printing = false
   let depth = 0
+  const tokens: AwkToken[] = []
   while (at < program.length) {
     const rest: string = program.slice(at)
     const blank = /^(?:[ \t]+|\\\n)/.exec(rest)
@@ -95,17 +119,15 @@ export function inspectAwk(program: string): string | null {
     const token: string =
       (string ?? pattern ?? word ?? number)?.[0] ?? /^(?:\|\||&&|\|&|>>|[<>=!]=)/.exec(rest)?.[0] ?? rest[0]!
     at += token.length
-    if (string && /%/.test(token)) {
-      if (wideFormat.test(token)) return `${token} prints more than ${maxCount} characters`
-      if (openFormat.test(token) && buildsFormat.test(program)) return 'a format that is put together'
-    }
+    const kind = string ? 'text' : pattern ? 'pattern' : word ? 'word' : number ? 'number' : 'sign'
+    tokens.push({ text: token, kind })
+    const why = string ? findFormatProblem(token, program) : word ? findWordProblem(token, program.slice(at)) : null
+    if (why) return why
     if (string || pattern || number) {
       slash = 'divides'
       continue
     }
     if (word) {
-      if (Object.hasOwn(mayRun, token)) return mayRun[token]!
-      if (token === 'for' && isEndlessFor(program.slice(at))) return 'for may never end'
       if (token === 'print' || token === 'printf') {
         printing = true
         depth = 0
@@ -125,7 +147,22 @@ export function inspectAwk(program: string): string | null {
     slash = token === ']' ? 'divides' : /^(?:[)$]|\+|-)$/.test(token) ? 'either' : 'begins'
     if (!/^[\x20-\x7e\n]+$/.test(token)) return `${token} is not awk`
   }
-  return null
+  return findGrowth(tokens)
+}
+
+function findFormatProblem(token: string, program: string): string | null {
+  const format = token.replace(escapedSign, '%')
+  if (!format.includes('%')) return null
+  if (wideFormat.test(format)) return `${token} prints more than ${maxCount} characters`
+  const isBuilt = openFormat.test(format) && (buildsFormat.test(program) || ownFormats.test(program))
+  return isBuilt ? 'a format that is put together' : null
+}
+
+function findWordProblem(token: string, rest: string): string | null {
+  if (Object.hasOwn(mayRun, token)) return mayRun[token]!
+  if (token === 'printf' && /^[\s(]*sprintf/.test(rest)) return 'a format that is put together'
+  if (rest[0] === '(' && !computing.test(token)) return `${token}() is not known to compute`
+  return token === 'for' && isEndlessFor(rest) ? 'for may never end' : null
 }
 
 /** True when a bracket opens and does not close: what looked like the end was inside it. */
@@ -161,7 +198,7 @@ function endOfBracket(expression: string, from: number): number | null {
 /** sed that only prints: addresses, and commands that neither read nor write a file nor run a program. */
 
 export function inspectSed(script: string): string | null {
-  const reader = { text: script, at: 0 }
+  const reader: Reader = { text: script, at: 0, appended: 0, isHeld: false, times: 1 }
   while (true) {
     skip(reader, /^[\s;}]+/)
     if (reader.at >= script.length) return null
@@ -169,10 +206,16 @@ export function inspectSed(script: string): string | null {
     skip(reader, /^[ \t]*(?:![ \t!]*)?/)
     const why = readCommand(reader)
     if (why) return why
+    // What is held and put behind itself is twice as long with each line.
+    if (reader.isHeld && reader.appended > 1) return 'it puts what it holds behind itself more than once'
+    if (reader.times > maxTimes) return `it makes a line more than ${maxTimes} times as long`
   }
 }
 
-type Reader = { text: string; at: number }
+const maxTimes = 100
+
+/** `appended`: how often one space is put behind the other; `isHeld`: the space that lasts is put behind the line; `times`: by replacements. */
+type Reader = { text: string; at: number; appended: number; isHeld: boolean; times: number }
 
 function skip(reader: Reader, what: RegExp): boolean {
   const found = what.exec(reader.text.slice(reader.at))
@@ -215,6 +258,8 @@ function skipUntil(reader: Reader, delimiter: string): boolean {
 function readCommand(reader: Reader): string | null {
   const command = reader.text[reader.at]
   reader.at += 1
+  if (command === 'G' || command === 'H') reader.appended += 1
+  if (command === 'G') reader.isHeld = true
   switch (command) {
     case '{':
       return null
@@ -261,7 +306,10 @@ function readTwoParts(reader: Reader): boolean {
 }
 
 function readSubstitution(reader: Reader): string | null {
+  const from = reader.at
   if (!readTwoParts(reader)) return 'an s command that cannot be read'
+  const [, , replacement = ''] = reader.text.slice(from, reader.at).split(reader.text[from]!)
+  reader.times *= Math.max(1, replacement.match(/&|\\\d/g)?.length ?? 0)
   const flags = /^[A-Za-z0-9]*/.exec(reader.text.slice(reader.at))![0]
   if (/[^gpIiMm0-9]/.test(flags)) return `s with ${flags} writes a file or runs a program`
   reader.at += flags.length

@@ -25,6 +25,8 @@ export const text: Grammars = {
     manual: 'awk(1), POSIX; gawk(1); mawk(1)',
     options: spellOptions({ text: '-F -v' }),
     operands: { first: ['awk'], rest: 'file', min: 1 },
+    // A variable may be a format.
+    refuses: ['^\\w+=.*(?:%|\\\\(?:0?45|x25))[^a-z%]*(?:\\d{5}|\\*)', '^\\w+=.*(?:%|\\\\(?:0?45|x25))[-+ #0]*[\\d.]*$'],
   }),
   ...sameGrammar('base64 base32', {
     manual: 'base64(1), coreutils 9.1',

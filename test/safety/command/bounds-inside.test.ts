@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { inspectAwk } from '../../../safety/command/awk.ts'
+import { inspectAwk, inspectSed } from '../../../safety/command/awk.ts'
 import { inspectJq } from '../../../safety/command/jq.ts'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
@@ -23,6 +23,14 @@ describe('awk', () => {
     '{print $5 "%"}',
     '{printf("%s%%\\n", $5)}',
     '{printf "%s" "\\n", $1}',
+    '{s = s " " $1} END {print s}',
+    '{key = $1 "," $2; n[key]++; line[key] = line[key] " " NR} END {for (k in n) print k, n[k], line[k]}',
+    '{max = ($1 > max) ? $1 : max; sum = sum + $1 * max} END {print max, sum}',
+    '{for (i=2; i<=NF; i++) {gsub(/,/, "", $i); s += $i}} END {print s}',
+    '{$3 = $3 "%"; NF--; print}',
+    '{for (i=1; i<=NF; i++) $i = toupper($i); print}',
+    '{printf $1 " "}',
+    '{for (k in a) a[k] = 0}',
   ])('computes within a bound: %s', (program) => expect(inspectAwk(program)).toBeNull())
 
   // Before, each of these was taken, but the last three.
@@ -50,6 +58,26 @@ describe('awk', () => {
     'BEGIN {for (;;) n++}',
     'BEGIN {while (1) n++}',
     'BEGIN {for (i=0; i<1e12; i++) n++}',
+    // Lists of what is endless took these.
+    '{x = x "" x}',
+    '{x = (x x)}',
+    '{y = x; x = x y "a"}',
+    '{x = sprintf("%s%s", x, x)}',
+    '{a[1] = a[1] a[1] "x"}',
+    '{for (k in a) a[k k] = 1; a[$1] = 1}',
+    'BEGIN {x = "aa"; for (i=0; i<40; i++) gsub(/a/, "aa", x)}',
+    'BEGIN {for (i=0; i<99; i++) for (j=0; j<99; j++) for (k=0; k<99; k++) for (l=0; l<99; l++) n++}',
+    'BEGIN {NF = 100000000}',
+    '{$100000000 = 1}',
+    '{$n = 1}',
+    'BEGIN {printf "\\45999999999d", 1}',
+    'BEGIN {printf "\\x25999999999d", 1}',
+    'BEGIN {printf sprintf("%c%d%s", 37, 99999999, "d"), 1}',
+    'BEGIN {OFMT = "%." 99999999 "f"; print 1.5}',
+    'BEGIN {other(1)}',
+    '{for (i=1; i<=NF; i++) $(i+1) = 1}',
+    `{${'a='.repeat(7_000)}1}`,
+    `{${'for (k in a) '.repeat(1_000)}x}`,
   ])('has no bound: %s', (program) => expect(inspectAwk(program)).not.toBeNull())
 })
 
@@ -67,6 +95,9 @@ describe('jq', () => {
     'gsub("\\\\s+"; " ")',
     '.items | map(.bytes * 1024) | add',
     '[limit(5; .[])]',
+    'reduce .[] as $x (0; . + $x.n)',
+    'map(. * 100 / 1024)',
+    '(.a + .b), (.c, .d)',
   ])('computes within a bound: %s', (program) => expect(inspectJq(program)).toBeNull())
 
   // Before, each of these was taken, but the last one.
@@ -86,7 +117,24 @@ describe('jq', () => {
     'gsub(""; "x")',
     'gsub("^"; "x")',
     'range(1e12)',
+    'reduce range(100) as $i ("a"; . + .)',
+    'reduce .[] as $x ([0]; [., .])',
+    `"a"${' | . + .'.repeat(30)}`,
+    `1${' | (1, 2)'.repeat(30)}`,
+    '900000000 as $n | "a" * $n',
   ])('has no bound: %s', (program) => expect(inspectJq(program)).not.toBeNull())
+})
+
+describe('sed', () => {
+  test.each(['1!G;h;$!d', 'H;$!d;x;s/\\n/,/g', 's/[0-9]*/<&>/', 's/\\(a\\)\\(b\\)/\\2\\1/', 'G'])(
+    'makes as much as it is given: %s',
+    (script) => expect(inspectSed(script)).toBeNull(),
+  )
+
+  test.each(['H;G;h', 'G;h;G;h', '$!{G;h;G;h}', Array.from({ length: 9 }, () => 's/./&&&&&&&&&&/g').join(';')])(
+    'doubles with each line: %s',
+    (script) => expect(inspectSed(script)).not.toBeNull(),
+  )
 })
 
 describe('servers and formats', () => {
@@ -119,5 +167,9 @@ describe('servers and formats', () => {
     "printf '%*d' 2000000000 1",
     "stat -c '%2000000000n' /etc/hosts",
     "find /var/log -maxdepth 1 -printf '%2000000000p'",
+    "git log --pretty='%w(1000000000,1,1)%s'",
+    "git log --pretty='%<|(1000000000)%s'",
+    "awk -v OFMT=%.999999999f 'BEGIN {print 1.5}'",
+    "awk 'BEGIN {printf f, 1}' f=%999999999d",
   ])('ask: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'ask' }))
 })
