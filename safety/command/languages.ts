@@ -1,5 +1,5 @@
 import { inspectSql } from '../sql/inspect.ts'
-import { inspectAwk, inspectSed } from './awk.ts'
+import { inspectAwk } from './awk.ts'
 import {
   inspectContainerTemplate,
   inspectJournalFields,
@@ -8,6 +8,7 @@ import {
 } from './fields.ts'
 import type { Language } from './grammar.ts'
 import { inspectJq } from './jq.ts'
+import { inspectSed } from './sed.ts'
 
 /** Why a text in a small language does more than look; null when it only looks. */
 type Inspect = (text: string) => string | null

@@ -223,7 +223,7 @@ export const snapshots: Grammars = {
     options: spellOptions({ flag: '-l -h' }),
     operands: { first: ['text', 'name'], rest: 'name' },
     refuses: ['^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)', '^(?:baseline|shutdown)$'],
-    // Other makers of Java have commands of their own: a dump of OpenJ9 is written.
+    // OpenJ9 has other commands, which write dumps.
     second:
       '^(?:help|VM\\.(?:version|uptime|flags|classloader_stats|native_memory)|GC\\.(?:heap_info|finalizer_info)|Thread\\.print|Compiler\\.(?:queue|codecache|codelist)|PerfCounter\\.print)$',
   },

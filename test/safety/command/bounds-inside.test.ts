@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { inspectAwk, inspectSed } from '../../../safety/command/awk.ts'
+import { inspectAwk } from '../../../safety/command/awk.ts'
 import { inspectJq } from '../../../safety/command/jq.ts'
 import { judgeCommand } from '../../../safety/command/judge.ts'
+import { inspectSed } from '../../../safety/command/sed.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
 /** Bounds on what programs make of little, and on what servers do for them. */

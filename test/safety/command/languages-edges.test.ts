@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { hasOpenBracket, inspectAwk, inspectSed } from '../../../safety/command/awk.ts'
+import { hasOpenBracket, inspectAwk } from '../../../safety/command/awk.ts'
+import { inspectSed } from '../../../safety/command/sed.ts'
 
 // Programs on both sides of each rule: null where they only look, else why they do more or cannot be read.
 

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
-import { inspectAwk, inspectSed } from '../../../safety/command/awk.ts'
+import { inspectAwk } from '../../../safety/command/awk.ts'
 import { inspectJq } from '../../../safety/command/jq.ts'
+import { inspectSed } from '../../../safety/command/sed.ts'
 
 test.each([
   '{print $1}',
