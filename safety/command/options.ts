@@ -4,8 +4,8 @@ import type { Word } from './parse.ts'
 
 /** Reads the words of one command by its grammar into values of known kinds, or names the word that does not fit. */
 
-/** `repeats`: any number of such words may stand here, so one that the shell makes many of shifts nothing. */
-export type OptionValue = { kind: ValueKind; word: Word; repeats: boolean }
+/** `repeats`: any number of such words may stand here, so one that the shell makes many of shifts nothing. `of`: the option it belongs to. */
+export type OptionValue = { kind: ValueKind; word: Word; repeats: boolean; of?: string }
 
 /** An option as it was found, so that a bounded form can be written without it. */
 export type OptionMatch = { name: string; at: number; clustered: boolean; valueAt: number | null }
@@ -231,7 +231,7 @@ function takeNext(
     return null
   }
   reading.found.push({ name, at, clustered, valueAt: at + 1 })
-  reading.values.push({ kind: option as ValueKind, word: value, repeats: false })
+  reading.values.push({ kind: option as ValueKind, word: value, repeats: false, of: name })
   return at + 2
 }
 
@@ -243,7 +243,7 @@ function takeAttached(
 ): number {
   const kind = (option.endsWith('?') ? option.slice(0, -1) : option) as ValueKind
   reading.found.push({ name, at, clustered, valueAt: null })
-  reading.values.push({ kind, word: { ...word, text, pattern: null }, repeats: false })
+  reading.values.push({ kind, word: { ...word, text, pattern: null }, repeats: false, of: name })
   return at + 1
 }
 

@@ -57,14 +57,14 @@ export function unboundedByGrammar(
   }
   for (const { endless } of reading.grammars) {
     if (!endless) continue
-    if (endless.unless?.some((option) => hasOption(reading, option)) && !reading.values.some(isNoBound)) continue
+    const bounds = endless.unless?.filter((option) => hasOption(reading, option)) ?? []
+    if (bounds.length > 0 && !reading.values.some((value) => isNoBound(value, bounds))) continue
     const { when } = endless
     const hit =
       when === 'always' ||
       (when === 'period' && reading.operands.length === 2) ||
       (when === 'interval'
-        ? reading.operands.filter((word) => /^\d+(?:\.\d+)?$/.test(word.text)).length === 1 ||
-          reading.operands.some((word) => /^\d{6,}$/.test(word.text))
+        ? isEndlessInterval(reading.operands)
         : when !== 'period' && when.some((option) => hasOption(reading, option)))
     if (hit)
       return { bound: 'unbounded_stream', words: endless.instead && bounded(reading, words, enough(endless, reading)) }
@@ -72,8 +72,19 @@ export function unboundedByGrammar(
   return null
 }
 
-/** A number that nobody waits for. Ids of processes have seven digits at most. */
-const isNoBound = ({ kind, word }: OptionValue): boolean => kind === 'number' && /^\d{8,}$/.test(word.text)
+/** More of anything is no bound, and longer nobody waits. */
+const maxTimes = 1_000
+const maxSeconds = 3_600
+
+const isNoBound = ({ kind, word, of }: OptionValue, bounds: readonly string[]): boolean =>
+  kind === 'number' && bounds.includes(of ?? '') && !(Number(word.text) <= maxTimes)
+
+/** An interval without a count, or with one that nobody waits for. */
+function isEndlessInterval(operands: readonly Word[]): boolean {
+  const numbers = operands.map(({ text }) => text).filter((text) => /^\d+(?:\.\d+)?$/.test(text))
+  const [interval = 0, count] = numbers.slice(-2).map(Number)
+  return numbers.length === 1 || (count !== undefined && (count > maxTimes || interval * count > maxSeconds))
+}
 
 type Endless = NonNullable<CommandReading['grammars'][number]['endless']>
 

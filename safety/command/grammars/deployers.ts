@@ -243,7 +243,8 @@ export const remote: Grammars = {
     manual: 'mtr(8), mtr 0.95',
     options: spellOptions({
       flag: '-4 -6 -b -e -j -l -n -r -T -u -w -z --aslookup --json --no-dns --report --report-wide --show-ips --tcp --udp',
-      number: '-B -c -f -G -i -m -P -Q -s -U -Z --interval --max-ttl --port --psize --report-cycles --timeout',
+      number: '-B -f -G -i -m -P -Q -s -U -Z --interval --max-ttl --port --psize --timeout',
+      count: '-c --report-cycles',
     }),
     operands: { first: ['host'], min: 1 },
     endless: {

@@ -159,6 +159,15 @@ test.each([
   'redis-cli scan 0 count 1000000000',
   'redis-cli memory usage k samples 0',
   'kcat -b db1 -t orders -C -e',
+  'ping -c 99999 db1',
+  'ping -w 99999 db1',
+  'top -b -n 999999',
+  'mtr -r -c 999999 db1',
+  'mongostat -n 9999999',
+  'vmstat 1 99999',
+  'iostat -x sda 60 1000',
+  'zpool iostat 1 99999',
+  'mysqladmin -i 1 -c 99999 status',
 ])('a bound that is none asks: %s', (text) => expect(verdictOf(text)).not.toBe('run'))
 
 test.each([
@@ -169,6 +178,11 @@ test.each([
   "redis-cli scan 0 match 'a:*' count 100",
   'redis-cli memory usage k samples 5',
   'kcat -b db1 -t orders -C -c 5 -e',
+  'ping -c 4 -w 10 db1',
+  'top -b -n 2 -p 4194304',
+  'mtr -r -c 10 db1',
+  'vmstat 1 5',
+  'pidstat -p 4194304 1 5',
 ])('a bound that is one does not: %s', (text) => expect(verdictOf(text)).toBe('run'))
 
 test.each([
