@@ -31,6 +31,7 @@ const flagged: readonly [program: string, before: string][] = [
   ['smb\\w{2,12}|rpcclient|net|wbinfo', '(?:-U|--user=?) ?[\\w.\\\\@-]{1,64}%'],
   ['lftp', '-u ?[^\\s,"\'\\\\]{1,64},'],
   ['xfreerdp|wlfreerdp', '/p:'],
+  ['vault[ \\t]{1,4}(?:kv[ \\t]{1,4}(?:put|patch)|write)', '[\\w.-]{1,64}='],
   ['secrets?[\\w-]{0,20}|put-parameter|credentials?', '--(?:value|base64|data|text|plaintext) '],
   ['kubectl[ \\t][^\\n|;&]{0,60}\\bsecret', '["\']?--from-literal[ =]["\']?[\\w.-]{1,253}='],
 ]
@@ -43,6 +44,7 @@ const placed: readonly string[] = [
   'radtest[ \\t]+\\S{1,64}',
   'radtest[ \\t]+\\S{1,64}[ \\t]+\\S{1,255}[ \\t]+\\S{1,255}[ \\t]+\\d{1,5}',
   'reset-admin-password',
+  'vault[ \\t]+login(?:[ \\t]+-[\\w=-]{1,40}){0,3}',
   'set_password[ \\t]+\\w{1,16}',
   'net[ \\t]+use[ \\t]+(?:\\w:|\\*)[ \\t]+\\S{1,255}',
 ]
@@ -90,7 +92,7 @@ export const argumentRules: SecretRule[] = [
   {
     again: 2,
     ...argument(`\\b(?:${placed.join('|')})[ \\t]+["']?`),
-    test: /rabbitmqctl|wpa_passphrase|htpasswd|radtest|reset-admin|set_password|\bnet[ \t]+use/,
+    test: /rabbitmqctl|wpa_passphrase|htpasswd|radtest|reset-admin|set_password|vault|\bnet[ \t]+use/,
     replace: (match, { head = '', value = '' }) => (looksMade(value) ? `${head}${mark('password')}` : match),
   },
   {

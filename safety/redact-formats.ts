@@ -165,7 +165,7 @@ export const formats: SecretRule[] = [
   rule(
     'password',
     ['IDENTIFIED', 'identified', 'PASSWORD', 'password', 'Identified', 'Password', 'SECRET', 'secret'],
-    /(?<head>\b(?:identified[ \t]{1,8}(?:with[ \t]{1,8}\S{1,64}[ \t]{1,8})?(?:by|as)(?:[ \t]{1,8}password)?|(?:encrypted[ \t]{1,8})?password(?:[ \t]{1,8}for[ \t]{1,8}\S{1,128}[ \t]{0,8}=)?|secret|secret_access_key)[ \t]{1,8}N?\\*')(?<value>[^'\\\n]{1,256})/gi,
+    /(?<head>\b(?:identified[ \t]{1,8}(?:with[ \t]{1,8}\S{1,64}[ \t]{1,8})?(?:by|as)(?:[ \t]{1,8}password)?|(?:encrypted[ \t]{1,8})?password(?:[ \t]{1,8}for[ \t]{1,8}\S{1,128}[ \t]{0,8}=)?|(?<!\bin[ \t])secret|secret_access_key)[ \t]{1,8}N?\\*')(?<value>[^'\\\n]{1,256})/gi,
   ),
   ruleIf(
     'password',
@@ -225,8 +225,8 @@ export const formats: SecretRule[] = [
   ),
   rule(
     'password',
-    ['key-string', 'key 7', 'tacacs', 'radius'],
-    /(?<head>\b(?:key-string|(?:tacacs|radius)(?:-server)?[^\n]{0,80}?[ \t]key)[ \t]{1,4}(?:\d[ \t]{1,4})?)(?<value>[^\s"'\\]{3,256})/gi,
+    ['key-string', 'key 7', 'tacacs', 'radius', 'authentication-key', 'tcp-md5'],
+    /(?<head>\b(?:key-string|authentication-key|tcp-md5|(?:tacacs|radius)(?:-server)?[^\n]{0,80}?[ \t]key)[ \t]{1,4}(?:\d[ \t]{1,4})?)(?<value>[^\s"'\\]{3,256})/gi,
   ),
   // VPN and wireless
   rule(
@@ -277,6 +277,22 @@ export const formats: SecretRule[] = [
     'password',
     ['erlang_cookie', 'ERLANG_COOKIE', 'setcookie'],
     /(?<head>\b(?:erlang_cookie[ \t]{0,8}[=:][ \t]{0,8}["']?|-setcookie[ \t]{1,8}))(?<value>[^\s"'\\]{4,256})/gi,
+  ),
+  // Oracle's thin driver: user/password@host
+  rule('password', ['oracle:'], /(?<head>\boracle:(?:thin|oci\d?):[\w.$-]{1,64}\/)(?<value>[^\s"'\\@/]{1,128})(?=@)/g),
+  // A sentence that says what it is
+  ruleIf(
+    'password',
+    (value) => looksRandom(value, 10),
+    ['assword'],
+    /(?<head>\b[Pp]assword\b[^\n:=]{0,80}?[ \t](?:is|to)[ \t:]{1,4}["'`]?)(?<value>[^\s"'`\\:/,]{10,256})/g,
+  ),
+  // An argument in a line of its own, as a description lists them
+  ruleIf(
+    'password',
+    looksMade,
+    ['--'],
+    /(?<head>(?<=^|\n)[ \t]{1,16}--?[a-z0-9-]{0,40}(?:password|passwd|token|secret|api-key|access-key)\n[ \t]{1,16})(?<value>[^\s"'\\-][^\s"'\\]{5,256})(?=\n|$)/g,
   ),
   // PHP's define()
   rule(

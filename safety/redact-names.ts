@@ -23,7 +23,7 @@ export const foreignNames =
 /** Names that end in one of these hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`, `dbpass`, `keystorePass`. */
 const endings: [pattern: string, kind: SecretKind][] = [
   [
-    `password2?|passwd|passphrase|passcode|(?<![a-z])(?:pwd|pass|pw|psk)|(?:ssh|become|db|auth|root|bind|store|key)p(?:ass|w)|(?-i:(?<=[a-z])(?:Pass|Pw|Pwd))|authtok|${foreignNames}`,
+    `password(?:2|_in|_out|_mutual)?|bind_?credentials|passwd|passphrase|passcode|(?<![a-z])(?:pwd|pass|pw|psk)|(?:ssh|become|db|auth|root|bind|store|key)p(?:ass|w)|(?-i:(?<=[a-z])(?:Pass|Pw|Pwd))|authtok|${foreignNames}`,
     'password',
   ],
   ['(?:client|app|shared|signing|webhook|psk)?[_-]?secret(?:[_-]?string|[_-]?value|[_-]?key[_-]?base)?', 'secret'],
@@ -155,6 +155,6 @@ export function looksMade(value: string): boolean {
     !ownId.test(value) &&
     /[A-Za-z]/.test(value) &&
     /[0-9!%+^~#]/.test(value) &&
-    !/^[-/.~]|^[\w-]+=.|[:()<>]|\.so$|^HTTP\//.test(value)
+    !/^[-/.~]|^[\w-]+=[^=]|[:()<>]|\.so$|^HTTP\//.test(value)
   )
 }

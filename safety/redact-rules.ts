@@ -53,7 +53,7 @@ function swap(kind: SecretKind, groups: Record<string, string | undefined>): str
 const assignment: SecretRule = {
   kind: 'secret',
   pattern: new RegExp(
-    `(?<name>(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?(?:${secretNamePattern}))(?<close>\\\\*["']\\]?)?(?<sign>[ \\t]{0,8}(?:=>|:=|=(?!=)|:(?!:)|：)[ \\t]{0,8})${value}`,
+    `(?<name>(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?(?:${secretNamePattern}))(?<close>\\\\*["']\\]?)?(?<sign>[ \\t]{0,8}(?:=>|:=|=(?!=)|:(?!:)|：)[ \\t]{0,48})${value}`,
     'gi',
   ),
   replace(match, groups, before) {
@@ -102,7 +102,7 @@ const listed: SecretRule = {
 
 /** Between a name and its value: a sign, or blanks with words that say how the value is written, as in `password 7 …`, `set psksecret ENC …`. */
 const kindWords =
-  '\\d{1,3}|ENC|(?:irreversible-)?cipher|(?:--)?plain(?:text)?|ascii-text|ascii|encrypted|md5|sha\\d{0,3}|aes|des|3des|manager|operator'
+  '\\d{1,3}|ENC|clear|(?:irreversible-)?cipher|(?:--)?plain(?:text)?|ascii-text|ascii|encrypted|md5|sha\\d{0,3}|aes|des|3des|manager|operator'
 const oneWord =
   '(?<value>(?=[^\\s"\'\\\\;,&|<>`(){}[\\]]{0,200}[\\d!%+^~#])(?!\\[redacted:)[^\\s"\'\\\\;,&|<>`(){}[\\]]{6,4096})'
 
@@ -113,7 +113,7 @@ const oneWord =
 const loose: SecretRule = {
   kind: 'secret',
   pattern: new RegExp(
-    `(?<name>${secretNamePattern}|${likelyNamePattern}|auth|priv)(?<sign>(?:\\\\*["'])?\\]?[ \\t]{0,8}(?:=>|:=|=|:(?!:)|：)[ \\t]{0,8}|(?<typed>(?:[ \\t]{1,16}(?:${kindWords})(?=[ \\t])){0,3})[ \\t]{1,16})(?<open>\\\\*["'])?${oneWord}`,
+    `(?<name>${secretNamePattern}|${likelyNamePattern}|auth|priv)(?<sign>(?:\\\\*["'])?\\]?[ \\t]{0,8}(?:=>|:=|=|:(?!:)|：)[ \\t]{0,48}|(?<typed>(?:[ \\t]{1,16}(?:${kindWords})(?=[ \\t])){0,3})[ \\t]{1,16})(?<open>\\\\*["'])?${oneWord}`,
     'gi',
   ),
   replace(match, { name: end = '', sign = '', typed, open = '', value: word = '' }, before) {
@@ -177,7 +177,7 @@ export const rules: SecretRule[] = [
   {
     kind: 'header',
     pattern:
-      /(?<head>\b(?:proxy-)?authorization[ \t]{0,8}[:=][ \t]{0,8}(?:(?:bearer|basic|digest|token|negotiate|apikey|splunk|geniekey|aws4-hmac-sha256)[ \t]{1,8})?)(?<value>[^\s"'\\][^\r\n"'\\]{0,8192})/gi,
+      /(?<head>\b(?:proxy-)?authorization(?:[ \t]{0,8}[:=][ \t]{0,8}|[ \t]{1,8}\\*["'](?=(?:bearer|basic)[ \t]))(?:(?:bearer|basic|digest|token|negotiate|apikey|splunk|geniekey|aws4-hmac-sha256)[ \t]{1,8})?)(?<value>[^\s"'\\][^\r\n"'\\]{0,8192})/gi,
     hints: ['uthorization', 'UTHORIZATION'],
     replace: behindHead('header'),
   },

@@ -220,6 +220,18 @@ const files: Record<string, string> = {
   'an X-header': 'X-Api-Key: {a32}',
   'a cookie': 'Set-Cookie: session={a40}; HttpOnly',
   'an environment': 'DB_PASSWORD={a16} REDIS_URL=redis://:{a16}@r:6379 ./run',
+  'a description that is aligned': '      DB_PASSWORD:                            {a16}',
+  'CHAP, the other way': 'discovery.sendtargets.auth.password_in = {a16}',
+  'OSPF key': ' ip ospf authentication-key {a8}',
+  'IS-IS area': ' area-password clear {a12}',
+  'a key that is padded': 'set psksecret ENC {b40}==',
+  'a header that a proxy sets': 'proxy_set_header Authorization "Basic {b40}";',
+  'Oracle thin driver': 'jdbc:oracle:thin:app/{a16}@db:1521:x',
+  'vault login': 'vault login {a24}',
+  'vault values': 'vault kv put secret/app user={a12} other={a16}',
+  'a sentence': 'The password for admin is {a16}',
+  'an argument in its own line': 'Args:\n      --db-password\n      {a16}\n',
+  'LDAP of an application': '{"bindCredentials":"{a12}"}',
   'a private key': '-----BEGIN OPENSSH PRIVATE KEY-----\n{b70}\n{b70}\n-----END OPENSSH PRIVATE KEY-----',
 }
 
@@ -276,6 +288,14 @@ const harmless = [
   'mysql-proxy 6446/tcp # MySQL Proxy',
   '"@inquirer/password": "^5.3.0",',
   'mysql-persistent-volume is bound',
+  'The password for admin is set to expire',
+  'password is required',
+  'the password is too short: 8 characters',
+  'authentication-key-chain is not configured on eth0',
+  'vault login successful',
+  'vault kv get secret/app',
+  'Args:\n      --token-file\n      /run/token\n',
+  "DB_PASSWORD:                            <set to the key 'password' in secret 'db'>  Optional: false",
 ]
 
 describe('secrets in the forms that their makers gave them', () => {
