@@ -55,7 +55,7 @@ const otherForms: readonly { asked: RegExp; instead: string }[] = [
   {
     asked:
       /^(?:kubectl|oc)((?: -n \S+)?) get ([a-z][\w.-]*) ([\w.-]+)((?: -n \S+)?) (?:-o ?|-o=|--output[= ])(?:yaml|json)$/,
-    instead: "kubectl$1$4 get $2 $3 -o jsonpath='{.status}'",
+    instead: "kubectl$1$4 get $2 $3 -o jsonpath='{.status.conditions}'",
   },
   { asked: /^docker inspect ([\w.-]+)$/, instead: "docker inspect -f '{{json .State}}' $1" },
   { asked: /^git (?:-C \S+ )?(?:show|log|diff)\b.*$/, instead: 'the tools git_show and git_log' },

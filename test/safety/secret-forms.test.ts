@@ -227,6 +227,7 @@ const files: Record<string, string> = {
   'a key that is padded': 'set psksecret ENC {b40}==',
   'a header that a proxy sets': 'proxy_set_header Authorization "Basic {b40}";',
   'Oracle thin driver': 'jdbc:oracle:thin:app/{a16}@db:1521:x',
+  'Apache LDAP': '  AuthLDAPBindPassword {a16}',
   'vault login': 'vault login {a24}',
   'vault values': 'vault kv put secret/app user={a12} other={a16}',
   'a sentence': 'The password for admin is {a16}',

@@ -12,6 +12,10 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 const wholeKinds =
   '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?)(/[\\w.-]+)?$'
 
+/** Kinds whose state is about what runs, and repeats nothing of its environment. */
+const workloads =
+  '^(po|pods?|deploy|deployments?|sts|statefulsets?|ds|daemonsets?|rs|replicasets?|rc|replicationcontrollers?|jobs?|cj|cronjobs?)(\\.\\w+)?(/[\\w.-]+)?$'
+
 /** Secrets by any name of theirs; a list of kinds may hold one. */
 const noSecrets = ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '^all$']
 /** --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f read anything: left out. */
@@ -63,6 +67,8 @@ const kubectl: Grammar = {
           value: '^(json|yaml)$',
           first: wholeKinds,
         },
+        // The state of a kind that nobody knows repeats the values that it was given.
+        { value: '^(?!.*range[^}]*conditions).*\\.status\\s*([},]|$)', first: `${workloads}|${wholeKinds}` },
       ],
       endless: {
         when: ['-w', '--watch', '--watch-only'],

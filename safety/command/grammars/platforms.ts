@@ -12,7 +12,8 @@ export const platforms: Grammars = {
   hcloud: { manual: 'hcloud, 1.42', cloud: 'hcloud' },
   doctl: { manual: 'doctl, 1.104', cloud: 'doctl' },
   gh: {
-    // --web opens a browser, --watch goes on, a template may print anything; api asks with another method as soon as it has a field.
+    // --web opens a browser, --watch goes on, a template may print anything; api asks with another method as soon as it has a field,
+    // and what is searched for leaves.
     manual: gh,
     options: { ...repository, ...spellOptions({ flag: '--version' }) },
     bare: true,
@@ -51,16 +52,6 @@ export const platforms: Grammars = {
             flag: '--archived --fork --source',
           }),
           operands: { first: ['name'] },
-        }),
-      },
-      search: {
-        commands: sameGrammar('issues prs commits code repos', {
-          options: spellOptions({
-            number: '-L --limit',
-            text: '--json --owner --state --author --created --updated --sort --order',
-            jq: '-q --jq',
-          }),
-          operands: { rest: 'text', min: 1 },
         }),
       },
       api: {

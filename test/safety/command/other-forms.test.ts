@@ -72,7 +72,7 @@ describe('A form that answers something else is named in the reason', () => {
       'kubectl describe certificate web -n shop',
       "kubectl -n shop get certificate web -o jsonpath='{.status.conditions}'",
     ],
-    ['kubectl get cm web -o yaml', "kubectl get cm web -o jsonpath='{.status}'"],
+    ['kubectl get cm web -o yaml', "kubectl get cm web -o jsonpath='{.status.conditions}'"],
     ['docker inspect web', "docker inspect -f '{{json .State}}' web"],
     ['cat /etc/shadow', 'stat /etc/shadow'],
     ['helm get values web', 'helm status web; helm history web'],
