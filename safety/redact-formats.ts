@@ -287,7 +287,7 @@ export const formats: SecretRule[] = [
     ['assword'],
     /(?<head>\b[Pp]assword\b[^\n:=]{0,80}?[ \t](?:is|to)[ \t:]{1,4}["'`]?)(?<value>[^\s"'`\\:/,]{10,256})/g,
   ),
-  // An argument in a line of its own, as a description lists them
+  // A flag and its value in two lines, as a description lists them
   ruleIf(
     'password',
     looksMade,
