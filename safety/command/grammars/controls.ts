@@ -1,12 +1,6 @@
 import { flags, type Grammars, oneOf, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const bpftool = 'bpftool(8), Linux 6.1'
-const pcs = 'pcs(8), pcs 0.11'
-const ovs = 'Open vSwitch 3.1'
-
-/** What FRRouting shows without its settings, keys and histories. */
-const frrTopics =
-  '(ip|ipv6) (route|nht|bgp|ospf6?|rip|eigrp|pim|igmp|mroute|multicast|prefix-list|access-list|community-list|interface|protocol|nhrp|msdp|rpf)|bgp|ospf6?|isis|evpn|bfd|mpls|pim|vrf|vrrp|interface|zebra|route-map|memory|thread|version|daemons|watchfrr|nexthop-group|pbr|event|segment-routing|sharp|babel|work-queues'
 
 /** Control programs of one subsystem of a machine or of a group of machines: their verbs that look, and no other. */
 export const controls: Grammars = {
@@ -26,29 +20,6 @@ export const controls: Grammars = {
         }),
       }),
     },
-  },
-  birdc: {
-    // Words are sent as one line to the daemon; what is not `show` may configure it. A filter is code: where and filter are left out.
-    manual: 'birdc, BIRD 2.0: Remote control',
-    options: spellOptions({ flag: '-r -v' }),
-    commands: sameGrammar('show s sh', {
-      commands: sameGrammar('protocols protocol p status memory interfaces route r ospf bfd babel rip roa symbols', {
-        operands: { rest: 'text' },
-        refuses: ['^(?![\\w./:"-]+$)', '^(filter|where|filtered)$'],
-      }),
-    }),
-  },
-  vtysh: {
-    // -f and -b read commands, -d chooses a daemon. Settings hold passwords of neighbours.
-    manual: 'vtysh(1), FRRouting 8.4',
-    style: 'word',
-    options: spellOptions({ text: '-c', flag: '-h' }),
-    requires: ['-c'],
-    // Any word may be cut short, so that a word that is forbidden has many spellings: what is shown is written out.
-    refuses: [
-      `^(?!show (${frrTopics})( [\\w./: *-]+)?( ?\\| (include|exclude|begin|count) [\\w./: -]+)?$)`,
-      '\\bpassw',
-    ],
   },
   socat: {
     // Only two ends: the input, and a socket of HAProxy that is asked what it shows.
@@ -102,99 +73,6 @@ export const controls: Grammars = {
       ),
     },
   },
-  pcs: {
-    // config and cib print passwords of fence devices, and so does a fence device by its name.
-    manual: pcs,
-    options: spellOptions({ flag: '--full --all --hide-inactive' }),
-    commands: {
-      ...paths(
-        'status resources|cluster|nodes|corosync|quorum|xml|pcsd, resource|stonith status|list, resource failcount show, resource relations, stonith history show, cluster status|corosync, quorum status|config, quorum device status, constraint list, property list, host list, alert show',
-        plain(pcs),
-      ),
-      // `name=value` behind a node sets.
-      node: {
-        commands: sameGrammar('attribute utilization', { operands: { first: ['name'] }, refusesOperands: ['='] }),
-      },
-      ...sameGrammar('status', {
-        bare: true,
-        commands: sameGrammar('resources cluster nodes corosync quorum xml pcsd booth', plain(pcs)),
-      }),
-      constraint: {
-        bare: true,
-        commands: sameGrammar('list config location order colocation', {}),
-      },
-      property: { bare: true, commands: sameGrammar('list config show', plain(pcs)) },
-    },
-  },
-  crm: {
-    manual: 'crm(8), crmsh 4.4',
-    commands: {
-      ...sameGrammar('status', plain('crm(8)')),
-      ...paths('resource status, node list|show', plain('crm(8)')),
-    },
-  },
-  crm_mon: {
-    // -E runs a program, -h and --as-html write; without -1 it goes on.
-    ...oneOf(
-      'crm_mon(8)',
-      '-1 --one-shot',
-      '-A -b -c -f -j -n -N -o -r -R -t -V --inactive --failcounts --group-by-node --show-detail',
-    ),
-  },
-  crm_verify: oneOf('crm_verify(8), Pacemaker 2.1', '-L --live-check', '-V --verbose'),
-  'corosync-cfgtool': oneOf('corosync-cfgtool(8), 3.1', '-s -n -b'),
-  'corosync-quorumtool': oneOf('corosync-quorumtool(8), 3.1', '-s -l', '-i -p'),
-  'ovs-vsctl': {
-    // Commands are joined by `--`, and a column of SSL names files alone.
-    manual: `ovs-vsctl(8), ${ovs}`,
-    options: spellOptions({ flag: '--no-heading --oneline -V --version', text: '-f --format --columns -t --timeout' }),
-    commands: sameGrammar('show list-br list-ports list-ifaces br-exists port-to-br iface-to-br list get', {
-      ...plain(`ovs-vsctl(8), ${ovs}`),
-      joins: true,
-      // A name of a table may be cut short; options of a tunnel have its key.
-      refusesOperands: ['^ss?l?$', 'psk|pass|secret|private'],
-    }),
-  },
-  'ovs-ofctl': {
-    manual: `ovs-ofctl(8), ${ovs}`,
-    options: spellOptions({ text: '-O --protocols', flag: '--names --no-names --stats --no-stats --rsort --sort' }),
-    commands: sameGrammar(
-      'show dump-flows dump-ports dump-ports-desc dump-tables dump-groups dump-meters dump-aggregate',
-      {
-        operands: { first: ['name', 'text'], min: 1 },
-        // A switch may be an address.
-        refusesOperands: ['^(tcp|ssl|unix|netdev):'],
-      },
-    ),
-  },
-  'ovs-appctl': {
-    // -t names a socket; an unknown word may stop a daemon.
-    manual: `ovs-appctl(8), ${ovs}`,
-    commands: sameGrammar(
-      'bond/show bond/list fdb/show fdb/stats-show coverage/show dpif/show dpctl/show dpctl/dump-flows dpctl/dump-conntrack lacp/show mdb/show memory/show qos/show stp/show tnl/ports/show upcall/show version vlog/list cluster/status',
-      { operands: { rest: 'name' } },
-    ),
-  },
-  'ovs-dpctl': verbs(`ovs-dpctl(8), ${ovs}`, 'show|dump-dps|dump-flows', spellOptions({ flag: '-s -m --names' })),
-  ...sameGrammar('ovn-nbctl ovn-sbctl', {
-    manual: 'ovn-nbctl(8), ovn-sbctl(8), OVN 23.03',
-    options: spellOptions({ flag: '--no-leader-only --no-heading', text: '--columns -f --format -t --timeout' }),
-    commands: sameGrammar(
-      'show list get ls-list lsp-list lr-list lrp-list lr-route-list lr-nat-list lb-list acl-list lsp-get-addresses lflow-list dump-flows count-flows',
-      { ...plain('ovn-nbctl(8), OVN 23.03'), joins: true, refusesOperands: ['^ssl$', '^connection$'] },
-    ),
-  }),
-  lldpcli: {
-    // Without words it is a session.
-    manual: 'lldpcli(8), lldpd 1.0',
-    options: spellOptions({ name: '-f' }),
-    commands: {
-      show: {
-        commands: sameGrammar('neighbors interfaces chassis statistics', plain('lldpcli(8)')),
-      },
-    },
-  },
-  lldpctl: { manual: 'lldpctl(8), lldpd 1.0', options: spellOptions({ name: '-f' }), operands: { rest: 'name' } },
   wg: {
     // dump, showconf and the keys show what is secret.
     manual: 'wg(8), WireGuard tools 1.0',
@@ -204,15 +82,6 @@ export const controls: Grammars = {
         operands: { first: ['name', 'name'] },
         refuses: ['^(dump|private-key|preshared-keys)$'],
       },
-    },
-  },
-  gobgp: {
-    // What follows a neighbour's name may reset or remove it.
-    manual: 'gobgp, GoBGP 3',
-    options: spellOptions({ flag: '-j --json', text: '-a' }),
-    commands: {
-      neighbor: { operands: { first: ['text'] } },
-      ...paths('global rib summary', {}),
     },
   },
   ipvsadm: {
@@ -225,11 +94,6 @@ export const controls: Grammars = {
     ),
   },
   brctl: verbs('brctl(8), bridge-utils 1.7', 'show|showmacs|showstp'),
-  teamdctl: {
-    manual: 'teamdctl(8), libteam 1.31',
-    operands: { first: ['name', 'name', 'name'], min: 2 },
-    refuses: ['^(?!(state|config|dump|view|port|\\w*team\\w*|bond\\d+)$)'],
-  },
   ebtables: {
     ...oneOf('ebtables(8), 2.0', '-L', '', '-t', { first: ['name'] }),
     style: 'word',
@@ -249,4 +113,13 @@ export const controls: Grammars = {
     flags('ibstat(8), ibv_devinfo(1), rdma-core 44', '-l -s -p -v', '-d', { first: ['name'] }),
   ),
   iwconfig: { manual: 'iwconfig(8), wireless-tools 30', operands: { first: ['name'] } },
+  esxcli: {
+    // The last word is the verb, and set, add, remove and kin are not among these.
+    manual: 'ESXCLI reference, vSphere 8',
+    options: spellOptions({ name: '-d --device -n --nic-name -N --netstack -p -w --world-id', flag: '-a' }),
+    operands: { rest: 'name', min: 3 },
+    refusesOperands: [
+      '^(?!(network|vm|storage|system|hardware|core|device|path|adapter|nic|ip|interface|ipv4|ipv6|neighbor|connection|filesystem|process|version|software|vib|profile|stats|uptime|hostname|maintenanceMode|vsan|health|cluster|nmp|satp|psp|iscsi|portal|vmfs|extent|snapshot|vswitch|standard|dvs|vmware|portgroup|firewall|ruleset|memory|cpu|pci|platform|boot|time|clock|smart|list|get)$)',
+    ],
+  },
 }

@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
+import { flags, type Grammar, type Grammars, gnu, oneOf, sameGrammar, spellOptions } from '../grammar.ts'
 
 const user: Grammar = {
   manual: 'id(1), who(1), groups(1), coreutils 9.1',
@@ -161,6 +161,9 @@ export const host: Grammars = {
   },
   who: user,
   whoami: { manual: 'whoami(1), coreutils 9.1', options: spellOptions({ flag: gnu }) },
+  chage: { ...oneOf('chage(1), shadow 4.13', '-l --list', '-i --iso8601'), operands: { first: ['name'] } },
+  faillog: flags('faillog(8), shadow 4.13', '-a --all', '-u --user'),
+  faillock: { manual: 'faillock(8), Linux-PAM 1.5', options: spellOptions({ name: '--user' }) },
 }
 
 /** What the machine is made of and how warm it is. */

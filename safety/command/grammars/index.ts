@@ -1,5 +1,4 @@
 import { type Grammars, versions } from '../grammar.ts'
-import { batch } from './batch.ts'
 import { brokers, queues } from './brokers.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
@@ -9,13 +8,16 @@ import { deployers, remote } from './deployers.ts'
 import { ceph, disks } from './disks.ts'
 import { contents, files } from './files.ts'
 import { git } from './git.ts'
+import { hadoop } from './hadoop.ts'
 import { hardware, host } from './host.ts'
 import { local, processes } from './local.ts'
 import { network } from './network.ts'
+import { failover } from './pacemaker.ts'
 import { archives, packages, snapshots } from './packages.ts'
 import { platforms } from './platforms.ts'
-import { serviceTools } from './service-tools.ts'
 import { storage } from './storage.ts'
+import { supercomputers } from './supercomputers.ts'
+import { switches } from './switches.ts'
 import { systemd } from './systemd.ts'
 import { text } from './text.ts'
 import { openssl, tools } from './tools.ts'
@@ -24,7 +26,6 @@ import { openssl, tools } from './tools.ts'
 export const grammars: Grammars = {
   ...versions,
   ...archives,
-  ...batch,
   ...ceph,
   ...clusters,
   ...containers,
@@ -33,8 +34,10 @@ export const grammars: Grammars = {
   ...deployers,
   ...disks,
   ...databases,
+  ...failover,
   ...files,
   ...git,
+  ...hadoop,
   ...hardware,
   ...host,
   ...local,
@@ -43,11 +46,12 @@ export const grammars: Grammars = {
   ...packages,
   ...platforms,
   ...queues,
-  ...serviceTools,
   ...processes,
   ...remote,
   ...snapshots,
   ...storage,
+  ...supercomputers,
+  ...switches,
   ...systemd,
   ...text,
   ...tools,

@@ -132,6 +132,10 @@ export const local: Grammars = {
   },
   // The long form of list prints configurations.
   xl: verbs('xl(1), Xen 4.17', 'list|info|vcpu-list|uptime|domid|domname|cpupool-list'),
+  'needs-restarting': {
+    manual: 'needs-restarting(1), dnf-plugins-core 4',
+    options: spellOptions({ flag: '-r -s --reboothint --services' }),
+  },
 }
 
 const once = { drop: [], add: ['2'] }
@@ -283,5 +287,10 @@ export const processes: Grammars = {
     }),
     operands: { rest: 'number' },
     endless: { when: 'interval', instead: once },
+  },
+  sadf: {
+    manual: 'sadf(1), sysstat 12.6',
+    options: spellOptions({ flag: '-d -j -p -r -x -t -U -H -T -C', text: '-s -e' }),
+    operands: { rest: 'file' },
   },
 }

@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
+import { type Grammar, type Grammars, oneOf, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const ip8 = 'ip(8), iproute2 6.1'
 
@@ -196,4 +196,25 @@ export const network: Grammars = {
       commands: sameGrammar('list ls show', { operands: { rest: 'text' } }),
     }),
   },
+  nstat: {
+    // Without -s it writes its history.
+    manual: 'nstat(8), iproute2 6.1',
+    options: spellOptions({ flag: '-a -z -s -j -p --ignore --zeros --noupdate --json --pretty' }),
+    operands: { rest: 'text' },
+    requires: ['-s', '--noupdate'],
+    adds: ['-s'],
+    refusesOperands: ['^(?![\\w*?]+$)'],
+  },
+  arping: {
+    // -U and -A tell the neighbours another address.
+    manual: 'arping(8), iputils 20221126',
+    options: spellOptions({ flag: '-b -D -f -q -0', name: '-I', count: '-c', wait: '-w' }),
+    operands: { first: ['host'], min: 1 },
+    requires: ['-c', '-w'],
+  },
+  ntpdate: { ...oneOf('ntpdate(8), ntp 4.2', '-q', '-d -u -v -4 -6'), operands: { rest: 'host', min: 1 } },
+  ipsec: verbs(
+    'ipsec(8), strongSwan 5.9, Libreswan 4',
+    'status|statusall|trafficstatus|version|listcerts|listpubkeys|leases',
+  ),
 }

@@ -195,4 +195,26 @@ export const platforms: Grammars = {
     'decisions|alerts|bouncers|collections|machines|parsers|scenarios|hub list, metrics, version',
     output,
   ),
+  'gitlab-ctl': {
+    // The first three of Omnibus, and what its databases tell; tail never ends, show-config prints every password.
+    manual: 'gitlab-ctl, Omnibus GitLab 16: maintenance commands',
+    commands: {
+      status: { manual: 'gitlab-ctl status', operands: { rest: 'name' } },
+      'service-list': { manual: 'gitlab-ctl service-list' },
+      ...paths('patroni members, repmgr cluster show, get-postgresql-primary, pgb-console-status, consul members', {
+        manual: 'gitlab-ctl, Omnibus GitLab 16',
+      }),
+    },
+  },
+  'gitlab-patronictl': {
+    // patronictl with the settings of the package, which root writes.
+    manual: 'gitlab-patronictl, Omnibus GitLab 16; patronictl, Patroni 3.2',
+    commands: {
+      ...sameGrammar('list topology history', {
+        options: spellOptions({ flag: '-e -t --extended --timestamp', name: '-f --format --group' }),
+        operands: { rest: 'name' },
+      }),
+      version: { operands: { rest: 'name' } },
+    },
+  },
 }

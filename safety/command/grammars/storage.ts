@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
+import { type Grammar, type Grammars, gnu, paths, sameGrammar, spellOptions } from '../grammar.ts'
 
 // --config takes a setting that may run a program, --test and the like belong to verbs: left out.
 const lvm: Grammar = {
@@ -237,6 +237,18 @@ export const storage: Grammars = {
         options: spellOptions({ flag: '-g -H -l -L -n -p -P -q -r -v -w -y', text: '-T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
+      }),
+    },
+  },
+  stratis: {
+    manual: 'stratis(8), stratis-cli 3.5',
+    options: spellOptions({ flag: '--unhyphenated-uuids --version' }),
+    bare: true,
+    commands: {
+      ...paths('pool|filesystem|fs|blockdev list, daemon version', {
+        manual: 'stratis(8), stratis-cli 3.5',
+        options: spellOptions({ flag: '--stopped', name: '--name --uuid' }),
+        operands: { first: ['name'] },
       }),
     },
   },

@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
+import { type Grammar, type Grammars, oneOf, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 // -H and -M go to another machine and --root to another tree: left out everywhere.
 const common = '-l -q --full --no-ask-password --no-legend --no-pager --quiet -h --help --version'
@@ -195,4 +195,12 @@ export const systemd: Grammars = {
     bare: true,
     commands: sameGrammar('list-timezones show show-timesync status timesync-status', look('timedatectl(1)')),
   },
+  'systemd-mount': { ...oneOf('systemd-mount(1), systemd 252', '--list', '--no-pager --no-legend --full -l') },
+  'systemd-id128': verbs('systemd-id128(1), systemd 252', 'machine-id|boot-id|invocation-id'),
+  'systemd-path': plain('systemd-path(1), systemd 252', {}, { operands: { rest: 'name' } }),
+  'systemd-resolve': { ...oneOf('systemd-resolve(1), systemd 238', '--status --statistics', '--no-pager -4 -6') },
+  'systemd-escape': plain(
+    'systemd-escape(1), systemd 252',
+    spellOptions({ flag: '-u -m -p --unescape --mangle --path', text: '--suffix --template' }),
+  ),
 }

@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
+import { flags, type Grammar, type Grammars, sameGrammar, spellOptions } from '../grammar.ts'
 
 const text = { rest: 'text' } as const
 const one = (manual: string, flag = '', values = '', operands?: Grammar['operands']): Grammar => ({
@@ -145,6 +145,23 @@ export const tools: Grammars = {
     },
   },
   visudo: { ...one('visudo(8), sudo 1.9', '-c -q'), requires: ['-c'] },
+  // A second word sets off what the first one names.
+  sv: {
+    manual: 'sv(8), runit 2.1',
+    commands: sameGrammar('status s', { operands: { rest: 'text', min: 1 }, refusesOperands: ['^-'] }),
+  },
+  asterisk: {
+    // -x is a command for the daemon: those of a list. Names of peers are shown, and no line that has their passwords.
+    manual: 'asterisk(8), Asterisk 20: CLI commands',
+    options: spellOptions({ text: '-x -rx', flag: '-r -n -V' }),
+    requires: ['-rx', '-x', '-V'],
+    style: 'word',
+    refuses: [
+      '^(?!(core show (channels|uptime|version|calls|threads|taskprocessors|hints)( (verbose|concise|seconds|count))?|sip show (peers|registry|channels)|pjsip show (endpoints|contacts|registrations|channels|aors)|iax2 show (peers|registry|channels)|queue show( [\\w-]+)?|database show status|module show( like [\\w.]+)?|dialplan show hints|rtp show settings)$)',
+    ],
+  },
+  exiqgrep: flags('exiqgrep(8), Exim 4.96', '-c -b -i -l -R -x -z', '-f -r -s -y -o', {}),
+  lpstat: flags('lpstat(1), CUPS 2.4', '-a -c -d -H -l -o -p -r -R -s -t -v', '', {}),
 }
 
 /** -out writes, -engine and -provider load code, -key, -pass and kin read secrets: left out of all of it. s_client sends its

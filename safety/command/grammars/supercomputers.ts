@@ -1,7 +1,7 @@
-import { type Grammars, paths, sameGrammar, spellOptions, verbs } from '../grammar.ts'
+import { flags, type Grammars, paths, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
-/** Clusters that compute, with their file systems and queues of jobs; switches and hypervisors. */
-export const batch: Grammars = {
+/** Machines that compute together: their file systems, their networks and their queues of jobs. */
+export const supercomputers: Grammars = {
   ...sameGrammar('mmgetstate mmlscluster mmlsfs mmlsdisk mmlsmount mmlsnsd mmlspool mmlsfileset mmdf', {
     manual: 'IBM Storage Scale 5.1: command reference',
     options: spellOptions({ flag: '-a -L -s -v -Y -m -X -M --block-size=auto', name: '-N -d -P' }),
@@ -48,26 +48,5 @@ export const batch: Grammars = {
     operands: { rest: 'name' },
     style: 'word',
   }),
-  esxcli: {
-    // The last word is the verb, and set, add, remove and kin are not among these.
-    manual: 'ESXCLI reference, vSphere 8',
-    options: spellOptions({ name: '-d --device -n --nic-name -N --netstack -p -w --world-id', flag: '-a' }),
-    operands: { rest: 'name', min: 3 },
-    refusesOperands: [
-      '^(?!(network|vm|storage|system|hardware|core|device|path|adapter|nic|ip|interface|ipv4|ipv6|neighbor|connection|filesystem|process|version|software|vib|profile|stats|uptime|hostname|maintenanceMode|vsan|health|cluster|nmp|satp|psp|iscsi|portal|vmfs|extent|snapshot|vswitch|standard|dvs|vmware|portgroup|firewall|ruleset|memory|cpu|pci|platform|boot|time|clock|smart|list|get)$)',
-    ],
-  },
-  nv: {
-    // NVIDIA's NVUE, which came after NCLU: `nv config` and what is neither show nor below it sets.
-    manual: 'nv show, NVUE of Cumulus Linux 5',
-    commands: {
-      show: {
-        commands: sameGrammar('interface bridge vrf router evpn mlag platform qos service', {
-          options: spellOptions({ name: '-o --output --view' }),
-          operands: { rest: 'text' },
-          refusesOperands: ['^(?![\\w./:-]+$)', 'password', 'secret', 'key', 'user'],
-        }),
-      },
-    },
-  },
+  fi_info: flags('fi_info(1), libfabric 1.17', '-l -e -g -v', '-p -d -f -t -c -n', {}),
 }

@@ -1,0 +1,85 @@
+import { type Grammars, oneOf, paths, plain, sameGrammar, spellOptions } from '../grammar.ts'
+
+const pcs = 'pcs(8), pcs 0.11'
+const pacemaker = 'Pacemaker 2.1'
+
+/** Groups of machines that fail over: Pacemaker and Corosync, by their shells and by their own programs. */
+export const failover: Grammars = {
+  pcs: {
+    // config and cib print passwords of fence devices, and so does a fence device by its name.
+    manual: pcs,
+    options: spellOptions({ flag: '--full --all --hide-inactive' }),
+    commands: {
+      ...paths(
+        'status resources|cluster|nodes|corosync|quorum|xml|pcsd, resource|stonith status|list, resource failcount show, resource relations, stonith history show, cluster status|corosync, quorum status|config, quorum device status, constraint list, property list, host list, alert show',
+        plain(pcs),
+      ),
+      // `name=value` behind a node sets.
+      node: {
+        commands: sameGrammar('attribute utilization', { operands: { first: ['name'] }, refusesOperands: ['='] }),
+      },
+      ...sameGrammar('status', {
+        bare: true,
+        commands: sameGrammar('resources cluster nodes corosync quorum xml pcsd booth', plain(pcs)),
+      }),
+      constraint: {
+        bare: true,
+        commands: sameGrammar('list config location order colocation', {}),
+      },
+      property: { bare: true, commands: sameGrammar('list config show', plain(pcs)) },
+    },
+  },
+  crm: {
+    manual: 'crm(8), crmsh 4.4',
+    commands: {
+      ...sameGrammar('status', plain('crm(8)')),
+      ...paths('resource status, node list|show', plain('crm(8)')),
+    },
+  },
+  crm_mon: {
+    // -E runs a program, -h and --as-html write; without -1 it goes on.
+    ...oneOf(
+      'crm_mon(8)',
+      '-1 --one-shot',
+      '-A -b -c -f -j -n -N -o -r -R -t -V --inactive --failcounts --group-by-node --show-detail',
+    ),
+  },
+  crm_verify: oneOf('crm_verify(8), Pacemaker 2.1', '-L --live-check', '-V --verbose'),
+  'corosync-cfgtool': oneOf('corosync-cfgtool(8), 3.1', '-s -n -b'),
+  'corosync-quorumtool': oneOf('corosync-quorumtool(8), 3.1', '-s -l', '-i -p'),
+  crm_simulate: {
+    // -S works on a copy of the state, and -G, -D, -O and kin write files.
+    ...oneOf(
+      `crm_simulate(8), ${pacemaker}`,
+      '-L --live-check',
+      '-s -a -V -U --show-scores --all-actions --show-utilization',
+    ),
+  },
+  crm_resource: {
+    // What is not among these moves, bans, cleans or sets; -Q and -q print parameters, passwords among them.
+    manual: `crm_resource(8), ${pacemaker}`,
+    options: spellOptions({
+      flag: '-l -L -O -W -a -A --list-raw --list --list-operations --list-all-operations --locate --constraints --stack --why -Y -V',
+      name: '-r --resource -N --node --output-as',
+    }),
+    requires: [
+      '-l',
+      '-L',
+      '-O',
+      '-W',
+      '-a',
+      '-A',
+      '--list-raw',
+      '--list',
+      '--list-operations',
+      '--locate',
+      '--constraints',
+      '--why',
+    ],
+  },
+  stonith_admin: {
+    manual: `stonith_admin(8), ${pacemaker}`,
+    options: spellOptions({ flag: '-L -I --list-registered --list-installed -V', name: '-l -H --list --history' }),
+    requires: ['-L', '-I', '-l', '-H', '--list-registered', '--list-installed', '--list', '--history'],
+  },
+}
