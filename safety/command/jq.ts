@@ -54,14 +54,14 @@ function findUnlisted(program: string): string | null {
   if (code === null) return 'a comment, or a text that does not end'
   const open: string[] = []
   let before = ''
-  for (const [token] of code.matchAll(
-    /\$(?:__)?\w+|\.\.?(?:[A-Za-z_]\w*)?|@\w+|[A-Za-z_]\w*(?:::\w+)*|\d[\w.]*|\?\/\/|[^\s]/g,
+  for (const { 0: token, index } of code.matchAll(
+    /\$\w+|\.\.|\.(?:[A-Za-z_]\w*)?|@\w+|[A-Za-z_]\w*(?:::\w+)*|\d[\d.]*(?:[eE][+-]?\d+)?|\S/g,
   )) {
     if (/^[([{]$/.test(token)) open.push(token)
     else if (/^[)\]}]$/.test(token)) open.pop()
     else if (token === '$ENV' || token.startsWith('$__')) return `${token} reaches beyond the input`
     else if (/^[A-Za-z_]/.test(token) && !functions.has(token) && !keywords.has(token)) {
-      const isKey = open.at(-1) === '{' && /^[{,]$/.test(before)
+      const isKey = open.at(-1) === '{' && /^[{,]$/.test(before) && /^\s*[:,}]/.test(code.slice(index + token.length))
       if (!isKey) return `${token} is not known to compute with the input alone`
     }
     before = token

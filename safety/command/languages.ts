@@ -28,6 +28,9 @@ const listing =
   /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
 
 function inspectPsql(text: string): string | null {
+  // With a plus and no plain name it prints what all functions hold.
+  if (/^\s*\\df\w*\+/.test(text) && !/\s\w[\w.]*\s*$/.test(text))
+    return 'it prints the source of functions that are not named'
   return listing.test(text) ? null : sql('postgres')(text)
 }
 

@@ -82,6 +82,9 @@ test.each([
   ['the environment behind a comment', `jq -n '1 # "\nenv # "'`],
   ['a text that ends elsewhere', `yq '"\\\\" + "load(.f)"' f.yaml`],
   ['a function that nobody listed', "jq 'other(1)' f.json"],
+  ['one in the place of a key', `yq '{env(HOME): 1}' f.yaml`],
+  ['one behind two dots', "yq '..env(HOME)' f.yaml"],
+  ['the source of all functions', "psql -c '\\df+ *.*'"],
   ['the last of two formats', "gcloud functions list --format='value(name)' --format=json"],
   ['one of them cut short', "gcloud functions list --format='value(name)' --form json"],
   [
@@ -227,6 +230,7 @@ test.each([
   `jq '[.[] | {name, "at": .time, env}] | group_by(.name) | map({k: .[0].name, n: length}) | from_entries' f.json`,
   `jq 'reduce .[] as $x ({}; .[$x.k] = (.[$x.k] // 0) + 1) | to_entries | sort_by(-.value) | .[0:5]' f.json`,
   "yq '.services | keys' compose.yaml",
+  "psql -c '\\df+ app.charge'",
   "yq e '.spec.replicas' f.yaml",
   "gcloud run services list --format='table(metadata.name, status.url, status.conditions[0].status)'",
   "gcloud compute instances list --format='csv[no-heading](name,zone.basename(),status)'",
