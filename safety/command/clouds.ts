@@ -1,4 +1,5 @@
 import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts'
+import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 
 /** Command lines of clouds: a call is on a list, with the options that lead elsewhere or show more left out. */
 
@@ -58,7 +59,15 @@ function aws(words: readonly string[]): string | null {
   const [service, operation] = path(words)
   if (!service || !operation) return 'a service and an operation are missing'
   const call = `${service} ${operation}`
+  if (awsCarriers.has(call)) {
+    const query = optionOf(words, '--query')
+    return query !== null && namesShownFields(query)
+      ? null
+      : `${call} shows environments or inputs: name fields with --query`
+  }
   if (!awsCalls.has(call)) return `${call} is not on the list of calls that show no secret`
+  if (call === 's3api list-objects-v2' && !/^\d{1,3}$/.test(optionOf(words, '--max-items') ?? ''))
+    return 'lists every object of a bucket'
   if (call === 'logs tail' && words.includes('--follow')) return 'follows for ever'
   return call === 's3 ls' && words.includes('--recursive') ? 'lists every object of a bucket' : null
 }
@@ -71,7 +80,7 @@ function gcloud(words: readonly string[]): string | null {
   const call = longest(said, gcloudCalls)
   if (call === null) return `${said.slice(0, 4).join(' ')} is not on the list of calls that show no secret`
   if (!gcloudCarriers.has(call)) return null
-  const format = formatOf(words)
+  const format = optionOf(words, '--format')
   const isNarrow =
     format !== null &&
     /^(?:value|table|csv|get)\b/.test(format) &&
@@ -88,10 +97,10 @@ function longest(said: readonly string[], listed: ReadonlySet<string>): string |
   return null
 }
 
-function formatOf(words: readonly string[]): string | null {
-  const at = words.findIndex((word) => word === '--format' || word.startsWith('--format='))
+function optionOf(words: readonly string[], name: string): string | null {
+  const at = words.findIndex((word) => word === name || word.startsWith(`${name}=`))
   if (at < 0) return null
-  return words[at]!.includes('=') ? words[at]!.slice('--format='.length) : (words[at + 1] ?? '')
+  return words[at]!.includes('=') ? words[at]!.slice(name.length + 1) : (words[at + 1] ?? '')
 }
 
 /** Azure CLI: groups and a verb; everything else is an option. */
@@ -133,7 +142,7 @@ const openstack: ListRule = {
      security group rule, volume, volume service, volume type, volume snapshot, volume backup, image, flavor, keypair, endpoint, service, project, domain, region,
      user, role, role assignment, quota, limits, usage, catalog, aggregate, availability zone, host, server event, server migration, server group, loadbalancer,
      loadbalancer listener, loadbalancer pool, loadbalancer member, loadbalancer healthmonitor, loadbalancer status, loadbalancer amphora, coe cluster,
-     object, recordset, zone, extension, ip availability, network qos policy, address scope, subnet pool`,
+     object, recordset, zone, extension, baremetal node, baremetal port, resource provider, resource provider inventory, resource provider usage, allocation candidate, share, dns zone, network trunk, network rbac, consistency group, volume attachment, volume group, hypervisor, orchestration service, ip availability, network qos policy, address scope, subnet pool`,
     ',',
   ),
   verbs: set('list show'),

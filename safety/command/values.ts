@@ -85,6 +85,12 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
 function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place: ValuePlace): Finding | null {
   const mayGlob =
     (kind === 'file' || kind === 'revision') && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
+  // What `find` comes to begins as its root does.
+  const isFound =
+    kind === 'certificate' &&
+    word.found === true &&
+    whyNotOwn(kind, word.text.replaceAll('*', 'x'), place.name) === null
+  if (isFound) return null
   if (!word.literal && !mayGlob && !isOneWord(kind, word)) {
     return finding(
       'ARGUMENT',
@@ -129,6 +135,8 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'sink':
       return text === '/dev/null' || text === '-' ? null : finding('ARGUMENT', 'would be written', word)
     case 'host': {
+      // The directory of a server's own socket.
+      if (ofPostgres.has(place.name) && /^\/(?:var\/)?run\/postgresql$/.test(text)) return null
       const host = hostOf(text.replace(/^@/, ''))
       return host && isKnownHost(host, place.knownHosts)
         ? null
@@ -161,7 +169,9 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'credential':
     case 'socket':
     case 'settings':
-    case 'compose': {
+    case 'compose':
+    case 'certificate':
+    case 'runtime': {
       const why = whyNotOwn(kind, text, place.name)
       return why === null ? null : finding('ARGUMENT', why, word)
     }
@@ -178,6 +188,8 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
       return languageFinding(kind, word)
   }
 }
+
+const ofPostgres: ReadonlySet<string> = new Set(['psql', 'pg_isready'])
 
 /** Headers that say how an answer is wanted, by name and the alphabet of their values. */
 const plainHeaders =

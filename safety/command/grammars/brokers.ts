@@ -115,10 +115,41 @@ export const brokers: Grammars = {
       flag: '-detailed -format=json -format=table -format=yaml',
       name: '-format -namespace',
     }),
-    commands: paths(
-      'status, version, operator members, operator raft list-peers, operator raft autopilot state, audit|auth|secrets|policy|namespace|plugin list, policy read',
-      plain('vault(1), 1.15'),
-    ),
+    commands: {
+      ...paths(
+        `status, version, operator members, operator raft list-peers, operator raft autopilot state|get-config, operator key-status, token capabilities,
+         audit|auth|secrets|policy|namespace|plugin list, policy read`,
+        plain('vault(1), 1.15'),
+      ),
+      // What the server tells about itself, and names of what is kept.
+      read: plain(
+        'vault read, 1.15',
+        {},
+        {
+          operands: { first: ['text'], min: 1 },
+          refuses: [
+            '^(?!(json|table|yaml|[\\w-]+/?)$|/?sys/(health|seal-status|leader|ha-status|key-status|replication/(status|dr/status|performance/status)|storage/raft/(configuration|autopilot/(state|configuration))|license/status|version-history|quotas/config|internal/counters/activity)/?$)',
+          ],
+        },
+      ),
+      list: plain(
+        'vault list, 1.15',
+        {},
+        {
+          operands: { first: ['text'], min: 1 },
+          refuses: [
+            '^(?!(json|table|yaml)$|/?(auth/[\\w-]+/(roles?|users|groups)|sys/(policies/acl|policy|namespaces))/?$)',
+          ],
+        },
+      ),
+      kv: {
+        commands: {
+          list: plain('vault kv list, 1.15', spellOptions({ name: '-mount' }), {
+            operands: { first: ['text'], min: 1 },
+          }),
+        },
+      },
+    },
   },
   varnishstat: {
     manual: 'varnishstat(1), Varnish 7.1',

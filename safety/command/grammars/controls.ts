@@ -23,7 +23,7 @@ export const controls: Grammars = {
       }),
     },
   },
-  birdc: {
+  ...sameGrammar('birdc birdcl birdc6 birdcl6', {
     // Words are sent as one line to the daemon; what is not `show` may configure it. A filter is code: where and filter are left out.
     manual: 'birdc, BIRD 2.0: Remote control',
     options: spellOptions({ flag: '-r -v' }),
@@ -33,7 +33,7 @@ export const controls: Grammars = {
         refuses: ['^(?![\\w./:"-]+$)', '^(filter|where|filtered)$'],
       }),
     }),
-  },
+  }),
   vtysh: {
     // -f and -b read commands, -d chooses a daemon. Settings hold passwords of neighbours.
     manual: 'vtysh(1), FRRouting 8.4',
@@ -134,6 +134,23 @@ export const controls: Grammars = {
   },
   crm_verify: oneOf('crm_verify(8), Pacemaker 2.1', '-L --live-check', '-V --verbose'),
   'corosync-cfgtool': oneOf('corosync-cfgtool(8), 3.1', '-s -n -b'),
+  crm_node: oneOf('crm_node(8), Pacemaker 2.1', '-l -i -n -p -q -L --list --cluster-id --name --partition --quorum'),
+  crm_attribute: {
+    ...oneOf(
+      'crm_attribute(8), Pacemaker 2.1',
+      '-G --query',
+      '-q --quiet',
+      '-n --name -t --type -N --node -l --lifetime',
+    ),
+    refuses: ['pass', 'secret', 'key', 'token'],
+  },
+  // The key of the cluster may be a value below `totem`: other prefixes.
+  'corosync-cmapctl': {
+    manual: 'corosync-cmapctl(8), 3.1',
+    options: spellOptions({ flag: '-b', text: '-g' }),
+    operands: { first: ['text'], unlessOption: ['-g'], min: 1 },
+    refuses: ['^(?!(runtime|stats|nodelist|quorum)\\.)'],
+  },
   'corosync-quorumtool': oneOf('corosync-quorumtool(8), 3.1', '-s -l', '-i -p'),
   'ovs-vsctl': {
     // Commands are joined by `--`, and a column of SSL names files alone.
@@ -234,6 +251,20 @@ export const controls: Grammars = {
       commands: sameGrammar('show list', plain('rdma(8)')),
     }),
   },
+  // Counters are reset by -k, -K, -r, -R and their long forms; a file as an operand is written.
+  ...sameGrammar(
+    'iblinkinfo ibnetdiscover ibhosts ibswitches ibnodes ibrouters ibqueryerrors',
+    flags(
+      'infiniband-diags 44',
+      '-d -l -p -H -S -R -v -V --line --switches-only --ports --full --down --details --data --report-port',
+      '-C -P -t --Ca --Port --timeout',
+    ),
+  ),
+  perfquery: flags('perfquery(8), infiniband-diags 44', '-x -a -l -v --extended --all_ports', '-C -P -t', {
+    first: ['number', 'number'],
+  }),
+  smpquery: { manual: 'smpquery(8), infiniband-diags 44', operands: { first: ['name', 'number', 'number'], min: 2 } },
+  ...sameGrammar('ofed_info show_gids ibdev2netdev ibv_devices', flags('MLNX_OFED 5.8; rdma-core 44', '-s -v -n')),
   ...sameGrammar(
     'ibstat ibstatus ibv_devinfo',
     flags('ibstat(8), ibv_devinfo(1), rdma-core 44', '-l -s -p -v', '-d', { first: ['name'] }),

@@ -97,7 +97,7 @@ export const databases: Grammars = {
       ...mysqlConnection,
       number: '-c -i -P --count --port --sleep --connect-timeout',
     }),
-    commands: sameGrammar('extended-status ping processlist proc status stat var variables ver version', {
+    commands: sameGrammar('extended-status ext ping processlist proc status stat var variables ver version', {
       ...admin,
       endless: { when: ['-i', '--sleep'], unless: ['-c', '--count'], instead: { drop: [], add: ['-c', '2'] } },
     }),
@@ -137,6 +137,8 @@ export const databases: Grammars = {
     manual: 'pg_controldata(1), PostgreSQL 15',
     options: spellOptions({ file: '-D' }),
     operands: { first: ['file'] },
+    // What it prints is in one file of its own form.
+    measures: {},
   }),
   pg_lsclusters: {
     manual: 'pg_lsclusters(1), postgresql-common 248',

@@ -1,21 +1,62 @@
-import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
+import { type Grammar, type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
 
 const kube = spellOptions({ text: '-n --namespace --context', flag: '-A --all-namespaces' })
 const output = spellOptions({ name: '-o --output' })
+const istio = 'istioctl, Istio 1.20'
+const ofProxies = spellOptions({
+  text: '--fqdn --port --direction --subset --type --address --cluster --status --name --revision --node',
+  flag: '--short -s --verbose --verbose=false --remote --remote=false',
+})
+
+/** Filters only choose among what is held: no name in them is looked up. Without a number or a time it prints the last 20. */
+const observed: Grammar = {
+  manual: 'hubble observe, 0.12',
+  options: spellOptions({
+    number: '--last --first',
+    text: `--verdict --since --until --namespace -n --to-namespace --from-namespace --pod --to-pod --from-pod --type -t --protocol --label
+      -l --to-label --from-label --port --to-port --from-port --ip --to-ip --from-ip --fqdn --to-fqdn --from-fqdn --service --to-service
+      --from-service --workload --to-workload --from-workload --identity --to-identity --from-identity --node-name --cluster --http-status
+      --http-method --http-path --tcp-flags --traffic-direction --ip-version --trace-id --drop-reason-desc --time-format`,
+    name: '-o --output',
+    flag: '-f --follow -j --json -4 -6 --print-node-name --numeric --no-color --not --all --print-raw-filters --ip-translation=false',
+  }),
+  endless: {
+    when: ['-f', '--follow'],
+    enough: ['--last', '--first', '--since', '--until', '--all'],
+    instead: { drop: ['-f', '--follow'], add: ['--last', '20'] },
+  },
+}
+
+/** The agent's own client, which releases after 1.14 call cilium-dbg. `config` with an operand sets, `monitor` goes on. */
+const cilium: Grammar = verbs(
+  'cilium, cilium-dbg, 1.14',
+  `status, version, endpoint list|get|health|log|labels, service|identity|node|nodeid|lrp|ip|recorder|prefilter|cgroups list, identity|service|ip|map get,
+   map list|events, policy get|selectors, metrics list, encrypt status, fqdn cache list, fqdn names, bgp peers|routes|route-policies, clustermesh|features status,
+   bpf lb|ct|nat|policy|tunnel|endpoint|metrics|ipcache|auth|bandwidth|egress|frag|nodeid|vtep|sha|ipmasq|recorder list, bpf policy|ipcache|sha get`,
+  {
+    ...output,
+    ...spellOptions({
+      flag: '--verbose --brief --all-addresses --all-clusters --all-controllers --all-health --all-nodes --all-redirects --all --numeric -n --wait',
+      wait: '--wait-duration',
+    }),
+  },
+)
 
 /** What deploys to Kubernetes, what meshes and guards it, and its other clients. */
 export const deployers: Grammars = {
   argocd: {
-    // --server goes elsewhere, --local and --refresh make it work; logs and resources may hold what an application says.
+    // --server goes elsewhere, --local and --refresh make it work; manifests, differences and parameters hold values.
     manual: 'argocd, Argo CD 2.9',
     options: spellOptions({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
     commands: {
       // As a whole an application has the values that it is deployed with.
       ...paths(
-        'app list|get|history, cluster list, proj list, repo list, appset list, version',
-        plain('argocd, Argo CD 2.9', {}, { refuses: ['^(json|yaml)$'] }),
+        'app list|get|history|resources, cluster list, proj list|get, repo list, appset list, account list|get-user-info|can-i, gpg list, cert list, version',
+        plain('argocd, Argo CD 2.9', spellOptions({ flag: '--show-operation --orphaned' }), {
+          refuses: ['^(json|yaml)$'],
+        }),
       ),
     },
   },
@@ -24,79 +65,115 @@ export const deployers: Grammars = {
     options: { ...kube, ...output },
     commands: {
       ...paths(
-        `get all|kustomizations|kustomization|ks|helmreleases|helmrelease|hr|alerts|receivers, get sources all|git|helm|oci|chart|bucket, get images all|policy|repository, check, version,
-         stats, events, tree kustomization|ks`,
-        plain('flux, Flux 2.2', spellOptions({ text: '--status-selector --kind --since --for -l --label-selector' })),
+        `get all|kustomizations|kustomization|ks|helmreleases|helmrelease|hr|alerts|receivers|alert-providers, get sources all|git|helm|oci|chart|bucket,
+         get images all|policy|repository|update, check, version, stats, events, tree kustomization|ks, trace`,
+        plain(
+          'flux, Flux 2.2',
+          spellOptions({
+            text: '--status-selector --kind --api-version --since --for -l --label-selector',
+            flag: '-w --watch --no-header --pre --client --show-source --types=Warning',
+          }),
+          { endless: { when: ['-w', '--watch'], instead: { drop: ['-w', '--watch'], add: [] } } },
+        ),
       ),
-      logs: plain('flux, Flux 2.2', spellOptions({ text: '--level --kind --name --since', number: '--tail' })),
+      logs: plain(
+        'flux, Flux 2.2',
+        spellOptions({
+          text: '--level --kind --name --since --since-time --flux-namespace',
+          number: '--tail',
+          flag: '-f --follow',
+        }),
+        { endless: { when: ['-f', '--follow'], instead: { drop: ['-f', '--follow'], add: [] } } },
+      ),
     },
   },
   velero: {
     manual: 'velero, 1.12',
-    options: { ...kube, ...output },
+    options: { ...kube, ...output, ...spellOptions({ flag: '--details', text: '-l --selector' }) },
     commands: paths(
-      'backup|schedule get|describe, backup logs, get backups|backup|restores|schedules|schedule|backup-locations, version',
+      `backup|schedule|restore get|describe, backup|restore logs, backup-location|snapshot-location|plugin|repo get,
+       get backups|backup|restores|restore|schedules|schedule|backup-locations|snapshot-locations, version`,
       plain('velero, 1.12'),
     ),
   },
   istioctl: {
     // proxy-config secret, all and bootstrap show keys and environments; analyze and describe read what is there.
-    manual: 'istioctl, Istio 1.20',
+    manual: istio,
     options: { ...kube, ...output },
     commands: {
       ...paths(
-        'proxy-status|ps, version, proxy-config|pc cluster|clusters|listener|listeners|route|routes|endpoint|endpoints',
-        plain(
-          'istioctl, Istio 1.20',
-          spellOptions({ text: '--fqdn --port --direction --subset --type --address', flag: '--short' }),
-        ),
+        `proxy-status|ps, version, tag list, verify-install, remote-clusters, waypoint list|status,
+         ztunnel-config|zc workloads|workload|services|service|policies|policy|connections,
+         x|experimental describe pod|po|service|svc, x|experimental authz check, x|experimental proxy-status|ps|version|precheck|metrics, x|experimental injector list`,
+        plain(istio, ofProxies),
       ),
-      analyze: plain('istioctl, Istio 1.20', {}, { operands: {} }),
+      ...sameGrammar('proxy-config pc', {
+        manual: istio,
+        commands: {
+          ...paths(
+            'cluster|clusters|c|listener|listeners|l|route|routes|r|endpoint|endpoints|ep|eds|ecds',
+            plain(istio, ofProxies),
+          ),
+          // With --level it sets, and -r resets.
+          log: plain(istio, {}, { operands: { first: ['name'] } }),
+        },
+      }),
+      analyze: plain(istio, {}, { operands: {} }),
     },
   },
-  linkerd: verbs('linkerd, 2.14', 'check, version, viz stat|edges|routes|check', {
-    ...kube,
-    ...spellOptions({ flag: '--proxy --short --client', text: '-t --time-window --to --from' }),
-  }),
-  cilium: verbs(
-    'cilium, 1.14',
-    'status, endpoint list|get|health, service list|get, node list, bpf lb|ct|nat|policy list, identity list, map list, ip list, version, clustermesh status',
-    { ...output, ...spellOptions({ flag: '--verbose --brief --all-health --all-nodes' }) },
+  linkerd: verbs(
+    'linkerd, 2.14',
+    'check, version, viz stat|edges|routes|check|list|authz, authz, diagnostics endpoints|proxy-metrics|controller-metrics|policy, multicluster gateways|check',
+    {
+      ...kube,
+      ...spellOptions({ flag: '--proxy --short --client', text: '-t --time-window --to --from' }),
+    },
   ),
+  ...sameGrammar('cilium cilium-dbg', {
+    ...cilium,
+    commands: {
+      ...cilium.commands,
+      config: { manual: 'cilium config, 1.14', options: spellOptions({ flag: '-a --all -r --read-only' }) },
+      monitor: {
+        manual: 'cilium monitor, 1.14',
+        options: spellOptions({
+          text: '-t --type',
+          number: '--from --to --related-to',
+          flag: '-v --verbose -j --json --numeric',
+        }),
+        endless: { when: 'always', instead: null },
+      },
+    },
+  }),
+  'cilium-health': verbs('cilium-health, 1.14', 'status, get', {
+    ...output,
+    ...spellOptions({ flag: '--probe --succinct --verbose' }),
+  }),
   hubble: {
     manual: 'hubble, 0.12',
     options: spellOptions({ host: '--server', flag: '--tls' }),
     commands: {
       ...paths('status, version, list nodes|namespaces', plain('hubble, 0.12')),
-      observe: plain(
-        'hubble, 0.12',
-        spellOptions({
-          number: '--last --first',
-          text: '--verdict --since --until --namespace -n --pod --type --protocol --to-pod --from-pod --label --port',
-          name: '-o --output',
-          flag: '--print-node-name --numeric --no-color',
-        }),
-        {
-          operands: {},
-          // A time without an end prints what there is, and stops: only --follow goes on.
-          requires: ['--last', '--first', '--until', '--since'],
-        },
-      ),
+      observe: { ...observed, bare: true, commands: { flows: { ...observed, options: {} } } },
     },
   },
   calicoctl: verbs(
     'calicoctl, 3.26',
-    'node status, get nodes|node|ippool|ippools|bgppeer|bgpconfiguration|felixconfiguration|workloadendpoint|networkpolicy|globalnetworkpolicy, ipam show, version',
+    `node status, ipam show|check, version, get nodes|node|ippool|ippools|ipPool|bgppeer|bgppeers|bgpPeer|bgpconfiguration|bgpconfigurations|bgpconfig|bgpConfiguration|felixconfiguration|felixconfigurations|felixconfig|workloadendpoint|workloadendpoints|wep|hostendpoint|hostendpoints|hep|networkpolicy|networkpolicies|np|globalnetworkpolicy|globalnetworkpolicies|gnp|globalnetworkset|globalnetworksets|networkset|networksets|profile|profiles|ipreservation|ipreservations|clusterinformation|clusterinfo`,
     {
       ...output,
       ...spellOptions({ flag: '--show-blocks --show-borrowed -A --all-namespaces', text: '-n --namespace' }),
     },
   ),
   cmctl: verbs('cmctl, cert-manager 1.13', 'status certificate, check api, version', kube),
-  tkn: verbs('tkn, Tekton CLI 0.33', 'pipelinerun|taskrun|pipeline|task|pr|tr|p|t list|ls|describe|desc, version', {
-    ...kube,
-    ...spellOptions({ number: '--limit' }),
-  }),
+  tkn: verbs(
+    'tkn, Tekton CLI 0.33',
+    'pipelinerun|taskrun|pipeline|task|pr|tr|p|t list|ls|describe|desc, pipelinerun|taskrun|pr|tr logs, version',
+    {
+      ...kube,
+      ...spellOptions({ number: '--limit', flag: '-L --last -a --all -t --timestamps' }),
+    },
+  ),
   stern: {
     ...plain('stern, 1.28', {
       ...kube,
@@ -156,6 +233,8 @@ export const deployers: Grammars = {
       adm: {
         commands: {
           top: clusters.kubectl!.commands!.top!,
+          // With a version or a channel it begins.
+          upgrade: { manual: 'oc adm upgrade, 4.14', options: spellOptions({ flag: '--include-not-recommended' }) },
           'node-logs': plain(
             'oc adm node-logs, 4.14',
             spellOptions({ text: '-u --unit --role --since --until --tail -g --grep -l --selector', flag: '--boot=0' }),

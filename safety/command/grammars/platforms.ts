@@ -143,8 +143,8 @@ export const platforms: Grammars = {
     // -i repeats, -M asks another cluster.
     manual: 'sinfo(1), squeue(1), sacct(1), Slurm 22.05',
     options: spellOptions({
-      flag: '-a -h -l -N -R -r -s -v -X --start --me --noheader --long --all --allocations',
-      text: '-o -O -t -S -E -n -j -p -q --format --Format --states --state --partition --jobs --starttime --endtime',
+      flag: '-a -h -l -N -e -R -r -s -v -X -P -p --start --me --noheader --long --all --allocations --exact --parsable --parsable2 --responding --summarize --list-reasons --hide --array --duplicates --brief',
+      text: '-o -O -t -S -E -n -j -p -q -w -L --nodelist --nodes --name --qos --reservation --licenses --sort --format --Format --states --state --partition --jobs --starttime --endtime',
       name: '-u -A --user --users --account',
     }),
   }),
@@ -154,7 +154,7 @@ export const platforms: Grammars = {
     commands: {
       ping: {},
       ...paths(
-        'show node|nodes|job|jobs|partition|partitions|reservation|reservations|step|steps|topology',
+        'show node|nodes|job|jobs|partition|partitions|reservation|reservations|step|steps|topology|hostnames|hostlist|hostlistsorted|license|licenses|assoc_mgr|federation|daemons|aliases|bbstat|burstbuffer|slurmd',
         plain('scontrol(1)'),
       ),
     },

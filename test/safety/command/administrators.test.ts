@@ -197,6 +197,6 @@ describe('verbs of control programs', () => {
 })
 
 const printing =
-  'arcstat aureport bpftool edac-util gh glab ibstat ibstatus ibv_devinfo iwconfig lldpctl lsscsi lvmdiskscan memcstat nerdctl nfsiostat qshape repquota sacct sdiag sinfo sprio squeue sshare wg'.split(
+  'arc_summary ibdev2netdev ibhosts iblinkinfo ibnetdiscover ibnodes ibqueryerrors ibrouters ibswitches ibv_devices lvscan ofed_info perfquery pvscan show_gids vgscan arcstat aureport bpftool edac-util gh glab ibstat ibstatus ibv_devinfo iwconfig lldpctl lsscsi lvmdiskscan memcstat nerdctl nfsiostat qshape repquota sacct sdiag sinfo sprio squeue sshare wg'.split(
     ' ',
   )

@@ -88,11 +88,6 @@ const stillAsked: Record<string, readonly string[]> = {
     'kubectl describe application',
   ],
   'the passwords of fence devices stand in it': ['pcs cluster cib'],
-  'in a pod it obeys settings that nobody has looked at': [
-    'kubectl exec -n kube-system cilium-77lk6 -- hubble observe --since 3m --pod',
-    'kubectl exec -n kube-system cilium-77lk6 -- hubble observe --since 3m --type',
-    'kubectl -n kube-system exec -ti cilium-2hq5z',
-  ],
   'its value is known to the shell alone': ['curl -s "$VAULT_ADDR'],
   'a connection that replicates is more than a session of reads': ['psql -U streaming_barman'],
   'a script in a language of its own': ['pgrep -f'],
