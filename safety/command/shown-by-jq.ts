@@ -9,6 +9,8 @@ import type { Simple, Word } from './tree.ts'
 export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
   const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
   if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
+  // What goes to another stream is seen as it is.
+  if (simple.redirections.some(({ source }) => !/^2> ?(?:\/dev\/null|&1)$/.test(source))) return simple
   const paths = pathsOfFilter(next.words.slice(1))
   if (paths === null) return simple
   const output = `jsonpath=${paths.map((path) => `{${path}}`).join('')}`

@@ -3,6 +3,7 @@ import {
   type CommandCode,
   type ExecutionContext,
   ends,
+  type Finding,
   isAffordable,
   isInert,
   type Termination,
@@ -21,7 +22,7 @@ import { hostOf, isKnownHost } from './remote-exec-wrappers.ts'
 import { surroundingsOf } from './surroundings.ts'
 import { unwrap } from './unwrap.ts'
 import { type Inner, quote, shell, type Unwrapped } from './unwrapped.ts'
-import { valueFindings } from './values.ts'
+import { isOneWord, isPattern, valueFindings } from './values.ts'
 import { foreignCharacter } from './words.ts'
 
 const programs = compile({ ...shell, ...grammars })
@@ -120,14 +121,31 @@ function judgeProgram(
   const from = analysis.findings.length
   const termination = judgeByGrammar(name, words, analysis, context, add)
   if (!termination.ends || analysis.findings.length === from) return termination
-  const safer = saferForm(words)
+  const known = quotedPatterns(words, analysis.findings.slice(from))
+  const safer = saferForm(known ?? words)
   if (safer) return { ends: false, text: safer.map(quote).join(' ') }
+  if (known) return { ends: false, text: known.map(({ text }) => quote(text)).join(' ') }
   const set = context.elsewhere && analysis.findings[from]!.code === 'SURROUNDINGS' ? environmentFor(name, words) : null
   if (set) return { ends: false, text: ['env', ...set, ...words.map(({ text }) => quote(text))].join(' ') }
   const other = nameOtherForm(words)
   const first = analysis.findings[from]!
   if (other !== null && first.code !== 'FORBIDDEN') first.reason += `; unasked runs: ${other}`
   return termination
+}
+
+/**
+ * The words with their patterns quoted, where what was found is that one of them is no path: `_cluster/health?pretty`, `osd.*`. No file is
+ * called so, and then the shell hands the word on as it stands. Null where another word is not known.
+ */
+function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): Word[] | null {
+  const isPlain = (word: Word) => word.literal || (word.pattern !== null && word.quoting === 'bare' && !word.found)
+  const odd = words.filter(({ literal }) => !literal)
+  if (odd.length === 0 || !words.every(isPlain)) return null
+  const isMeant = odd.every((word) => {
+    const isAsked = findings.some(({ token, reason }) => token === word.text && reason.endsWith(isPattern))
+    return word.pattern === word.text && !/^[*?[]/.test(word.text) && (isAsked || isOneWord('url', word))
+  })
+  return isMeant ? words.map((word) => ({ ...word, literal: true, pattern: null })) : null
 }
 
 /** `NAME=value` for `env`, with which a program obeys nothing there; null where that does not help or its words are not known. */

@@ -76,6 +76,9 @@ function readsTree(reading: CommandReading): boolean {
   })
 }
 
+/** Why a word with signs of a pattern is asked about where no path belongs. */
+export const isPattern = 'is a pattern: quote it or spell it out'
+
 const finding = (code: CommandCode, why: string, word: Word | null): Finding => ({
   code,
   reason: word ? `${word.text} ${why}` : why,
@@ -92,11 +95,7 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     whyNotOwn(kind, word.text.replaceAll('*', 'x'), place.name) === null
   if (isFound) return null
   if (!word.literal && !mayGlob && !isOneWord(kind, word)) {
-    return finding(
-      'ARGUMENT',
-      word.pattern === null ? 'is not known before it runs' : 'is a pattern: quote it or spell it out',
-      word,
-    )
+    return finding('ARGUMENT', word.pattern === null ? 'is not known before it runs' : isPattern, word)
   }
   const { text } = word
   switch (kind) {
@@ -221,7 +220,7 @@ function waitsAtMost(text: string, maxSeconds: number): boolean {
  * A pattern that the shell can only make one inert word of: `grep [n]ginx` finds a file of that one name or none, and nobody has a
  * directory `http:` or `localhost:8080` for `?pretty` to match in.
  */
-function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
+export function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
   if (pattern === null) return false
   if (kind === 'text') return !/[*?[]/.test(pattern.replace(/\[[\w.]\]/g, '')) && !/^\[?[-+@/~.]/.test(pattern)
   if (kind === 'fields:kubernetes') return pattern.startsWith('custom-columns=') || pattern.startsWith('jsonpath=')

@@ -66,7 +66,7 @@ export const deployers: Grammars = {
     commands: {
       ...paths(
         `get all|kustomizations|kustomization|ks|helmreleases|helmrelease|hr|alerts|receivers|alert-providers, get sources all|git|helm|oci|chart|bucket,
-         get images all|policy|repository|update, check, version, stats, events, tree kustomization|ks, trace`,
+         get images all|policy|repository, check, version, stats, events, tree kustomization|ks, trace`,
         plain(
           'flux, Flux 2.2',
           spellOptions({
