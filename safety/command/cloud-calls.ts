@@ -140,6 +140,7 @@ export const gcloudCalls = calls(`
   run jobs executions: list describe
   functions: list describe
   pubsub topics: list describe
+  storage: ls
   logging: read
   logging logs: list
   logging metrics: list describe
@@ -231,6 +232,9 @@ export const azCalls = calls(`
   sql elastic-pool: list show
   postgres flexible-server: list show
   mysql flexible-server: list show
+  mysql server: list show
+  postgres server: list show
+  network watcher: show-next-hop show-topology test-ip-flow
   redis: list
   cosmosdb: list show
   storage account: list show show-usage

@@ -22,7 +22,7 @@ export function outputOfPipe(commands: Commands): KnownWords | null {
   return sample === undefined ? null : { form: 'names', sample }
 }
 
-/** Filters of whole lines, with options that add nothing to one and no line of their own. */
+/** Filters of whole lines, with options that neither change a line nor add one. */
 const filters: Readonly<Record<string, RegExp>> = {
   grep: /^(?:-[Ewivxs]+ |-m ?\d+ |-e )*(?!-)\S.*$/,
   egrep: /^(?:-[wivxs]+ )*(?!-)\S.*$/,

@@ -228,6 +228,7 @@ function judgeWrapper(
   add: Add,
 ): Termination {
   const name = words[0]!
+  const from = analysis.findings.length
   if (found.root) {
     analysis.needsRoot = true
     analysis.rootRead = context.asRoot && context.runs ? rootReadOf(words, found, analysis.rootReads) : null
@@ -280,6 +281,11 @@ function judgeWrapper(
   }
   for (const other of found.others) judgeOther(other, analysis, inside)
   const terminations = found.inner.map((inner) => ({ inner, termination: judgeInner(inner, analysis, inside) }))
+  const [asRoot, another] = analysis.findings.slice(from)
+  const [only, more] = found.inner
+  // The same without it may see less, so it is another question.
+  if (asRoot?.code === 'ROOT' && !another && only?.kind === 'argv' && !more && terminations[0]!.termination.ends)
+    asRoot.reason += `; unasked runs: ${textOf(only)}`
   return combineTerminations(words, found, terminations, { analysis, context, add })
 }
 

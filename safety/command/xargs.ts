@@ -233,7 +233,7 @@ function findPathWord(words: readonly Word[]): Word | null {
 
 const isQuiet = ({ source }: Redirection): boolean => /^2> ?\/dev\/null$/.test(source)
 
-/** What kind of words the commands before it hand on, one on each line. What is printed besides, as errors are, is none of them. */
+/** What kind of words a pipe hands on, one on each line. Errors are no such words. */
 export function classifyPipe(before: readonly Simple[]): InputKind {
   if (before.some(({ isAside }) => isAside)) return null
   if (!before.every(({ redirections }) => redirections.every(isQuiet))) return null

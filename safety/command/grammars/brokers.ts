@@ -183,11 +183,15 @@ export const brokers: Grammars = {
   knotc: verbs('knotc(8), Knot DNS 3.2', 'status|stats|zone-status|conf-check', spellOptions({ flag: '-e -x' })),
   doveadm: verbs(
     'doveadm(1), Dovecot 2.3',
-    'who, replicator status, log errors, process status, quota get',
-    spellOptions({ text: '-u -f', flag: '-1' }),
+    'who, replicator status, log errors, process status, quota get, mailbox list|status, instance list, director status, service status',
+    spellOptions({ text: '-u -f -t', flag: '-1' }),
   ),
   postmap: { manual: 'postmap(1)', options: spellOptions({ flag: '-V' }), requires: ['-V'] },
-  qshape: { manual: 'qshape(1), Postfix 3.7', operands: { rest: 'name' } },
+  qshape: {
+    manual: 'qshape(1), Postfix 3.7',
+    options: spellOptions({ flag: '-s -p -l', number: '-b -t -w -m' }),
+    operands: { rest: 'name' },
+  },
   ...sameGrammar('exim exim4', {
     // -be and the like expand, and expansion runs programs; -M and -q act.
     manual: 'exim(8), Exim 4.96',

@@ -137,7 +137,7 @@ export const databases: Grammars = {
     manual: 'pg_controldata(1), PostgreSQL 15',
     options: spellOptions({ file: '-D' }),
     operands: { first: ['file'] },
-    // What it prints is in one file of its own form.
+    // It prints the control file and nothing else.
     measures: {},
   }),
   pg_lsclusters: {

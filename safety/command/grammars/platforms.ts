@@ -168,6 +168,22 @@ export const platforms: Grammars = {
       name: '-o --output',
     }),
   ),
+  // add, modify, delete and archive act; the configuration and users' coordinators are left out.
+  sacctmgr: {
+    manual: 'sacctmgr(1), Slurm 22.05',
+    options: spellOptions({ flag: '-n -p -P -s --noheader --parsable --parsable2 --associations' }),
+    commands: sameGrammar('show list', {
+      commands: sameGrammar(
+        'account accounts association associations assoc cluster clusters event events federation problem problems qos reservation reservations resource runawayjobs stats transaction tres user users wckey',
+        { operands: { rest: 'text' }, refuses: ['^fix$'] },
+      ),
+    }),
+  },
+  sreport: verbs(
+    'sreport(1), Slurm 22.05',
+    'cluster utilization|AccountUtilizationByUser|UserUtilizationByAccount, job SizesByAccount, reservation utilization, user topusage',
+    spellOptions({ flag: '-a -n -p -P --all_clusters --noheader --parsable --parsable2', text: '-t -T --tres' }),
+  ),
   amtool: {
     // add, expire and import act; without one of them it asks.
     manual: 'amtool, Alertmanager 0.26',
@@ -184,7 +200,7 @@ export const platforms: Grammars = {
         refusesOperands: ['^(?!query$)\\w+$', '^(?![\\w.-]+(=~?|!=|!~)|query$)'],
       }),
       ...paths(
-        'cluster show, config routes show',
+        'cluster show, config routes show|test',
         plain('amtool', spellOptions({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
       ),
       'check-config': { operands: { first: ['file'], min: 1 }, measures: {} },

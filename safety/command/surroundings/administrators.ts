@@ -140,7 +140,7 @@ export const administrators: [string, ProgramSurroundings][] = [
       'brctl ebtables iblinkinfo ibnetdiscover ibhosts ibswitches ibnodes ibrouters ibqueryerrors perfquery smpquery ofed_info show_gids ibdev2netdev ibv_devices ibstat ibstatus ibv_devinfo ipvsadm rdma teamdctl wg rpcinfo',
       'the manual of each',
     ],
-    ['sinfo squeue sprio sshare sdiag sacct scontrol', 'Slurm 22.05: SLURM_CONF is a variable'],
+    ['sacctmgr sreport sinfo squeue sprio sshare sdiag sacct scontrol', 'Slurm 22.05: SLURM_CONF is a variable'],
     ['pgbackrest', 'pgbackrest(1), 2.48: its settings are in /etc or variables'],
     ['tailscale', 'tailscale(8), 1.56'],
     ['ntpdate', 'ntpdate(8), ntp 4.2'],

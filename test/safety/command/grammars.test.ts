@@ -105,7 +105,7 @@ describe('The grammars', () => {
 
   /** A run of a pipeline is listed and viewed; of upgrades, removals and restores only how far they are is told. */
   const things =
-    /^(?:gh run|ceph orch (?:upgrade|osd rm)(?: status)?$|oc adm upgrade$|velero restore(?: (?:get|describe|logs))?$)/
+    /^(?:gh run|ceph orch (?:upgrade|osd rm)(?: status)?$|oc adm upgrade$|velero (?:get )?restore(?: (?:get|describe|logs))?$)/
   test('hold no sub-command that acts', () => {
     for (const { path } of all()) {
       const held = path

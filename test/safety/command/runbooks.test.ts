@@ -1,34 +1,15 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
+import { type RunbookRow, rowsOf, runsOnceLookedUp, runsUnasked, shouldAsk } from './runbook-rows.ts'
 
 /**
  * Commands of public runbooks, threads and manuals, each with the page it stands on. Their labels are older than any look at the judge.
  * The half `runbooks-held` is counted and never shown: whoever works on the judge reads `runbooks` alone.
  */
 
-type RunbookRow = { command: string; program: string; source: string; expected: string; why?: string }
-const rowsOf = (file: string): RunbookRow[] =>
-  JSON.parse(readFileSync(new URL(`../../data/commands/${file}.json`, import.meta.url), 'utf8'))
 const tuning = rowsOf('runbooks')
 const held = rowsOf('runbooks-held')
-const context: CommandContext = {
-  knownHosts: new Set(['db1', '10.0.0.5']),
-  knownNames: new Set(['web', 'web-0', '101']),
-}
-const runsUnasked = ({ command }: RunbookRow) => judgeCommand(command, context).verdict === 'run'
-/** As in an incident: the names in it were looked up, and code puts in the bounded or safer form, once. */
-function runsOnceLookedUp({ command }: RunbookRow): boolean {
-  const knownNames = new Set(context.knownNames)
-  for (;;) {
-    const { verdict, code, token, rewrite } = judgeCommand(command, { ...context, knownNames })
-    if (code !== 'UNKNOWN_NAME' || token === null || knownNames.has(token)) return verdict === 'run' || rewrite !== null
-    knownNames.add(token)
-  }
-}
-const shouldAsk = ({ expected }: RunbookRow) => expected === 'needs-approval'
 
 beforeAll(loadSql)
 

@@ -53,6 +53,11 @@ test.each(
     birdcl show protocols all
     corosync-cmapctl runtime.members
     crm_node -l
+    sacctmgr show assoc
+    sreport cluster utilization
+    dcgmi health -c
+    pdnsutil list-zone example.com
+    amtool config routes test severity=critical
     crictl --runtime-endpoint unix:///run/containerd/containerd.sock ps
     openssl x509 -in /etc/kubernetes/pki/apiserver.crt -noout -enddate
     find /etc/kubernetes/pki -name "*.crt" -exec openssl x509 -noout -enddate -in {} \\;
@@ -121,6 +126,13 @@ test.each(
     corosync-cmapctl
     corosync-cmapctl -s runtime.x u8 1
     crm_node -R web --force
+    sacctmgr show configuration
+    sacctmgr -i delete user bob
+    sacctmgr show runawayjobs fix
+    dcgmi health -s a
+    dcgmi diag -r 1
+    pdnsutil show-key x
+    amtool config show
     crm_attribute -n x -v y
     sminfo 1 3
     ibnetdiscover /srv/x
