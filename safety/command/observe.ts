@@ -113,6 +113,11 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
   if (asked) return finding(`${name} ${asked.name}`, 'obeys what nobody can look at beforehand')
   Object.assign(survey.environment, row.switches)
   const rules = [...(row.conditions ?? []), ...ownFiles(called, row)]
+  const instead = rules.length > 0 && !survey.canLook ? environmentThere(called) : null
+  if (instead) {
+    Object.assign(survey.environment, instead)
+    return null
+  }
   if (rules.length > 0 && !survey.canLook)
     return finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
   const directories = rules.length > 0 ? directoriesOf(called, survey) : []

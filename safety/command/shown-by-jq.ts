@@ -7,12 +7,15 @@ import type { Simple, Word } from './tree.ts'
 
 /** The command with the paths of the filter in place of `json`, where they are all that jq prints; else the command itself. */
 export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
-  const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
-  if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
+  const program = simple.words[0]?.text ?? ''
+  if (next?.words[0]?.text !== 'jq') return simple
+  const isCluster = program === 'kubectl' || program === 'oc'
+  if (!simple.words.some(({ text }) => text === (isCluster ? 'get' : 'inspect'))) return simple
   // What goes to another stream is seen as it is.
   if (simple.redirections.some(({ source }) => !/^2> ?(?:\/dev\/null|&1)$/.test(source))) return simple
   const paths = pathsOfFilter(next.words.slice(1))
   if (paths === null) return simple
+  if (!isCluster) return asksForFields(simple, program, paths)
   const output = `jsonpath=${paths.map((path) => `{${path}}`).join('')}`
   const words = simple.words.map((word, at): Word => {
     const before = simple.words[at - 1]?.text
@@ -21,6 +24,24 @@ export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
     return joined ? { ...word, text: `${joined[1]}${output}` } : word
   })
   return { ...simple, words }
+}
+
+const templates: Readonly<Record<string, string>> = { docker: '--format', podman: '--format', crictl: '--template' }
+
+/** The same of a container: what jq picks out of all that is printed is what a template would. */
+function asksForFields(simple: Simple, program: string, paths: readonly string[]): Simple {
+  const option = Object.hasOwn(templates, program) ? templates[program]! : null
+  const isFormatted = simple.words.some(({ text }) => /^(?:-f|--format|--template)(?:=|$)/.test(text))
+  if (option === null || isFormatted) return simple
+  const fields = paths.map((path) => path.replace(/\[[^\]]*\]/g, ''))
+  // An element of the list is the whole object.
+  if (fields.some((field) => !field.startsWith('.'))) return simple
+  const template = fields.map((field) => `{{json ${field}}}`).join('')
+  const at = simple.words.findIndex(({ text }) => text === 'inspect')
+  const isJson = (text: string | undefined) => text === 'json' || text === '-o' || text === '--output'
+  const rest = simple.words.slice(at + 1).filter(({ text }) => program !== 'crictl' || !isJson(text))
+  const added = [option, template].map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
+  return { ...simple, words: [...simple.words.slice(0, at + 1), ...added, ...rest] }
 }
 
 const plainOptions = /^(?:-[rcMSe]+|--raw-output|--compact-output|--sort-keys|--monochrome-output)$/
@@ -32,6 +53,8 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
   if (!filter?.literal || more || filter.text.length > 500) return null
   const steps = splitAt(filter.text, '|')
   if (!steps) return null
+  // A count of what is there tells nothing of it.
+  const isCount = steps.length > 1 && /^\s*length\s*$/.test(steps.at(-1)!)
   let prefix = ''
   for (const [index, step] of steps.entries()) {
     const text = step.trim()
@@ -42,13 +65,25 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
       continue
     }
     // An object of named paths, or several paths, ends the filter.
-    const rest = steps.slice(index + 1).every((each) => /^\s*(?:length|unique|sort)\s*$/.test(each))
+    const rest = steps
+      .slice(index + 1)
+      .every((each) => /^\s*(?:length|unique|sort|tostring|@(?:tsv|csv|text)|join\("[\s\w,;:|-]*"\))\s*$/.test(each))
+    const said = interpolated(text)
+    if (said !== null && rest) return said.map((each) => `${prefix}${each}`)
     const fields = /^\{(.*)\}$/s.exec(text)?.[1] ?? /^(?:\[(.*)\])$/s.exec(text)?.[1] ?? text
     const paths = splitAt(fields, ',')?.map((field) => toPath(field.replace(/^\s*\w+\s*:/, '').trim()))
     if (!rest || !paths?.every((each) => each !== null)) return null
     return paths.map((each) => `${prefix}${each}`)
   }
+  if (isCount) return ['.metadata.name']
   return prefix === '' ? null : [prefix]
+}
+
+/** The paths in a text that is put together: `"\\(.metadata.name) is \\(.status.phase)"`. */
+function interpolated(text: string): string[] | null {
+  if (!/^"(?:[^"\\]|\\[nt"]|\\\([^()"]*\))*"$/.test(text)) return null
+  const paths = [...text.matchAll(/\\\(([^()"]*)\)/g)].map(([, path = '']) => toPath(path.trim()))
+  return paths.length > 0 && paths.every((path) => path !== null) ? paths : null
 }
 
 /** `.items[].metadata.name` as kubectl writes it. */

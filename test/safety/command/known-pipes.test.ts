@@ -64,3 +64,28 @@ test.each(['cat *.log', 'cat /root/*', 'ceph tell osd.* bench', 'kubectl get --r
   'and not where it finds files, or more than looks: %s',
   (text) => expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite: null }),
 )
+
+test.each([
+  "kubectl get pods -A -o json | jq '.items | length'",
+  `kubectl get pods -A -o json | jq -r '.items[] | "\\(.metadata.name) \\(.status.phase)"'`,
+  "kubectl get nodes -o json | jq -r '.items[] | [.metadata.name, .status.nodeInfo.kubeletVersion] | @tsv'",
+  "docker inspect web | jq '.[0].State'",
+  "docker inspect web | jq -r '.[].State.Health.Status'",
+  'crictl inspect -o json abc | jq -r .status.reason',
+])('of a whole object jq shows what it names: %s runs unasked', (text) => expect(judged(text).verdict).toBe('run'))
+
+test.each([
+  ['the environment', "docker inspect web | jq '.[0].Config.Env'"],
+  ['an element is the whole', "docker inspect web | jq '.[0]'"],
+  ['all of it', 'docker inspect web | jq .'],
+  ['what holds the environment', "docker inspect web | jq '.[0].Config'"],
+  ['a group sees the whole', "docker inspect web | { cat >&2; } | jq '.[0].State'"],
+  ['another stream shows the whole', "docker inspect web >&2 | jq '.[0].State'"],
+  ['a template of its own', "docker inspect -f '{{.Config.Env}}' web | jq '.[0].State'"],
+  ['the whole of it again', 'crictl inspect abc | jq .info'],
+  ['in a text', `kubectl get pods -o json | jq -r '.items[] | "\\(.spec.containers[].env)"'`],
+  ['everything in a text', `kubectl get pods -o json | jq -r '.items[] | "\\(.)"'`],
+  ['a variable', `kubectl get pods -o json | jq -r '.items[] | "\\(env.HOME)"'`],
+  ['a count beside the values', "kubectl get cm web -o json | jq '.data, length'"],
+  ['a count of secrets', "kubectl get secrets -o json | jq '.items | length'"],
+])('%s: %s asks', (_, text) => expect(judged(text).verdict).toBe('ask'))

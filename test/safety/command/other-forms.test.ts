@@ -25,6 +25,7 @@ describe('A form that answers the same', () => {
     ['docker exec web curl -s http://localhost/health', 'docker exec web curl -q -s http://localhost/health'],
     ['docker exec -it web dig db1', 'docker exec web dig -r db1'],
     ['dnf history list', 'dnf -C history list'],
+    ['docker exec web mongosh --eval "rs.status()"', "docker exec web mongosh --norc --eval 'rs.status()'"],
   ])('is offered for %j: %j', (text, rewrite) => {
     expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite })
     expect(judged(rewrite).verdict).toBe('run')

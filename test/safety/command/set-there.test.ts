@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
+import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 import { setThere } from '../../../safety/command/surroundings/there.ts'
 import { byProgram } from '../../../safety/command/surroundings.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
@@ -47,6 +47,17 @@ describe('In a container and on another host code puts in what switches surround
     ['what more than looks', 'docker exec web ceph osd set noout'],
     ['a file that it is told to obey', 'docker exec web ceph -c /srv/ceph.conf -s'],
   ])('%s asks: %s', (_, text) => expect(judged(text)).toMatchObject({ verdict: 'ask' }))
+
+  test('a capability of the engine brings the environment along, where files cannot be looked at', () => {
+    const inside = (argv: string[]) => judgeArgv(argv, { ...context, canLook: false })
+    expect(inside(['ceph', '-s'])).toMatchObject({
+      verdict: 'run',
+      conditions: [],
+      environment: { HOME: '/dev/null', CEPH_CONF: '/etc/ceph/ceph.conf' },
+    })
+    expect(inside(['supervisorctl', 'status']).verdict).toBe('ask')
+    expect(inside(['kubectl', 'get', 'pods']).verdict).toBe('ask')
+  })
 
   test('here a text sets nothing of that', () => expect(judged(`${noHome} df -h`).verdict).toBe('ask'))
 })
