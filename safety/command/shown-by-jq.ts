@@ -7,15 +7,12 @@ import type { Simple, Word } from './tree.ts'
 
 /** The command with the paths of the filter in place of `json`, where they are all that jq prints; else the command itself. */
 export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
-  const program = simple.words[0]?.text ?? ''
-  if (next?.words[0]?.text !== 'jq') return simple
-  const isCluster = program === 'kubectl' || program === 'oc'
-  if (!simple.words.some(({ text }) => text === (isCluster ? 'get' : 'inspect'))) return simple
+  const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
+  if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
   // What goes to another stream is seen as it is.
   if (simple.redirections.some(({ source }) => !/^2> ?(?:\/dev\/null|&1)$/.test(source))) return simple
   const paths = pathsOfFilter(next.words.slice(1))
   if (paths === null) return simple
-  if (!isCluster) return asksForFields(simple, program, paths)
   const output = `jsonpath=${paths.map((path) => `{${path}}`).join('')}`
   const words = simple.words.map((word, at): Word => {
     const before = simple.words[at - 1]?.text
@@ -24,24 +21,6 @@ export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
     return joined ? { ...word, text: `${joined[1]}${output}` } : word
   })
   return { ...simple, words }
-}
-
-const templates: Readonly<Record<string, string>> = { docker: '--format', podman: '--format', crictl: '--template' }
-
-/** The same of a container: what jq picks out of all that is printed is what a template would. */
-function asksForFields(simple: Simple, program: string, paths: readonly string[]): Simple {
-  const option = Object.hasOwn(templates, program) ? templates[program]! : null
-  const isFormatted = simple.words.some(({ text }) => /^(?:-f|--format|--template)(?:=|$)/.test(text))
-  if (option === null || isFormatted) return simple
-  const fields = paths.map((path) => path.replace(/\[[^\]]*\]/g, ''))
-  // An element of the list is the whole object.
-  if (fields.some((field) => !field.startsWith('.'))) return simple
-  const template = fields.map((field) => `{{json ${field}}}`).join('')
-  const at = simple.words.findIndex(({ text }) => text === 'inspect')
-  const isJson = (text: string | undefined) => text === 'json' || text === '-o' || text === '--output'
-  const rest = simple.words.slice(at + 1).filter(({ text }) => program !== 'crictl' || !isJson(text))
-  const added = [option, template].map((text): Word => ({ text, literal: true, quoting: 'bare', pattern: null }))
-  return { ...simple, words: [...simple.words.slice(0, at + 1), ...added, ...rest] }
 }
 
 const plainOptions = /^(?:-[rcMSe]+|--raw-output|--compact-output|--sort-keys|--monochrome-output)$/
