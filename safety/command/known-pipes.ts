@@ -9,10 +9,13 @@ import { dnsNamed, knownOutputOf, literalWordsOf } from './known-output.ts'
 type Commands = readonly (readonly string[])[]
 type KnownWords = { form: 'numbers' | 'names'; sample: string }
 
+/** Nobody hands names on through more commands than these. */
+export const maxPiped = 8
+
 /** What these commands print, one after another; null where that may be anything. */
 export function outputOfPipe(commands: Commands): KnownWords | null {
   const last = commands.at(-1)
-  if (!last) return null
+  if (!last || commands.length > maxPiped) return null
   const before = commands.slice(0, -1)
   if (before.length === 0) return knownOutputOf(last)
   if (losesLines(last)) return outputOfPipe(before)
@@ -42,14 +45,17 @@ function losesLines([name = '', ...rest]: readonly string[]): boolean {
 
 /** Which column is left: `1`, `2` or `last`. A condition chooses among lines and prints nothing. */
 const picks =
-  /^\s*(?:(?:NR\s*(?:>=?|!=|==)\s*\d+|!?\/[\w .|^$-]*\/|\$(?:\d+|NF)\s*(?:==|!=|!?~|[<>]=?)\s*(?:"[\w .-]*"|\d+|\/[\w .|^$-]*\/))\s*(?:&&|\|\|)?\s*)*\{\s*print\s+\$(1|2|NF)\s*;?\s*\}\s*$/
+  /^\s*(?:(?:NR\s*(?:>=?|!=|==)\s*\d+|!?\/[\w .|^$-]*\/|\$(?:\d+|NF)\s*(?:==|!=|!?~|[<>]=?)\s*(?:"[\w .-]*"|\d+|\/[\w .|^$-]*\/))\s*(?:(?:&&|\|\|)\s*)?)*\{\s*print\s+\$(1|2|NF)\s*;?\s*\}\s*$/
+
+/** Nobody writes more to pick a column. */
+const maxScript = 300
 
 type Column = '1' | '2' | 'last'
 
 function columnOf([name, ...rest]: readonly string[]): Column | null {
   const whole = rest.join(' ')
   if (name === 'cut') return /^-d ? -f ?1$/.test(whole) || /^-f ?1 -d ? ?$/.test(whole) ? '1' : null
-  if (!/^[gmn]?awk$/.test(name ?? '') || rest.length !== 1) return null
+  if (!/^[gmn]?awk$/.test(name ?? '') || rest.length !== 1 || whole.length > maxScript) return null
   const found = picks.exec(whole)?.[1]
   return found === undefined ? null : found === 'NF' ? 'last' : (found as Column)
 }

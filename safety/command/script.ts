@@ -8,6 +8,7 @@ import {
   tooComplex,
 } from './analysis.ts'
 import { forbiddenRedirection } from './blocklist.ts'
+import { maxPiped } from './known-pipes.ts'
 import { firstOfPipe, setRootReadApart } from './observe.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { asksForPaths } from './shown-by-jq.ts'
@@ -116,8 +117,9 @@ function replaced(text: string, changes: readonly Change[]): string {
   return result.trim()
 }
 
-/** The commands of a pipe that hand something on to this one. */
-const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] => pipeline.slice(0, index)
+/** The commands of a pipe that hand something on to this one; of a long pipe the last, one more than anybody reads names out of. */
+const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] =>
+  pipeline.slice(Math.max(0, index - maxPiped - 1), index)
 
 function judgeSimple(
   simple: Simple,

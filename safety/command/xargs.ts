@@ -1,5 +1,5 @@
 import { printsPathsAlone } from './known-output.ts'
-import { outputOfPipe } from './known-pipes.ts'
+import { maxPiped, outputOfPipe } from './known-pipes.ts'
 import type { Redirection, Simple, Word } from './tree.ts'
 import { argv, asks, empty, type Unwrapped } from './unwrapped.ts'
 import { compile, unwrapByTable } from './wrapper.ts'
@@ -235,7 +235,7 @@ const isQuiet = ({ source }: Redirection): boolean => /^2> ?\/dev\/null$/.test(s
 
 /** What kind of words a pipe hands on, one on each line. Errors are no such words. */
 export function classifyPipe(before: readonly Simple[]): InputKind {
-  if (before.some(({ isAside }) => isAside)) return null
+  if (before.length > maxPiped || before.some(({ isAside }) => isAside)) return null
   if (!before.every(({ redirections }) => redirections.every(isQuiet))) return null
   if (!before.every(({ words }) => words.every(({ literal }) => literal))) return null
   const known = outputOfPipe(before.map(({ words }) => words.map(({ text }) => text)))
