@@ -43,7 +43,7 @@ const kubernetes: Fields = {
 const listed: Fields = {
   shown: words(`
     ID Image Command CreatedAt CreatedSince RunningFor Ports State Status Size Names Name Networks Mounts LocalVolumes Repository Tag Digest
-    Driver Scope Mountpoint Replicas Mode Service Node DesiredState CurrentState Error Pod PodName Pid`),
+    Driver Scope Mountpoint Replicas Mode Service Node DesiredState CurrentState Error Pod PodName Pid Hostname Availability ManagerStatus EngineVersion`),
   hidden: words('Labels Label Spec Options'),
 }
 

@@ -130,7 +130,7 @@ export const harmlessPaths: readonly Harmless[] = [
   { source: 'Kubernetes API health endpoints', paths: '/livez/* /readyz/* /healthz/*', query: 'verbose exclude' },
   {
     source: 'Kubernetes: kubelet statistics, metrics API, kube-proxy and kubelet health',
-    paths: `/api /apis /api/v1 /apis/apps/v1 /apis/metrics.k8s.io/v1beta1 /apis/custom.metrics.k8s.io/v1beta1 /apis/external.metrics.k8s.io/v1beta1
+    paths: `/debug/api_priority_and_fairness/dump_priority_levels /debug/api_priority_and_fairness/dump_queues /api /apis /api/v1 /apis/apps/v1 /apis/metrics.k8s.io/v1beta1 /apis/custom.metrics.k8s.io/v1beta1 /apis/external.metrics.k8s.io/v1beta1
       /api/v1/nodes/*/proxy/stats/summary /api/v1/nodes/*/proxy/healthz /apis/metrics.k8s.io/v1beta1/nodes /apis/metrics.k8s.io/v1beta1/nodes/*
       /apis/metrics.k8s.io/v1beta1/pods /apis/metrics.k8s.io/v1beta1/namespaces/*/pods /stats/summary /proxyMode`,
   },

@@ -17,11 +17,16 @@ export const brokers: Grammars = {
     // -pw and -pwf are passwords; a verb that is not here changes the ring or writes.
     manual: cassandra,
     style: 'word',
-    options: spellOptions({ host: '-h --host', number: '-p --port', flag: '-r -H --human-readable --resolve-ip' }),
+    options: spellOptions({
+      host: '-h --host',
+      number: '-p --port',
+      flag: '-r -H --human-readable --resolve-ip',
+      name: '-F --format',
+    }),
     commands: {
       ...sameGrammar(
         `status info tpstats compactionstats netstats ring describecluster gossipinfo tablestats cfstats tablehistograms cfhistograms proxyhistograms
-        getlogginglevels version gcstats failuredetector listsnapshots getendpoints getsstables compactionhistory clientstats describering
+        getlogginglevels listpendinghints version gcstats failuredetector listsnapshots getendpoints getsstables compactionhistory clientstats describering
         getcompactionthroughput getcompactionthreshold getconcurrentcompactors getconcurrentviewbuilders getconcurrency getinterdcstreamthroughput
         getmaxhintwindow getstreamthroughput gettimeout gettraceprobability getseeds getbatchlogreplaythrottle rangekeysample viewbuildstatus
         statusgossip statusbinary statusbackup statushandoff statusautocompaction datapaths getfullquerylog getauditlog help`,
@@ -251,9 +256,9 @@ export const queues: Grammars = {
     manual: `kafka-configs, ${kafka}`,
     style: 'word',
     options: spellOptions({
-      flag: '--describe --all',
+      flag: '--describe --all --broker-defaults --entity-default',
       host: '--bootstrap-server',
-      name: '--entity-type --entity-name',
+      name: '--entity-type --entity-name --topic --broker --group --client-metrics',
     }),
     requires: ['--describe'],
     // Users have their credentials as settings.
@@ -282,6 +287,29 @@ export const queues: Grammars = {
     style: 'word',
     options: spellOptions({ flag: '--list', host: '--bootstrap-server', text: '--topic --group' }),
     requires: ['--list'],
+  }),
+  // abort and force-terminate act, and so do upgrade, downgrade and unregister.
+  ...sameGrammar('kafka-transactions kafka-transactions.sh', {
+    manual: `kafka-transactions, ${kafka}`,
+    style: 'word',
+    options: spellOptions({ host: '--bootstrap-server' }),
+    commands: sameGrammar('list describe find-hanging', {
+      options: spellOptions({
+        text: '--transactional-id --topic',
+        number: '--broker-id --max-transaction-timeout --partition',
+      }),
+    }),
+  }),
+  ...sameGrammar('kafka-features kafka-features.sh', {
+    manual: `kafka-features, ${kafka}`,
+    style: 'word',
+    options: spellOptions({ host: '--bootstrap-server' }),
+    commands: { describe: {} },
+  }),
+  ...sameGrammar('kafka-cluster kafka-cluster.sh', {
+    manual: `kafka-cluster, ${kafka}`,
+    style: 'word',
+    commands: { 'cluster-id': { options: spellOptions({ host: '--bootstrap-server' }) } },
   }),
   ...sameGrammar('kafka-metadata-quorum kafka-metadata-quorum.sh', {
     manual: `kafka-metadata-quorum, ${kafka}`,

@@ -10,7 +10,7 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 
 /** Kinds that hold neither an environment nor a configuration: they are shown as a whole. */
 const wholeKinds =
-  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?|sa|serviceaccounts?|csr|certificatesigningrequests?|(validating|mutating)webhookconfigurations?|validatingadmissionpolic(y|ies)|flowschemas?|prioritylevelconfigurations?|runtimeclass(es)?|ingressclass(es)?|csistoragecapacit(y|ies)|volumesnapshots?|volumesnapshotcontents?|volumesnapshotclass(es)?|cs|componentstatus(es)?|certificaterequests?|prometheusrules?|ciliumnodes?|ciliumendpoints?|cep|ciliumidentit(y|ies)|ciliumnetworkpolic(y|ies)|cnp|ciliumclusterwidenetworkpolic(y|ies)|ccnp|ippools?|ipamblocks?|nodenetworkstates?|nns|machinehealthchecks?|mhc|machineautoscalers?|clusterautoscalers?|infrastructures?(\\.config\\.openshift\\.io)?|networks?\\.config(\\.openshift\\.io)?|dns(es)?\\.config(\\.openshift\\.io)?|schedulers?\\.config(\\.openshift\\.io)?|featuregates?|clustercsidrivers?|operatorgroups?|packagemanifests?|cephblockpools?|cephfilesystems?|egressips?|podnetworkconnectivitychecks?|apirequestcounts?)(/[\\w.-]+)?$'
+  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?|sa|serviceaccounts?|csr|certificatesigningrequests?|(validating|mutating)webhookconfigurations?|validatingadmissionpolic(y|ies)|flowschemas?|prioritylevelconfigurations?|runtimeclass(es)?|ingressclass(es)?|csistoragecapacit(y|ies)|volumesnapshots?|volumesnapshotcontents?|volumesnapshotclass(es)?|cs|componentstatus(es)?|certificaterequests?|prometheusrules?|ciliumnodes?|ciliumendpoints?|cep|ciliumidentit(y|ies)|ciliumnetworkpolic(y|ies)|cnp|ciliumclusterwidenetworkpolic(y|ies)|ccnp|ippools?|ipamblocks?|nodenetworkstates?|nns|machinehealthchecks?|mhc|machineautoscalers?|clusterautoscalers?|infrastructures?(\\.config\\.openshift\\.io)?|networks?\\.config(\\.openshift\\.io)?|dns(es)?\\.config(\\.openshift\\.io)?|schedulers?\\.config(\\.openshift\\.io)?|featuregates?|clustercsidrivers?|operatorgroups?|packagemanifests?|cephblockpools?|cephfilesystems?|egressips?|podnetworkconnectivitychecks?|apirequestcounts?|catalogsources?|catsrc|dns(es)?\\.operator(\\.openshift\\.io)?|ingress(es)?\\.config(\\.openshift\\.io)?|apiservers?|kubeletconfigs?|sriovnetworknodestates?|performanceprofiles?)(/[\\w.-]+)?$'
 
 /** Secrets by any name of theirs; a list of kinds may hold one. */
 const noSecrets = ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '^all$']
@@ -110,7 +110,11 @@ const kubectl: Grammar = {
     top: {
       commands: sameGrammar(
         'no node nodes po pod pods',
-        one('kubectl top', '-A --all-namespaces --containers --no-headers --sum', '-l --selector --sort-by'),
+        one(
+          'kubectl top',
+          '-A --all-namespaces --containers --no-headers --sum --show-capacity --use-protocol-buffers',
+          '-l --selector --sort-by',
+        ),
       ),
     },
     version: one('kubectl version', '--client --short', '-o --output', {}),

@@ -10,6 +10,12 @@ const ofProxies = spellOptions({
   flag: '--short -s --verbose --verbose=false --remote --remote=false',
 })
 
+const whoCan: Grammar = {
+  manual: 'oc policy who-can, 4.14',
+  options: spellOptions({ flag: '-A --all-namespaces', name: '-o --output' }),
+  operands: { rest: 'name', min: 2 },
+}
+
 /** Filters only choose among what is held: no name in them is looked up. Without a number or a time it prints the last 20. */
 const observed: Grammar = {
   manual: 'hubble observe, 0.12',
@@ -224,7 +230,8 @@ export const deployers: Grammars = {
       ...clusters.kubectl!.commands,
       ...paths('status, projects, get-clusters', plain('oc, 4.14')),
       project: { options: spellOptions({ flag: '-q --short' }) },
-      whoami: { options: spellOptions({ flag: '--show-console --show-context --show-server' }) },
+      whoami: { options: spellOptions({ flag: '-c --show-console --show-context --show-server' }) },
+      policy: { commands: { 'who-can': whoCan } },
       // Clients of its sign-in, templates and builds are described with their secrets.
       describe: {
         ...clusters.kubectl!.commands!.describe!,
@@ -232,7 +239,13 @@ export const deployers: Grammars = {
       },
       adm: {
         commands: {
-          top: clusters.kubectl!.commands!.top!,
+          top: {
+            commands: {
+              ...clusters.kubectl!.commands!.top!.commands,
+              ...sameGrammar('images imagestreams persistentvolumeclaims pvc', {}),
+            },
+          },
+          policy: { commands: { 'who-can': whoCan } },
           // With a version or a channel it begins.
           upgrade: { manual: 'oc adm upgrade, 4.14', options: spellOptions({ flag: '--include-not-recommended' }) },
           'node-logs': plain(

@@ -49,6 +49,11 @@ export const serviceTools: Grammars = {
         operands: { first: ['name'] },
         requires: ['-getAllServiceState', '-getServiceState', '-checkHealth'],
       },
+      // -confKey prints a value, which may be a password.
+      getconf: {
+        ...oneOf(hadoop, '-namenodes -secondaryNameNodes -backupNodes -journalNodes -nnRpcAddresses'),
+        style: 'word',
+      },
       version: { manual: hadoop },
     },
   }),

@@ -131,7 +131,7 @@ export const administrators: [string, ProgramSurroundings][] = [
   ...plain('network', [
     ['mongostat mongotop', 'MongoDB Database Tools 100.9'],
     [
-      'kafka-configs kafka-configs.sh kafka-broker-api-versions kafka-broker-api-versions.sh kafka-log-dirs kafka-log-dirs.sh kafka-get-offsets kafka-get-offsets.sh kafka-acls kafka-acls.sh kafka-metadata-quorum kafka-metadata-quorum.sh pulsar-admin',
+      'kafka-transactions kafka-transactions.sh kafka-features kafka-features.sh kafka-cluster kafka-cluster.sh kafka-configs kafka-configs.sh kafka-broker-api-versions kafka-broker-api-versions.sh kafka-log-dirs kafka-log-dirs.sh kafka-get-offsets kafka-get-offsets.sh kafka-acls kafka-acls.sh kafka-metadata-quorum kafka-metadata-quorum.sh pulsar-admin',
       'Apache Kafka 3.6, Apache Pulsar 3.1: KAFKA_OPTS and JAVA_TOOL_OPTIONS are variables',
     ],
     ['rabbitmq-queues rabbitmq-plugins', 'rabbitmq-queues(8), RabbitMQ 3.12: started with no_dot_erlang'],

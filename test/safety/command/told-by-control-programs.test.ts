@@ -53,6 +53,16 @@ test.each(
     birdcl show protocols all
     corosync-cmapctl runtime.members
     crm_node -l
+    kafka-transactions.sh --bootstrap-server localhost:9092 list
+    kafka-configs.sh --bootstrap-server localhost:9092 --describe --topic t
+    kafka-consumer-groups.sh --bootstrap-server localhost:9092 --describe --group g --timeout 10000
+    rabbitmq-diagnostics check_protocol_listener amqp
+    nodetool tpstats -F json
+    hdfs getconf -namenodes
+    oc adm policy who-can get pods
+    oc get catalogsource redhat-operators -n openshift-marketplace -o yaml
+    kubectl top pod web-0 --containers=true
+    docker node ls --format '{{.Hostname}} {{.Status}}'
     sacctmgr show assoc
     sreport cluster utilization
     dcgmi health -c
@@ -126,6 +136,19 @@ test.each(
     corosync-cmapctl
     corosync-cmapctl -s runtime.x u8 1
     crm_node -R web --force
+    kafka-transactions.sh --bootstrap-server localhost:9092 abort --topic t
+    kafka-features.sh --bootstrap-server localhost:9092 upgrade
+    kafka-cluster.sh unregister --bootstrap-server localhost:9092 --id 1
+    kafka-configs.sh --bootstrap-server localhost:9092 --describe --user bob
+    kafka-configs.sh --bootstrap-server localhost:9092 --alter --topic t --add-config a=b
+    rabbitmq-diagnostics environment
+    rabbitmqctl list_global_parameters
+    hdfs getconf -confKey fs.s3a.secret.key
+    oc adm policy add-role-to-user admin bob
+    oc whoami --show-token
+    oc get mc worker -o yaml
+    kubectl top pod web-0 --containers=false
+    docker node ls --format '{{.TLSStatus}} {{json .}}'
     sacctmgr show configuration
     sacctmgr -i delete user bob
     sacctmgr show runawayjobs fix
