@@ -270,7 +270,7 @@ function judgeWrapper(
     ...context,
     // As root it has another home and none of our environment.
     elsewhere: context.elsewhere || isElsewhere || dropsEnvironment(words) || found.root,
-    setThere: isElsewhere ? {} : { ...context.setThere, ...assigned },
+    setThere: isElsewhere ? {} : dropsEnvironment(words) ? assigned : { ...context.setThere, ...assigned },
     asRoot: false,
     bounded: context.bounded || found.bounds,
     mounts: [...context.mounts, ...found.mounts],

@@ -43,6 +43,8 @@ describe('In a container and on another host code puts in what switches surround
     ['what is set in front does not get into what is inside', `env ${noHome.slice(4)} docker exec web nodetool status`],
     ['nor into a container inside of one', `docker exec web ${noHome} docker exec web nodetool status`],
     ['what the shell sets afterwards counts', `docker exec web ${noHome} sh -c 'HOME=/srv nodetool status'`],
+    ['an environment that is dropped again', `docker exec web ${noHome} env -i nodetool status`],
+    ['a variable that is taken out again', `docker exec web ${noHome} env -u HOME nodetool status`],
     ['settings of the directory', `docker exec web ${noHome} supervisorctl status`],
     ['what more than looks', 'docker exec web ceph osd set noout'],
     ['a file that it is told to obey', 'docker exec web ceph -c /srv/ceph.conf -s'],
