@@ -11,6 +11,7 @@ import { contents, files } from './files.ts'
 import { git } from './git.ts'
 import { hardware, host } from './host.ts'
 import { local, processes } from './local.ts'
+import { meshes } from './meshes.ts'
 import { network } from './network.ts'
 import { archives, packages, snapshots } from './packages.ts'
 import { platforms } from './platforms.ts'
@@ -38,6 +39,7 @@ export const grammars: Grammars = {
   ...hardware,
   ...host,
   ...local,
+  ...meshes,
   ...network,
   ...openssl,
   ...packages,

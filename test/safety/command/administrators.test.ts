@@ -3,6 +3,7 @@ import { brokers, queues } from '../../../safety/command/grammars/brokers.ts'
 import { controls } from '../../../safety/command/grammars/controls.ts'
 import { deployers } from '../../../safety/command/grammars/deployers.ts'
 import { disks } from '../../../safety/command/grammars/disks.ts'
+import { meshes } from '../../../safety/command/grammars/meshes.ts'
 import { platforms } from '../../../safety/command/grammars/platforms.ts'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
@@ -189,9 +190,15 @@ describe('verbs of control programs', () => {
 
   /** Bare, a program of these waits for commands on its input, unless its grammar says that it only prints. */
   test('bare, none of them runs but those that print and end', () => {
-    const bare = Object.keys({ ...brokers, ...controls, ...deployers, ...disks, ...platforms, ...queues }).filter(
-      (name) => judged(name).verdict === 'run',
-    )
+    const bare = Object.keys({
+      ...brokers,
+      ...controls,
+      ...deployers,
+      ...meshes,
+      ...disks,
+      ...platforms,
+      ...queues,
+    }).filter((name) => judged(name).verdict === 'run')
     expect(bare.sort()).toEqual(printing.sort())
   })
 })
