@@ -1,4 +1,4 @@
-import { actionByKeys, keyReader, type NamingFacts } from '../domain/approval.ts'
+import { actionByKeys, containerFound, keyReader, type NamingFacts } from '../domain/approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
 import type { ManualChange } from '../domain/manual-change.ts'
@@ -94,7 +94,13 @@ async function usableApproval(trx: Trx, incidentId: string, approvalId: string |
   return { id, callId, actionDigest, stateFingerprint }
 }
 
-type Denial = { tool: string; actionDigest: string; arguments: Record<string, unknown>; targets: ResourceRef[] }
+type Denial = {
+  tool: string
+  actionDigest: string
+  arguments: Record<string, unknown>
+  targets: ResourceRef[]
+  container: string | null
+}
 
 /** What people denied anywhere in the group of this incident; an expiry is not a denial. */
 export async function readDenials(db: Db | Trx, incidentId: string): Promise<Denial[]> {
@@ -106,8 +112,13 @@ export async function readDenials(db: Db | Trx, incidentId: string): Promise<Den
   // Two questions with an index each; asked as one, all that was ever denied would be read.
   const rows = await db
     .selectFrom('approval')
-    .select(['tool', 'actionDigest', 'args', 'targets'])
+    .select(['tool', 'actionDigest', 'args', 'targets', 'dryRun'])
     .where('id', 'in', denied.where('incidentId', '=', incidentId).union(ofGroup))
     .execute()
-  return rows.map(({ args, targets, ...rest }) => ({ ...rest, arguments: args, targets: targets as ResourceRef[] }))
+  return rows.map(({ args, targets, dryRun, ...rest }) => ({
+    ...rest,
+    arguments: args,
+    targets: targets as ResourceRef[],
+    container: containerFound(dryRun),
+  }))
 }

@@ -209,11 +209,23 @@ export const maxExpirySeconds = 7 * 24 * 3600
 export const useBySeconds = 900
 
 export type NamingFacts = Pick<ToolFacts, 'name' | 'names' | 'kindField'>
-type Action = { arguments: Record<string, unknown>; targets: readonly ResourceRef[] }
+type Action = {
+  arguments: Record<string, unknown>
+  targets: readonly ResourceRef[]
+  /** The name of the container that the action is about, as its engine gave it when the action was tried out. */
+  container?: string | null
+}
+
+/** The name by which a rehearsal found its container, called by whatever name or id; null where it found none. */
+export function containerFound({ details }: { details: Record<string, unknown> }): string | null {
+  const found = rehearsedContainer.safeParse(details)
+  return found.success ? found.data.rehearsal.container : null
+}
+const rehearsedContainer = z.looseObject({ rehearsal: z.looseObject({ container: z.string() }) })
 
 /**
  * The digest of an action with each thing under its one key: `vm:x` and `node:x` may be two names of one machine, and what a person denied
- * for it under one name is denied under the other. `keyOf` answers a resource's key; the registry's is the one that leases go by.
+ * for it under one name is denied under the other; and a container by its name, its id and the beginning of that is one. `keyOf` answers a resource's key; the registry's is the one that leases go by.
  */
 export function actionByKeys(
   { name: tool, names, kindField }: NamingFacts,
@@ -221,6 +233,7 @@ export function actionByKeys(
   keyOf: (ref: ResourceRef) => string,
 ): string {
   const keyed = { ...action.arguments }
+  if (typeof keyed.container === 'string' && action.container) keyed.container = action.container
   for (const [field, kinds] of Object.entries(names)) {
     const allowed: readonly string[] = typeof kinds === 'string' ? [kinds] : kinds
     const toKey = (id: unknown): unknown => {

@@ -109,6 +109,8 @@ export type Preparation = {
   stateFingerprint: string
   /** Asked whatever it is, and at this risk or a higher one: where it would be done, everything is. */
   asks?: { risk: Risk; why: string }
+  /** The name that the engine gives the container which it is about, called by whatever name or id. */
+  container?: string
   /** Commands that may look as root where it would run, each word for word. */
   rootReads?: string[][]
   /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */

@@ -73,7 +73,9 @@ function isDeniedUnderOtherName({ call: { prepared }, facts, resolved, policy }:
   const { deniedActions = [], keys = {} } = policy
   if (deniedActions.length === 0) return false
   const targets = prepared?.ok ? prepared.preparation.targets : resolved.targets
-  return deniedActions.includes(actionByKeys(facts, { arguments: resolved.arguments, targets }, keyReader(keys)))
+  const container = prepared?.ok ? prepared.preparation.container : null
+  const action = { arguments: resolved.arguments, targets, container }
+  return deniedActions.includes(actionByKeys(facts, action, keyReader(keys)))
 }
 
 function targetBusy({ policy }: Judging): RuleAnswer | null {

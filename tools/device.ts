@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { containerFound } from '../domain/approval.ts'
 import { executable } from '../domain/device.ts'
 import { proof } from '../domain/envelope.ts'
 import { onMachines } from '../domain/kinds.ts'
@@ -97,7 +98,8 @@ export async function prepareOnDevice(
   context: ToolContext,
 ): Promise<Preparation> {
   const { resource, touches, ...rest } = prepared.parse(await ask(context, on, 'preparation'))
-  return { targets: [resource, ...touches], identity, ...rest }
+  const container = containerFound(rest.dryRun)
+  return { targets: [resource, ...touches], identity, ...(container !== null && { container }), ...rest }
 }
 
 async function ask({ core, stepKey, signal }: ToolContext, on: string, what: string): Promise<unknown> {

@@ -196,6 +196,8 @@ export type ExecutionContext = {
   mounts: Unwrapped['mounts']
   /** On another host or in a container: neither our environment nor our looks get there. */
   elsewhere: boolean
+  /** What `env` sets there, of what switches surroundings off. */
+  setThere: Readonly<Record<string, string>>
   script: JudgeScript
 }
 

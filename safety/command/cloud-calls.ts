@@ -39,11 +39,14 @@ export const awsCalls = calls(`
   eks: list-updates describe-update list-access-entries list-insights describe-insight
   ecr: describe-repositories describe-images list-images describe-image-scan-findings
   rds: describe-db-instances describe-db-clusters describe-events describe-db-snapshots describe-db-cluster-snapshots describe-db-log-files
-  rds: describe-db-subnet-groups describe-pending-maintenance-actions describe-db-engine-versions describe-global-clusters describe-db-cluster-endpoints
+  rds: describe-db-parameters download-db-log-file-portion describe-db-subnet-groups describe-pending-maintenance-actions describe-db-engine-versions describe-global-clusters describe-db-cluster-endpoints
   docdb: describe-db-instances describe-db-clusters describe-events
   neptune: describe-db-instances describe-db-clusters describe-events
   elasticache: describe-cache-clusters describe-replication-groups describe-events describe-cache-subnet-groups describe-snapshots describe-service-updates
   memorydb: describe-clusters describe-events
+  emr: list-clusters
+  mq: list-brokers
+  fsx: describe-file-systems
   redshift: describe-clusters describe-events describe-cluster-snapshots
   opensearch: list-domain-names describe-domain describe-domains describe-domain-health
   es: list-domain-names describe-elasticsearch-domain describe-elasticsearch-domains
@@ -51,7 +54,7 @@ export const awsCalls = calls(`
   s3: ls
   s3api: list-buckets head-bucket head-object get-bucket-location get-bucket-policy get-bucket-policy-status get-bucket-versioning get-bucket-encryption
   s3api: get-bucket-lifecycle-configuration get-bucket-logging get-bucket-replication get-bucket-acl get-bucket-tagging get-bucket-cors
-  s3api: get-bucket-notification-configuration get-bucket-website get-public-access-block
+  s3api: list-objects-v2 get-bucket-notification-configuration get-bucket-website get-public-access-block
   logs: describe-log-groups describe-log-streams filter-log-events get-log-events tail get-query-results describe-queries describe-metric-filters
   cloudwatch: describe-alarms describe-alarm-history describe-alarms-for-metric list-metrics get-metric-statistics get-metric-data list-dashboards get-dashboard
   cloudtrail: lookup-events describe-trails get-trail-status list-trails
@@ -137,6 +140,7 @@ export const gcloudCalls = calls(`
   run jobs executions: list describe
   functions: list describe
   pubsub topics: list describe
+  storage: ls
   logging: read
   logging logs: list
   logging metrics: list describe
@@ -228,6 +232,9 @@ export const azCalls = calls(`
   sql elastic-pool: list show
   postgres flexible-server: list show
   mysql flexible-server: list show
+  mysql server: list show
+  postgres server: list show
+  network watcher: show-next-hop show-topology test-ip-flow
   redis: list
   cosmosdb: list show
   storage account: list show show-usage

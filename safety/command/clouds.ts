@@ -1,4 +1,5 @@
 import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts'
+import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 
 /** Command lines of clouds: a call is on a list, with the options that lead elsewhere or show more left out. */
 
@@ -67,11 +68,18 @@ function aws(words: readonly string[]): string | null {
   const [service, operation] = path(words)
   if (!service || !operation) return 'a service and an operation are missing'
   const call = `${service} ${operation}`
-  if (!awsCalls.has(call)) return `${call} is not on the list of calls that show no secret`
-  if (call === 'logs tail' && words.some((word) => /^--fo/.test(word))) return 'follows for ever'
   // A region is part of the name of the host that is asked.
-  const region = words.find((word, at) => /^--reg/.test(words[at - 1] ?? '') || /^--reg\w*=/.test(word))
-  if (region !== undefined && !/^(?:--\w+=)?[a-z0-9-]+$/.test(region)) return `${region} is no region`
+  if (valuesOf(words, '--reg').some((region) => !/^[a-z0-9-]+$/.test(region))) return 'its region is none'
+  if (awsCarriers.has(call)) {
+    const [query, ...others] = valuesOf(words, '--q')
+    return query !== undefined && others.length === 0 && namesShownFields(query)
+      ? null
+      : `${call} shows environments or inputs: name fields with --query`
+  }
+  if (!awsCalls.has(call)) return `${call} is not on the list of calls that show no secret`
+  if (call === 's3api list-objects-v2' && !onlyOf(words, '--max-i', /^\d{1,3}$/))
+    return 'lists every object of a bucket'
+  if (call === 'logs tail' && words.some((word) => /^--fo/.test(word))) return 'follows for ever'
   return call === 's3 ls' && words.includes('--recursive') ? 'lists every object of a bucket' : null
 }
 
@@ -83,7 +91,7 @@ function gcloud(words: readonly string[]): string | null {
   const call = longest(said, gcloudCalls)
   if (call === null) return `${said.slice(0, 4).join(' ')} is not on the list of calls that show no secret`
   if (!gcloudCarriers.has(call)) return null
-  const formats = formatsOf(words)
+  const formats = valuesOf(words, '--fo')
   const isNarrow = formats.length === 1 && isNarrowProjection(formats[0]!) && !words.some((word) => /^--fl/.test(word))
   if (formats.length === 0 ? call.endsWith(' list') : isNarrow) return null
   return `${call} shows environments or scripts: name fields with --format='value(…)'`
@@ -97,12 +105,17 @@ function longest(said: readonly string[], listed: ReadonlySet<string>): string |
   return null
 }
 
-/** Each, since the last one counts; an option may be cut short. */
-function formatsOf(words: readonly string[]): string[] {
+/** The values of an option that begins so: each, since the last one counts, and an option may be cut short. */
+function valuesOf(words: readonly string[], beginning: string): string[] {
   return words.flatMap((word, at) => {
-    if (!/^--fo/.test(word)) return []
+    if (!word.startsWith(beginning)) return []
     return word.includes('=') ? word.slice(word.indexOf('=') + 1) : (words[at + 1] ?? '')
   })
+}
+
+function onlyOf(words: readonly string[], beginning: string, shape: RegExp): boolean {
+  const values = valuesOf(words, beginning)
+  return values.length === 1 && shape.test(values[0]!)
 }
 
 /** Fields of what carries environments and scripts, each with all that is below it. */
@@ -171,7 +184,7 @@ const openstack: ListRule = {
      security group rule, volume, volume service, volume type, volume snapshot, volume backup, image, flavor, keypair, endpoint, service, project, domain, region,
      user, role, role assignment, quota, limits, usage, catalog, aggregate, availability zone, host, server event, server migration, server group, loadbalancer,
      loadbalancer listener, loadbalancer pool, loadbalancer member, loadbalancer healthmonitor, loadbalancer status, loadbalancer amphora, coe cluster,
-     object, recordset, zone, extension, ip availability, network qos policy, address scope, subnet pool`,
+     object, recordset, zone, extension, baremetal node, baremetal port, resource provider, resource provider inventory, resource provider usage, allocation candidate, share, dns zone, network trunk, network rbac, consistency group, volume attachment, volume group, hypervisor, orchestration service, ip availability, network qos policy, address scope, subnet pool`,
     ',',
   ),
   verbs: set('list show'),

@@ -15,7 +15,7 @@ const container: Fields = {
     Source Destination Mode LogPath SizeRw SizeRootFs Size VirtualSize RestartPolicy Memory MemorySwap NanoCpus CpuShares CpuQuota
     CpuPeriod CpusetCpus PidsLimit Ulimits ShmSize NetworkMode PortBindings Binds Privileged ReadonlyRootfs CapAdd CapDrop Hostname User
     WorkingDir ExposedPorts StopSignal StopTimeout Tty Architecture Os RepoTags RepoDigests Replicas UpdateStatus Scope
-    EndpointSpec Endpoint Resources pid exitCode startedAt finishedAt createdAt reason Placement GraphDriver HostnamePath ResolvConfPath HostsPath Version UsageData RefCount`),
+    EndpointSpec Endpoint Resources pid exitCode startedAt finishedAt createdAt reason Placement GraphDriver HostnamePath ResolvConfPath HostsPath Version UsageData RefCount state message imageRef logPath attempt`),
   hidden: words('Env Environment Args Cmd Entrypoint Labels Annotations Options Secrets Configs Config.Env Data Spec'),
 }
 
@@ -43,7 +43,7 @@ const kubernetes: Fields = {
 const listed: Fields = {
   shown: words(`
     ID Image Command CreatedAt CreatedSince RunningFor Ports State Status Size Names Name Networks Mounts LocalVolumes Repository Tag Digest
-    Driver Scope Mountpoint Replicas Mode Service Node DesiredState CurrentState Error Pod PodName Pid`),
+    Driver Scope Mountpoint Replicas Mode Service Node DesiredState CurrentState Error Pod PodName Pid Hostname Availability ManagerStatus EngineVersion`),
   hidden: words('Labels Label Spec Options'),
 }
 

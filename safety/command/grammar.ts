@@ -74,6 +74,10 @@ export type ValueKind =
   | 'resolved'
   /** A key or certificate by which the program shows who it is, in the places of the administrator: used and not printed. */
   | 'credential'
+  /** A file of which the program prints certificates and nothing else, whatever is in it. */
+  | 'certificate'
+  /** The socket of a container runtime, by one of its usual names. */
+  | 'runtime'
   /** A file of docker compose by its usual name. */
   | 'compose'
   | 'request'

@@ -87,6 +87,7 @@ const topLevel: ExecutionContext = {
   asRoot: true,
   mounts: [],
   elsewhere: false,
+  setThere: {},
   script: judgeScript,
 }
 

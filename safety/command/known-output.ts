@@ -1,4 +1,4 @@
-import type { Word as BashWord, ParsedScript, WordPart } from 'unbash'
+import type { Word as BashWord, Command, Redirect, WordPart } from 'unbash'
 import type { Word } from './tree.ts'
 
 /**
@@ -74,12 +74,27 @@ const printers: Readonly<Record<string, KnownPrinter>> = {
   },
 }
 
+/** Kinds whose names are DNS labels, as the API server holds them to. */
+export const dnsNamed =
+  'no|nodes?|po|pods?|ns|namespaces?|deploy|deployments?|sts|statefulsets?|ds|daemonsets?|rs|replicasets?|jobs?|cj|cronjobs?|svc|services?|pvc|persistentvolumeclaims?|pv|persistentvolumes?|ing|ingress(?:es)?'
+
 /** Whole command lines but for values: one name a line, of an alphabet that the program's own server holds to. */
 const listingLines: readonly { line: RegExp; sample: string }[] = [
   // `kind/name`, RFC 1123: kubectl get -o name.
   {
-    line: /^(?:kubectl|oc) (?:-n [\w-]+ )?get [a-z.]+(?: (?:-n [\w-]+|-n=[\w-]+|--namespace[= ][\w-]+|-l [\w./=,!-]+|--selector[= ][\w./=,!-]+|--field-selector[= ][\w./=,!-]+))* (?:-o ?|-o=|--output[= ])name(?: (?:-n [\w-]+|-l [\w./=,!-]+))*$/,
-    sample: 'pod/a1',
+    line: /^(?:kubectl|oc) (?:-n [\w-]+ )?get ([a-z.]+)(?: (?:-n [\w-]+|-n=[\w-]+|--namespace[= ][\w-]+|-l [\w./=,!-]+|--selector[= ][\w./=,!-]+|--field-selector[= ][\w./=,!-]+))* (?:-o ?|-o=|--output[= ])name(?: (?:-n [\w-]+|-l [\w./=,!-]+))*$/,
+    sample: '$1/a1',
+  },
+  // The name alone, of one or of all that is listed.
+  {
+    line: new RegExp(
+      `^(?:kubectl|oc) (?:-n [\\w-]+ )?get (?:${dnsNamed})(?: (?:-n [\\w-]+|--namespace[= ][\\w-]+|-A|-l [\\w./=,!-]+|--selector[= ][\\w./=,!-]+|--field-selector[= ][\\w./=,!-]+))* (?:-o ?|-o=|--output[= ])jsonpath=\\{\\.items\\[(?:\\d+|\\*)\\]\\.metadata\\.(?:name|namespace)\\}(?: (?:-n [\\w-]+|-l [\\w./=,!-]+))*$`,
+    ),
+    sample: 'a1',
+  },
+  {
+    line: /^docker ps(?: (?:-a|--all|-f [\w=.-]+|--filter[= ][\w=.-]+))* --format[= ]\{\{ ?\.(?:Names|ID) ?\}\}$/,
+    sample: 'a1',
   },
   // Numbers of jobs, those of an array with `_`: squeue(1), -h leaves out the header.
   {
@@ -94,7 +109,9 @@ export function knownOutputOf(words: readonly string[]): { form: OutputForm; sam
   const whole = words.join(' ')
   const listing = listingLines.find(({ line }) => line.test(whole))
   if (listing && (name !== 'squeue' || / (?:-h|--noheader)(?: |$)/.test(whole)))
-    return words.some((word) => /\s/.test(word)) ? null : { form: 'names', sample: listing.sample }
+    return words.some((word) => /\s/.test(word.replace(/^\{\{ | \}\}$/g, '')))
+      ? null
+      : { form: 'names', sample: whole.replace(listing.line, listing.sample) }
   const printer = Object.hasOwn(printers, name) ? printers[name]! : null
   if (!printer) return null
   const verb = printer.verbs === undefined ? null : rest.shift()
@@ -209,19 +226,20 @@ export function printsPathsAlone(words: readonly Word[]): boolean {
     .every(({ text }) => !text.startsWith('-') || /^-\d+[A-Za-z]?$/.test(text) || findWords.test(text))
 }
 
-/** The words of a script that is one plain command, each known to the letter; null for every other script. */
-export function onlyCommandOf(script: ParsedScript): string[] | null {
-  const [statement, another] = script.commands
-  if (another || statement?.command.type !== 'Command' || statement.background) return null
-  const { name, prefix, suffix } = statement.command
+/** The words of a plain command; null where one is not known to the letter. What throws its errors away is as plain. */
+export function literalWordsOf({ name, prefix, suffix }: Command): string[] | null {
   if (!name || name.parts || prefix.length > 0) return null
   const texts = [name.value]
   for (const part of suffix) {
+    if (part.type === 'Redirect' && isQuiet(part)) continue
     if (part.type !== 'Word' || !isLiteral(part)) return null
     texts.push(part.value)
   }
   return texts
 }
+
+const isQuiet = ({ operator, descriptor, target }: Redirect): boolean =>
+  operator === '>' && descriptor?.type === 'FileDescriptor' && descriptor.value === 2 && target?.value === '/dev/null'
 
 const isLiteral = ({ parts }: BashWord): boolean => parts === undefined || parts.every(isKnownPart)
 const isKnownPart = (part: WordPart): boolean =>

@@ -87,11 +87,14 @@ export type Survey = {
 
 type ProgramCall = { name: string; words: readonly Word[]; reading: CommandReading | null }
 
+/** It runs on another host or in a container, where no environment of ours goes along; with what `env` sets there. */
+type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>> }
+
 /**
  * Notes what a program obeys: the environment that switches it off, and the conditions that the executor makes sure of. Answers why
- * neither helps, or null. `elsewhere`: it runs on another host or in a container, where no environment of ours goes along.
+ * neither helps, or null.
  */
-export function observe(called: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {
+export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called
   const row = rowOf(called)
   if (!row) return finding(name, 'obeys nobody knows what')
@@ -100,13 +103,21 @@ export function observe(called: ProgramCall, survey: Survey, elsewhere: boolean)
     (called.reading?.found.some(({ name: option, at }) => at === 1 && row.obeysNothingWith?.includes(option)) ?? false)
   const obeys = row.obeys !== undefined && !isExcepted
   survey.programs.push({ name, reach: row.reach, obeys })
-  if (elsewhere && (obeys || hasEnvironment(called)))
-    return finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
+  if (elsewhere && (obeys || hasEnvironment(called))) {
+    const needed = environmentThere(called)
+    const isSet = needed !== null && Object.entries(needed).every(([variable, value]) => setThere[variable] === value)
+    return isSet ? null : finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
+  }
   if (!obeys) return null
   const asked = called.reading?.found.find((option) => row.asksWith?.includes(option.name))
   if (asked) return finding(`${name} ${asked.name}`, 'obeys what nobody can look at beforehand')
   Object.assign(survey.environment, row.switches)
   const rules = [...(row.conditions ?? []), ...ownFiles(called, row)]
+  const instead = rules.length > 0 && !survey.canLook ? environmentThere(called) : null
+  if (instead) {
+    Object.assign(survey.environment, instead)
+    return null
+  }
   if (rules.length > 0 && !survey.canLook)
     return finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
   const directories = rules.length > 0 ? directoriesOf(called, survey) : []
@@ -135,6 +146,15 @@ function rowOf({ name, words }: ProgramCall): ProgramSurroundings | null {
 /** A sub-command by its place alone: as an operand the word means something else. */
 function isOneOf({ words, reading }: ProgramCall, names: readonly string[] = []): boolean {
   return reading?.grammars.length === 2 && names.includes(words[reading.chosenAt]?.text ?? '')
+}
+
+/** What has to be set where nobody can look, for a program to obey nothing there; null where that does not help. */
+export function environmentThere(called: ProgramCall): Record<string, string> | null {
+  const row = rowOf(called)
+  if (!row?.there) return null
+  const isAsked = called.reading?.found.some(({ name }) => row.asksWith?.includes(name)) ?? false
+  if (isAsked || ownFiles(called, row).length > 0) return null
+  return Object.assign({}, row.there, ...(called.reading?.grammars ?? []).map(({ environment }) => environment))
 }
 
 const hasEnvironment = ({ reading }: ProgramCall): boolean =>

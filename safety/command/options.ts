@@ -168,6 +168,11 @@ function readOption(
       reading.found.push({ name: abbreviated(name, level)!, at, clustered: false, valueAt: null })
       return at + 1
     }
+    // Programs in Go write a flag so, too; others take none such.
+    if (option === 'flag' && text.slice(equals + 1) === 'true' && level.style === 'posix') {
+      reading.found.push({ name, at, clustered: false, valueAt: null })
+      return at + 1
+    }
     if (option === undefined || option === 'flag') return null
     return takeAttached(word, text.slice(equals + 1), { name, at, option, clustered: false }, reading)
   }

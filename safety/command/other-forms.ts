@@ -32,6 +32,9 @@ const saferForms: Readonly<Record<string, Form>> = {
   yum: adding('-C'),
   // Without its user's .digrc.
   dig: adding('-r'),
+  // Without its user's .mongoshrc.js.
+  mongosh: adding('--norc'),
+  mongo: adding('--norc'),
 }
 
 /** The words of the form of a command that code may put in its place; null where there is none. */

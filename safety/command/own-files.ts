@@ -1,6 +1,6 @@
 /** Files that a program uses for itself and does not print: they are known by where they lie and what they are called. */
 
-type OwnKind = 'credential' | 'socket' | 'settings' | 'compose'
+type OwnKind = 'credential' | 'socket' | 'settings' | 'compose' | 'certificate' | 'runtime'
 
 /** Only the administrator writes there, and the names are those of keys and certificates: nothing else is tried as one. */
 const credentials =
@@ -8,6 +8,11 @@ const credentials =
 const sockets = /^\/(?:var\/)?run\/[\w./-]+\.(?:asok|sock)$/
 const settings = /^\/etc\/[\w./-]+\.(?:ya?ml|conf|toml)$/
 const composeFiles = /^(?:[\w./-]*\/)?(?:[\w-]+[.-])?(?:docker-)?compose[\w.-]*\.ya?ml$/
+
+/** A path and no address: names of stores have a colon. */
+const certificates = /^(?!\/+(?:dev|proc)\b)(?!.*\/private\/)[\w./][\w@+./-]*\.(?:crt|pem|cer|cert|csr|crl)$/
+const runtimes =
+  /^(?:unix:\/\/)?\/(?:var\/)?run\/(?:containerd\/containerd|k3s\/containerd\/containerd|crio\/crio|cri-dockerd|dockershim)\.sock$/
 
 /** Why this is no such file of the program; null where it is. */
 export function whyNotOwn(kind: OwnKind, text: string, program: string): string | null {
@@ -21,6 +26,10 @@ export function whyNotOwn(kind: OwnKind, text: string, program: string): string 
       return settings.test(text) && text.includes(program.replace(/ctl$/, ''))
         ? null
         : 'is not its own settings below /etc'
+    case 'certificate':
+      return certificates.test(text) ? null : 'is no plain path of a certificate'
+    case 'runtime':
+      return runtimes.test(text) ? null : 'is no socket of a container runtime'
     case 'compose':
       return composeFiles.test(text) ? null : 'is not called as a file of compose is'
   }

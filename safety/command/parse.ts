@@ -73,7 +73,8 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'Pipeline': {
       const simples: Simple[] = []
       let printed: string | null = null
-      for (const command of node.commands) {
+      let isAside = false
+      for (const [at, command] of node.commands.entries()) {
         if (command.type !== 'Command') {
           const { inherited, isFed } = tree
           tree.inherited = printed ?? inherited
@@ -81,10 +82,13 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
           visit(command, source, tree, nested)
           Object.assign(tree, { inherited, isFed })
           printed = printedByNode(command, tree.constants)
+          isAside = true
           continue
         }
         const made = simple(command, source, tree, nested || node.commands.length > 1)
         made.input ??= printed
+        if (isAside || node.operators[at - 1] === '|&') made.isAside = true
+        isAside = false
         printed = simples.length < maxPassed ? printedBy(made) : null
         simples.push(made)
       }

@@ -124,13 +124,14 @@ export const harmlessPaths: readonly Harmless[] = [
     paths: `/ /health /health/ /healthz /health/live /health/ready /health/liveness /health/readiness /health/startup /healthcheck
       /healthcheck/ /health-check /health_check /_health /_healthz /livez /live /liveness /alive /readyz /ready /readiness /startupz /started
       /status /status/ /ping /up /heartbeat /version /api/version /metrics /metrics/ /stats/prometheus /robots.txt /favicon.ico /index.html
-      /api/health /api/healthz /api/ping /api/status /api/v1/health /api/v1/status /api/v2/status`,
+      /api/health /api/healthz /api/ping /api/status /api/v1/health /api/v1/status /api/v2/status /ready /live`,
     query: 'pretty verbose format json full local ready live timeout exclude html',
   },
   { source: 'Kubernetes API health endpoints', paths: '/livez/* /readyz/* /healthz/*', query: 'verbose exclude' },
   {
     source: 'Kubernetes: kubelet statistics, metrics API, kube-proxy and kubelet health',
-    paths: `/api/v1/nodes/*/proxy/stats/summary /api/v1/nodes/*/proxy/healthz /apis/metrics.k8s.io/v1beta1/nodes /apis/metrics.k8s.io/v1beta1/nodes/*
+    paths: `/debug/api_priority_and_fairness/dump_priority_levels /debug/api_priority_and_fairness/dump_queues /api /apis /api/v1 /apis/apps/v1 /apis/metrics.k8s.io/v1beta1 /apis/custom.metrics.k8s.io/v1beta1 /apis/external.metrics.k8s.io/v1beta1
+      /api/v1/nodes/*/proxy/stats/summary /api/v1/nodes/*/proxy/healthz /apis/metrics.k8s.io/v1beta1/nodes /apis/metrics.k8s.io/v1beta1/nodes/*
       /apis/metrics.k8s.io/v1beta1/pods /apis/metrics.k8s.io/v1beta1/namespaces/*/pods /stats/summary /proxyMode`,
   },
   {
@@ -157,6 +158,7 @@ export const harmlessPaths: readonly Harmless[] = [
     source: 'Elasticsearch and OpenSearch REST API: cat, cluster health, nodes stats',
     paths: `/_cluster/health /_cluster/health/* /_cluster/stats /_cluster/pending_tasks /_cluster/allocation/explain /_cat /_cat/* /_cat/*/*
       /_nodes/stats /_nodes/stats/* /_nodes/*/stats /_nodes/hot_threads /_stats /*/_stats /*/_count /_ilm/status /_health_report
+      /_slm/status /_slm/stats /*/_ilm/explain /_nodes/usage /_node/stats /_node/stats/* /_node/hot_threads /_node/jvm /_node/os
       /_tasks /_cat/indices /_recovery /*/_recovery /_snapshot/_status`,
     query:
       'pretty v h s help bytes time format level local human health active_only detailed timeout master_timeout include_disk_info',
@@ -164,7 +166,8 @@ export const harmlessPaths: readonly Harmless[] = [
   {
     source: 'nginx ngx_http_stub_status_module, Apache mod_status, php-fpm, HAProxy management guide',
     paths: `/nginx_status /stub_status /basic_status /server-status /fpm-status /fpm-ping /haproxy_stats /haproxy_stats;csv /stats /stats;csv
-      /haproxy?stats /haproxy?stats;csv /haproxy;csv /;csv`,
+      /haproxy?stats /haproxy?stats;csv /haproxy?stats;csv;norefresh /stats;csv;norefresh /haproxy/stats /haproxy/stats;csv /;csv;norefresh
+       /haproxy;csv /;csv`,
     query: 'auto json',
   },
   {
@@ -185,7 +188,12 @@ export const harmlessPaths: readonly Harmless[] = [
       /v1/operator/autopilot/health`,
     query: 'passing dc pretty stale consistent filter near',
   },
-  { source: 'Nomad HTTP API', paths: '/v1/agent/health /v1/nodes /v1/regions', query: 'type prefix pretty' },
+  {
+    source: 'Nomad HTTP API',
+    paths:
+      '/v1/agent/health /v1/nodes /v1/regions /v1/jobs /v1/allocations /v1/evaluations /v1/deployments /v1/metrics',
+    query: 'type prefix pretty',
+  },
   {
     source: 'Vault HTTP API: health, seal status, leader',
     paths: '/v1/sys/health /v1/sys/seal-status /v1/sys/leader',
@@ -207,17 +215,30 @@ export const harmlessPaths: readonly Harmless[] = [
   {
     source: 'CNCF Distribution, GitLab health check, MinIO, Keycloak, Kibana, CouchDB, Kafka Connect, Schema Registry',
     paths: `/v2/ /v2/_catalog /v2/*/tags/list /-/health /-/readiness /-/liveness /minio/health/live /minio/health/ready /minio/health/cluster
-      /minio/health/cluster/read /_up /connectors /connectors/*/status /subjects`,
+      /minio/health/cluster/read /_up /connectors /connectors/*/status /connectors/*/tasks/*/status
+      /connector-plugins /subjects /subjects/*/versions /minio/v2/metrics/cluster /minio/v2/metrics/node`,
     query: 'n last all',
   },
   {
     source: 'Envoy administration interface',
-    paths: '/server_info /clusters /listeners /stats',
+    paths: '/server_info /clusters /listeners /stats /certs /memory',
     query: 'filter format usedonly',
   },
   {
     source: 'Airflow, Druid, Trino, Flink, Spark: health and overviews',
     paths: '/status/health /v1/info /overview /jobs/overview /taskmanagers /status/selfDiscovered',
+  },
+  {
+    source: 'Go net/http/pprof: stacks and counts, without the command line and without what is measured for a while',
+    paths:
+      '/debug/pprof /debug/pprof/ /debug/pprof/goroutine /debug/pprof/threadcreate /debug/pprof/block /debug/pprof/mutex',
+    query: 'debug',
+  },
+  {
+    source: 'Traefik API: routers and services; Apache Solr: states of cores and of the cluster',
+    paths: `/api/http/routers /api/http/services /api/tcp/routers /api/tcp/services /solr/admin/cores?action=STATUS
+      /solr/admin/cores?action=STATUS&wt=json /solr/admin/collections?action=CLUSTERSTATUS
+      /solr/admin/collections?action=CLUSTERSTATUS&wt=json`,
   },
   { source: 'ClickHouse HTTP interface', paths: '/replicas_status' },
 ]

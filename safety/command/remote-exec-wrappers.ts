@@ -223,7 +223,13 @@ export const elsewhere: Readonly<Record<string, Wrapper>> = {
   },
   k3s: { commands: { kubectl } },
   microk8s: { commands: { kubectl } },
-  crictl: { values: '-r -i -c -t', commands: { exec: containerExec } },
+  crictl: {
+    values: '-r -i -c -t --runtime-endpoint --image-endpoint --config --timeout',
+    alters: '-c --config -r --runtime-endpoint --image-endpoint',
+    inertValues:
+      '^(?:unix://)?/(?:var/)?run/(?:containerd/containerd|k3s/containerd/containerd|crio/crio|cri-dockerd|dockershim)\\.sock$',
+    commands: { exec: containerExec },
+  },
   lxc: { commands: { exec: nameThenArgv } },
   incus: { commands: { exec: nameThenArgv } },
   'lxc-attach': { ...nameThenArgv, before: 0 },

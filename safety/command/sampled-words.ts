@@ -1,5 +1,6 @@
 import type { Word as BashWord, ParsedScript, WordPart } from 'unbash'
-import { dateOutputOf, exactWordsOf, knownOutputOf, onlyCommandOf } from './known-output.ts'
+import { dateOutputOf, exactWordsOf } from './known-output.ts'
+import { onlyPipeOf, outputOfPipe } from './known-pipes.ts'
 import { expandBraces } from './patterns.ts'
 import type { Tree, Word } from './tree.ts'
 
@@ -52,10 +53,11 @@ function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean 
   if (part.type === 'Literal' || part.type === 'SingleQuoted') return add(part.value, false) > 0
   if (part.type === 'DoubleQuoted') return part.parts.every((inner) => readPart(inner, true, reading))
   if (part.type === 'CommandExpansion') {
-    const words = part.script && onlyCommandOf(part.script)
-    if (!words || !part.script) return false
-    const date = words[0] === 'date' ? dateOutputOf(words, isQuoted) : null
-    const sample = date ?? knownOutputOf(words)?.sample
+    const commands = part.script && onlyPipeOf(part.script)
+    const words = commands?.[0]
+    if (!commands || !words || !part.script) return false
+    const date = words[0] === 'date' && commands.length === 1 ? dateOutputOf(words, isQuoted) : null
+    const sample = date ?? outputOfPipe(commands)?.sample
     if (sample === undefined) return false
     scripts.push(part.script)
     return add(sample, true) > 0
@@ -84,8 +86,8 @@ export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
   for (const { value, text, parts } of words) {
     const [only, more] = parts ?? []
     if (only?.type === 'CommandExpansion' && !more) {
-      const said = only.script && onlyCommandOf(only.script)
-      const known = said && (exactWordsOf(said) ?? knownOutputOf(said))
+      const said = only.script && onlyPipeOf(only.script)
+      const known = said && ((said.length === 1 && exactWordsOf(said[0]!)) || outputOfPipe(said))
       if (!known || !only.script) return null
       // Each of many is a word of this form; of none there is no round.
       push(...(Array.isArray(known) ? known : [known.sample]))

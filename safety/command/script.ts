@@ -8,12 +8,13 @@ import {
   tooComplex,
 } from './analysis.ts'
 import { forbiddenRedirection } from './blocklist.ts'
+import { maxPiped } from './known-pipes.ts'
 import { firstOfPipe, setRootReadApart } from './observe.ts'
 import { parse, type Redirection, type Simple, type Word } from './parse.ts'
 import { asksForPaths } from './shown-by-jq.ts'
 import { judgeOther, judgeWords } from './simple.ts'
 import { quote } from './unwrapped.ts'
-import { classifyOutput } from './xargs.ts'
+import { classifyPipe } from './xargs.ts'
 
 /** Nobody nests brackets this deep, or writes so many of them. What the parser and the braces take grows with the square of either. */
 const maxDepth = 60
@@ -68,10 +69,11 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
     let last: Simple | undefined
     for (const [index, written] of pipeline.entries()) {
       const previous = last
-      const simple = asksForPaths(written, pipeline[index + 1])
+      const next = pipeline[index + 1]
+      const simple = asksForPaths(written, next?.isAside ? undefined : next)
       last = simple
       const here = mayLookAsRoot ? { ...context, asRoot: first?.simple === simple } : context
-      const termination = judgeSimple(simple, previous, analysis, here)
+      const termination = judgeSimple(simple, commandsBefore(pipeline, index), analysis, here)
       if (first?.simple === simple && analysis.rootRead) {
         analysis.rootRead = { ...analysis.rootRead, rest: first.rest }
         setRootReadApart(analysis)
@@ -85,7 +87,7 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
   }
   for (const pipeline of tree.nested) {
     for (const [index, simple] of pipeline.entries())
-      judgeSimple(simple, pipeline[index - 1], analysis, { ...context, runs: false })
+      judgeSimple(simple, commandsBefore(pipeline, index), analysis, { ...context, runs: false })
   }
   if (ends) return { ends: true }
   return { ends: false, text: hopeless ? null : replaced(text, changes) }
@@ -115,12 +117,17 @@ function replaced(text: string, changes: readonly Change[]): string {
   return result.trim()
 }
 
+/** The commands of a pipe that hand something on to this one; of a long pipe the last, one more than anybody reads names out of. */
+const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] =>
+  pipeline.slice(Math.max(0, index - maxPiped - 1), index)
+
 function judgeSimple(
   simple: Simple,
-  previous: Simple | undefined,
+  before: readonly Simple[],
   analysis: CommandAnalysis,
   context: ExecutionContext,
 ): Termination {
+  const previous = before.at(-1)
   for (const { name, value, plain, isOwn } of simple.assignments) {
     if (context.runs && !isOwn && !(plain && value.literal && isInert(name, value.text))) {
       analysis.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
@@ -142,7 +149,8 @@ function judgeSimple(
       analysis.findings.push({ code: 'REDIRECTION', reason: `${token} is more than /dev/null`, token })
     }
   }
-  const input = simple.input ?? (previous ? printed(previous) : null)
+  const isKnown = previous !== undefined && simple.isAside !== true
+  const input = simple.input ?? (isKnown ? printed(previous) : null)
   const piped = previous !== undefined || simple.redirections.some(({ operator }) => operator === '<') || context.piped
   const fed = previous !== undefined || simple.input !== null || simple.isFed || context.fed
   const isAlone =
@@ -155,7 +163,7 @@ function judgeSimple(
         input: previous ? input : (input ?? context.input),
         piped,
         fed,
-        feeds: previous ? classifyOutput(previous.words) : null,
+        feeds: isKnown ? classifyPipe(before) : null,
       }
   for (const guess of simple.guesses) {
     if (analysis.guessesLeft <= 0) {

@@ -9,6 +9,8 @@ import type { Simple, Word } from './tree.ts'
 export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
   const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
   if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
+  // What goes to another stream is seen as it is.
+  if (simple.redirections.some(({ source }) => !/^2> ?(?:\/dev\/null|&1)$/.test(source))) return simple
   const paths = pathsOfFilter(next.words.slice(1))
   if (paths === null) return simple
   const output = `jsonpath=${paths.map((path) => `{${path}}`).join('')}`
@@ -30,6 +32,8 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
   if (!filter?.literal || more || filter.text.length > 500) return null
   const steps = splitAt(filter.text, '|')
   if (!steps) return null
+  // A count of what is there tells nothing of it.
+  const isCount = steps.length > 1 && /^\s*length\s*$/.test(steps.at(-1)!)
   let prefix = ''
   for (const [index, step] of steps.entries()) {
     const text = step.trim()
@@ -40,13 +44,25 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
       continue
     }
     // An object of named paths, or several paths, ends the filter.
-    const rest = steps.slice(index + 1).every((each) => /^\s*(?:length|unique|sort)\s*$/.test(each))
+    const rest = steps
+      .slice(index + 1)
+      .every((each) => /^\s*(?:length|unique|sort|tostring|@(?:tsv|csv|text)|join\("[\s\w,;:|-]*"\))\s*$/.test(each))
+    const said = interpolated(text)
+    if (said !== null && rest) return said.map((each) => `${prefix}${each}`)
     const fields = /^\{(.*)\}$/s.exec(text)?.[1] ?? /^(?:\[(.*)\])$/s.exec(text)?.[1] ?? text
     const paths = splitAt(fields, ',')?.map((field) => toPath(field.replace(/^\s*\w+\s*:/, '').trim()))
     if (!rest || !paths?.every((each) => each !== null)) return null
     return paths.map((each) => `${prefix}${each}`)
   }
+  if (isCount) return ['.metadata.name']
   return prefix === '' ? null : [prefix]
+}
+
+/** The paths in a text that is put together: `"\\(.metadata.name) is \\(.status.phase)"`. */
+function interpolated(text: string): string[] | null {
+  if (!/^"(?:[^"\\]|\\[nt"]|\\\([^()"]*\))*"$/.test(text)) return null
+  const paths = [...text.matchAll(/\\\(([^()"]*)\)/g)].map(([, path = '']) => toPath(path.trim()))
+  return paths.length > 0 && paths.every((path) => path !== null) ? paths : null
 }
 
 /** `.items[].metadata.name` as kubectl writes it. */

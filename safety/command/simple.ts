@@ -3,6 +3,7 @@ import {
   type CommandCode,
   type ExecutionContext,
   ends,
+  type Finding,
   isAffordable,
   isInert,
   type Termination,
@@ -12,15 +13,16 @@ import { listCarriedCommands, listCodeCommands } from './carried.ts'
 import { grammars } from './grammars/index.ts'
 import { type Impact, impactOf, impactOfRedirection, worse } from './impact.ts'
 import { knownAs, nameKey, nameOfWord } from './known-names.ts'
-import { enterDirectory, observe, rootReadOf } from './observe.ts'
+import { enterDirectory, environmentThere, observe, rootReadOf } from './observe.ts'
 import { compile, read } from './options.ts'
 import { nameOtherForm, saferForm } from './other-forms.ts'
 import { type EndlessCommand, unboundedByGrammar, unboundedByName } from './outputs.ts'
 import type { Word } from './parse.ts'
 import { hostOf, isKnownHost } from './remote-exec-wrappers.ts'
+import { surroundingsOf } from './surroundings.ts'
 import { unwrap } from './unwrap.ts'
 import { type Inner, quote, shell, type Unwrapped } from './unwrapped.ts'
-import { valueFindings } from './values.ts'
+import { isOneWord, isPattern, valueFindings } from './values.ts'
 import { foreignCharacter } from './words.ts'
 
 const programs = compile({ ...shell, ...grammars })
@@ -119,13 +121,52 @@ function judgeProgram(
   const from = analysis.findings.length
   const termination = judgeByGrammar(name, words, analysis, context, add)
   if (!termination.ends || analysis.findings.length === from) return termination
-  const safer = saferForm(words)
+  const known = quotedPatterns(words, analysis.findings.slice(from))
+  const safer = saferForm(known ?? words)
   if (safer) return { ends: false, text: safer.map(quote).join(' ') }
+  if (known) return { ends: false, text: known.map(({ text }) => quote(text)).join(' ') }
+  const set = context.elsewhere && analysis.findings[from]!.code === 'SURROUNDINGS' ? environmentFor(name, words) : null
+  if (set) return { ends: false, text: ['env', ...set, ...words.map(({ text }) => quote(text))].join(' ') }
   const other = nameOtherForm(words)
   const first = analysis.findings[from]!
   if (other !== null && first.code !== 'FORBIDDEN') first.reason += `; unasked runs: ${other}`
   return termination
 }
+
+/**
+ * The words with their patterns quoted, where what was found is that one of them is no path: `_cluster/health?pretty`, `osd.*`. No file is
+ * called so, and then the shell hands the word on as it stands. Null where another word is not known.
+ */
+function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): Word[] | null {
+  const isPlain = (word: Word) => word.literal || (word.pattern !== null && word.quoting === 'bare' && !word.found)
+  const odd = words.filter(({ literal }) => !literal)
+  if (odd.length === 0 || !words.every(isPlain)) return null
+  const isMeant = odd.every((word) => {
+    const isAsked = findings.some(({ token, reason }) => token === word.text && reason.endsWith(isPattern))
+    return word.pattern === word.text && !/^[*?[]/.test(word.text) && (isAsked || isOneWord('url', word))
+  })
+  return isMeant ? words.map((word) => ({ ...word, literal: true, pattern: null })) : null
+}
+
+/** `NAME=value` for `env`, with which a program obeys nothing there; null where that does not help or its words are not known. */
+function environmentFor(name: string, words: readonly Word[]): string[] | null {
+  const program = programs.get(name)
+  if (!program || !words.every(({ literal }) => literal)) return null
+  const needed = environmentThere({ name, words, reading: read(words, program) })
+  return needed && Object.entries(needed).map(([variable, value]) => `${variable}=${quote(value)}`)
+}
+
+/** Is this one of the settings that code puts in where nobody can look? */
+function switchesOff(variable: string, value: string): boolean {
+  switches ??= new Set(
+    [...programs].flatMap(([name, { grammar }]) => {
+      const needed = surroundingsOf(name)?.there
+      return needed ? Object.entries({ ...needed, ...grammar.environment }).map((pair) => pair.join('=')) : []
+    }),
+  )
+  return switches.has(`${variable}=${value}`)
+}
+let switches: ReadonlySet<string> | null = null
 
 function judgeByGrammar(
   name: string,
@@ -161,7 +202,7 @@ function judgeByGrammar(
   }
   for (const { environment } of reading.grammars) if (environment) Object.assign(analysis.environment, environment)
   if (!reading.problem) {
-    const found = observe({ name, words, reading }, analysis, context.elsewhere)
+    const found = observe({ name, words, reading }, analysis, context)
     if (found) analysis.findings.push(found)
   }
   return unbounded ? reportEndless(unbounded, analysis, context, add) : ends
@@ -187,13 +228,15 @@ function judgeWrapper(
   add: Add,
 ): Termination {
   const name = words[0]!
+  const from = analysis.findings.length
   if (found.root) {
     analysis.needsRoot = true
     analysis.rootRead = context.asRoot && context.runs ? rootReadOf(words, found, analysis.rootReads) : null
     if (!analysis.rootRead) add('ROOT', name, "runs with another user's rights")
   } else if (found.askReason && !found.interactive) add('WRAPPER', found.askReason.word, found.askReason.text)
   for (const assignment of found.assignments) {
-    if (!isInert(assignment.name, assignment.value)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
+    const isSwitch = context.elsewhere && switchesOff(assignment.name, assignment.value)
+    if (!isSwitch && !isInert(assignment.name, assignment.value)) add('ASSIGNMENT', name, `sets ${assignment.name}`)
   }
   for (const word of found.hosts) {
     if (word.text.startsWith('root@')) {
@@ -218,8 +261,9 @@ function judgeWrapper(
     judgeWords(guess, analysis, { ...context, runs: false, asRoot: false, mounts: found.mounts })
 
   const isElsewhere = found.hosts.length > 0 || found.names.length > 0
+  const assigned = Object.fromEntries(found.assignments.map(({ name, value }) => [name, value]))
   if (isElsewhere && context.runs) {
-    const why = observe({ name: baseOf(name), words, reading: null }, analysis, context.elsewhere)
+    const why = observe({ name: baseOf(name), words, reading: null }, analysis, context)
     if (why) analysis.findings.push(why)
   }
 
@@ -227,6 +271,7 @@ function judgeWrapper(
     ...context,
     // As root it has another home and none of our environment.
     elsewhere: context.elsewhere || isElsewhere || dropsEnvironment(words) || found.root,
+    setThere: isElsewhere ? {} : dropsEnvironment(words) ? assigned : { ...context.setThere, ...assigned },
     asRoot: false,
     bounded: context.bounded || found.bounds,
     mounts: [...context.mounts, ...found.mounts],
@@ -237,6 +282,11 @@ function judgeWrapper(
   }
   for (const other of found.others) judgeOther(other, analysis, inside)
   const terminations = found.inner.map((inner) => ({ inner, termination: judgeInner(inner, analysis, inside) }))
+  const [asRoot, another] = analysis.findings.slice(from)
+  const [only, more] = found.inner
+  // The same without it may see less, so it is another question.
+  if (asRoot?.code === 'ROOT' && !another && only?.kind === 'argv' && !more && terminations[0]!.termination.ends)
+    asRoot.reason += `; unasked runs: ${textOf(only)}`
   return combineTerminations(words, found, terminations, { analysis, context, add })
 }
 

@@ -1,18 +1,16 @@
 import { administrators } from './surroundings/administrators.ts'
 import { clients, plain } from './surroundings/clients.ts'
 import { clouds, clusters } from './surroundings/clusters.ts'
+import { setThere } from './surroundings/there.ts'
 import { git, tools } from './surroundings/tools.ts'
 
 /** By the program's base name; by two words where a sub-command obeys something else. */
-export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map([
-  ...plain,
-  ...administrators,
-  ...clients,
-  ...clouds,
-  ...clusters,
-  ...git,
-  ...tools,
-])
+export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
+  [...plain, ...administrators, ...clients, ...clouds, ...clusters, ...git, ...tools].map(([name, row]) => {
+    const there = setThere.get(name)
+    return [name, there ? { ...row, there } : row] as const
+  }),
+)
 
 /** What a program obeys besides its words: files of the place, of its user's home, and what the machine's other parts say. */
 export type ProgramSurroundings = {
@@ -29,6 +27,8 @@ export type ProgramSurroundings = {
   switches?: Readonly<Record<string, string>>
   /** What the executor makes sure of just before. */
   conditions?: readonly PlaceRule[]
+  /** Environment with which it obeys nothing where nobody can look: in a container, on another host. */
+  there?: Readonly<Record<string, string>>
   /** Options with which neither helps: somebody is asked. */
   asksWith?: readonly string[]
   /** Options that name a file which it obeys: only root may be able to write it. */

@@ -53,6 +53,8 @@ export type Redirection = {
 }
 
 export type Simple = {
+  /** Stands behind a group, or behind `|&`: what it is given is not what the command before it prints. */
+  isAside?: true
   words: Word[]
   /** `isOwn`: a word that the text makes for itself, and that no program obeys. */
   assignments: { name: string; value: Word; plain: boolean; isOwn?: true }[]

@@ -76,6 +76,9 @@ function readsTree(reading: CommandReading): boolean {
   })
 }
 
+/** Why a word with signs of a pattern is asked about where no path belongs. */
+export const isPattern = 'is a pattern: quote it or spell it out'
+
 const finding = (code: CommandCode, why: string, word: Word | null): Finding => ({
   code,
   reason: word ? `${word.text} ${why}` : why,
@@ -85,12 +88,14 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
 function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place: ValuePlace): Finding | null {
   const mayGlob =
     (kind === 'file' || kind === 'revision') && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
+  // What `find` comes to begins as its root does.
+  const isFound =
+    kind === 'certificate' &&
+    word.found === true &&
+    whyNotOwn(kind, word.text.replaceAll('*', 'x'), place.name) === null
+  if (isFound) return null
   if (!word.literal && !mayGlob && !isOneWord(kind, word)) {
-    return finding(
-      'ARGUMENT',
-      word.pattern === null ? 'is not known before it runs' : 'is a pattern: quote it or spell it out',
-      word,
-    )
+    return finding('ARGUMENT', word.pattern === null ? 'is not known before it runs' : isPattern, word)
   }
   const { text } = word
   switch (kind) {
@@ -133,6 +138,8 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'sink':
       return text === '/dev/null' || text === '-' ? null : finding('ARGUMENT', 'would be written', word)
     case 'host': {
+      // The directory of a server's own socket.
+      if (ofPostgres.has(place.name) && /^\/(?:var\/)?run\/postgresql$/.test(text)) return null
       const host = hostOf(text.replace(/^@/, ''))
       return host && isKnownHost(host, place.knownHosts)
         ? null
@@ -165,7 +172,9 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'credential':
     case 'socket':
     case 'settings':
-    case 'compose': {
+    case 'compose':
+    case 'certificate':
+    case 'runtime': {
       const why = whyNotOwn(kind, text, place.name)
       return why === null ? null : finding('ARGUMENT', why, word)
     }
@@ -182,6 +191,8 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
       return languageFinding(kind, word)
   }
 }
+
+const ofPostgres: ReadonlySet<string> = new Set(['psql', 'pg_isready'])
 
 /** Headers that say how an answer is wanted, by name and the alphabet of their values. */
 const plainHeaders =
@@ -213,7 +224,7 @@ function waitsAtMost(text: string, maxSeconds: number): boolean {
  * A pattern that the shell can only make one inert word of: `grep [n]ginx` finds a file of that one name or none, and nobody has a
  * directory `http:` or `localhost:8080` for `?pretty` to match in.
  */
-function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
+export function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
   if (pattern === null) return false
   if (kind === 'text') return !/[*?[]/.test(pattern.replace(/\[[\w.]\]/g, '')) && !/^\[?[-+@/~.]/.test(pattern)
   if (kind === 'fields:kubernetes') return pattern.startsWith('custom-columns=') || pattern.startsWith('jsonpath=')

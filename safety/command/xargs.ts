@@ -1,5 +1,6 @@
-import { knownOutputOf, printsPathsAlone } from './known-output.ts'
-import type { Word } from './tree.ts'
+import { printsPathsAlone } from './known-output.ts'
+import { maxPiped, outputOfPipe } from './known-pipes.ts'
+import type { Redirection, Simple, Word } from './tree.ts'
 import { argv, asks, empty, type Unwrapped } from './unwrapped.ts'
 import { compile, unwrapByTable } from './wrapper.ts'
 
@@ -232,11 +233,17 @@ function findPathWord(words: readonly Word[]): Word | null {
   return { text: pattern, literal: false, quoting: 'bare', pattern, found: true }
 }
 
-/** What kind of words a command prints, one on each line. */
-export function classifyOutput(words: readonly Word[]): InputKind {
-  if (!words.every(({ literal }) => literal)) return null
-  const known = knownOutputOf(words.map(({ text }) => text))
+const isQuiet = ({ source }: Redirection): boolean => /^2> ?\/dev\/null$/.test(source)
+
+/** What kind of words a pipe hands on, one on each line. Errors are no such words. */
+export function classifyPipe(before: readonly Simple[]): InputKind {
+  if (before.length > maxPiped || before.some(({ isAside }) => isAside)) return null
+  if (!before.every(({ redirections }) => redirections.every(isQuiet))) return null
+  if (!before.every(({ words }) => words.every(({ literal }) => literal))) return null
+  const known = outputOfPipe(before.map(({ words }) => words.map(({ text }) => text)))
   if (known) return { kind: 'samples', sample: known.sample }
+  const { words } = before[0]!
+  if (before.length > 1) return null
   if (words[0]?.text !== 'find' || !printsPathsAlone(words)) return null
   const found = findPathWord(words)
   return found && { kind: 'paths', found, separated: words.some(({ text }) => text === '-print0') }

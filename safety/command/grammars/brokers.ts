@@ -17,11 +17,16 @@ export const brokers: Grammars = {
     // -pw and -pwf are passwords; a verb that is not here changes the ring or writes.
     manual: cassandra,
     style: 'word',
-    options: spellOptions({ host: '-h --host', number: '-p --port', flag: '-r -H --human-readable --resolve-ip' }),
+    options: spellOptions({
+      host: '-h --host',
+      number: '-p --port',
+      flag: '-r -H --human-readable --resolve-ip',
+      name: '-F --format',
+    }),
     commands: {
       ...sameGrammar(
         `status info tpstats compactionstats netstats ring describecluster gossipinfo tablestats cfstats tablehistograms cfhistograms proxyhistograms
-        getlogginglevels version gcstats failuredetector listsnapshots getendpoints getsstables compactionhistory clientstats describering
+        getlogginglevels listpendinghints version gcstats failuredetector listsnapshots getendpoints getsstables compactionhistory clientstats describering
         getcompactionthroughput getcompactionthreshold getconcurrentcompactors getconcurrentviewbuilders getconcurrency getinterdcstreamthroughput
         getmaxhintwindow getstreamthroughput gettimeout gettraceprobability getseeds getbatchlogreplaythrottle rangekeysample viewbuildstatus
         statusgossip statusbinary statusbackup statushandoff statusautocompaction datapaths getfullquerylog getauditlog help`,
@@ -115,10 +120,41 @@ export const brokers: Grammars = {
       flag: '-detailed -format=json -format=table -format=yaml',
       name: '-format -namespace',
     }),
-    commands: paths(
-      'status, version, operator members, operator raft list-peers, operator raft autopilot state, audit|auth|secrets|policy|namespace|plugin list, policy read',
-      plain('vault(1), 1.15'),
-    ),
+    commands: {
+      ...paths(
+        `status, version, operator members, operator raft list-peers, operator raft autopilot state|get-config, operator key-status, token capabilities,
+         audit|auth|secrets|policy|namespace|plugin list, policy read`,
+        plain('vault(1), 1.15'),
+      ),
+      // What the server tells about itself, and names of what is kept.
+      read: plain(
+        'vault read, 1.15',
+        {},
+        {
+          operands: { first: ['text'], min: 1 },
+          refuses: [
+            '^(?!(json|table|yaml|[\\w-]+/?)$|/?sys/(health|seal-status|leader|ha-status|key-status|replication/(status|dr/status|performance/status)|storage/raft/(configuration|autopilot/(state|configuration))|license/status|version-history|quotas/config|internal/counters/activity)/?$)',
+          ],
+        },
+      ),
+      list: plain(
+        'vault list, 1.15',
+        {},
+        {
+          operands: { first: ['text'], min: 1 },
+          refuses: [
+            '^(?!(json|table|yaml)$|/?(auth/[\\w-]+/(roles?|users|groups)|sys/(policies/acl|policy|namespaces))/?$)',
+          ],
+        },
+      ),
+      kv: {
+        commands: {
+          list: plain('vault kv list, 1.15', spellOptions({ name: '-mount' }), {
+            operands: { first: ['text'], min: 1 },
+          }),
+        },
+      },
+    },
   },
   varnishstat: {
     manual: 'varnishstat(1), Varnish 7.1',
@@ -152,11 +188,15 @@ export const brokers: Grammars = {
   knotc: verbs('knotc(8), Knot DNS 3.2', 'status|stats|zone-status|conf-check', spellOptions({ flag: '-e -x' })),
   doveadm: verbs(
     'doveadm(1), Dovecot 2.3',
-    'who, replicator status, log errors, process status, quota get',
-    spellOptions({ text: '-u -f', flag: '-1' }),
+    'who, replicator status, log errors, process status, quota get, mailbox list|status, instance list, director status, service status',
+    spellOptions({ text: '-u -f -t', flag: '-1' }),
   ),
   postmap: { manual: 'postmap(1)', options: spellOptions({ flag: '-V' }), requires: ['-V'] },
-  qshape: { manual: 'qshape(1), Postfix 3.7', operands: { rest: 'name' } },
+  qshape: {
+    manual: 'qshape(1), Postfix 3.7',
+    options: spellOptions({ flag: '-s -p -l', number: '-b -t -w -m' }),
+    operands: { rest: 'name' },
+  },
   ...sameGrammar('exim exim4', {
     // -be and the like expand, and expansion runs programs; -M and -q act.
     manual: 'exim(8), Exim 4.96',
@@ -216,9 +256,9 @@ export const queues: Grammars = {
     manual: `kafka-configs, ${kafka}`,
     style: 'word',
     options: spellOptions({
-      flag: '--describe --all',
+      flag: '--describe --all --broker-defaults --entity-default',
       host: '--bootstrap-server',
-      name: '--entity-type --entity-name',
+      name: '--entity-type --entity-name --topic --broker --group --client-metrics',
     }),
     requires: ['--describe'],
     // Users have their credentials as settings.
@@ -247,6 +287,29 @@ export const queues: Grammars = {
     style: 'word',
     options: spellOptions({ flag: '--list', host: '--bootstrap-server', text: '--topic --group' }),
     requires: ['--list'],
+  }),
+  // abort and force-terminate act, and so do upgrade, downgrade and unregister.
+  ...sameGrammar('kafka-transactions kafka-transactions.sh', {
+    manual: `kafka-transactions, ${kafka}`,
+    style: 'word',
+    options: spellOptions({ host: '--bootstrap-server' }),
+    commands: sameGrammar('list describe find-hanging', {
+      options: spellOptions({
+        text: '--transactional-id --topic',
+        number: '--broker-id --max-transaction-timeout --partition',
+      }),
+    }),
+  }),
+  ...sameGrammar('kafka-features kafka-features.sh', {
+    manual: `kafka-features, ${kafka}`,
+    style: 'word',
+    options: spellOptions({ host: '--bootstrap-server' }),
+    commands: { describe: {} },
+  }),
+  ...sameGrammar('kafka-cluster kafka-cluster.sh', {
+    manual: `kafka-cluster, ${kafka}`,
+    style: 'word',
+    commands: { 'cluster-id': { options: spellOptions({ host: '--bootstrap-server' }) } },
   }),
   ...sameGrammar('kafka-metadata-quorum kafka-metadata-quorum.sh', {
     manual: `kafka-metadata-quorum, ${kafka}`,

@@ -10,7 +10,7 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 
 /** Kinds that hold neither an environment nor a configuration: they are shown as a whole. */
 const wholeKinds =
-  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?)(/[\\w.-]+)?$'
+  '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?|sa|serviceaccounts?|csr|certificatesigningrequests?|(validating|mutating)webhookconfigurations?|validatingadmissionpolic(y|ies)|flowschemas?|prioritylevelconfigurations?|runtimeclass(es)?|ingressclass(es)?|csistoragecapacit(y|ies)|volumesnapshots?|volumesnapshotcontents?|volumesnapshotclass(es)?|cs|componentstatus(es)?|certificaterequests?|prometheusrules?|ciliumnodes?|ciliumendpoints?|cep|ciliumidentit(y|ies)|ciliumnetworkpolic(y|ies)|cnp|ciliumclusterwidenetworkpolic(y|ies)|ccnp|ippools?|ipamblocks?|nodenetworkstates?|nns|machinehealthchecks?|mhc|machineautoscalers?|clusterautoscalers?|infrastructures?(\\.config\\.openshift\\.io)?|networks?\\.config(\\.openshift\\.io)?|dns(es)?\\.config(\\.openshift\\.io)?|schedulers?\\.config(\\.openshift\\.io)?|featuregates?|clustercsidrivers?|operatorgroups?|packagemanifests?|cephblockpools?|cephfilesystems?|egressips?|podnetworkconnectivitychecks?|apirequestcounts?|catalogsources?|catsrc|dns(es)?\\.operator(\\.openshift\\.io)?|ingress(es)?\\.config(\\.openshift\\.io)?|apiservers?|kubeletconfigs?|sriovnetworknodestates?|performanceprofiles?)(/[\\w.-]+)?$'
 
 /** Kinds whose state is about what runs, and repeats nothing of its environment. */
 const workloads =
@@ -31,9 +31,15 @@ const kubectl: Grammar = {
     ),
     auth: {
       commands: {
-        'can-i': one('kubectl auth can-i', '--list -A --all-namespaces -q --quiet --no-headers', '--subresource', {
-          rest: 'text',
-        }),
+        // --as asks what another may do, and acts for nobody.
+        'can-i': one(
+          'kubectl auth can-i',
+          '--list -A --all-namespaces -q --quiet --no-headers',
+          '--subresource --as --as-group',
+          {
+            rest: 'text',
+          },
+        ),
         whoami: one('kubectl auth whoami', '', '-o --output', {}),
       },
     },
@@ -52,7 +58,7 @@ const kubectl: Grammar = {
     explain: one('kubectl explain', '--recursive', '--api-version', some),
     get: {
       options: spellOptions({
-        flag: `-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --help -w=false --watch=false
+        flag: `-A -w --all-namespaces --watch --watch-only --no-headers --show-kind --show-labels --ignore-not-found --output-watch-events --server-print=false --help -w=false --watch=false
           --watch-only=false --no-headers=true`,
         text: '-l -L --field-selector --label-columns --selector --sort-by --chunk-size --subresource',
         request: '--raw',
@@ -111,7 +117,11 @@ const kubectl: Grammar = {
     top: {
       commands: sameGrammar(
         'no node nodes po pod pods',
-        one('kubectl top', '-A --all-namespaces --containers --no-headers --sum', '-l --selector --sort-by'),
+        one(
+          'kubectl top',
+          '-A --all-namespaces --containers --no-headers --sum --show-capacity --use-protocol-buffers',
+          '-l --selector --sort-by',
+        ),
       ),
     },
     version: one('kubectl version', '--client --short', '-o --output', {}),
@@ -145,10 +155,19 @@ export const clusters: Grammars = {
     style: 'word',
     commands: {
       members: { ...one('consul members', '-detailed -wan', '', {}), style: 'word' },
-      ...paths('catalog datacenters|nodes|services, intention list, config list, rtt', {
-        ...one('consul(1), 1.17', '-detailed -wan -tags', '-service -kind -node-meta -near -filter'),
+      ...paths(
+        `catalog datacenters|nodes|services, intention list|check|match, config list, rtt, peering|namespace|partition list, acl policy|role|auth-method list`,
+        {
+          ...one('consul(1), 1.17', '-detailed -wan -tags', '-service -kind -node-meta -near -filter -node'),
+          style: 'word',
+        },
+      ),
+      monitor: {
+        manual: 'consul monitor, 1.17',
         style: 'word',
-      }),
+        options: spellOptions({ name: '-log-level', flag: '-log-json' }),
+        endless: { when: 'always', instead: null },
+      },
       validate: one('consul validate', '-quiet', '', { first: ['config'], min: 1 }),
       // Names of keys; what they hold is left out.
       kv: {
@@ -156,6 +175,8 @@ export const clusters: Grammars = {
       },
       operator: {
         commands: {
+          usage: { commands: sameGrammar('instances', {}) },
+          area: { commands: sameGrammar('list', {}) },
           raft: {
             commands: sameGrammar('list-peers', {}),
           },
@@ -182,6 +203,9 @@ export const clusters: Grammars = {
           {},
         ),
       ),
+      // Names and addresses of what was added.
+      repo: { commands: sameGrammar('list ls', one('helm repo list', '', '-o --output', {})) },
+      get: { commands: { metadata: one('helm get metadata, Helm 3.14', '', '--revision -o --output', some) } },
       ...sameGrammar('hist history', one('helm history', '', '--max -o --output', some)),
       status: {
         // Another format than a table prints the values with their secrets.
@@ -220,8 +244,14 @@ export const clusters: Grammars = {
     style: 'word',
     commands: {
       ...sameGrammar('status', one('nomad status', '-verbose', '')),
+      monitor: {
+        manual: 'nomad monitor, 1.7',
+        options: spellOptions({ name: '-log-level -node-id -server-id', flag: '-json' }),
+        endless: { when: 'always', instead: null },
+      },
       node: {
         commands: {
+          pool: { commands: sameGrammar('list info nodes', one('nomad node pool, 1.7', '-verbose')) },
           status: { ...one('nomad node status', '-self -stats -short -verbose -allocs -json'), style: 'word' },
         },
       },
@@ -234,11 +264,18 @@ export const clusters: Grammars = {
       alloc: {
         commands: {
           status: { ...one('nomad alloc status', '-short -verbose -stats'), style: 'word' },
-          logs: { ...one('nomad alloc logs', '-stderr -stdout -tail', '-n -c -task'), style: 'word' },
+          checks: { ...one('nomad alloc checks', '-verbose'), style: 'word' },
+          logs: {
+            ...one('nomad alloc logs', '-stderr -stdout -tail -f -job', '-n -c -task'),
+            style: 'word',
+            endless: { when: ['-f'], enough: ['-n', '-c'], instead: { drop: ['-f'], add: ['-tail', '-n', '200'] } },
+          },
         },
       },
       ...paths(
-        'version, operator raft list-peers, operator autopilot health|get-config, deployment|eval|volume|service|namespace|plugin list, deployment|eval|volume status, service info',
+        `version, agent-info, license get, operator raft list-peers, operator autopilot health|get-config, operator scheduler get-config, operator metrics,
+         deployment|eval|volume|service|namespace|plugin|quota|sentinel|recommendation|var list, deployment|eval|volume|namespace|quota|plugin status, service info,
+         acl policy|role list, scaling policy list`,
         { ...one('nomad(1), 1.7', '-short -verbose', ''), style: 'word' },
       ),
       server: {

@@ -104,7 +104,14 @@ const docker: Grammar = {
     context: {
       commands: { ls: one('docker-context-ls(1)', '-q --quiet', '--format', {}) },
     },
-    node: { commands: { ls: list, inspect: inspectWhole, ps: list } },
+    node: {
+      commands: {
+        ls: list,
+        inspect: { ...inspectWhole, options: { ...inspectWhole.options, '--pretty': 'flag' } },
+        ps: { ...list, options: { ...list.options, '--no-resolve': 'flag' } },
+      },
+    },
+    plugin: { commands: { ls: list } },
     network: { commands: { ...sameGrammar('list ls', list), inspect: inspectWhole } },
     // Options of a volume may be those of a mount, with its password.
     volume: { commands: { ...sameGrammar('list ls', list), inspect } },
@@ -118,7 +125,11 @@ const docker: Grammar = {
       },
     },
     stack: {
-      commands: { ls: list, ps: one('docker-stack-ps(1)', '--no-trunc'), services: list },
+      commands: {
+        ls: list,
+        ps: one('docker-stack-ps(1)', '-q --quiet --no-trunc --no-resolve', '-f --filter --format'),
+        services: list,
+      },
     },
     system: {
       commands: {
@@ -143,13 +154,14 @@ const podmanLogs: Grammar = {
 export const containers: Grammars = {
   crictl: {
     manual: 'crictl, cri-tools 1.29',
+    options: spellOptions({ runtime: '-r --runtime-endpoint -i --image-endpoint', wait: '-t --timeout' }),
     commands: {
       ...sameGrammar(
         'image images img pods ps',
         one(
           'crictl ps',
           '-a -l -q --all --latest --no-trunc --quiet --digests -o=table --output=table',
-          '-n --last --name --namespace --state --label --pod',
+          '-n --last --name --namespace --state -s --label --pod -p --image',
         ),
       ),
       // In another form than a table annotations are shown, and with them the definition of a pod.
@@ -181,8 +193,11 @@ export const containers: Grammars = {
       ...sameGrammar('t task tasks', {
         commands: {
           ...sameGrammar('list ls', one('ctr tasks list', '-q --quiet', '', {})),
-          ps: one('ctr tasks ps', '', '', some),
+          ...sameGrammar('ps metrics metric', one('ctr tasks ps', '', '--format', some)),
         },
+      }),
+      ...sameGrammar('snapshot snapshots plugin plugins content lease leases', {
+        commands: sameGrammar('list ls', one('ctr(8)', '-q --quiet', '', {})),
       }),
       ...sameGrammar('ns namespace namespaces', {
         commands: sameGrammar('list ls', one('ctr namespaces list', '-q --quiet', '', {})),

@@ -108,6 +108,20 @@ export const controls: Grammars = {
       commands: sameGrammar('show list', plain('rdma(8)')),
     }),
   },
+  // Counters are reset by -k, -K, -r, -R and their long forms; a file as an operand is written.
+  ...sameGrammar(
+    'iblinkinfo ibnetdiscover ibhosts ibswitches ibnodes ibrouters ibqueryerrors',
+    flags(
+      'infiniband-diags 44',
+      '-d -l -p -H -S -R -v -V --line --switches-only --ports --full --down --details --data --report-port',
+      '-C -P -t --Ca --Port --timeout',
+    ),
+  ),
+  perfquery: flags('perfquery(8), infiniband-diags 44', '-x -a -l -v --extended --all_ports', '-C -P -t', {
+    first: ['number', 'number'],
+  }),
+  smpquery: { manual: 'smpquery(8), infiniband-diags 44', operands: { first: ['name', 'number', 'number'], min: 2 } },
+  ...sameGrammar('ofed_info show_gids ibdev2netdev ibv_devices', flags('MLNX_OFED 5.8; rdma-core 44', '-s -v -n')),
   ...sameGrammar(
     'ibstat ibstatus ibv_devinfo',
     flags('ibstat(8), ibv_devinfo(1), rdma-core 44', '-l -s -p -v', '-d', { first: ['name'] }),

@@ -57,7 +57,7 @@ export const databases: Grammars = {
     manual: 'kafka-topics, Apache Kafka 3.6',
     style: 'word',
     options: spellOptions({
-      flag: '--at-min-isr-partitions --describe --exclude-internal --list --unavailable-partitions --under-min-isr-partitions --under-replicated-partitions --version',
+      flag: '--topics-with-overrides --at-min-isr-partitions --describe --exclude-internal --list --unavailable-partitions --under-min-isr-partitions --under-replicated-partitions --version',
       // Brokers before 3.0 were found by ZooKeeper.
       host: '--bootstrap-server --zookeeper',
       text: '--topic',
@@ -68,7 +68,8 @@ export const databases: Grammars = {
     manual: 'kafka-consumer-groups, Apache Kafka 3.6',
     style: 'word',
     options: spellOptions({
-      flag: '--all-groups --describe --list --members --offsets --state --verbose',
+      flag: '--all-groups --all-topics --describe --list --members --offsets --state --verbose',
+      number: '--timeout',
       host: '--bootstrap-server',
       text: '--group',
     }),
@@ -97,7 +98,7 @@ export const databases: Grammars = {
       ...mysqlConnection,
       number: '-c -i -P --count --port --sleep --connect-timeout',
     }),
-    commands: sameGrammar('extended-status ping processlist proc status stat var variables ver version', {
+    commands: sameGrammar('extended-status ext ping processlist proc status stat var variables ver version', {
       ...admin,
       endless: { when: ['-i', '--sleep'], unless: ['-c', '--count'], instead: { drop: [], add: ['-c', '2'] } },
     }),
@@ -137,6 +138,8 @@ export const databases: Grammars = {
     manual: 'pg_controldata(1), PostgreSQL 15',
     options: spellOptions({ file: '-D' }),
     operands: { first: ['file'] },
+    // It prints the control file and nothing else.
+    measures: {},
   }),
   pg_lsclusters: {
     manual: 'pg_lsclusters(1), postgresql-common 248',
@@ -168,8 +171,10 @@ export const databases: Grammars = {
     options: spellOptions({ flag: '-q -s --quiet --silent', name: '-p -t --formatter --timeout --unit' }),
     commands: sameGrammar(
       `alarms check_alarms check_local_alarms check_port_connectivity check_running check_virtual_hosts cluster_status is_booting is_running
+      check_if_node_is_mirror_sync_critical check_if_node_is_quorum_critical check_if_any_deprecated_features_are_used check_port_listener check_protocol_listener
+      check_certificate_expiration erlang_version list_network_interfaces tls_versions log_location resolver_info disabled_plugins list_node_auth_attempt_stats
       listeners maybe_stuck memory_breakdown ping runtime_thread_stats server_version status`,
-      {},
+      { operands: { first: ['name'] } },
     ),
   },
   rabbitmqctl: {
@@ -183,7 +188,7 @@ export const databases: Grammars = {
     }),
     commands: sameGrammar(
       `cluster_status list_bindings list_channels list_ciphers list_connections list_consumers list_exchanges list_feature_flags
-      list_permissions list_policies list_queues list_unresponsive_queues list_users list_vhosts ping status version`,
+      list_permissions list_user_permissions list_topic_permissions list_user_limits list_vhost_limits list_operator_policies list_policies list_queues list_unresponsive_queues list_users list_vhosts ping status version`,
       { operands: { rest: 'name' } },
     ),
   },

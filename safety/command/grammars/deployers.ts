@@ -1,21 +1,28 @@
-import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
+import { type Grammar, type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 import { clusters } from './clusters.ts'
 import { containers } from './containers.ts'
 
 const kube = spellOptions({ text: '-n --namespace --context', flag: '-A --all-namespaces' })
 const output = spellOptions({ name: '-o --output' })
+const whoCan: Grammar = {
+  manual: 'oc policy who-can, 4.14',
+  options: spellOptions({ flag: '-A --all-namespaces', name: '-o --output' }),
+  operands: { rest: 'name', min: 2 },
+}
 
 /** What deploys to Kubernetes, what meshes and guards it, and its other clients. */
 export const deployers: Grammars = {
   argocd: {
-    // --server goes elsewhere, --local and --refresh make it work; logs and resources may hold what an application says.
+    // --server goes elsewhere, --local and --refresh make it work; manifests, differences and parameters hold values.
     manual: 'argocd, Argo CD 2.9',
     options: spellOptions({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
     commands: {
       // As a whole an application has the values that it is deployed with.
       ...paths(
-        'app list|get|history, cluster list, proj list, repo list, appset list, version',
-        plain('argocd, Argo CD 2.9', {}, { refuses: ['^(json|yaml)$'] }),
+        'app list|get|history|resources, cluster list, proj list|get, repo list, appset list, account list|get-user-info|can-i, gpg list, cert list, version',
+        plain('argocd, Argo CD 2.9', spellOptions({ flag: '--show-operation --orphaned' }), {
+          refuses: ['^(json|yaml)$'],
+        }),
       ),
     },
   },
@@ -24,81 +31,46 @@ export const deployers: Grammars = {
     options: { ...kube, ...output },
     commands: {
       ...paths(
-        `get all|kustomizations|kustomization|ks|helmreleases|helmrelease|hr|alerts|receivers, get sources all|git|helm|oci|chart|bucket, get images all|policy|repository, check, version,
-         stats, events, tree kustomization|ks`,
-        plain('flux, Flux 2.2', spellOptions({ text: '--status-selector --kind --since --for -l --label-selector' })),
+        `get all|kustomizations|kustomization|ks|helmreleases|helmrelease|hr|alerts|receivers|alert-providers, get sources all|git|helm|oci|chart|bucket,
+         get images all|policy|repository, check, version, stats, events, tree kustomization|ks, trace`,
+        plain(
+          'flux, Flux 2.2',
+          spellOptions({
+            text: '--status-selector --kind --api-version --since --for -l --label-selector',
+            flag: '-w --watch --no-header --pre --client --show-source --types=Warning',
+          }),
+          { endless: { when: ['-w', '--watch'], instead: { drop: ['-w', '--watch'], add: [] } } },
+        ),
       ),
-      logs: plain('flux, Flux 2.2', spellOptions({ text: '--level --kind --name --since', number: '--tail' })),
+      logs: plain(
+        'flux, Flux 2.2',
+        spellOptions({
+          text: '--level --kind --name --since --since-time --flux-namespace',
+          number: '--tail',
+          flag: '-f --follow',
+        }),
+        { endless: { when: ['-f', '--follow'], instead: { drop: ['-f', '--follow'], add: [] } } },
+      ),
     },
   },
   velero: {
     manual: 'velero, 1.12',
-    options: { ...kube, ...output },
+    options: { ...kube, ...output, ...spellOptions({ flag: '--details', text: '-l --selector' }) },
     commands: paths(
-      'backup|schedule get|describe, backup logs, get backups|backup|restores|schedules|schedule|backup-locations, version',
+      `backup|schedule|restore get|describe, backup|restore logs, backup-location|snapshot-location|plugin|repo get,
+       get backups|backup|restores|restore|schedules|schedule|backup-locations|snapshot-locations, version`,
       plain('velero, 1.12'),
     ),
   },
-  istioctl: {
-    // proxy-config secret, all and bootstrap show keys and environments; analyze and describe read what is there.
-    manual: 'istioctl, Istio 1.20',
-    options: { ...kube, ...output },
-    commands: {
-      ...paths(
-        'proxy-status|ps, version, proxy-config|pc cluster|clusters|listener|listeners|route|routes|endpoint|endpoints',
-        plain(
-          'istioctl, Istio 1.20',
-          spellOptions({ text: '--fqdn --port --direction --subset --type --address', flag: '--short' }),
-          // As a whole a filter is shown with what somebody wrote into it.
-          { refuses: ['^(json|yaml)$'] },
-        ),
-      ),
-      analyze: plain('istioctl, Istio 1.20', {}, { operands: {} }),
-    },
-  },
-  linkerd: verbs('linkerd, 2.14', 'check, version, viz stat|edges|routes|check', {
-    ...kube,
-    ...spellOptions({ flag: '--proxy --short --client', text: '-t --time-window --to --from' }),
-  }),
-  cilium: verbs(
-    'cilium, 1.14',
-    'status, endpoint list|get|health, service list|get, node list, bpf lb|ct|nat|policy list, identity list, map list, ip list, version, clustermesh status',
-    { ...output, ...spellOptions({ flag: '--verbose --brief --all-health --all-nodes' }) },
-  ),
-  hubble: {
-    manual: 'hubble, 0.12',
-    options: spellOptions({ host: '--server', flag: '--tls' }),
-    commands: {
-      ...paths('status, version, list nodes|namespaces', plain('hubble, 0.12')),
-      observe: plain(
-        'hubble, 0.12',
-        spellOptions({
-          number: '--last --first',
-          text: '--verdict --since --until --namespace -n --pod --type --protocol --to-pod --from-pod --label --port',
-          name: '-o --output',
-          flag: '--print-node-name --numeric --no-color',
-        }),
-        {
-          operands: {},
-          // A time without an end prints what there is, and stops: only --follow goes on.
-          requires: ['--last', '--first', '--until', '--since'],
-        },
-      ),
-    },
-  },
-  calicoctl: verbs(
-    'calicoctl, 3.26',
-    'node status, get nodes|node|ippool|ippools|bgppeer|bgpconfiguration|felixconfiguration|workloadendpoint|networkpolicy|globalnetworkpolicy, ipam show, version',
-    {
-      ...output,
-      ...spellOptions({ flag: '--show-blocks --show-borrowed -A --all-namespaces', text: '-n --namespace' }),
-    },
-  ),
   cmctl: verbs('cmctl, cert-manager 1.13', 'status certificate, check api, version', kube),
-  tkn: verbs('tkn, Tekton CLI 0.33', 'pipelinerun|taskrun|pipeline|task|pr|tr|p|t list|ls|describe|desc, version', {
-    ...kube,
-    ...spellOptions({ number: '--limit' }),
-  }),
+  tkn: verbs(
+    'tkn, Tekton CLI 0.33',
+    'pipelinerun|taskrun|pipeline|task|pr|tr|p|t list|ls|describe|desc, pipelinerun|taskrun|pr|tr logs, version',
+    {
+      ...kube,
+      ...spellOptions({ number: '--limit', flag: '-L --last -a --all -t --timestamps' }),
+    },
+  ),
   stern: {
     ...plain('stern, 1.28', {
       ...kube,
@@ -149,7 +121,8 @@ export const deployers: Grammars = {
       ...clusters.kubectl!.commands,
       ...paths('status, projects, get-clusters', plain('oc, 4.14')),
       project: { options: spellOptions({ flag: '-q --short' }) },
-      whoami: { options: spellOptions({ flag: '--show-console --show-context --show-server' }) },
+      whoami: { options: spellOptions({ flag: '-c --show-console --show-context --show-server' }) },
+      policy: { commands: { 'who-can': whoCan } },
       // Clients of its sign-in, templates and builds are described with their secrets.
       describe: {
         ...clusters.kubectl!.commands!.describe!,
@@ -157,7 +130,15 @@ export const deployers: Grammars = {
       },
       adm: {
         commands: {
-          top: clusters.kubectl!.commands!.top!,
+          top: {
+            commands: {
+              ...clusters.kubectl!.commands!.top!.commands,
+              ...sameGrammar('images imagestreams persistentvolumeclaims pvc', {}),
+            },
+          },
+          policy: { commands: { 'who-can': whoCan } },
+          // With a version or a channel it begins.
+          upgrade: { manual: 'oc adm upgrade, 4.14', options: spellOptions({ flag: '--include-not-recommended' }) },
           'node-logs': plain(
             'oc adm node-logs, 4.14',
             spellOptions({ text: '-u --unit --role --since --until --tail -g --grep -l --selector', flag: '--boot=0' }),

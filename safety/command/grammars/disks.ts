@@ -16,10 +16,15 @@ export const disks: Grammars = {
   },
   lsscsi: flags('lsscsi(8), 0.32', '-c -d -g -i -k -l -L -p -P -s -S -t -U -u -v -w -V'),
   parted: {
-    // Every command that follows acts at once.
+    // Every command that follows acts at once, and without -s it asks what to repair.
     manual: 'parted(8), GNU Parted 3.5',
     options: spellOptions({ flag: '-l -s -m --list --script --machine' }),
-    requires: ['-l', '--list'],
+    operands: { rest: 'text' },
+    refusesOperands: [
+      '^(?!/dev/[\\w./-]+$|(print|unit|s|B|kB|MB|GB|TB|KiB|MiB|GiB|TiB|%|compact|chs|cyl|free|devices|all|list|align-check|minimal|min|optimal|opt|\\d{1,3}|version)$)',
+    ],
+    requires: ['-l', '--list', '-s', '--script'],
+    adds: ['-s'],
   },
   fdisk: oneOf('fdisk(8), util-linux 2.38', '-l --list', '-x --bytes', '-o --output', { rest: 'text' }),
   sfdisk: oneOf('sfdisk(8), util-linux 2.38', '-l -d -J --list --dump --json', '', '', { rest: 'text' }),
@@ -33,6 +38,39 @@ export const disks: Grammars = {
       { rest: 'text' },
     ),
   },
+  // Without --cache and its kin they list.
+  ...sameGrammar(
+    'pvscan lvscan vgscan',
+    flags(
+      'pvscan(8), lvscan(8), vgscan(8), lvm2 2.03',
+      '-a -b -e -n -s -u -v --all --blockdevice --exported --novolumegroup --short --uuid --verbose --readonly',
+    ),
+  ),
+  arc_summary: flags('arc_summary(1), OpenZFS 2.1', '-a -d -g -r', '-s -p'),
+  arcconf: {
+    manual: 'arcconf, Adaptec Command Line Utility 4',
+    commands: sameGrammar('getconfig getstatus getversion', {
+      operands: { first: ['number', 'name', 'number', 'number'] },
+      refusesOperands: ['^(?!\\d+$|ad$|al$|ld$|pd$|mc$|ar$|cn$)'],
+    }),
+  },
+  ...sameGrammar('sas2ircu sas3ircu', {
+    manual: 'sas2ircu, LSI 20',
+    operands: { first: ['text', 'name'], min: 1 },
+    refusesOperands: ['^(?!\\d+$|list$|display$|status$)'],
+  }),
+  omreport: {
+    manual: 'omreport, Dell OpenManage Server Administrator 10',
+    style: 'plain',
+    operands: { rest: 'text', min: 1 },
+    refuses: [
+      '^(?!\\w+$|(controller|vdisk|pdisk|enclosure|index|connector|battery)=[\\w:.]+$)',
+      'config',
+      'snmp',
+      'user',
+    ],
+  },
+  racadm: verbs('racadm, iDRAC 9', 'getsel|getsysinfo|getversion|getsensorinfo|getled|getsvctag'),
   lvmdiskscan: flags('lvmdiskscan(8), lvm2 2.03', '-l'),
   ...sameGrammar('e2fsck xfs_repair', {
     ...oneOf('e2fsck(8), e2fsprogs 1.47; xfs_repair(8), xfsprogs 6.1', '-n', '', '', { first: ['text'], min: 1 }),
@@ -93,11 +131,15 @@ export const disks: Grammars = {
   ...sameGrammar('storcli storcli64 perccli perccli64', {
     // Words act; `file=` and `logfile=` write.
     manual: 'StorCLI 7.1 reference',
+    // What stands first is where; the verb is behind it.
+    second: '^(show|ctrlcount|all|/.*)$',
     style: 'plain',
     operands: { rest: 'text', min: 1 },
-    refuses: ['^(?!(/(e|s|v|f|d|p)(\\d+|all)|/c(\\d|all)(/(v|e|s|f|d|bbu|cv|p)(\\d+|all)?)*|show|all|J|status)$)'],
+    refuses: [
+      '^(?!(/(e|s|v|f|d|p)(\\d+|all)|/c(\\d|all)(/(v|e|s|f|d|bbu|cv|p)(\\d+|all)?)*|show|all|J|nolog|status|rebuild|rebuildrate|copyback|migrate|bgi|patrolread|pr|prrate|cc|ccrate|consistencycheck|initialization|init|events|alilog|termlog|ctrlcount|health|preservedcache|smart|freespace|jbod|temperature|time|aso|badblocks|phyerrorcounters|autorebuild|properties|bootdrive|pdcache|perfmode)$)',
+    ],
   }),
-  ...sameGrammar('ssacli hpssacli', {
+  ...sameGrammar('ssacli hpssacli hpacucli', {
     manual: 'ssacli, HPE Smart Storage Administrator',
     style: 'plain',
     operands: { rest: 'text', min: 1 },
@@ -117,10 +159,10 @@ const asked = (questions: string): Grammar => ({
   manual,
   operands: { rest: 'text', min: 2 },
   refusesOperands: [
-    `^(?!((osd|mon|mds|mgr|client)\\.[\\w-]+|/(var/)?run/ceph/[\\w./-]+\\.asok|\\d{1,4}|${questions.trim().split(/\s+/).join('|')})$)`,
+    `^(?!((osd|mon|mds|mgr|client|rgw)\\.([\\w.-]+|\\*)|(?!\\w*(pass|key|secret|token|auth))(osd|mon|mds|mgr|bluestore|bluefs|rocksdb|filestore|ms|bdev|debug|rbd|rgw|log)_\\w+|/(var/)?run/ceph/[\\w./-]+\\.asok|\\d{1,4}|${questions.trim().split(/\s+/).join('|')})$)`,
   ],
 })
-const questions = `status version perf dump schema ops dump_ops_in_flight dump_blocked_ops dump_historic_ops dump_historic_slow_ops
+const questions = `status version perf dump schema config get client objecter_requests dump_recovery_reservations dump_blocklist dump_watchers get_command_descriptions ops dump_ops_in_flight dump_blocked_ops dump_historic_ops dump_historic_slow_ops
   dump_osd_network dump_mempools heap_stats dump_objectstore_kv_stats bluefs stats mon_status quorum_status dump_scrubs get_latest_osdmap dump_pgstate_history session ls`
 const orchestrated = spellOptions({
   flag: '--wide',
@@ -151,28 +193,43 @@ export const ceph: Grammars = {
     // -s is short for status; -w goes on for ever.
     keywords: ['-s', '--status'],
     commands: {
-      ...sameGrammar('-s --status status versions features quorum_status mon_status time-sync-status', look()),
+      ...sameGrammar('-s --status status fsid versions features quorum_status mon_status time-sync-status', look()),
       ...sameGrammar('health df', look({ first: ['name'] })),
       osd: group({
         // `osd perf query add` begins to measure, `osd perf` tells.
-        ...sameGrammar('stat status perf utilization blocked-by', look()),
+        ...sameGrammar('stat status perf utilization blocked-by test-reweight-by-utilization', look()),
         ...sameGrammar('ls dump tree df', look(all)),
-        ...sameGrammar('find metadata ok-to-stop safe-to-destroy', look({ rest: 'name', min: 1 })),
+        ...sameGrammar('find metadata ok-to-stop safe-to-destroy count-metadata', look({ rest: 'name', min: 1 })),
         ...sameGrammar('numa-status lspools versions getmaxosd get-require-min-compat-client', look()),
         ...sameGrammar('info ls-tree', look({ rest: 'name' })),
         map: look({ first: ['name', 'name'], min: 2 }),
         ...sameGrammar('blocklist blacklist', group(sameGrammar('ls', look()))),
         pool: group({
-          ...sameGrammar('ls stats autoscale-status', look(all)),
+          ...sameGrammar('ls stats autoscale-status get-quota', look(all)),
+          application: group({ get: look({ rest: 'name' }) }),
           get: look({ first: ['name', 'name'], min: 2 }),
         }),
-        crush: group({ tree: look(all), rule: group(sameGrammar('ls dump', look(all))) }),
+        crush: group({
+          ...sameGrammar('tree ls dump show-tunables get-tunable get-device-class', look(all)),
+          ...sameGrammar('rule class weight-set', group(sameGrammar('ls ls-osd dump', look(all)))),
+        }),
         'erasure-code-profile': group({ ls: look(), ...sameGrammar('get', look(one)) }),
       }),
-      mon: group(sameGrammar('stat dump metadata', look(all))),
-      mgr: group({ ...sameGrammar('stat services dump', look()), module: group(sameGrammar('ls', look())) }),
-      mds: group(sameGrammar('stat metadata', look(all))),
-      fs: group(sameGrammar('ls status dump get', look(all))),
+      mon: group({
+        ...sameGrammar('stat dump metadata versions count-metadata ok-to-stop', look(all)),
+        feature: group(sameGrammar('ls', look())),
+      }),
+      mgr: group({
+        ...sameGrammar('stat services dump metadata versions count-metadata', look(all)),
+        module: group(sameGrammar('ls', look())),
+      }),
+      mds: group(sameGrammar('stat metadata versions count-metadata ok-to-stop', look(all))),
+      fs: group({
+        ...sameGrammar('ls status dump get', look(all)),
+        ...sameGrammar('subvolume subvolumegroup volume', group(sameGrammar('ls info getpath', look(all)))),
+        'snap-schedule': group(sameGrammar('status list', look({ rest: 'text' }))),
+      }),
+      nfs: group({ cluster: group(sameGrammar('ls info', look(all))) }),
       pg: {
         manual,
         operands: { rest: 'text', min: 1 },
@@ -190,7 +247,9 @@ export const ceph: Grammars = {
       crash: group({ ...sameGrammar('ls ls-new stat', look()), ...sameGrammar('info', look(one)) }),
       orch: group({
         ...sameGrammar('status ls ps', { ...look(all), options: orchestrated }),
-        ...sameGrammar('host device', group(sameGrammar('ls', { ...look(), options: orchestrated }))),
+        ...sameGrammar('host device', group(sameGrammar('ls', { ...look(all), options: orchestrated }))),
+        upgrade: group({ status: look() }),
+        osd: group({ rm: group({ status: look() }) }),
       }),
       ...sameGrammar('balancer progress', group(sameGrammar('status', look()), true)),
       ...sameGrammar('daemon tell', asked(questions)),
@@ -215,6 +274,8 @@ export const ceph: Grammars = {
     commands: {
       ...sameGrammar('df lspools', look()),
       stat: look({ first: ['name'], min: 1 }),
+      lssnap: look(),
+      listwatchers: look(one),
       ...sameGrammar('list-inconsistent-pg list-inconsistent-obj list-inconsistent-snapset', look(one)),
     },
   },
@@ -243,7 +304,12 @@ export const ceph: Grammars = {
       ...sameGrammar('snap lock trash', group(sameGrammar('ls list', look(all)))),
       device: group(sameGrammar('list ls', look())),
       children: look(one),
-      mirror: group({ pool: group(sameGrammar('status info', look(all))) }),
+      ...sameGrammar('mirror journal pool', group(sameGrammar('status info stats', look(all)))),
+      mirror: group({
+        ...sameGrammar('pool image', group(sameGrammar('status info', look(all)))),
+        snapshot: group({ schedule: group(sameGrammar('ls list status', look(all))) }),
+      }),
+      ...sameGrammar('namespace group', group(sameGrammar('ls list', look(all)))),
     },
   },
 }

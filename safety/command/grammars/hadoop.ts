@@ -1,4 +1,4 @@
-import { type Grammar, type Grammars, sameGrammar, spellOptions, verbs } from '../grammar.ts'
+import { type Grammar, type Grammars, oneOf, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const manual = 'hdfs, yarn, hadoop: Apache Hadoop 3.3 commands guide'
 /** What a file system of Hadoop tells of its paths: names and sizes, never what is in them, one directory at a time: -R,
@@ -35,6 +35,11 @@ export const hadoop: Grammars = {
         options: spellOptions({ flag: '-getAllServiceState -getServiceState -checkHealth', text: '-ns' }),
         operands: { first: ['name'] },
         requires: ['-getAllServiceState', '-getServiceState', '-checkHealth'],
+      },
+      // -confKey prints a value, which may be a password.
+      getconf: {
+        ...oneOf(manual, '-namenodes -secondaryNameNodes -backupNodes -journalNodes -nnRpcAddresses'),
+        style: 'word',
       },
       version: { manual },
     },

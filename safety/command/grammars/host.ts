@@ -241,6 +241,21 @@ export const hardware: Grammars = {
     manual: 'nvidia-smi(1), driver 535',
     style: 'word',
     endless: { when: ['-l', '--loop'], instead: { drop: ['-l', '--loop'], add: [] } },
+    bare: true,
+    // -r, -c of nvlink, -pm and kin reset or set.
+    commands: {
+      topo: { options: spellOptions({ flag: '-m --matrix -p2p', name: '-i -n' }), operands: { first: ['name'] } },
+      nvlink: {
+        options: spellOptions({
+          flag: '-s --status -e --errorcounters -p --pcibusid -R --remotelinkinfo',
+          number: '-i -l',
+        }),
+      },
+      ...sameGrammar('dmon pmon', {
+        options: spellOptions({ count: '-c', text: '-s -o -i', number: '-d', flag: '--gpm-metrics' }),
+        endless: { when: 'always', unless: ['-c'], instead: { drop: [], add: ['-c', '1'] } },
+      }),
+    },
     options: spellOptions({
       number: '-l --loop',
       flag: '-L -q -x --list-gpus --query',

@@ -11,6 +11,7 @@ import { git } from './git.ts'
 import { hadoop } from './hadoop.ts'
 import { hardware, host } from './host.ts'
 import { local, processes } from './local.ts'
+import { meshes } from './meshes.ts'
 import { network } from './network.ts'
 import { failover } from './pacemaker.ts'
 import { archives, packages, snapshots } from './packages.ts'
@@ -41,6 +42,7 @@ export const grammars: Grammars = {
   ...hardware,
   ...host,
   ...local,
+  ...meshes,
   ...network,
   ...openssl,
   ...packages,

@@ -39,6 +39,11 @@ export const local: Grammars = {
       discovery: oneOf('dcgmi', '-l'),
       nvlink: oneOf('dcgmi', '-s -e'),
       topo: { options: spellOptions({ number: '-g --gpuid' }) },
+      // Without -c it sets what is watched.
+      health: {
+        ...oneOf('dcgmi health', '-c --check', '-j'),
+        options: spellOptions({ flag: '-c --check -j', number: '-g' }),
+      },
     },
   },
   debsums: {
@@ -86,7 +91,7 @@ export const local: Grammars = {
     operands: { rest: 'text' },
     requires: '-Q -Qi -Ql -Qe -Qu -Qm -Qo -Qs -Qk -Qq -Qdt'.split(' '),
   },
-  pdnsutil: verbs('pdnsutil(1), 4.7', 'list-all-zones|check-zone|check-all-zones'),
+  pdnsutil: verbs('pdnsutil(1), 4.7', 'list-all-zones|list-zone|check-zone|check-all-zones'),
   ...sameGrammar('rc-service service', {
     manual: 'rc-service(8), OpenRC 0.45; service(8)',
     // A script of init is called with the word behind its name: reads of it are a name and status.

@@ -46,6 +46,23 @@ export const failover: Grammars = {
   },
   crm_verify: oneOf('crm_verify(8), Pacemaker 2.1', '-L --live-check', '-V --verbose'),
   'corosync-cfgtool': oneOf('corosync-cfgtool(8), 3.1', '-s -n -b'),
+  crm_node: oneOf(`crm_node(8), ${pacemaker}`, '-l -i -n -p -q -L --list --cluster-id --name --partition --quorum'),
+  crm_attribute: {
+    ...oneOf(
+      `crm_attribute(8), ${pacemaker}`,
+      '-G --query',
+      '-q --quiet',
+      '-n --name -t --type -N --node -l --lifetime',
+    ),
+    refuses: ['pass', 'secret', 'key', 'token'],
+  },
+  // The key of the cluster may be a value below `totem`: other prefixes.
+  'corosync-cmapctl': {
+    manual: 'corosync-cmapctl(8), 3.1',
+    options: spellOptions({ flag: '-b', text: '-g' }),
+    operands: { first: ['text'], unlessOption: ['-g'], min: 1 },
+    refuses: ['^(?!(runtime|stats|nodelist|quorum)\\.)'],
+  },
   'corosync-quorumtool': oneOf('corosync-quorumtool(8), 3.1', '-s -l', '-i -p'),
   crm_simulate: {
     // -S works on a copy of the state, and -G, -D, -O and kin write files.

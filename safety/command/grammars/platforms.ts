@@ -134,8 +134,8 @@ export const platforms: Grammars = {
     // -i repeats, -M asks another cluster.
     manual: 'sinfo(1), squeue(1), sacct(1), Slurm 22.05',
     options: spellOptions({
-      flag: '-a -h -l -N -R -r -s -v -X --start --me --noheader --long --all --allocations',
-      text: '-o -O -t -S -E -n -j -p -q --format --Format --states --state --partition --jobs --starttime --endtime',
+      flag: '-a -h -l -N -e -R -r -s -v -X -P -p --start --me --noheader --long --all --allocations --exact --parsable --parsable2 --responding --summarize --list-reasons --hide --array --duplicates --brief',
+      text: '-o -O -t -S -E -n -j -p -q -w -L --nodelist --nodes --name --qos --reservation --licenses --sort --format --Format --states --state --partition --jobs --starttime --endtime',
       name: '-u -A --user --users --account',
     }),
   }),
@@ -145,7 +145,7 @@ export const platforms: Grammars = {
     commands: {
       ping: {},
       ...paths(
-        'show node|nodes|job|jobs|partition|partitions|reservation|reservations|step|steps|topology',
+        'show node|nodes|job|jobs|partition|partitions|reservation|reservations|step|steps|topology|hostnames|hostlist|hostlistsorted|license|licenses|assoc_mgr|federation|daemons|aliases|bbstat|burstbuffer|slurmd',
         plain('scontrol(1)'),
       ),
     },
@@ -158,6 +158,22 @@ export const platforms: Grammars = {
       number: '--limit',
       name: '-o --output',
     }),
+  ),
+  // add, modify, delete and archive act; the configuration and users' coordinators are left out.
+  sacctmgr: {
+    manual: 'sacctmgr(1), Slurm 22.05',
+    options: spellOptions({ flag: '-n -p -P -s --noheader --parsable --parsable2 --associations' }),
+    commands: sameGrammar('show list', {
+      commands: sameGrammar(
+        'account accounts association associations assoc cluster clusters event events federation problem problems qos reservation reservations resource runawayjobs stats transaction tres user users wckey',
+        { operands: { rest: 'text' }, refuses: ['^fix$'] },
+      ),
+    }),
+  },
+  sreport: verbs(
+    'sreport(1), Slurm 22.05',
+    'cluster utilization|AccountUtilizationByUser|UserUtilizationByAccount, job SizesByAccount, reservation utilization, user topusage',
+    spellOptions({ flag: '-a -n -p -P --all_clusters --noheader --parsable --parsable2', text: '-t -T --tres' }),
   ),
   amtool: {
     // add, expire and import act; without one of them it asks.
@@ -175,7 +191,7 @@ export const platforms: Grammars = {
         refusesOperands: ['^(?!query$)\\w+$', '^(?![\\w.-]+(=~?|!=|!~)|query$)'],
       }),
       ...paths(
-        'cluster show, config routes show',
+        'cluster show, config routes show|test',
         plain('amtool', spellOptions({ flag: '-a --active -s --silenced -i --inhibited -q --quiet --expired' })),
       ),
       'check-config': { operands: { first: ['file'], min: 1 }, measures: {} },

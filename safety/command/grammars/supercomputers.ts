@@ -16,13 +16,18 @@ export const supercomputers: Grammars = {
   },
   lfs: verbs(
     'lfs(1), Lustre 2.15',
-    'df|osts|mdts|quota',
+    'df|osts|mdts|quota|check',
     spellOptions({ flag: '-h -i -l -v -q -g --lazy', name: '-u' }),
   ),
-  lctl: verbs('lctl(8), Lustre 2.15', 'dl|device_list|list_nids', spellOptions({ flag: '-t' })),
+  // set_param, conf_param and pool_ verbs act; a parameter is a name with dots.
+  lctl: verbs(
+    'lctl(8), Lustre 2.15',
+    'dl|device_list|list_nids|get_param|list_param|which_nid|network',
+    spellOptions({ flag: '-t -n -N -F' }),
+  ),
   lnetctl: verbs(
     'lnetctl(8), Lustre 2.15',
-    'net|peer|route|stats|global show',
+    'net|peer|route|routing|stats|global|udsp|numa show',
     spellOptions({ flag: '-v --verbose', name: '--net --nid' }),
   ),
   ...sameGrammar('sstat seff', {

@@ -8,7 +8,7 @@ const frrTopics =
 
 /** Routers and switches, those made of software among them: what they show of routes, neighbours and flows. */
 export const switches: Grammars = {
-  birdc: {
+  ...sameGrammar('birdc birdcl birdc6 birdcl6', {
     // Words are sent as one line to the daemon; what is not `show` may configure it. A filter is code: where and filter are left out.
     manual: 'birdc, BIRD 2.0: Remote control',
     options: spellOptions({ flag: '-r -v' }),
@@ -18,7 +18,7 @@ export const switches: Grammars = {
         refuses: ['^(?![\\w./:"-]+$)', '^(filter|where|filtered)$'],
       }),
     }),
-  },
+  }),
   vtysh: {
     // -f and -b read commands, -d chooses a daemon. Settings hold passwords of neighbours.
     manual: 'vtysh(1), FRRouting 8.4',

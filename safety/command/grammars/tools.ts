@@ -178,7 +178,7 @@ export const openssl: Grammars = {
       crl: {
         options: spellOptions({
           flag: '-noout -text -issuer -lastupdate -nextupdate -hash -fingerprint -crlnumber',
-          file: '-in',
+          certificate: '-in',
           text: '-inform -nameopt',
         }),
       },
@@ -188,16 +188,21 @@ export const openssl: Grammars = {
         }),
       },
       req: {
-        options: spellOptions({ flag: '-noout -text -subject -verify -pubkey', file: '-in', text: '-inform -nameopt' }),
+        options: spellOptions({
+          flag: '-noout -text -subject -verify -pubkey',
+          certificate: '-in',
+          text: '-inform -nameopt',
+        }),
         requires: ['-in'],
       },
       verify: {
         options: spellOptions({
           flag: '-verbose -show_chain -x509_strict -partial_chain',
-          file: '-CAfile -CApath -untrusted -trusted -CRLfile',
+          certificate: '-CAfile -untrusted -trusted -CRLfile',
+          file: '-CApath',
           text: '-purpose -verify_hostname',
         }),
-        operands: { rest: 'file' },
+        operands: { rest: 'certificate' },
       },
       s_client: {
         // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are its own, -proxy goes elsewhere.
@@ -215,7 +220,7 @@ export const openssl: Grammars = {
         options: spellOptions({
           flag: `-noout -text -subject -issuer -dates -startdate -enddate -serial -fingerprint -sha1 -sha256 -hash -subject_hash -issuer_hash
             -purpose -pubkey -modulus -email -ocsp_uri -ocspid`,
-          file: '-in',
+          certificate: '-in',
           text: '-inform -nameopt -certopt -ext -checkend -checkhost -checkip -checkemail',
         }),
       },

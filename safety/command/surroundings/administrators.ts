@@ -99,7 +99,7 @@ export const administrators: [string, ProgramSurroundings][] = [
     'network',
     [
       [
-        'tkn stern velero flux istioctl linkerd cilium hubble cmctl',
+        'tkn stern velero flux istioctl linkerd cilium cilium-dbg hubble cmctl',
         `the manual of each: what kubectl obeys`,
         '~/.config/velero ~/.config/stern ~/.config/cilium ~/.config/hubble ~/.istioctl',
         kubernetes,
@@ -131,13 +131,16 @@ export const administrators: [string, ProgramSurroundings][] = [
   ...plain('network', [
     ['mongostat mongotop', 'MongoDB Database Tools 100.9'],
     [
-      'kafka-configs kafka-configs.sh kafka-broker-api-versions kafka-broker-api-versions.sh kafka-log-dirs kafka-log-dirs.sh kafka-get-offsets kafka-get-offsets.sh kafka-acls kafka-acls.sh kafka-metadata-quorum kafka-metadata-quorum.sh pulsar-admin',
+      'kafka-transactions kafka-transactions.sh kafka-features kafka-features.sh kafka-cluster kafka-cluster.sh kafka-configs kafka-configs.sh kafka-broker-api-versions kafka-broker-api-versions.sh kafka-log-dirs kafka-log-dirs.sh kafka-get-offsets kafka-get-offsets.sh kafka-acls kafka-acls.sh kafka-metadata-quorum kafka-metadata-quorum.sh pulsar-admin',
       'Apache Kafka 3.6, Apache Pulsar 3.1: KAFKA_OPTS and JAVA_TOOL_OPTIONS are variables',
     ],
     ['rabbitmq-queues rabbitmq-plugins', 'rabbitmq-queues(8), RabbitMQ 3.12: started with no_dot_erlang'],
     ['memcstat unbound-control rndc pdns_control knotc', 'the manual of each: their settings are in /etc'],
-    ['brctl ebtables ibstat ibstatus ibv_devinfo ipvsadm rdma teamdctl wg rpcinfo', 'the manual of each'],
-    ['sinfo squeue sprio sshare sdiag sacct scontrol', 'Slurm 22.05: SLURM_CONF is a variable'],
+    [
+      'brctl ebtables iblinkinfo ibnetdiscover ibhosts ibswitches ibnodes ibrouters ibqueryerrors perfquery smpquery ofed_info show_gids ibdev2netdev ibv_devices ibstat ibstatus ibv_devinfo ipvsadm rdma teamdctl wg rpcinfo',
+      'the manual of each',
+    ],
+    ['sacctmgr sreport sinfo squeue sprio sshare sdiag sacct scontrol', 'Slurm 22.05: SLURM_CONF is a variable'],
     ['pgbackrest', 'pgbackrest(1), 2.48: its settings are in /etc or variables'],
     ['tailscale', 'tailscale(8), 1.56'],
     ['ntpdate', 'ntpdate(8), ntp 4.2'],
@@ -159,7 +162,7 @@ export const administrators: [string, ProgramSurroundings][] = [
     ['nfsiostat', 'nfsiostat(8), nfs-utils 2.6'],
   ]),
   ...plain('service', [
-    ['birdc gobgp lldpcli lldpctl', 'the manual of each'],
+    ['birdc birdcl birdc6 birdcl6 gobgp lldpcli lldpctl cilium-health', 'the manual of each'],
     ['vtysh', 'vtysh(1), FRRouting 8.4: VTYSH_PAGER is a variable'],
     ['varnishadm', 'varnishadm(1), Varnish 7.1'],
     [
@@ -168,7 +171,7 @@ export const administrators: [string, ProgramSurroundings][] = [
     ],
     ['socat', 'socat(1), 1.7'],
     [
-      'gluster pcs crm crm_mon crm_verify corosync-cfgtool corosync-quorumtool',
+      'gluster pcs crm crm_mon crm_verify crm_node crm_attribute corosync-cfgtool corosync-quorumtool corosync-cmapctl',
       'the manual of each: their settings are in /etc',
     ],
     ['multipathd doveadm exim exim4 qshape', 'the manual of each: their settings are in /etc'],
@@ -187,11 +190,14 @@ export const administrators: [string, ProgramSurroundings][] = [
   ...plain('prints', [
     ['bpftool cpupower edac-util ras-mc-ctl', 'the manual of each'],
     [
-      'arcstat filefrag xfs_bmap dmsetup e2fsck xfs_repair lsscsi lvmdiskscan parted fdisk sfdisk sgdisk blockdev repquota',
+      'arcstat filefrag xfs_bmap dmsetup e2fsck xfs_repair lsscsi lvmdiskscan parted pvscan lvscan vgscan arc_summary fdisk sfdisk sgdisk blockdev repquota',
       'the manual of each: their settings are in /etc',
     ],
     ['qemu-img', 'qemu-img(1), QEMU 7.2'],
-    ['storcli storcli64 perccli perccli64 ssacli hpssacli', 'the manual of each'],
+    [
+      'storcli storcli64 perccli perccli64 ssacli hpssacli hpacucli arcconf sas2ircu sas3ircu omreport racadm',
+      'the manual of each',
+    ],
     ['tuned-adm aureport', 'the manual of each'],
     ['varnishstat mysqldumpslow', 'the manual of each: their settings are in /etc'],
     ['postmap celery', 'the manual of each: only the version is printed'],

@@ -191,6 +191,7 @@ export const clients: [string, ProgramSurroundings][] = [
       reach: 'network',
       obeys: '~/.mongoshrc.js: code',
       conditions: [{ kind: 'root_only', files: ['~/.mongoshrc.js', '~/.mongorc.js'] }],
+      obeysNothingWith: ['--norc'],
     },
   ],
   [

@@ -66,12 +66,12 @@ async function ask(on: ResourceRef): Promise<string> {
 }
 
 /** The agent of another incident of the group looked the machine up, and proposes the same; answers the ruling's row. */
-async function propose(on: ResourceRef, args: object = kill) {
+async function propose(on: ResourceRef, args: object = kill, { tool = 'proc_kill', container = '' } = {}) {
   const incidentId = await claimedIncident(database.db)
   const place = { incidentId, attempt: 1, turn: 2, call: 0, approvalId: null }
   const input = { on: on.id, ...args }
-  const call = { id: 'c2_0', tool: 'proc_kill', arguments: { ...input, reason: 'again' }, problem: null }
-  const preparation = { targets: [on], identity: input, stateFingerprint: 'f' }
+  const call = { id: 'c2_0', tool, arguments: { ...input, reason: 'again' }, problem: null }
+  const preparation = { targets: [on], identity: input, stateFingerprint: 'f', ...(container && { container }) }
   await database.db.transaction().execute(async (trx) => {
     const looked = { callId: 'c1_0', tool: 'find_resource', arguments: { text: on.id } }
     await append(trx, incidentId, 1, {
@@ -140,4 +140,42 @@ test('who changes places in an action makes another action', () => {
   const move = (from: string, to: string) =>
     actionByKeys(facts, { arguments: { from, to }, targets: [a as ResourceRef, b as ResourceRef] }, ({ id }) => id)
   expect(move('a', 'b')).not.toBe(move('b', 'a'))
+})
+
+test('what a person denied for a container by its name is denied by its id and the beginning of that, and for no other', async () => {
+  const tool = 'container_restart'
+  const found = (container: string) => ({ tool, container })
+  const incidentId = await claimedIncident(database.db)
+  const args = { on: node.id, container: 'web' }
+  await database.db.transaction().execute(async (trx) => {
+    const { id } = await requestApproval(trx, {
+      incidentId,
+      attempt: 1,
+      turn: 1,
+      callId: 'c1_0',
+      tool,
+      args,
+      targets: [node],
+      reason: '',
+      actionDigest: actionDigest(tool, args),
+      stateFingerprint: 'f',
+      risk: 'medium',
+      reversible: false,
+      required: 1,
+      dryRun: { possible: true, summary: '', details: { rehearsal: { container: 'web' } } },
+      expirySeconds: 600,
+      stepKey: `${incidentId}:ask`,
+      replaces: null,
+      actor: agentActor,
+    })
+    await trx.updateTable('approval').set({ status: 'denied' }).where('id', '=', id).execute()
+  })
+  for (const container of ['3f2a1b4c5d6e', '3f2a1b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708', 'web']) {
+    const { code, events } = await propose(node, { container }, found('web'))
+    expect([container, code]).toEqual([container, 'DENIED_BEFORE'])
+    expect(replay(events, toolFacts, null).differences).toEqual([])
+  }
+  expect((await propose(node, { container: '77771b4c5d6e' }, found('cache'))).code).not.toBe('DENIED_BEFORE')
+  // A name that the engine gave to nothing is only itself.
+  expect((await propose(node, { container: '3f2a1b4c5d6e' }, { tool })).code).not.toBe('DENIED_BEFORE')
 })

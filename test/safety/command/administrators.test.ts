@@ -3,6 +3,7 @@ import { brokers, queues } from '../../../safety/command/grammars/brokers.ts'
 import { controls } from '../../../safety/command/grammars/controls.ts'
 import { deployers } from '../../../safety/command/grammars/deployers.ts'
 import { disks } from '../../../safety/command/grammars/disks.ts'
+import { meshes } from '../../../safety/command/grammars/meshes.ts'
 import { platforms } from '../../../safety/command/grammars/platforms.ts'
 import { switches } from '../../../safety/command/grammars/switches.ts'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
@@ -194,6 +195,7 @@ describe('verbs of control programs', () => {
       ...brokers,
       ...controls,
       ...deployers,
+      ...meshes,
       ...disks,
       ...platforms,
       ...queues,
@@ -204,6 +206,6 @@ describe('verbs of control programs', () => {
 })
 
 const printing =
-  'arcstat aureport bpftool edac-util gh glab ibstat ibstatus ibv_devinfo iwconfig lldpctl lsscsi lvmdiskscan memcstat nerdctl nfsiostat qshape repquota sacct sdiag sinfo sprio squeue sshare wg'.split(
+  'arc_summary ibdev2netdev ibhosts iblinkinfo ibnetdiscover ibnodes ibqueryerrors ibrouters ibswitches ibv_devices lvscan ofed_info perfquery pvscan show_gids vgscan arcstat aureport bpftool edac-util gh glab ibstat ibstatus ibv_devinfo iwconfig lldpctl lsscsi lvmdiskscan memcstat nerdctl nfsiostat qshape repquota sacct sdiag sinfo sprio squeue sshare wg'.split(
     ' ',
   )

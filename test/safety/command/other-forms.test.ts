@@ -25,6 +25,7 @@ describe('A form that answers the same', () => {
     ['docker exec web curl -s http://localhost/health', 'docker exec web curl -q -s http://localhost/health'],
     ['docker exec -it web dig db1', 'docker exec web dig -r db1'],
     ['dnf history list', 'dnf -C history list'],
+    ['docker exec web mongosh --eval "rs.status()"', "docker exec web mongosh --norc --eval 'rs.status()'"],
   ])('is offered for %j: %j', (text, rewrite) => {
     expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite })
     expect(judged(rewrite).verdict).toBe('run')
@@ -88,6 +89,21 @@ describe('A form that answers something else is named in the reason', () => {
     // What is secret even by its size has no form that runs.
     if (asked !== 'cat /etc/shadow') expect([instead, judged(instead).verdict]).toEqual([instead, 'run'])
   })
+
+  test.each([
+    ['sudo fdisk -l', 'fdisk -l'],
+    ['sudo netstat -p | grep ceph', 'netstat -p'],
+    ['sudo -u postgres df -h', 'df -h'],
+  ])('without sudo it may see less: %j names %j', (asked, instead) => {
+    const { verdict, reason, rewrite } = judged(asked)
+    expect([verdict, reason.endsWith(`; unasked runs: ${instead}`), rewrite]).toEqual(['ask', true, null])
+    expect(judged(instead).verdict).toBe('run')
+  })
+
+  test.each(['sudo rm x', 'sudo cat /etc/shadow', 'sudo git status'])(
+    'and not where it would ask without sudo too: %s',
+    (asked) => expect(judged(asked).reason).not.toContain('unasked'),
+  )
 
   test('in a container git leads to the tool that looks at repositories', () => {
     expect(judged('docker exec web git show HEAD').reason).toContain('the tools git_show and git_log')

@@ -1,34 +1,15 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
+import { type RunbookRow, rowsOf, runsOnceLookedUp, runsUnasked, shouldAsk } from './runbook-rows.ts'
 
 /**
  * Commands of public runbooks, threads and manuals, each with the page it stands on. Their labels are older than any look at the judge.
  * The half `runbooks-held` is counted and never shown: whoever works on the judge reads `runbooks` alone.
  */
 
-type RunbookRow = { command: string; program: string; source: string; expected: string; why?: string }
-const rowsOf = (file: string): RunbookRow[] =>
-  JSON.parse(readFileSync(new URL(`../../data/commands/${file}.json`, import.meta.url), 'utf8'))
 const tuning = rowsOf('runbooks')
 const held = rowsOf('runbooks-held')
-const context: CommandContext = {
-  knownHosts: new Set(['db1', '10.0.0.5']),
-  knownNames: new Set(['web', 'web-0', '101']),
-}
-const runsUnasked = ({ command }: RunbookRow) => judgeCommand(command, context).verdict === 'run'
-/** As in an incident: the names in it were looked up, and code puts in the bounded or safer form, once. */
-function runsOnceLookedUp({ command }: RunbookRow): boolean {
-  const knownNames = new Set(context.knownNames)
-  for (;;) {
-    const { verdict, code, token, rewrite } = judgeCommand(command, { ...context, knownNames })
-    if (code !== 'UNKNOWN_NAME' || token === null || knownNames.has(token)) return verdict === 'run' || rewrite !== null
-    knownNames.add(token)
-  }
-}
-const shouldAsk = ({ expected }: RunbookRow) => expected === 'needs-approval'
 
 beforeAll(loadSql)
 
@@ -88,18 +69,12 @@ const stillAsked: Record<string, readonly string[]> = {
     'kubectl describe application',
   ],
   'the passwords of fence devices stand in it': ['pcs cluster cib'],
-  'in a pod it obeys settings that nobody has looked at': [
-    'kubectl exec -n kube-system cilium-77lk6 -- hubble observe --since 3m --pod',
-    'kubectl exec -n kube-system cilium-77lk6 -- hubble observe --since 3m --type',
-    'kubectl -n kube-system exec -ti cilium-2hq5z',
-  ],
   'its value is known to the shell alone': ['curl -s "$VAULT_ADDR'],
   'a connection that replicates is more than a session of reads': ['psql -U streaming_barman'],
   'a script in a language of its own': ['pgrep -f'],
   'a plug-in that nobody here knows': ['oc dev_tool'],
   'it runs a program with what a directory says': ['/usr/bin/envdir'],
   'a dump of memory by its name': ['grep -w num_allocs glusterdump'],
-  'words that awk makes are of no known form': ['docker ps -a | tail'],
 }
 
 describe('Of the reads', () => {
@@ -119,7 +94,7 @@ describe('Of the reads', () => {
       rows.filter(runsOnceLookedUp).length,
     ])
     console.log(`reads, of them run as they stand, and once looked up: ${JSON.stringify(counts)}`)
-    expect(counts[0]![2]).toBeGreaterThanOrEqual(120)
-    expect(counts[1]![2]).toBeGreaterThanOrEqual(111)
+    expect(counts[0]![2]).toBeGreaterThanOrEqual(124)
+    expect(counts[1]![2]).toBeGreaterThanOrEqual(115)
   })
 })

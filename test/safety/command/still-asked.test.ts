@@ -1,0 +1,111 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { beforeAll, expect, test } from '@jest/globals'
+import type { CommandVerdict } from '../../../safety/command/judge.ts'
+import { loadSql } from '../../../safety/sql/inspect.ts'
+import { judgeOnceLookedUp, type RunbookRow, rowsOf, runsOnceLookedUp, runsUnasked, shouldAsk } from './runbook-rows.ts'
+
+/** Why reads of runbooks are still asked about: a page for people, made of what the judge says of each. */
+
+const reasons: readonly { reason: string; holds(judged: CommandVerdict): boolean }[] = [
+  {
+    reason: '`sudo`: runs only what the manifest of a device lists word for word',
+    holds: ({ code }) => code === 'ROOT',
+  },
+  {
+    reason: 'A whole object, which may hold an environment, values or a configuration: fields of it run',
+    holds: ({ code, reason }) =>
+      code === 'ARGUMENT' && /printed as a whole|name (?:fields|columns)|shows (?:environments|scripts)/.test(reason),
+  },
+  { reason: 'A path that holds secrets, or has them below it', holds: ({ code }) => code === 'SENSITIVE_PATH' },
+  {
+    reason: 'A program that is on no list: it is not known to only look, or is a plug-in or a script of its own',
+    holds: ({ code }) => code === 'UNKNOWN_COMMAND' || code === 'COMMAND_WORD',
+  },
+  {
+    reason:
+      'A sub-command, an option or a word that is on no list of the program: it may act, not end, or show what is secret',
+    holds: ({ code }) => code === 'ARGUMENT',
+  },
+  { reason: 'Its value is known to the shell alone', holds: ({ code }) => code === 'SHAPE' },
+  { reason: 'It would reach a host that was not looked up', holds: ({ code }) => code === 'EXFILTRATION' },
+  {
+    reason: 'In a container or on another host it obeys settings that nobody can look at beforehand',
+    holds: ({ code }) => code === 'SURROUNDINGS',
+  },
+  {
+    reason: 'A script, a statement or a template that more than looks, or may show what is secret',
+    holds: ({ code }) => code === 'LANGUAGE',
+  },
+  {
+    reason: 'It runs another command in a way that somebody has to see',
+    holds: ({ code }) => code === 'WRAPPER' || code === 'ASSIGNMENT',
+  },
+  { reason: 'It has no end, and no form with one', holds: ({ code }) => code === 'UNBOUNDED' },
+  { reason: 'It writes, or sends, besides', holds: () => true },
+]
+
+const maxExamples = 2
+const pageFile = new URL('../../../docs/reference/still-asked.md', import.meta.url)
+const readsOf = (file: string): RunbookRow[] => rowsOf(file).filter((row) => !shouldAsk(row))
+const reasonOf = (row: RunbookRow): string => {
+  const judged = judgeOnceLookedUp(row)
+  return reasons.find(({ holds }) => holds(judged))!.reason
+}
+const inCell = (text: string): string => `\`${text.replaceAll('|', '\\|').slice(0, 90)}\``
+
+function tables(): string {
+  const halves = [readsOf('runbooks'), readsOf('runbooks-held')] as const
+  const numbers = halves.map((rows) => [
+    rows.length,
+    rows.filter(runsUnasked).length,
+    rows.filter(runsOnceLookedUp).length,
+  ])
+  const counted = [
+    '| half | reads | run as they stand | run once names were looked up and code put in its form | still asked |',
+    '| --- | --- | --- | --- | --- |',
+    ...['read while the judge is worked on', 'read by nobody'].map((half, at) => {
+      const [all, bare, looked] = numbers[at]!
+      return `| ${half} | ${all} | ${bare} | ${looked} | ${all! - looked!} |`
+    }),
+  ]
+  const [read, unread] = halves.map((rows) =>
+    Map.groupBy(
+      rows.filter((row) => !runsOnceLookedUp(row)),
+      reasonOf,
+    ),
+  )
+  const grouped = reasons
+    .map(({ reason }) => ({ reason, own: read!.get(reason) ?? [], others: unread!.get(reason)?.length ?? 0 }))
+    .filter(({ own, others }) => own.length + others > 0)
+    .sort((a, b) => b.own.length + b.others - a.own.length - a.others)
+    .map(
+      ({ reason, own, others }) =>
+        `| ${reason} | ${own.length} | ${others} | ${
+          own
+            .slice(0, maxExamples)
+            .map(({ command }) => inCell(command))
+            .join('<br>') || 'of the other half alone'
+        } |`,
+    )
+  return [
+    ...counted,
+    '',
+    '| why | read half | other half | for example |',
+    '| --- | --- | --- | --- |',
+    ...grouped,
+  ].join('\n')
+}
+
+beforeAll(loadSql)
+
+// `UPDATE=1 npm test -- test/safety/command/still-asked` writes the tables of the page again.
+test('the page for people says what is still asked, and why', () => {
+  const page = () => readFileSync(pageFile, 'utf8')
+  if (process.env.UPDATE) writeFileSync(pageFile, page().replace(/^\| half \|[\s\S]*\n\|.*$/m, tables))
+  expect(page()).toContain(tables())
+})
+
+test('no command of the half that nobody reads stands on the page', () => {
+  const page = readFileSync(pageFile, 'utf8')
+  expect(rowsOf('runbooks-held').filter(({ command }) => page.includes(inCell(command))).length).toBe(0)
+})
