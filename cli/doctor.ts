@@ -97,7 +97,8 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
 }
 
 /** Parts that the API alone knows of, with the remedy of each. What is wrong with one makes the night poorer, and stops nothing. */
-const apiParts = new Map([
+const apiParts = new Map<string, string | null>([
+  ['database', null],
   ['knowledge', '"nightshift knowledge list" names each file and its remedy.'],
   ['messages', 'Send a test: "nightshift config test webhook.critical", or look at the channel of the Slack app.'],
 ])
@@ -108,7 +109,7 @@ async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
     return parts
       .filter(({ name }) => apiParts.has(name))
       .map(({ name, status, detail }) =>
-        toFinding(capitalize(name), status !== 'failed', detail, apiParts.get(name), false),
+        toFinding(capitalize(name), status !== 'failed', detail, apiParts.get(name) ?? null, false),
       )
   } catch {
     return []

@@ -1,4 +1,5 @@
 import { backlogOf, modelHealth } from '../../db/current-counts.ts'
+import { databaseTrouble } from '../../db/database-state.ts'
 import { listSources } from '../../db/inventory/sources.ts'
 import { lastProfile, modelProfile } from '../../db/models/profiles.ts'
 import { countSlots } from '../../db/models/slots.ts'
@@ -82,7 +83,7 @@ export const statusRoutes = endpoint({
 /** How everything is just now. Each look has its own limit; the database's is that of its statements. */
 export async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db, platform, runs, state } = deps
-  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend, givenUp] =
+  const [backlog, model, slots, profile, settings, queue, isReachable, fresh, sources, spend, givenUp, trouble] =
     await Promise.all([
       backlogOf(scope),
       modelHealth(db),
@@ -95,12 +96,13 @@ export async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       listSources(db),
       spendNow(db),
       givenUpLately(db),
+      databaseTrouble(db),
     ])
   const workers = queue?.workers.length ?? 0
   const lately = model.last ? Date.now() - Date.parse(model.last.at) < answeredLatelyMs : false
   return {
     parts: [
-      { name: 'database', status: 'ok', detail: 'It answers.' },
+      { name: 'database', status: trouble ? 'failed' : 'ok', detail: trouble ?? 'It answers, and takes writes.' },
       isReachable
         ? { name: 'Temporal', status: 'ok', detail: 'It answers.' }
         : { name: 'Temporal', status: 'failed', detail: 'It does not answer: alerts are taken in and wait.' },

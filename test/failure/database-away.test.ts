@@ -172,6 +172,15 @@ describe('a database that takes no writes', () => {
     expect(said.filter(({ status }) => status === 500)).toEqual([])
     expect(await ask(anAlert)).toMatchObject({ status: 503, retryAfter: '5' })
   })
+
+  test('stands on Health with the statement that helps', async () => {
+    const answer = await api.app.request('/api/v1/status', { headers: { authorization: `Bearer ${token}` } })
+    const { parts } = (await answer.json()) as { parts: { name: string; status: string; detail: string }[] }
+    expect(parts.find(({ name }) => name === 'database')).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining('ALTER DATABASE nightshift SET default_transaction_read_only = off'),
+    })
+  })
 })
 
 test('a database without a free connection is answered by 503 with Retry-After on every route', async () => {

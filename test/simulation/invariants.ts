@@ -155,6 +155,18 @@ function isEvidence(row: IncidentEvent): boolean {
   return row.kind === 'alert_received' || (row.kind === 'verification' && row.metadata.outcome !== 'open')
 }
 
+/** A terminal call that nobody answered, or that was answered "not yet", was not made: it is to be made again. */
+function isUndecided(rows: Rows, before: { attempt: number; callId: string } | null): boolean {
+  return rows.some(
+    (row) =>
+      row.kind === 'tool_finished' &&
+      row.attempt === before?.attempt &&
+      row.metadata.callId === before.callId &&
+      row.metadata.effect === 'terminal' &&
+      ['UNANSWERED', 'IN_PROGRESS', 'DATABASE_UNAVAILABLE'].includes(String(row.metadata.result.error?.details.rule)),
+  )
+}
+
 /** 9.4: no identical call twice in a row, no handing over without one look. */
 function nothingWasRepeated({ rows }: SimIncident, tell: Tell): void {
   let before: { attempt: number; text: string; callId: string; code: string } | null = null
@@ -168,7 +180,7 @@ function nothingWasRepeated({ rows }: SimIncident, tell: Tell): void {
     const isSame = before?.attempt === row.attempt && before.text === text && before.callId !== callId
     // An ending that was corrected for its words may come again: what is not shown is then marked.
     const isCorrected = before?.code === 'CLAIM_NOT_SHOWN' || before?.code === 'PHANTOM_CLAIM'
-    if (verdict === 'run' && isSame && !isCorrected) tell('9.4', `${tool} twice in a row`)
+    if (verdict === 'run' && isSame && !isCorrected && !isUndecided(rows, before)) tell('9.4', `${tool} twice in a row`)
     if (verdict === 'run' && tool === 'escalate_incident' && looks === 0) tell('9.4', 'handed over without a look')
     before = { attempt: row.attempt, text, callId, code }
   }

@@ -1,0 +1,34 @@
+import { sql } from 'kysely'
+import type { Db } from './connect.ts'
+
+/** Approvals, leases and times of rows are decided by the database's clock: an operator reads them by this machine's. */
+const maxClockDifferenceSeconds = 10
+/** Beyond this share of its connections the next process to start gets none. */
+const maxShareOfConnections = 0.9
+
+/** What keeps a database that answers from its duty, with the statement that helps; null where nothing does. */
+export async function databaseTrouble(db: Db): Promise<string | null> {
+  const { rows } = await sql<{
+    isReplica: boolean
+    readOnly: string
+    name: string
+    seconds: number
+    used: number
+    most: number
+  }>`
+    select pg_is_in_recovery() as is_replica, current_setting('transaction_read_only') as read_only, current_database() as name,
+      extract(epoch from clock_timestamp())::float8 as seconds,
+      (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used,
+      current_setting('max_connections')::int as most`.execute(db)
+  const { isReplica, readOnly, name, seconds, used, most } = rows[0]!
+  if (isReplica)
+    return 'It is a replica and takes no writes: let DATABASE_URL lead to the primary, or "select pg_promote()".'
+  if (readOnly === 'on')
+    return `It takes no writes: "ALTER DATABASE ${name} SET default_transaction_read_only = off", and of its login and server the same.`
+  const ahead = Math.round(seconds - Date.now() / 1_000)
+  if (Math.abs(ahead) > maxClockDifferenceSeconds)
+    return `Its clock is ${Math.abs(ahead)} s ${ahead > 0 ? 'ahead of' : 'behind'} this machine's: set both by NTP ("timedatectl").`
+  if (used > most * maxShareOfConnections)
+    return `${used} of its ${most} connections are taken: "ALTER SYSTEM SET max_connections = ${most * 2}" and a restart, or fewer clients.`
+  return null
+}
