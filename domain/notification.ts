@@ -105,11 +105,13 @@ export function getLinkPath(stored: unknown, incidentId: string): string {
 
 /** How long a receiver that answers 429 and names no time is left alone. */
 const unnamedWaitMs = 5_000
+/** One that asks for no time at all is not asked again at once. */
+const minWaitMs = 100
 
 /** What an answer of 408, 429 or 5xx means, with the time that it named. */
 export function waitOrRetry(status: number, reason: string, namedMs: number | null): DeliveryOutcome | null {
-  if (status === 429) return { outcome: 'wait', status, reason, afterMs: namedMs ?? unnamedWaitMs }
-  if (status === 503 && namedMs !== null) return { outcome: 'wait', status, reason, afterMs: namedMs }
+  const isWait = status === 429 || (status === 503 && namedMs !== null)
+  if (isWait) return { outcome: 'wait', status, reason, afterMs: Math.max(minWaitMs, namedMs ?? unnamedWaitMs) }
   return status === 408 || status >= 500 ? { outcome: 'retry', status, reason, afterMs: namedMs } : null
 }
 

@@ -65,9 +65,11 @@ test('a receiver that asks for patience is given it', async () => {
   })
 })
 
-test('503 is a wait where it names a time, and a failure where it does not', async () => {
+test('503 is a wait where it names a time and a failure where it does not, and no wait is none', async () => {
   answer(503, '', { 'retry-after': '30' })
   expect(await send()).toMatchObject({ outcome: 'wait', afterMs: 30_000 })
+  answer(429, '', { 'retry-after': '0' })
+  expect(await send()).toMatchObject({ outcome: 'wait', afterMs: 100 })
   answer(503)
   expect(await send()).toMatchObject({ outcome: 'retry', afterMs: null })
 })
