@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { RootRead } from '../../safety/command/analysis.ts'
 import { oddDockerSettings, oddKubeconfig, oddSetting } from '../../safety/command/surroundings/clients.ts'
 import { type GitSetting, gitSettingsIn, oddGitSetting } from '../../safety/command/surroundings/tools.ts'
@@ -65,8 +65,19 @@ async function whyOne(
       return whyFile('~/.kube/config', async (text) => oddKubeconfig((await import('yaml')).parse(text)))
     case 'docker_settings':
       return whyFile('~/.docker/config.json', (text) => oddDockerSettings(JSON.parse(text)))
+    case 'java':
+      return whyNoJava(condition.process)
     case 'plain_settings':
       return whyFile(condition.file, (text) => oddSetting(text, condition.keys))
+  }
+}
+
+function whyNoJava(process: string): string | null {
+  try {
+    const program = basename(readlinkSync(`/proc/${process}/exe`).replace(/ \(deleted\)$/, ''))
+    return program === 'java' ? null : `process ${process} is ${program}, which its signal would end`
+  } catch {
+    return `what process ${process} is cannot be read`
   }
 }
 

@@ -103,6 +103,8 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
     (called.reading?.found.some(({ name: option, at }) => at === 1 && row.obeysNothingWith?.includes(option)) ?? false)
   const obeys = row.obeys !== undefined && !isExcepted
   survey.programs.push({ name, reach: row.reach, obeys })
+  const attached = row.attaches ? attach(called, survey, elsewhere) : null
+  if (attached) return attached
   if (elsewhere && (obeys || hasEnvironment(called))) {
     const needed = environmentThere(called)
     const isSet = needed !== null && Object.entries(needed).every(([variable, value]) => setThere[variable] === value)
@@ -124,6 +126,17 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
   if (rules.some(isUnknown) || (directories === null && rules.some(isOfThePlace)))
     return finding(name, 'obeys files that are not known before it runs')
   for (const rule of rules) survey.conditions.push({ ...rule, program: name, directories: directories ?? [] })
+  return null
+}
+
+/** Java before 21 sends SIGQUIT to whatever process is named: the executor looks at it beforehand. A class is sought among Javas alone. */
+function attach({ name, words }: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {
+  for (const { text, literal } of words.slice(1)) {
+    if (literal && !/^\d+$/.test(text)) continue
+    if (!literal || elsewhere || !survey.canLook)
+      return finding(name, 'ends a process that is no Java, and nobody can look at it')
+    survey.conditions.push({ kind: 'java', process: text, program: name, directories: [] })
+  }
   return null
 }
 

@@ -29,6 +29,8 @@ export type ProgramSurroundings = {
   conditions?: readonly PlaceRule[]
   /** Environment with which it obeys nothing where nobody can look: in a container, on another host. */
   there?: Readonly<Record<string, string>>
+  /** It attaches to the process whose number is among its words, by a signal that ends one which is no Java. */
+  attaches?: true
   /** Options with which neither helps: somebody is asked. */
   asksWith?: readonly string[]
   /** Options that name a file which it obeys: only root may be able to write it. */
@@ -49,6 +51,8 @@ export type PlaceRule =
   | { kind: 'kubeconfig' }
   /** The settings of the docker client lead to no plug-in and to no other host. */
   | { kind: 'docker_settings' }
+  /** This process runs Java. */
+  | { kind: 'java'; process: string }
   /** A file of `key = value` in sections holds these keys alone: who connects, and nothing that it starts. */
   | { kind: 'plain_settings'; file: string; keys: readonly string[] }
 

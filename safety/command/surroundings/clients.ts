@@ -7,12 +7,20 @@ const rowsOf = (reach: ProgramSurroundings['reach'], rows: readonly Row[]): [str
     names.split(' ').map((name): [string, ProgramSurroundings] => [name, { manual, reach }]),
   )
 
+const jdk = 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'
+
 /**
  * Programs that obey nothing but what only the administrator writes: their words, their input, `/etc` and what is installed. Variables that
  * some of them read (`TAR_OPTIONS`, `GREP_OPTIONS`, `LS_COLORS`, `PS_FORMAT`, `OPENSSL_CONF`, `JAVA_TOOL_OPTIONS`, `LD_PRELOAD`) are not in the
  * environment of a read.
  */
 export const plain: [string, ProgramSurroundings][] = [
+  ...rowsOf('service', [
+    [
+      'jcmd jinfo jstack',
+      `${jdk}. They attach by a signal that ends what is no Java: the process that is named is looked at just before`,
+    ],
+  ]).map(([name, row]): [string, ProgramSurroundings] => [name, { ...row, attaches: true }]),
   ...rowsOf('prints', [
     ['cd command type ulimit : true false echo printf test [ pwd', 'bash(1)'],
     [
@@ -93,7 +101,7 @@ export const plain: [string, ProgramSurroundings][] = [
     ['pct qm pveam pvecm pvesh pvesm', 'the manual of each, Proxmox VE 8'],
     ['ctr', 'ctr, containerd 1.6'],
     ['ha-manager', 'ha-manager(1), Proxmox VE 8'],
-    ['jcmd jinfo jps jstack jstat', 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'],
+    ['jps jstat', jdk],
     ['eu-stack', 'eu-stack(1), elfutils 0.188: DEBUGINFOD_URLS is a variable'],
     ['minikube kind', 'minikube(1): only the version is printed'],
     ['lxc-info lxc-ls', 'lxc-info(1), LXC 5.0'],

@@ -1,4 +1,6 @@
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { whyUnmet } from '../../../mesh/agent/preconditions.ts'
@@ -58,6 +60,29 @@ test('a condition over files names the one that is obeyed, also from above', asy
   expect(await ask([`~/${'../'.repeat(9)}${file.slice(1)}`])).toContain('x: it obeys')
   expect(homeOf()).toMatch(/^\//)
   expect(below).not.toBe(file)
+})
+
+test('a process that is named to a debugger of Java is looked at: the signal ends any other', async () => {
+  const ask = (process: string) =>
+    whyUnmet(
+      {
+        conditions: [{ kind: 'java', program: 'jstack', process, directories: [] }],
+        ...{ sees: [], environment: {}, cwd: '/', rootRead: null },
+      },
+      { canShow: () => true },
+      { run: () => Promise.reject(new Error('nothing is run for that')) },
+    )
+  const java = join(place.path, 'java')
+  copyFileSync('/bin/sleep', java)
+  const child = spawn(java, ['60'])
+  try {
+    await once(child, 'spawn')
+    expect(await ask(String(child.pid))).toBeNull()
+    expect(await ask(String(process.pid))).toBe(`jstack: process ${process.pid} is node, which its signal would end`)
+    expect(await ask('4194305')).toBe('jstack: what process 4194305 is cannot be read')
+  } finally {
+    child.kill('SIGKILL')
+  }
 })
 
 test('where the sandbox cannot show what a command looks at, it is not run unasked', async () => {

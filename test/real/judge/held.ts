@@ -76,6 +76,8 @@ export async function hold(name: string, texts: Iterable<string>, worlds: Worlds
     tally.unasked++
     // A variable's value may stand among them.
     const missing = verdict.commands.filter((name) => !text.includes(`=${name} `) && !hasProgram(name))
+    // The one condition that the worlds do not fulfil: no Java runs in them.
+    missing.push(...verdict.conditions.flatMap(({ kind, program }) => (kind === 'java' ? program : [])))
     if (missing.length > 0) {
       tally.leftOut.set(missing[0]!, (tally.leftOut.get(missing[0]!) ?? 0) + 1)
       continue

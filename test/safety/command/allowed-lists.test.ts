@@ -249,3 +249,12 @@ test.each([
   "vtysh -c 'show interface brief'",
   'istioctl proxy-config listener web',
 ])('%s runs unasked', (text) => expect(verdictOf(text)).toBe('run'))
+
+test('what attaches to a process by a signal runs where the process can be looked at, and asks elsewhere', () => {
+  const judged = (text: string) => judgeCommand(text, { knownHosts: new Set(['db1']), directory: '/' })
+  for (const text of ['jstack -l 4242', 'jcmd 4242 Thread.print', 'jinfo -flags 4242'])
+    expect(judged(text)).toMatchObject({ verdict: 'run', conditions: [{ kind: 'java', process: '4242' }] })
+  expect(judged('jcmd com.example.Main Thread.print')).toMatchObject({ verdict: 'run', conditions: [] })
+  for (const text of ['ssh db1 jstack 4242', 'jstack $(pgrep -n app)', 'pgrep -n app | xargs jstack'])
+    expect([text, judged(text).verdict]).toEqual([text, 'ask'])
+})

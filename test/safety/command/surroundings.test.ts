@@ -16,6 +16,7 @@ const conditions: { [Kind in PlaceRule['kind']]: (rule: PlaceRule & { kind: Kind
   git_settings: () => 'settings only describe the repository, in submodules too',
   kubeconfig: () => '`~/.kube/config` starts no program and sends no file',
   docker_settings: () => '`~/.docker/config.json` leads to no plug-in and no other host',
+  java: () => 'the process that is named runs Java',
   plain_settings: ({ file }) => `\`${file}\` only names who connects`,
 }
 
