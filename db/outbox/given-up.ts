@@ -34,7 +34,7 @@ export async function tellGivenUp(db: Db): Promise<number> {
     )
     const [first] = told
     const entries = first ? await otherWays(trx, [...new Set(lost.map(({ destination }) => destination))]) : []
-    const row = first && entries.length > 0 ? await lockIncident(trx, first.incident.id) : null
+    const row = entries.length > 0 && lost[0] ? await lockIncident(trx, lost[0].incidentId) : null
     if (!row) return 0
     const names = [...new Set(lost.map(({ destination }) => destination))].join(', ')
     const text = `${told.length === 1 ? 'A message' : `${told.length} messages`} could not be delivered to ${names}. Health says what the receiver answered.`

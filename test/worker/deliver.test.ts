@@ -64,15 +64,18 @@ const configured = async (settings: Record<string, string>) => {
     await sql`insert into platform_config (key, value) values (${key}, ${value})`.execute(database.owner)
 }
 
-/** Makes this many messages due, the older ones about warnings. */
+/** Makes this many messages due, one after the other. */
 const due = async (severity: 'critical' | 'warning', count: number) => {
-  for (let n = 0; n < count; n += 1) {
-    const id = await openedIncident(database.db, { severity: 'critical', title: `${severity} ${n}` })
-    if (severity === 'critical') continue
-    await sql`
-      update delivery set notification = jsonb_set(notification, '{incident,severity}', '"warning"')
-      where incident_id = ${id}`.execute(database.owner)
-  }
+  const incidentId = await openedIncident(database.db, { severity: 'critical', title: 'the first' })
+  const incident = (key: string, value: string) => sql`'{incident,${sql.raw(key)}}', to_jsonb(${sql.raw(value)})`
+  await sql`
+    with first as (delete from delivery where incident_id = ${incidentId} returning *)
+    insert into delivery (message_id, destination, incident_id, attempt, notification, created_at)
+    select 'msg_' || md5(random()::text), destination, incident_id, 1,
+      jsonb_set(jsonb_set(jsonb_set(notification, ${incident('severity', `'${severity}'::text`)}),
+        ${incident('title', `'${severity} ' || n`)}), ${incident('id', `'inc_${severity}' || n`)}),
+      created_at - interval '1 second' + n * interval '1 ms'
+    from first, generate_series(0, ${count - 1}) as n`.execute(database.owner)
 }
 
 const rows = () =>
