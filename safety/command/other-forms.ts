@@ -60,6 +60,8 @@ const otherForms: readonly { asked: RegExp; instead: string }[] = [
       /^(?:kubectl|oc)((?: -n \S+)?) get ([a-z][\w.-]*) ([\w.-]+)((?: -n \S+)?) (?:-o ?|-o=|--output[= ])(?:yaml|json)$/,
     instead: "kubectl$1$4 get $2 $3 -o jsonpath='{.status.conditions}'",
   },
+  // A path alone is made, as a file, where there is no such socket.
+  { asked: /^socat (-|stdio|STDIO) (\/[\w./-]+)$/, instead: 'socat $1 UNIX-CONNECT:$2' },
   { asked: /^docker inspect ([\w.-]+)$/, instead: "docker inspect -f '{{json .State}}' $1" },
   { asked: /^git (?:-C \S+ )?(?:show|log|diff)\b.*$/, instead: 'the tools git_show and git_log' },
   { asked: /^(?:cat|head|tail|less|more|strings|xxd|od|base64) (?:-\S+ )*(\/[\w./-]+)$/, instead: 'stat $1' },

@@ -1,6 +1,6 @@
 import { kindOfNames, namespaceOf } from './known-names.ts'
 import type { Word } from './parse.ts'
-import { argv, asks, empty, script, type Unwrapped } from './unwrapped.ts'
+import { argv, asks, empty, script, shells, type Unwrapped } from './unwrapped.ts'
 import { type Wrapper, wrappers } from './wrappers.ts'
 
 /** Reads a wrapper's words by its entry in the table. */
@@ -134,7 +134,13 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
     result.interactive = wrapper.adds === 'place' || wrapper.adds === 'root'
   }
   const name = baseName(words[0]!.text)
-  if (name === 'timeout') result.bounds = boundsByTimeout(words, operands[0])
+  if (name === 'timeout') {
+    result.bounds = boundsByTimeout(words, operands[0])
+    // In the foreground it ends its own command alone: what that one began lives on.
+    const isAlone = words.slice(0, at).some(({ text }) => /^(?:-[a-z]*f|--f)/.test(text))
+    if (isAlone && beginsOthers(baseName(rest[0]?.text ?? '')))
+      result.askReason ??= asks(words[0]!, 'ends in the foreground a shell alone, and not what it began')
+  }
   if (name === 'watch') result.endless = true
   return unknownAt === null ? result : guess(words, unknownAt, result)
 }
@@ -183,6 +189,8 @@ function collectMount(names: readonly string[], value: string | null, result: Un
   if (outside?.startsWith('/') && inside?.startsWith('/')) result.mounts.push({ outside, inside })
 }
 
+const beginsOthers = (name: string): boolean => shells.has(name) || wrappers.has(name) || name === 'xargs'
+
 /** Longer than this is no bound to wait for. */
 const maxSeconds = 300
 
@@ -191,7 +199,6 @@ function boundsByTimeout(words: readonly Word[], duration: Word | undefined): bo
   if (!found || !duration!.literal) return false
   const seconds = Number(found[1]) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[found[2] || 's'] ?? Number.NaN)
   // Signal 0 and those that a program may ignore for ever end nothing.
-  // In the foreground what the command began lives on.
   const isWeaker = words.some((word) => /^(?:-[a-z]*s|--signal|--foreground)/.test(word.text))
   return seconds > 0 && seconds <= maxSeconds && !isWeaker
 }

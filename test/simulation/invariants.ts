@@ -156,23 +156,18 @@ function isEvidence(row: IncidentEvent): boolean {
 }
 
 /** A terminal call that nobody answered, or that was answered "not yet", was not made: it is to be made again. */
-function isUndecided(rows: Rows, before: { attempt: number; callId: string } | null): boolean {
-  return rows.some(
-    (row) =>
-      row.kind === 'tool_finished' &&
-      row.attempt === before?.attempt &&
-      row.metadata.callId === before.callId &&
-      row.metadata.effect === 'terminal' &&
-      ['UNANSWERED', 'IN_PROGRESS', 'DATABASE_UNAVAILABLE'].includes(String(row.metadata.result.error?.details.rule)),
-  )
+function isUndecided(row: IncidentEvent): row is IncidentEvent<'tool_finished'> {
+  if (row.kind !== 'tool_finished' || row.metadata.effect !== 'terminal') return false
+  return ['UNANSWERED', 'IN_PROGRESS', 'DATABASE_UNAVAILABLE'].includes(String(row.metadata.result.error?.details.rule))
 }
 
 /** 9.4: no identical call twice in a row, no handing over without one look. */
 function nothingWasRepeated({ rows }: SimIncident, tell: Tell): void {
-  let before: { attempt: number; text: string; callId: string; code: string } | null = null
+  let before = null as { attempt: number; text: string; callId: string; code: string } | null
   let looks = 0
   for (const row of rows) {
     if (row.kind === 'tool_finished' && ['read', 'resolve'].includes(row.metadata.effect)) looks += 1
+    if (isUndecided(row) && row.metadata.callId === before?.callId) before = null
     if (row.kind !== 'call_judged') continue
     const { tool, verdict, callId, code } = row.metadata
     const { reason: _, ...args } = row.metadata.arguments ?? {}
@@ -180,7 +175,7 @@ function nothingWasRepeated({ rows }: SimIncident, tell: Tell): void {
     const isSame = before?.attempt === row.attempt && before.text === text && before.callId !== callId
     // An ending that was corrected for its words may come again: what is not shown is then marked.
     const isCorrected = before?.code === 'CLAIM_NOT_SHOWN' || before?.code === 'PHANTOM_CLAIM'
-    if (verdict === 'run' && isSame && !isCorrected && !isUndecided(rows, before)) tell('9.4', `${tool} twice in a row`)
+    if (verdict === 'run' && isSame && !isCorrected) tell('9.4', `${tool} twice in a row`)
     if (verdict === 'run' && tool === 'escalate_incident' && looks === 0) tell('9.4', 'handed over without a look')
     before = { attempt: row.attempt, text, callId, code }
   }
@@ -190,9 +185,10 @@ function nothingWasRepeated({ rows }: SimIncident, tell: Tell): void {
 function nothingWentInCircles({ rows }: SimIncident, tell: Tell): void {
   for (const attempt of new Set(rows.map((row) => row.attempt))) {
     const judged = new Set<string>()
-    let asked: { text: string }[] = []
+    let asked: { text: string; callId: string }[] = []
     for (const row of rows.filter((each) => each.attempt === attempt)) {
       if (row.kind === 'tool_started' && row.metadata.effect === 'write') asked = asked.slice(-1)
+      if (isUndecided(row)) asked = asked.filter(({ callId }) => callId !== row.metadata.callId)
       if (row.kind !== 'call_judged') continue
       const { tool, verdict, callId, code, arguments: args } = row.metadata
       // An ending that was corrected for its words may come again: what is not shown is then marked.
@@ -200,7 +196,7 @@ function nothingWentInCircles({ rows }: SimIncident, tell: Tell): void {
       // A try that is late judges a call again that was judged before: nothing was asked again.
       if (judged.has(callId)) continue
       judged.add(callId)
-      asked.push({ text: `${tool} ${JSON.stringify(args)}` })
+      asked.push({ text: `${tool} ${JSON.stringify(args)}`, callId })
       const round = [2, 3, 4].find((length) => isTwice(asked, length))
       if (verdict === 'run' && round) tell('9.4', `the same ${round} calls twice`)
     }

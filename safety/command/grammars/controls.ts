@@ -22,14 +22,14 @@ export const controls: Grammars = {
     },
   },
   socat: {
-    // Only two ends: the input, and a socket of HAProxy that is asked what it shows.
+    // Only two ends: the input, and a socket of HAProxy that is asked what it shows. A path alone would be made where it is missing.
     manual: 'socat(1), 1.7; HAProxy 2.6 Management Guide: Unix Socket commands',
     style: 'plain',
     options: spellOptions({ flag: '-V' }),
     operands: { first: ['text', 'text'], min: 2 },
     requires: ['-V'],
     refuses: [
-      '^(?!(-|stdio|STDIO|((unix|UNIX)(-connect|-CONNECT)?:)?/((var/)?run/(haproxy|hapee)([\\w.-]*/)?[\\w-]*\\.(sock|stat|socket)|var/lib/haproxy/stats(\\.sock)?))$)',
+      '^(?!(-|stdio|STDIO|(unix|UNIX)(-connect|-CONNECT)?:/((var/)?run/(haproxy|hapee)([\\w.-]*/)?[\\w-]*\\.(sock|stat|socket)|var/lib/haproxy/stats(\\.sock)?))$)',
     ],
     input:
       '^\\s*(?:(?:show (?:info|stat|servers (?:state|conn)|sess|table|pools|backend|activity|peers|threads|resolvers|version|ssl cert|cache|profiling)|help)\\s*(?:json|typed)?\\s*(?:;\\s*|\\n)?)+$',

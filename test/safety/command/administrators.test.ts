@@ -38,7 +38,7 @@ describe('questions in a language that a client carries', () => {
     vtysh -c 'show ip bgp summary' -c 'show ip route | include 10.0.0.0'
     birdc show protocols all bgp1
     echo 'show info; show stat' | socat - UNIX-CONNECT:/run/haproxy/admin.sock
-    echo 'show servers state' | socat stdio /run/haproxy/admin.sock`),
+    echo 'show servers state' | socat stdio unix:/run/haproxy/admin.sock`),
   )('%s runs', (text) => {
     expect(judged(text)).toMatchObject({ verdict: 'run' })
   })
@@ -90,7 +90,8 @@ describe('questions in a language that a client carries', () => {
     echo down | birdc
     echo 'show stat; disable server b/s' | socat - /run/haproxy/admin.sock
     echo 'show env' | socat - /run/haproxy/admin.sock
-    echo 'show stat' | socat - /run/haproxy/admin.sock,create
+    echo 'show stat' | socat - /run/haproxy/admin.sock
+    echo 'show stat' | socat - UNIX-CONNECT:/run/haproxy/admin.sock,create
     echo 'show stat' | socat - EXEC:/bin/sh
     echo 'show stat' | socat - /etc/cron.d/x
     socat - /run/haproxy/admin.sock

@@ -10,6 +10,9 @@ const verdictOf = (text: string) => judgeCommand(text, context).verdict
 beforeAll(loadSql)
 
 test.each([
+  ['in the foreground a time ends the shell alone', 'timeout --foreground 1 bash -c "sleep 50; true"'],
+  ['and by its letter', "timeout -vf 1 sh -c 'sleep 50; true'"],
+  ['and through another program', "timeout --foreground 1 env bash -c 'sleep 50; true'"],
   ['a script that opens a name runs what ends in a bar', "mysqldumpslow 'touch /x|'"],
   ['and what begins with one', "mysqldumpslow '|touch /x'"],
   ['and writes what begins with an arrow', "mysqldumpslow '>/srv/x'"],

@@ -72,6 +72,7 @@ const stillAsked: Record<string, readonly string[]> = {
   'its value is known to the shell alone': ['curl -s "$VAULT_ADDR'],
   'a connection that replicates is more than a session of reads': ['psql -U streaming_barman'],
   'a script in a language of its own': ['pgrep -f'],
+  'a path alone would be made as a file where there is no such socket': ['echo "help" | socat stdio'],
   'a plug-in that nobody here knows': ['oc dev_tool'],
   'it runs a program with what a directory says': ['/usr/bin/envdir'],
   'a dump of memory by its name': ['grep -w num_allocs glusterdump'],
@@ -94,7 +95,7 @@ describe('Of the reads', () => {
       rows.filter(runsOnceLookedUp).length,
     ])
     console.log(`reads, of them run as they stand, and once looked up: ${JSON.stringify(counts)}`)
-    expect(counts[0]![2]).toBeGreaterThanOrEqual(124)
+    expect(counts[0]![2]).toBeGreaterThanOrEqual(123)
     expect(counts[1]![2]).toBeGreaterThanOrEqual(115)
   })
 })
