@@ -83,7 +83,11 @@ test('a refusal that was stored is counted at the next scrape, once', async () =
 const nested = `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(500)}id`
 
 test('while ten people have long texts judged, a list and a page answer before them, and one person has one judged at a time', async () => {
-  await api.post('/judge', { body: { command: 'df -h' } })
+  // Both threads have read the judge before anything is compared.
+  const input = { command: 'df -h' }
+  await api.post('/judge', { body: input })
+  const page = () => judgeApart({ kind: 'supposed', input, nowMs: Date.now() }, null, input)
+  await page()
   const people = await Promise.all(
     Array.from({ length: 10 }, async (_, at) => {
       const operatorId = await ensureOperator(api.db, `stranger${at}`, 'viewer')
@@ -99,8 +103,7 @@ test('while ten people have long texts judged, a list and a page answer before t
   expect([again.status, again.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)])
   expect((await api.get('/incidents', { as: api.tokens.viewer })).status).toBe(200)
   order.push('list')
-  const input = { command: 'df -h' }
-  await judgeApart({ kind: 'supposed', input, nowMs: Date.now() }, null, input)
+  await page()
   order.push('page')
   await Promise.all(judged)
   expect(order.filter((each) => each.startsWith('judged'))).toEqual(Array(10).fill('judged 200'))
