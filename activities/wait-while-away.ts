@@ -16,7 +16,7 @@ const maxPauseMs = 5_000
 /** Code of a `RetryLater`: the core API answered, and decided nothing (`saysNotYet`). */
 export const notYet = 'NOT_YET'
 
-/** Which server was away, where waiting may help; null for every other failure. A refusal is an answer, and "not yet" is not. */
+/** Which server was away, where waiting may help; null for every other failure. A refusal is an answer; "not yet" is an absence. */
 export function whoIsAway(error: unknown): WaitedFor | null {
   if (error instanceof RetryLater) return error.code === notYet ? 'core_api' : null
   if (error instanceof HttpError) return error.retryable ? 'core_api' : null

@@ -25,7 +25,6 @@ export function lostDuties(parts: readonly StatusPart[], untold: number): Status
  * Silence is the alarm: of a process that died, of a duty that is lost, of a network that is gone. What the receiver answers is logged.
  */
 export function startHeartbeat(deps: ApiDeps, url: string, everyMs = beatEveryMs): () => void {
-  const stopping = AbortSignal.any([deps.closing])
   let running = false
   const beat = async () => {
     const looks = Promise.all([readStatus(systemScope(deps.db), deps), countUntold(deps.db)])
@@ -43,13 +42,13 @@ export function startHeartbeat(deps: ApiDeps, url: string, everyMs = beatEveryMs
       maxBytes: 16_000,
       overflow: 'cut',
       allow: 'private',
-      signal: stopping,
+      signal: deps.closing,
     })
     if (status >= 300)
       deps.log.error({ status }, 'the heartbeat was not taken: HEARTBEAT_URL is wrong, or what is behind it')
   }
   const timer = setInterval(() => {
-    if (running || stopping.aborted) return
+    if (running || deps.closing.aborted) return
     running = true
     void beat()
       .catch((error) => deps.log.error({ err: error }, 'no heartbeat'))

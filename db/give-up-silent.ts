@@ -6,7 +6,7 @@ const patientMs = 2_500
 const answersWithinMs = 1_500
 /** An answer that is on its way arrives within this. */
 const arrivesWithinMs = 1_000
-/** Above the server's own limit of 20 s: so long a statement is waited for where the server tells nothing about it. */
+/** Longest wait for a statement of which the server tells nothing. It is above the server's own limit of 20 s. */
 const untoldLimitMs = 25_000
 
 /** Why a connection was given up: its server said nothing, knew no work of it, or told nothing about it for too long. */

@@ -1,8 +1,14 @@
-import { sql } from 'kysely'
+import { type ExpressionBuilder, sql } from 'kysely'
 import { now } from './clock.ts'
 import type { Db, Trx } from './connect.ts'
+import type { Database } from './tables.ts'
 
 export type IdempotencyKey = { tokenId: string; route: string; key: string }
+const isKey =
+  ({ tokenId, route, key }: IdempotencyKey) =>
+  (row: ExpressionBuilder<Database, 'idempotency'>) =>
+    row.and({ tokenId, route, key })
+
 type StoredAnswer = { status: number; response: unknown }
 
 /**
@@ -32,9 +38,7 @@ export async function takeKey(
     .select(['bodyDigest', 'status', 'response'])
     // A process that died at work leaves its key unanswered: after a minute the next one may try.
     .select(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`.as('abandoned'))
-    .where('tokenId', '=', key.tokenId)
-    .where('route', '=', key.route)
-    .where('key', '=', key.key)
+    .where(isKey(key))
     .executeTakeFirst()
   if (!row) return { state: 'busy' }
   if (![bodyDigest, ...olderDigests].includes(row.bodyDigest)) return { state: 'other_body' }
@@ -43,9 +47,7 @@ export async function takeKey(
   const again = await db
     .updateTable('idempotency')
     .set({ createdAt: now })
-    .where('tokenId', '=', key.tokenId)
-    .where('route', '=', key.route)
-    .where('key', '=', key.key)
+    .where(isKey(key))
     .where('status', 'is', null)
     .where(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`)
     .returning(openedBy)
@@ -64,9 +66,7 @@ export async function noteOpened(trx: Trx, key: IdempotencyKey, opened: string):
   const noted = await trx
     .updateTable('idempotency')
     .set({ response: JSON.stringify({ opened }) })
-    .where('tokenId', '=', key.tokenId)
-    .where('route', '=', key.route)
-    .where('key', '=', key.key)
+    .where(isKey(key))
     .where('status', 'is', null)
     .where('response', 'is', null)
     .returning('key')
@@ -78,9 +78,7 @@ export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAns
   await db
     .updateTable('idempotency')
     .set({ status: answer.status, response: JSON.stringify(answer.response ?? null) })
-    .where('tokenId', '=', key.tokenId)
-    .where('route', '=', key.route)
-    .where('key', '=', key.key)
+    .where(isKey(key))
     .execute()
 }
 
@@ -89,17 +87,13 @@ export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ createdAt: sql<string>`nightshift_now() - interval '2 minutes'` })
-    .where('tokenId', '=', key.tokenId)
-    .where('route', '=', key.route)
-    .where('key', '=', key.key)
+    .where(isKey(key))
     .where('status', 'is', null)
     .where('response', 'is not', null)
     .execute()
   await db
     .deleteFrom('idempotency')
-    .where('tokenId', '=', key.tokenId)
-    .where('route', '=', key.route)
-    .where('key', '=', key.key)
+    .where(isKey(key))
     .where('status', 'is', null)
     .where('response', 'is', null)
     .execute()

@@ -124,7 +124,7 @@ function togetherOrAlone(due: readonly Waiting[]): number[] {
     : [first.id]
 }
 
-/** Lets the address go, to be ready again after so many seconds; one whose lease ran out holds nothing any more. */
+/** Ends the lease, and leaves the address alone for so many seconds. Does nothing where the lease ran out. */
 export async function releaseQueue(trx: Trx, { address, until }: LeasedQueue, seconds: number): Promise<void> {
   await trx
     .updateTable('outboxAddress')

@@ -69,7 +69,8 @@ function aws(words: readonly string[]): string | null {
   if (!service || !operation) return 'a service and an operation are missing'
   const call = `${service} ${operation}`
   // A region is part of the name of the host that is asked.
-  if (valuesOf(words, '--reg').some((region) => !/^[a-z0-9-]+$/.test(region))) return 'its region is none'
+  if (valuesOf(words, '--reg').some((region) => !/^[a-z0-9-]+$/.test(region)))
+    return 'its region is no plain name of one'
   if (awsCarriers.has(call)) {
     const [query, ...others] = valuesOf(words, '--q')
     return query !== undefined && others.length === 0 && namesShownFields(query)
