@@ -23,7 +23,8 @@ export async function tellGivenUp(db: Db): Promise<number> {
       .where('givenUpAt', 'is not', null)
       .where('toldElsewhereAt', 'is', null)
       .where(sql<boolean>`given_up_at > nightshift_now() - interval '1 day'`)
-      .where(sql<boolean>`coalesce(notification->>'trigger', '') != 'undelivered'`)
+      // What only brings a message of Slack up to date has no trigger, and tells nobody anything.
+      .where(sql<boolean>`notification->>'trigger' != 'undelivered'`)
       .orderBy('id')
       .limit(maxListed)
       .forUpdate()

@@ -181,3 +181,17 @@ test('two receivers that are both gone do not tell of each other for ever', asyn
   await eventually('the later one', async () => (await rows()).filter(({ givenUpAt }) => givenUpAt).length === 4)
   expect(await rows()).toHaveLength(4)
 })
+
+test('fifty updates of Slack that were given up keep nobody from hearing of a page that was', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.resolved.url': `${url}/other` })
+  const incidentId = await openedIncident(database.db)
+  await sql`
+    insert into delivery (message_id, destination, incident_id, notification, attempt, status, given_up_at)
+    select 'msg_card' || n, 'slack.card', ${incidentId}, '{"approvalId":"apr_1"}', 1, 'failed', nightshift_now()
+    from generate_series(1, 50) as n`.execute(database.owner)
+  await due('critical', 1)
+  answerOf = (path) => ({ status: path === '/other' ? 200 : 410 })
+  start()
+  await eventually('the other address', () => took.length > 0)
+  expect(took).toMatchObject([{ path: '/other', type: 'incident.undelivered', incidents: ['critical 0'] }])
+})
