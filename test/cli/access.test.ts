@@ -171,7 +171,7 @@ test('of a Nightshift elsewhere a doctor asks its API, and says nothing of what 
   const { stdout, code } = await runCli(['doctor'], api.as('admin'))
   // Neither the rule table of a local start nor addresses that only the server has to know.
   expect(stdout).not.toMatch(/runbook-rules|not known here|npm start/)
-  expect(stdout).toMatch(/✔ Database\s+It answers\./)
+  expect(stdout).toMatch(/✔ Database\s+It answers, and takes writes\./)
   expect(stdout).toMatch(/✔ Platform\s+off: None is configured/)
   expect(stdout).toMatch(/✖ Source\s+main \(prometheus\): main cannot be reached\./)
   expect(stdout).toContain('"nightshift sources test main" says more.')
