@@ -28,6 +28,7 @@ export class ApiProblem extends Error {
   get outcome(): ExitOutcome {
     // The environment sets this value, so no request can change it: that is not a conflict.
     if (this.problem.code === 'LOCKED') return 'error'
+    if (this.problem.code === 'INVALID' || this.problem.code === 'BAD_REQUEST') return 'usage'
     return outcomeByStatus[this.problem.status] ?? 'error'
   }
 }
@@ -126,13 +127,45 @@ export async function readProblem(response: Response): Promise<ApiProblem> {
       detail: text.slice(0, 500),
     }
   }
-  return new ApiProblem({ ...answered, status: response.status }, remedyByStatus[response.status] ?? null)
+  const remedy = response.status === 404 ? remedyOfMissing(response.url) : remedyByStatus[response.status]
+  return new ApiProblem({ ...answered, status: response.status }, remedy ?? null)
 }
 
 const remedyByStatus: Record<number, string> = {
   401: 'The token is unknown or has expired. Sign in with "nightshift login", name another with --token-file, or let the run file of a running start supply it.',
   403: 'Use a token whose role may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
-  404: '"nightshift incidents list" and "nightshift approvals list" show what exists.',
   429: 'Wait as long as the answer says; "nightshift audit list --what security" shows who tried.',
   503: 'Try again in a moment; "nightshift doctor" shows what is down.',
+}
+
+/** The command that lists what an address is about, by the first part of its path. */
+const lists: Record<string, string> = {
+  'active-alerts': 'alerts list',
+  alerts: 'alerts list',
+  approvals: 'approvals list',
+  changes: 'changes list',
+  config: 'config list',
+  devices: 'mesh devices',
+  expectations: 'expectations list',
+  hosts: 'resources list',
+  incidents: 'incidents list',
+  inventory: 'resources list',
+  jobs: 'jobs list',
+  knowledge: 'knowledge list',
+  models: 'model list',
+  nodes: 'resources list',
+  operators: 'operators list',
+  resources: 'resources list',
+  shards: 'resources list',
+  sources: 'sources list',
+  tenants: 'resources list',
+  tokens: 'tokens list',
+  vms: 'resources list',
+  webhooks: 'config list',
+}
+
+function remedyOfMissing(url: string): string | undefined {
+  const [, noun = ''] = /\/api\/v1\/([^/?]+)/.exec(url) ?? []
+  const command = Object.hasOwn(lists, noun) ? lists[noun] : undefined
+  return command && `"nightshift ${command}" shows what exists.`
 }

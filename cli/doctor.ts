@@ -21,7 +21,7 @@ import { getLastLoginUrl } from './saved-tokens.ts'
 import { readTemporalSettings } from './temporal.ts'
 import { getTerminalWidth, inert, paint, print, printJson, wrap } from './ui/terminal.ts'
 
-/** The result of one check. The command fails when a `needed` one is not ok. */
+/** The result of one check. The command fails when a `needed` one is not ok; another one warns. */
 type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
 
 export function addDoctorCommand(program: CliCommand): void {
@@ -68,16 +68,16 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
     return parts.map(({ name, status, detail }) => ({
       name: capitalize(name),
       ok: status !== 'failed',
-      needed: status === 'failed' && !apiParts.has(name),
+      needed: status === 'failed' && !(apiParts.get(name)?.isWarning ?? false),
       detail: status === 'ok' ? detail : `${status}: ${detail}`,
-      remedy: status === 'failed' ? (apiParts.get(name) ?? null) : null,
+      remedy: status === 'failed' ? (apiParts.get(name)?.remedy ?? null) : null,
     }))
   } catch {
     return []
   }
 }
 
-/** Where investigations read, as the API process saw each last. A source that is away makes them poorer, and stops nothing. */
+/** Where investigations read, as the API process saw each last. */
 async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { sources } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'sources'>
@@ -88,7 +88,6 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
         status !== 'failed',
         `${name}: ${detail}`,
         `"nightshift sources test ${inert(called)}" says more.`,
-        false,
       )
     })
   } catch {
@@ -96,11 +95,14 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   }
 }
 
-/** Parts that the API alone knows of, with the remedy of each. What is wrong with one makes the night poorer, and stops nothing. */
-const apiParts = new Map<string, string | null>([
-  ['database', null],
-  ['knowledge', '"nightshift knowledge list" names each file and its remedy.'],
-  ['messages', 'Send a test: "nightshift config test webhook.critical", or look at the channel of the Slack app.'],
+/** Parts that the API alone knows of. A warning makes the night poorer, and loses nothing. */
+const apiParts = new Map<string, { remedy: string | null; isWarning?: true }>([
+  ['database', { remedy: null }],
+  ['knowledge', { remedy: '"nightshift knowledge list" names each file and its remedy.', isWarning: true }],
+  [
+    'messages',
+    { remedy: 'Send a test: "nightshift config test webhook.critical", or look at the channel of the Slack app.' },
+  ],
 ])
 
 async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
@@ -108,9 +110,10 @@ async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
     const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
     return parts
       .filter(({ name }) => apiParts.has(name))
-      .map(({ name, status, detail }) =>
-        toFinding(capitalize(name), status !== 'failed', detail, apiParts.get(name) ?? null, false),
-      )
+      .map(({ name, status, detail }) => {
+        const { remedy = null, isWarning = false } = apiParts.get(name) ?? {}
+        return toFinding(capitalize(name), status !== 'failed', detail, remedy, !isWarning)
+      })
   } catch {
     return []
   }
@@ -314,7 +317,7 @@ async function checkLab(run: LocalRun | null): Promise<Finding> {
 }
 
 function formatFinding({ name, ok, needed, detail, remedy }: Finding): string {
-  const mark = ok ? paint('green', '✔') : paint(needed ? 'red' : 'yellow', '✖')
+  const mark = ok ? paint('green', '✔') : needed ? paint('red', '✖') : paint('yellow', '!')
   const text = wrap(inert(detail), getTerminalWidth() - 18, ' '.repeat(18))
   return `${mark} ${name.padEnd(15)} ${text}${remedy ? `\n${' '.repeat(18)}${wrap(remedy, getTerminalWidth() - 18, ' '.repeat(18))}` : ''}`
 }

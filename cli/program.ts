@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander'
 import { ZodError } from 'zod'
+import { nameFaults } from '../domain/schema-faults.ts'
 import { version } from '../domain/version.ts'
 import { ApiProblem } from './api.ts'
 import { CliCommand } from './connection.ts'
@@ -211,8 +212,7 @@ function printForProgram(error: unknown, outcome: ExitOutcome): void {
 
 function toMessage(error: unknown): string {
   if (error instanceof ZodError) {
-    const first = error.issues[0]
-    return `This version does not understand an answer of the API: ${first?.path.join('.')} ${first?.message}`
+    return `This version does not understand an answer of the API: ${nameFaults(error, { max: 1 })}`
   }
   return error instanceof Error ? error.message : String(error)
 }

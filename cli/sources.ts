@@ -77,8 +77,8 @@ function addAddCommand(parent: CliCommand): void {
         }
         const added = listedSource.loose().parse(await api.put(`/api/v1/sources/${name}`, body))
         const tested = await askSource(api, name)
-        if (options.json) return printJson({ ...added, test: tested })
-        printTest(name, tested)
+        if (options.json) printJson({ ...added, test: tested })
+        reportTest(name, tested, options)
       },
     )
 }
@@ -113,8 +113,7 @@ function addTestCommand(parent: CliCommand): void {
     .calls(async (api, name: string, options: ConnectionOptions) => {
       const tested = await askSource(api, name)
       if (options.json) printJson(tested)
-      else printTest(name, tested)
-      if (!tested.ok) throw new CommandFailed('error', '')
+      reportTest(name, tested, options)
     })
 }
 
@@ -123,9 +122,11 @@ const testAnswer = sourceTest.loose()
 const askSource = async (api: ApiClient, name: string) =>
   testAnswer.parse(await api.post(`/api/v1/sources/${name}/test`))
 
-function printTest(name: string, { ok, code, detail }: z.infer<typeof testAnswer>): void {
-  if (ok) print(`${paint('green', '✔')} ${name}: ${inert(detail)}`)
-  else print(`${paint('red', '✖')} ${inert(detail)}${code === null ? '' : ` (${inert(code)})`}`)
+/** Says that a source answered; throws where it did not. */
+function reportTest(name: string, tested: z.infer<typeof testAnswer>, { json }: ConnectionOptions): void {
+  const { ok, code, detail } = tested
+  if (!ok) throw new CommandFailed('error', json ? '' : `${inert(detail)}${code === null ? '' : ` (${inert(code)})`}`)
+  if (!json) print(`${paint('green', '✔')} ${name}: ${inert(detail)}`)
 }
 
 function addRemoveCommand(parent: CliCommand): void {

@@ -8,6 +8,7 @@ import {
   toldConvergeDryRun,
   type VmAction,
 } from '../domain/platform.ts'
+import { placeOfFault } from '../domain/schema-faults.ts'
 import type { AddressPolicy } from './address.ts'
 import { HttpError, request } from './http.ts'
 
@@ -69,7 +70,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     if (status < 200 || status > 299) throw new PlatformError(what, status, detailOf(text))
     const parsed = schema.safeParse(jsonOf(text))
     if (parsed.success) return parsed.data
-    const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+    const place = placeOfFault(parsed.error)
     throw new HttpError('protocol', `the platform's answer to ${what} is not what the protocol says, at ${place}`, true)
   }
 

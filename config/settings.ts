@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { TemporalSettings } from '../clients/temporal.ts'
+import { listFaults } from '../domain/schema-faults.ts'
 import {
   agent,
   agentProblems,
@@ -91,7 +92,7 @@ function readModels(
   if ('problem' in read) return { models: [alone], problems: [read.problem] }
   const parsed = serversFile.safeParse(read.value)
   if (!parsed.success) {
-    const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`)
+    const problems = listFaults(parsed.error).map(({ field, message }) => `${field || 'it'}: ${message}`)
     return { models: [alone], problems: problems.map((each) => `LLM_SERVERS_FILE ${file}: ${each}`) }
   }
   const problems: string[] = []
@@ -248,7 +249,8 @@ export function readConfig(
   }
   const parsed = schema.safeParse(given)
   if (!parsed.success) {
-    for (const issue of parsed.error.issues) problems.push(`${issue.path.join('.')} ${issue.message}`)
+    for (const { field, message } of listFaults(parsed.error, Number.POSITIVE_INFINITY))
+      problems.push(`${field}: ${message}`)
   }
   for (const problemsWith of problemsOf) problems.push(...problemsWith(given))
   for (const name of requires) {

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { defaultExpirySeconds, maxExpirySeconds } from './approval.ts'
 import { webhookTemplates } from './notification.ts'
+import { nameFaults } from './schema-faults.ts'
 import {
   declaredModel,
   dollars,
@@ -299,7 +300,7 @@ export function parseSetting(key: string, text: string): { ok: true; value: unkn
   if (!found) return { ok: false, reason: `there is no setting ${key}` }
   const parsed = found.schema.safeParse(text)
   if (parsed.success) return { ok: true, value: parsed.data }
-  return { ok: false, reason: parsed.error.issues.map((issue) => issue.message).join('; ') }
+  return { ok: false, reason: nameFaults(parsed.error) }
 }
 
 type SettingSource = 'type' | 'global' | 'environment' | 'default'

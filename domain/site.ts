@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type DeclaredRelation, fileToDeclared, type SourceDeclaration } from './declared-resources.ts'
 import { idPattern, relationKinds } from './kinds.ts'
 import { attributes, inventoryKind, parseResourceKey, resourceKey } from './registry.ts'
+import { listFaults } from './schema-faults.ts'
 
 /** The inventory as a person writes it, and everything that is wrong with it. */
 
@@ -136,8 +137,8 @@ function checkList(name: ListName, list: unknown, valid: unknown[], faults: Site
   for (const [at, entry] of list.slice(0, max[name]).entries()) {
     const parsed = items[name].safeParse(entry)
     if (parsed.success) valid.push(parsed.data)
-    for (const { path, message } of parsed.error?.issues ?? [])
-      faults.push({ field: [name, at, ...path].join('.'), message })
+    for (const { field, message } of parsed.error ? listFaults(parsed.error) : [])
+      faults.push({ field: [name, at, field].filter((part) => part !== '').join('.'), message })
     const key = keyOf(name, entry)
     if (key !== null && seen.has(key)) faults.push({ field: `${name}.${at}`, message: `${key} is there twice` })
     if (key !== null) seen.add(key)

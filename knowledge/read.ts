@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { sha256 } from '../domain/digest.ts'
 import { frontMatter, type RefusedFile, type Runbook, type RunbookOrigin, runbookName } from '../domain/runbook.ts'
+import { nameFaults } from '../domain/schema-faults.ts'
 import { cleanse } from '../safety/redact.ts'
 
 /** A file as it was found, before anything of it is believed. `problem`: why it is not even read. */
@@ -53,7 +54,11 @@ function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Ru
   const [error] = document.errors
   if (error) return noYaml(error)
   const parsed = frontMatter.safeParse(toPlain(document))
-  if (!parsed.success) return { why: issuesOf(parsed.error.issues), remedy: 'docs/how-to/write-runbooks.md' }
+  if (!parsed.success)
+    return {
+      why: `its front matter is wrong: ${nameFaults(parsed.error, { whole: 'front matter', max: 3 })}`.slice(0, 400),
+      remedy: 'docs/how-to/write-runbooks.md',
+    }
   const { name, description, owner = null, reviewed_at: reviewedAt = null, ...rest } = parsed.data
   if (name !== folder)
     return { why: `its name is ${name} and its folder is ${folder}`, remedy: 'give both the same name' }
@@ -95,13 +100,6 @@ function toPlain(document: ReturnType<typeof parseDocument>): unknown {
   } catch {
     return 'aliases'
   }
-}
-
-function issuesOf(issues: readonly { path: PropertyKey[]; message: string }[]): string {
-  const told = issues
-    .slice(0, 3)
-    .map(({ path, message }) => `${path.map(String).join('.') || 'front matter'} ${message}`)
-  return `its front matter is wrong: ${told.join('; ')}`.slice(0, 400)
 }
 
 /**

@@ -45,7 +45,7 @@ export function labClient(url: string, controlToken: string): LabClient {
       signal: AbortSignal.timeout(60_000),
     })
     const text = await response.text()
-    if (!response.ok) throw new Error(`the lab answered ${response.status} to ${method} ${path}: ${text}`)
+    if (!response.ok) throw new Error(`the lab refused it (${response.status}): ${detailOf(text)}`)
     return schema.parse(JSON.parse(text))
   }
   return {
@@ -61,5 +61,14 @@ export function labClient(url: string, controlToken: string): LabClient {
     monitor: () => ask('POST', '/control/monitoring', monitoring),
     oracle: (scenario, target) =>
       ask('GET', `/control/oracle?${new URLSearchParams({ scenario, ...(target && { target }) })}`, verdict),
+  }
+}
+
+/** What a problem+json says, or the body as it is. */
+function detailOf(text: string): string {
+  try {
+    return z.object({ detail: z.string() }).parse(JSON.parse(text)).detail
+  } catch {
+    return text.slice(0, 300)
   }
 }

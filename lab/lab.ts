@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { listFaults } from '../domain/schema-faults.ts'
 import { nodeAccount, openChildren } from './children.ts'
 import { startAgents } from './devices.ts'
 import { makeSystem } from './packages.ts'
@@ -35,7 +36,7 @@ type LabSettings = z.infer<typeof environment>
 export function labSettings(env: Record<string, string | undefined>): LabSettings {
   const parsed = environment.safeParse(env)
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(({ path, message }) => `  ${path.join('.')}: ${message}`)
+  const problems = listFaults(parsed.error).map(({ field, message }) => `  ${field}: ${message}`)
   throw new Error(`the lab cannot start:\n${problems.join('\n')}`)
 }
 

@@ -6,6 +6,7 @@ import { bodyLimit } from 'hono/body-limit'
 import pino from 'pino'
 import { z } from 'zod'
 import { convergeBody, type EffectAnswer, migrateBody, restartBody, startBody, stopBody } from '../domain/platform.ts'
+import { nameFaults } from '../domain/schema-faults.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { conditionsIn, converge, listFilesToClear, previewConverge, watchedOnce } from './conditions.ts'
 import { devicesOf, enrolNode } from './devices.ts'
@@ -120,7 +121,7 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
   })
   app.delete('/control/faults', async (c) => {
     const query = healQuery.safeParse(c.req.query())
-    if (!query.success) return problem(c, 400, z.prettifyError(query.error))
+    if (!query.success) return problem(c, 400, nameFaults(query.error))
     const { fault, target } = query.data
     return c.json({ healed: fault ? await healOne(lab, fault, target ?? null) : await healAll(lab) })
   })
@@ -140,7 +141,7 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
   })
   app.get('/control/oracle', async (c) => {
     const query = oracleQuery.safeParse(c.req.query())
-    if (!query.success) return problem(c, 400, z.prettifyError(query.error))
+    if (!query.success) return problem(c, 400, nameFaults(query.error))
     return c.json(await judge(lab, query.data.scenario, query.data.target ?? null))
   })
 }
@@ -182,7 +183,7 @@ async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response
     return problem(c, 400, 'the body is not JSON')
   }
   const parsed = schema.safeParse(json)
-  return parsed.success ? parsed.data : problem(c, 400, z.prettifyError(parsed.error))
+  return parsed.success ? parsed.data : problem(c, 400, nameFaults(parsed.error))
 }
 
 function bearer(token: string): MiddlewareHandler {

@@ -25,7 +25,7 @@ type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly
 export async function breakMetric(lab: Lab, name: MetricFault, target: string): Promise<Broken> {
   if (!lab.monitoring) {
     throw new WrongTarget(
-      `only metrics show ${name}, and nothing collects them yet: POST /control/monitoring first, or play it with "npm run lab -- --scenario ${name}"`,
+      `only metrics show ${name}, and nothing collects them yet: "nightshift lab --scenario ${name}" starts what does, and breaks it`,
     )
   }
   const node = nodeAt(lab, target, 'web')

@@ -10,6 +10,7 @@ import {
   type MeshHealth,
   meshHealth,
 } from '../domain/mesh.ts'
+import { placeOfFault } from '../domain/schema-faults.ts'
 import { issueRead, type SigningKey } from './sign.ts'
 
 /** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
@@ -168,7 +169,7 @@ function readText<T>(text: string, schema: z.ZodType<T>, device: string): T {
   }
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+  const place = placeOfFault(parsed.error)
   throw new InvalidDeviceResponseError(`${device} answered what the protocol does not know, at ${place}`)
 }
 

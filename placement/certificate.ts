@@ -1,4 +1,5 @@
 import { type PlacementProblem, type PlacementVm, placementProblem } from '../domain/placement.ts'
+import { listFaults } from '../domain/schema-faults.ts'
 import { type PlacementRules, readRules } from './rules.ts'
 
 export type Flaw = { path: string; message: string }
@@ -20,7 +21,7 @@ export function checkProblem(given: unknown): PlacementProblem {
   const parsed = placementProblem.safeParse(given)
   if (!parsed.success) {
     throw new InvalidProblemError(
-      parsed.error.issues.slice(0, maxFlaws).map(({ path, message }) => ({ path: formatPath(path), message })),
+      listFaults(parsed.error, maxFlaws).map(({ path, message }) => ({ path: formatPath(path), message })),
     )
   }
   const problem = parsed.data

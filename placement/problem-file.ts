@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { type PlacementProblem, placementIntent, placementLimits } from '../domain/placement.ts'
+import { listFaults } from '../domain/schema-faults.ts'
 import { checkProblem, type Flaw, InvalidProblemError } from './certificate.ts'
 import { failureDomainOf } from './rules.ts'
 
@@ -131,9 +132,7 @@ export function readProblemFile(given: unknown): PlacementProblem {
   const parsed = placementFile.safeParse(given)
   if (!parsed.success) {
     throw new InvalidProblemError(
-      parsed.error.issues
-        .slice(0, 10)
-        .map(({ path, message }) => ({ path: path.map(String).join('.') || 'the problem', message })),
+      listFaults(parsed.error, 10).map(({ field, message }) => ({ path: field || 'the problem', message })),
     )
   }
   const problem = toProblem(parsed.data)

@@ -1,6 +1,6 @@
-import type { z } from 'zod'
 import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/registry.ts'
+import { nameFaults } from '../domain/schema-faults.ts'
 import { type EffectKind, highestRisk, type Preparation, type Risk, type ToolFacts } from '../domain/tool.ts'
 import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'
@@ -82,7 +82,9 @@ export function judge(
   }
   const parsed = call.arguments === null ? null : facts.input.safeParse(call.arguments)
   if (!parsed?.success) {
-    const why = parsed ? issues(parsed.error) : (call.problem ?? 'the arguments are not a JSON object')
+    const why = parsed
+      ? nameFaults(parsed.error, { max: 5 }).slice(0, 600)
+      : (call.problem ?? 'the arguments are not a JSON object')
     const rule = refuse(
       call.arguments === null ? 'MALFORMED_ARGUMENTS' : 'INVALID_ARGUMENTS',
       `${call.tool}: ${why}`,
@@ -219,12 +221,4 @@ function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): st
 function exampleFor({ tool, arguments: given }: Call, { input }: ToolFacts): string {
   const valid = validArguments(input, given)
   return valid ? `, as ${tool} ${JSON.stringify(valid)}` : ''
-}
-
-function issues(error: z.ZodError): string {
-  return error.issues
-    .slice(0, 5)
-    .map((issue) => (issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message))
-    .join('; ')
-    .slice(0, 600)
 }

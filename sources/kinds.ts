@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameFaults } from '../domain/schema-faults.ts'
 import type { LastLogs, ListedTarget, LogSubject, Source } from '../domain/source.ts'
 import { alertmanager } from './alertmanager/source.ts'
 import { askerOf, type SourceStates } from './ask.ts'
@@ -38,8 +39,7 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   if (!tool) return { ok: false, code: 'UNKNOWN_TOOL', reason: `no source serves ${toolName}` }
   const parsed = tool.input.safeParse(given)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    return { ok: false, code: 'INVALID', reason: `${issue?.path.join('.') || 'arguments'}: ${issue?.message}` }
+    return { ok: false, code: 'INVALID', reason: nameFaults(parsed.error, { whole: 'arguments', max: 1 }) }
   }
   const args = parsed.data
   if (args.on !== undefined)

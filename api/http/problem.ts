@@ -2,6 +2,7 @@ import { HTTPException } from 'hono/http-exception'
 import { isDataFlaw, isTransient } from '../../db/connect.ts'
 import { NotAllowedError } from '../../db/incidents/incidents.ts'
 import { IncidentNotFoundError, StaleRunError } from '../../db/log/append.ts'
+import { listFaults } from '../../domain/schema-faults.ts'
 import { EffectRefused, type RefusalKind } from '../../effects/effect.ts'
 import type { Context, Hook } from '../deps.ts'
 
@@ -117,10 +118,10 @@ export function toProblem(error: unknown): Problem {
 /** Answers a request that does not fit its schema: 422, naming the fields. */
 export const invalidRequest: Hook = (result, c) => {
   if (result.success) return undefined
-  const errors = result.error.issues.slice(0, 20).map((issue) => ({
+  const errors = listFaults(result.error).map(({ field, message }) => ({
     in: result.target === 'json' ? 'body' : result.target === 'param' ? 'path' : result.target,
-    field: issue.path.join('.') || null,
-    message: issue.message,
+    field: field || null,
+    message,
   }))
   const [first] = errors
   const detail = first?.field ? `${first.field}: ${first.message}` : (first?.message ?? 'The request is not valid')

@@ -16,6 +16,7 @@ import {
   mintingBody,
 } from '../../domain/approval.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
+import { listFaults } from '../../domain/schema-faults.ts'
 import { tools } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
@@ -204,8 +205,9 @@ async function refuseBadEdit(
   const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId }, who)
   if (ruling.verdict === 'refuse') {
     const text = `The changed call would be refused (${ruling.code}): ${ruling.reason}`
-    const issues = tools.get(found.tool)?.input.safeParse(args).error?.issues ?? []
-    const errors = issues.map(({ path, message }) => ({ in: 'body', field: ['args', ...path].join('.'), message }))
+    const error = tools.get(found.tool)?.input.safeParse(args).error
+    const faults = error ? listFaults(error) : []
+    const errors = faults.map(({ field, message }) => ({ in: 'body', field: `args.${field}`, message }))
     throw new Problem(422, 'EDIT_REFUSED', text, { fields: { errors } })
   }
 }

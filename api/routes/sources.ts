@@ -11,6 +11,7 @@ import {
 } from '../../db/inventory/sources.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { bodyOfIncident } from '../../db/log/bodies.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import {
   type ListedSource,
   listedSource,
@@ -87,8 +88,7 @@ const putEndpoint = endpoint({
     }
     const options = kind.options.safeParse(body.options)
     if (!options.success) {
-      const [issue] = options.error.issues
-      throw new Problem(422, 'INVALID', `options.${issue?.path.join('.')}: ${issue?.message}`)
+      throw new Problem(422, 'INVALID', `options.${nameFaults(options.error, { max: 1 })}`)
     }
     const { username, password, search, hash } = new URL(body.url)
     if (username !== '' || password !== '')

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { deviceTerms, executable, guests, listedDevice } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
+import { listFaults } from '../../domain/schema-faults.ts'
 import { serviceVerbs, sudoersLine, unitName } from '../../mesh/specs/unit.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
@@ -151,7 +152,7 @@ const buildVerbs = (unit: string) => serviceVerbs.map((verb) => ['/usr/bin/syste
 
 function collectUnit(text: string, before: string[]): string[] {
   const unit = unitName.safeParse(text.includes('.service') ? text : `${text}.service`)
-  if (!unit.success) throw new InvalidArgumentError(`${text} ${unit.error.issues[0]?.message}.`)
+  if (!unit.success) throw new InvalidArgumentError(`${text} ${listFaults(unit.error)[0]?.message}.`)
   return [...before, unit.data]
 }
 

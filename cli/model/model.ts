@@ -124,6 +124,7 @@ async function check(options: Options): Promise<void> {
     print(`Its server: ${inert(describeLearned(profile))}`)
   }
   if (notStored !== null) printNote(`Not stored: ${inert(notStored)}`)
+  if (measured.grade === 'F') throw new CommandFailed('error', '')
 }
 
 /** As given, or the shipped list price of this model; null where nobody knows it. */

@@ -5,6 +5,7 @@ import { readServedModel } from '../../clients/chat/window.ts'
 import { request } from '../../clients/http.ts'
 import { baseUrlOf, createModelClient, type ShapeMemory } from '../../clients/model.ts'
 import { type LearnedProfile, plainShape, type RequestShape, type SeenAbilities } from '../../domain/chat.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { describeTools, describeToolsAsText } from '../../model/describe-tools.ts'
 import { type CheckPorts, type CheckReply, maxAnswerTokens } from '../../model/passport/check.ts'
 import { answerForm } from '../../model/protocol.ts'
@@ -53,9 +54,8 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { lea
     examine(name, given) {
       const tool = tools.get(name)
       if (!tool) return { effect: null, problem: 'there is no such tool' }
-      const [issue] = tool.input.safeParse(given).error?.issues ?? []
-      const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean).join(': ') : null
-      return { effect: tool.effect, problem }
+      const { error } = tool.input.safeParse(given)
+      return { effect: tool.effect, problem: error ? nameFaults(error, { max: 1 }) : null }
     },
     async ask({ messages, tools: offered, timeoutMs, isFirst }) {
       // One end for both tries: a server that asks to be left alone must not hold the check.

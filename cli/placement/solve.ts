@@ -5,6 +5,7 @@ import { isScalar, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
 import { type PlacementProblem, type Plan, plan } from '../../domain/placement.ts'
+import { listFaults } from '../../domain/schema-faults.ts'
 import { type EngineName, engineNames } from '../../placement/bound/assignment.ts'
 import { type Flaw, InvalidProblemError } from '../../placement/certificate.ts'
 import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
@@ -107,7 +108,7 @@ export async function readProblem(file: string, timeoutSeconds?: number): Promis
 export async function readPlan(file: string): Promise<Plan> {
   const found = plan.safeParse(await parseFile(file))
   if (found.success) return found.data
-  const flaws = found.error.issues.map(({ path, message }) => ({ path: path.join('.') || 'the plan', message }))
+  const flaws = listFaults(found.error).map(({ field, message }) => ({ path: field || 'the plan', message }))
   throw toInvalidFileError(file, 'is not a plan', flaws)
 }
 

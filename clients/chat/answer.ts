@@ -2,6 +2,7 @@ import OpenAI from 'openai'
 import { z } from 'zod'
 import type { ChatAnswer, TokenUsage } from '../../domain/chat.ts'
 import type { CredentialHider } from '../../domain/hidden-credentials.ts'
+import { placeOfFault } from '../../domain/schema-faults.ts'
 import { HttpError, retryAfterMs } from '../http.ts'
 import { isTooLong, type Refusal } from './refusal.ts'
 import { boundUsage, type Exchanged } from './usage.ts'
@@ -206,7 +207,7 @@ type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number }
 export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): ReadAnswer {
   const parsed = completion.safeParse(body)
   if (!parsed.success) {
-    const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+    const place = placeOfFault(parsed.error)
     throw new ModelError('bad_answer', `the model server's answer is no chat completion, at ${place}`, {
       status: 200,
       retryable: true,

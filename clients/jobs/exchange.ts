@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { CredentialHider } from '../../domain/hidden-credentials.ts'
 import type { JobOutcome } from '../../domain/job.ts'
+import { placeOfFault } from '../../domain/schema-faults.ts'
 import { HttpError, request } from '../http.ts'
 
 /** Common to the systems that run jobs for us: one exchange, and following a job to its end. */
@@ -93,7 +94,7 @@ export async function exchange(asked: Exchange): Promise<unknown> {
 export function read<T>(schema: z.ZodType<T>, answer: unknown, who: string): T {
   const parsed = schema.safeParse(answer)
   if (parsed.success) return parsed.data
-  const at = parsed.error.issues[0]?.path.join('.') || 'the body'
+  const at = placeOfFault(parsed.error)
   throw new JobSystemError(`${who} answered something else than its documentation says, at ${at}`, false)
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { placeOfFault } from '../../domain/schema-faults.ts'
 import type { AddressPolicy } from '../address.ts'
 import { HttpError, request } from '../http.ts'
 import { PlatformError } from '../platform.ts'
@@ -108,7 +109,7 @@ function readAnswer<T>(
   }
   const parsed = z.object({ data: schema }).safeParse(body)
   if (parsed.success) return parsed.data.data as T
-  const place = parsed.error.issues[0]?.path.join('.') || 'the body'
+  const place = placeOfFault(parsed.error)
   throw new HttpError('protocol', `the answer of Proxmox VE to ${what} is not as documented, at ${place}`, true)
 }
 

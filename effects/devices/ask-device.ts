@@ -43,7 +43,7 @@ export function toRefusalKind(code: MeshErrorCode): RefusalKind {
 export function describeError(capability: string, { error }: Pick<CapabilityAnswer, 'error'>): string {
   const message = error?.message ? `: ${error.message}` : ''
   // The control plane let the argument through, so it is the agent that does not know it.
-  const isOlder = error?.code === 'invalid_arguments' && error.message.includes('Unrecognized key')
+  const isOlder = error?.code === 'invalid_arguments' && /Unrecognized key|not known here/.test(error.message)
   const remedy = isOlder ? ". The device's agent is older than this argument: leave it out, or update the agent" : ''
   return `device_mesh: ${capability}: ${error?.code ?? 'failed'}${message}${remedy}`
 }

@@ -14,6 +14,7 @@ import {
 import { meshKeys, noteMeshKeys } from '../../db/inventory/mesh-keys.ts'
 import type { Executable, Guests } from '../../domain/device.ts'
 import type { Capability, Manifest, MeshHealth } from '../../domain/mesh.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { type DeviceAddress, InvalidDeviceResponseError, readHealth } from '../../mesh/client.ts'
 import { type MeshSpec, missingPrerequisite, specOf } from '../../mesh/registry.ts'
 import { issueManifest, type MeshKeys, publicHalf, readSigningKey, type SigningKey } from '../../mesh/sign.ts'
@@ -120,8 +121,7 @@ export function getDeviceAddress({ ca, variable }: Mesh, { id, url, urlEnv }: De
 export function readInput(spec: MeshSpec, args: unknown): Record<string, unknown> {
   const parsed = spec.input.safeParse(args)
   if (parsed.success) return parsed.data
-  const [first] = parsed.error.issues
-  const detail = `${spec.name}: ${first?.path.join('.') || 'args'}: ${first?.message}`
+  const detail = `${spec.name}: ${nameFaults(parsed.error, { whole: 'args', max: 1 })}`
   throw new EffectRefused('invalid', 'invalid_arguments', detail)
 }
 

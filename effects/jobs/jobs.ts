@@ -17,6 +17,7 @@ import {
   whyUnnameable,
 } from '../../domain/job.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
+import { listFaults } from '../../domain/schema-faults.ts'
 import { kindOfName } from '../../safety/redact-names.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import type { CheckFound } from './check.ts'
@@ -141,7 +142,7 @@ export function parseJobs(text: string, file = 'jobs.yaml'): DeclaredJob[] {
   const given: unknown = document.toJS({ maxAliasCount: 1_000 }) ?? { jobs: [] }
   const parsed = jobsFile.safeParse(given)
   const faults: Fault[] = [
-    ...(parsed.success ? [] : parsed.error.issues),
+    ...(parsed.success ? [] : listFaults(parsed.error)),
     ...findSecrets(given),
     ...(parsed.success ? findTwins(parsed.data.jobs) : []),
   ]

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { nonceHeader } from '../../domain/start-nonce.ts'
 import {
   type ChatRequest,
@@ -84,7 +85,7 @@ function takeMood(state: ServerState, model: string): Mood | null {
 
 async function complete(state: ServerState, text: string, response: ServerResponse): Promise<void> {
   const parsed = chatRequest.safeParse(parse(text))
-  if (!parsed.success) return refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
+  if (!parsed.success) return refuse(response, 400, 'invalid_request_error', nameFaults(parsed.error))
   const request = parsed.data
   if (request.model.split(':')[0] !== modelName) {
     return refuse(response, 404, 'model_not_found', `there is no model ${request.model}; this is ${modelName}`)
@@ -128,7 +129,7 @@ async function complete(state: ServerState, text: string, response: ServerRespon
 function order(state: ServerState, text: string, response: ServerResponse): void {
   const parsed = moodOrder.safeParse(parse(text))
   if (!parsed.success) {
-    refuse(response, 400, 'invalid_request_error', z.prettifyError(parsed.error))
+    refuse(response, 400, 'invalid_request_error', nameFaults(parsed.error))
     return
   }
   const { mood: wanted, times = Number.POSITIVE_INFINITY } = parsed.data

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request } from 'node:http'
 import { z } from 'zod'
+import { placeOfFault } from '../../domain/schema-faults.ts'
 import { stripText } from '../../safety/redact.ts'
 import { CapabilityError, errnoOf } from './capability.ts'
 
@@ -56,8 +57,7 @@ export async function requestJson<T>(
   if (text === null) throw new CapabilityError('failed', `the engine answered with more than ${maxBytes >> 20} MiB`)
   const parsed = shape.safeParse(jsonIn(text))
   if (parsed.success) return parsed.data
-  const at = parsed.error.issues[0]?.path.join('.')
-  throw new CapabilityError('failed', `the engine answered what no engine answers${at ? `: ${at}` : ''}`)
+  throw new CapabilityError('failed', `the engine answered what no engine answers, at ${placeOfFault(parsed.error)}`)
 }
 
 /** Null once there is more: the rest is not taken. */

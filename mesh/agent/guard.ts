@@ -7,6 +7,7 @@ import {
   grantSeconds,
   type Manifest,
 } from '../../domain/mesh.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { type CommandContext, type CommandVerdict, judgeArgv, judgeCommand } from '../../safety/command/judge.ts'
 import { settingsDirectory } from '../../safety/command/settings-directory.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
@@ -62,8 +63,7 @@ export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling 
   }
   const parsed = capability.args.safeParse(request.args)
   if (!parsed.success) {
-    const first = parsed.error.issues[0]
-    return no('invalid_arguments', `${first?.path.join('.') || 'The arguments'}: ${first?.message}`)
+    return no('invalid_arguments', nameFaults(parsed.error, { whole: 'The arguments', max: 1 }))
   }
   const args = parsed.data
   if (request.rehearse && !capability.rehearse)

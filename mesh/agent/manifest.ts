@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { resolve } from 'node:path'
 import { type Manifest, type MeshErrorCode, manifest } from '../../domain/mesh.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { forbiddenRedirection } from '../../safety/command/blocklist.ts'
 import type { Word } from '../../safety/command/parse.ts'
 import { isSigned, readPublicKey } from '../sign.ts'
@@ -36,8 +37,7 @@ export function trustManifest(
     return { ok: false, reason: 'the manifest is unsigned' }
   const parsed = manifest.safeParse(value)
   if (!parsed.success) {
-    const first = parsed.error.issues[0]
-    return { ok: false, reason: `the manifest is not one: ${first?.path.join('.')} ${first?.message}`.trim() }
+    return { ok: false, reason: `the manifest is not one: ${nameFaults(parsed.error, { max: 1 })}` }
   }
   // Over the text as it came: what a default fills in was not signed.
   if (!isSigned(value as { signature: string }, rootKey)) {

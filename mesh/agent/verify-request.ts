@@ -12,6 +12,7 @@ import {
   type SignedRead,
   signedRead,
 } from '../../domain/mesh.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { isSigned } from '../sign.ts'
 import { keyOf, type TrustedKeys } from './manifest.ts'
 
@@ -87,8 +88,7 @@ function verifyRequest<T extends Signed>(
   }
   const parsed = schema.safeParse(value)
   if (!parsed.success) {
-    const first = parsed.error.issues[0]
-    return rejection('malformed', `${first?.path.join('.') || 'The request'}: ${first?.message}`)
+    return rejection('malformed', nameFaults(parsed.error, { whole: 'The request', max: 1 }))
   }
   const request = parsed.data
   const key = keyOf(at.keys, request.key_id, at.nowMs)

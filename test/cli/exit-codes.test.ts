@@ -36,6 +36,14 @@ test('a script can tell by the exit code how a command ended', async () => {
     ['a denial without a reason', 2, ['approvals', 'deny', denied]],
     ['a denial with an empty reason', 2, ['approvals', 'deny', denied, '--reason', ' ']],
     ['a setting that does not parse', 2, ['config', 'set', 'agent.max_turns', 'many']],
+    [
+      'a kind that the API does not know',
+      2,
+      ['sources', 'add', 'x', '--kind', 'promethus', '--at', 'http://127.0.0.1:1'],
+    ],
+    ['an address that is none', 2, ['sources', 'add', 'x', '--kind', 'prometheus', '--at', 'x']],
+    ['a day that is none', 2, ['reports', '--since', '2026-13-40']],
+    ['a source that is away', 1, ['sources', 'add', 'away', '--kind', 'prometheus', '--at', 'http://127.0.0.1:1']],
     ['an incident that does not exist', 3, ['incidents', 'show', 'inc_none']],
     ['an approval that does not exist', 3, ['approvals', 'approve', 'apr_none']],
     ['a setting that does not exist', 3, ['config', 'get', 'agent.nothing']],
@@ -85,4 +93,16 @@ test('a problem is told with what to do about it, to a program as problem+json',
   expect(person.stderr).toContain('nightshift incidents list')
   expect(program.stdout).toBe('')
   expect(JSON.parse(program.stderr)).toMatchObject({ status: 404, code: 'NOT_FOUND' })
+})
+
+test.each([
+  [['incidents', 'show', 'inc_none'], 'nightshift incidents list'],
+  [['approvals', 'show', 'apr_none'], 'nightshift approvals list'],
+  [['resources', 'show', 'vm:nope'], 'nightshift resources list'],
+  [['sources', 'test', 'nope'], 'nightshift sources list'],
+  [['mesh', 'revoke', 'nope', '--reason', 'lost'], 'nightshift mesh devices'],
+  [['knowledge', 'show', 'nope'], 'nightshift knowledge list'],
+])('what is not there is answered with what lists such things: %j', async (args, list) => {
+  const { code, stderr } = await runCli(args, api.as('admin'))
+  expect([code, stderr]).toEqual([3, expect.stringContaining(`"${list}" shows what exists.`)])
 })

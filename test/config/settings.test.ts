@@ -106,7 +106,7 @@ test('a provider takes all of its settings, and its groups give roles of people 
   for (const map of ['sre=agent', 'sre=ingest', 'sre', '=admin', 'sre=root', ',']) {
     expect([map, problems({ ...provider, OIDC_ROLE_MAP: map }).length > 0]).toEqual([map, true])
   }
-  expect(problems({ ...provider, OIDC_SCOPES: 'profile' })).toEqual(['OIDC_SCOPES must hold openid'])
+  expect(problems({ ...provider, OIDC_SCOPES: 'profile' })).toEqual(['OIDC_SCOPES: must hold openid'])
 })
 
 test('names of groups may hold commas and equal signs, as those of LDAP do', () => {
@@ -178,7 +178,7 @@ test('a Proxmox VE cluster takes an address and a token, and is the only platfor
 test('a token of Proxmox VE that is none is refused without being repeated', () => {
   for (const token of ['nightshift@pve=hunter2', 'PVEAPIToken=nightshift@pve!core=hunter2', 'hunter2']) {
     const found = problems({ ...proxmox, PROXMOX_TOKEN: token })
-    expect(found).toEqual(['PROXMOX_TOKEN is not USER@REALM!TOKENID=UUID'])
+    expect(found).toEqual(['PROXMOX_TOKEN: is not USER@REALM!TOKENID=UUID'])
   }
 })
 
@@ -247,7 +247,7 @@ test('what cannot work with Temporal is said before anything connects, naming th
       { TEMPORAL_API_KEY: 'hunter2', TEMPORAL_TLS: 'false', TEMPORAL_ADDRESS: 'temporal:7233' },
       /TEMPORAL_TLS is false/,
     ],
-    [{ TEMPORAL_API_KEY: 'hunter2 3' }, /TEMPORAL_API_KEY is not a key/],
+    [{ TEMPORAL_API_KEY: 'hunter2 3' }, /TEMPORAL_API_KEY: is not a key/],
     [{ TEMPORAL_TLS: 'on' }, /TEMPORAL_TLS/],
     [
       { TEMPORAL_TLS: 'false', TEMPORAL_TLS_SERVER_CA_CERT_PATH: certificate },

@@ -122,7 +122,7 @@ describe("a site's own repository", () => {
       'KNOWLEDGE_REPO holds a user or a password: set KNOWLEDGE_REPO_TOKEN instead',
     ])
     expect(problems({ KNOWLEDGE_REPO: 'ext::sh -c id' })).toEqual([
-      expect.stringContaining('KNOWLEDGE_REPO is not an https://'),
+      expect.stringContaining('KNOWLEDGE_REPO: is not an https://'),
     ])
     expect(problems({ KNOWLEDGE_REPO: 'ssh://git@h/x.git', KNOWLEDGE_REPO_TOKEN: 't' })).toHaveLength(1)
     expect(problems({ KNOWLEDGE_REPO: 'https://h/x.git#--upload-pack=x' })).toHaveLength(1)

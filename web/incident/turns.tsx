@@ -245,7 +245,10 @@ function tellCall({ tool, rows }: Call) {
   }
   if (event.kind === 'approval_requested')
     return { ...sign, seq: event.seq, text: `Approval requested: ${sayAction(event.metadata.summary)}` }
-  if (event.kind === 'call_judged') return { ...sign, seq: event.seq, text: `${tool}: ${event.metadata.reason}` }
+  if (event.kind === 'call_judged') {
+    const { reason } = event.metadata
+    return { ...sign, seq: event.seq, text: reason.startsWith(`${tool}: `) ? reason : `${tool}: ${reason}` }
+  }
   if (event.kind === 'tool_started') return { ...sign, seq: event.seq, text: `${tool} runs` }
   return { ...sign, seq: event.seq, text: event.detail }
 }

@@ -20,7 +20,7 @@ export function DevicesPage({ title }: { title: string }) {
       <QueryState query={devices} what="devices" />
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
-          <code>nightshift mesh enroll NAME --address URL</code>
+          <code>nightshift mesh enroll NAME --address URL --mode user</code>
         </Nothing>
       )}
       {devices.data?.items.map((device) => (

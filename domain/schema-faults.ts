@@ -1,0 +1,159 @@
+import { z } from 'zod'
+
+/**
+ * What is wrong with a value, in words for people and for models: the field, what is wrong, and a value that would do. Every refusal
+ * of a schema is read here; a schema that brings words keeps them.
+ */
+
+/** `field` is the path with dots, empty where the value as a whole is meant. */
+type SchemaFault = { path: PropertyKey[]; field: string; message: string }
+
+type RawIssue = z.core.$ZodRawIssue
+
+/** As many names or values as one sentence lists. */
+const maxListed = 12
+/** Of a name that somebody sent. */
+const maxNameLength = 60
+
+z.config({ customError: (issue) => describeFault(issue as RawIssue) })
+
+/** Lists the faults, `max` at most. */
+export function listFaults(error: z.ZodError, max = 20): SchemaFault[] {
+  return error.issues.slice(0, max).map(({ path, message }) => ({ path, field: path.map(String).join('.'), message }))
+}
+
+/** The faults as one text. `whole` names the value itself. */
+export function nameFaults(error: z.ZodError, { whole = '', max = 20 } = {}): string {
+  return listFaults(error, max)
+    .map(({ field, message }) => [field || whole, message].filter(Boolean).join(': '))
+    .join('; ')
+}
+
+/** The field that is wrong first, or `whole`: where the value itself is not to be repeated. */
+export function placeOfFault(error: z.ZodError, whole = 'the body'): string {
+  return listFaults(error, 1)[0]?.field || whole
+}
+
+function describeFault(issue: RawIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `${received(issue.input)}: give ${wanted(issue.expected, issue)}`
+    case 'invalid_value':
+      return `${issue.input === undefined ? 'it is missing' : 'it is not known here'}: give ${listValues(issue.values, 'or')}`
+    case 'invalid_format':
+      return describeFormat(issue)
+    case 'too_small':
+      return `give ${issue.exact ? 'exactly' : issue.inclusive ? 'at least' : 'more than'} ${size(issue.minimum, issue.origin)}`
+    case 'too_big':
+      return `give ${issue.exact ? 'exactly' : issue.inclusive ? 'at most' : 'less than'} ${size(issue.maximum, issue.origin)}`
+    case 'not_multiple_of':
+      return `give a multiple of ${issue.divisor}`
+    case 'unrecognized_keys':
+      return `${listValues(issue.keys.map(quote), 'and')} ${issue.keys.length > 1 ? 'are' : 'is'} not known here${knownKeys(issue)}`
+    case 'invalid_union':
+      return describeUnion(issue)
+    case 'invalid_key':
+      return 'one of its names is not allowed'
+    default:
+      return 'it has not the form that is needed'
+  }
+}
+
+const nouns: Record<string, string> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object with names and values',
+  record: 'an object with names and values',
+  date: 'a time',
+  null: 'null',
+}
+
+function wanted(expected: string, issue: RawIssue): string {
+  const examples = issue.schema ? z.globalRegistry.get(issue.schema as z.ZodType)?.examples : undefined
+  const [example] = Array.isArray(examples) ? examples : []
+  const noun = nouns[expected] ?? 'another kind of value'
+  return example === undefined ? noun : `${noun}, such as ${JSON.stringify(example)}`
+}
+
+function received(input: unknown): string {
+  if (input === undefined) return 'it is missing'
+  if (input === null) return 'it is null'
+  if (Array.isArray(input)) return 'it is a list'
+  if (typeof input === 'number') return Number.isFinite(input) ? `it is ${input}` : 'it is no number'
+  if (typeof input === 'string') return 'it is a text'
+  return typeof input === 'boolean' ? `it is ${input}` : 'it is an object'
+}
+
+function listValues(values: readonly unknown[], last: 'and' | 'or'): string {
+  const shown = values.slice(0, maxListed).map(String)
+  const more = values.length - shown.length
+  const words = more > 0 ? [...shown, `${more} more`] : shown
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
+}
+
+const formats: Record<string, string> = {
+  url: 'a URL, such as https://host.example.com',
+  email: 'an e-mail address, such as night@example.com',
+  uuid: 'a UUID, such as 123e4567-e89b-42d3-a456-426614174000',
+  ipv4: 'an IPv4 address, such as 192.0.2.1',
+  ipv6: 'an IPv6 address, such as 2001:db8::1',
+  cidrv4: 'a network, such as 192.0.2.0/24',
+  cidrv6: 'a network, such as 2001:db8::/32',
+  datetime: 'a time, such as 2026-11-25T03:00:00Z',
+  date: 'a day, such as 2026-11-25',
+  time: 'a time of day, such as 03:00',
+  base64: 'base64',
+  json_string: 'JSON',
+}
+
+function describeFormat(issue: Extract<RawIssue, { code: 'invalid_format' }>): string {
+  const { format, prefix, suffix, includes, pattern } = issue as typeof issue & Record<string, string | undefined>
+  if (format === 'starts_with') return `begin it with ${quote(prefix ?? '')}`
+  if (format === 'ends_with') return `end it with ${quote(suffix ?? '')}`
+  if (format === 'includes') return `it has to hold ${quote(includes ?? '')}`
+  if (format === 'regex') return `it has not the form ${pattern}`
+  return `it does not fit: give ${formats[format] ?? `a value of the form ${format}`}`
+}
+
+const units: Record<string, [one: string, many: string]> = {
+  string: ['character', 'characters'],
+  array: ['entry', 'entries'],
+  set: ['entry', 'entries'],
+  map: ['entry', 'entries'],
+}
+
+function size(count: number | bigint, origin: string): string {
+  const [one, many] = units[origin] ?? []
+  return one ? `${count} ${count === 1 ? one : many}` : String(count)
+}
+
+/** The names that an object takes, where the schema lists them. */
+function knownKeys(issue: RawIssue): string {
+  const { shape } = (issue.inst as { shape?: object } | undefined) ?? {}
+  const known = Object.keys(shape ?? {})
+  return known.length === 0 ? '' : `: known are ${listValues(known, 'and')}`
+}
+
+/** Of several forms the one that was nearly met: its fault lies deepest. */
+function describeUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
+  const { options } = issue as { options?: readonly unknown[] }
+  if (options && options.length > 0) return `it is not known here: give ${listValues(options, 'or')}`
+  const branches = (issue.errors ?? []).filter((branch) => branch.length > 0)
+  const whole = branches.flatMap(([first]) =>
+    first && first.path.length === 0 && first.code === 'invalid_type' ? [wanted(first.expected, {} as RawIssue)] : [],
+  )
+  if (whole.length === branches.length && whole.length > 0)
+    return `${received(issue.input)}: give ${listValues([...new Set(whole)], 'or')}`
+  const depthOf = (branch: (typeof branches)[number]) => branch[0]?.path.length ?? 0
+  const [nearest] = branches.toSorted((a, b) => depthOf(b) - depthOf(a) || a.length - b.length)
+  const [fault] = nearest ?? []
+  if (!fault) return 'it has none of the forms that are allowed'
+  return [fault.path.map(String).join('.'), fault.message].filter(Boolean).join(': ')
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > maxNameLength ? `${text.slice(0, maxNameLength)}…` : text)
+}
