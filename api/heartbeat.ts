@@ -1,39 +1,40 @@
 import { request } from '../clients/http.ts'
-import { countUntold } from '../db/outbox/given-up.ts'
+import { tellLostDuties } from '../db/outbox/lost-duties.ts'
 import { systemScope } from '../db/scope.ts'
+import { dutyOf } from '../domain/duty.ts'
 import type { StatusPart } from '../domain/status.ts'
 import type { ApiDeps } from './deps.ts'
-import { readStatus } from './routes/status.ts'
+import { lookAtParts, type PartFacts, partsOf } from './parts.ts'
 
 const beatEveryMs = 60_000
 /** A look at all parts, and then the receiver's answer. */
 const lookWithinMs = 20_000
 const answersWithinMs = 10_000
 
-/** Investigations are poorer without runbooks. A message that another way has told of reached somebody: it is counted apart. */
-const noDuties = new Set(['knowledge', 'messages'])
-
-/** Duties that are lost: while there is one, nothing is sent, and the check outside sounds its alarm. `untold`: messages that reached nobody. */
-export function lostDuties(parts: readonly StatusPart[], untold: number): StatusPart[] {
-  return parts.filter(
-    ({ name, status }) => status === 'failed' && (!noDuties.has(name) || (name === 'messages' && untold > 0)),
+/** Vital duties that are lost. A message that another way has told of reached somebody. */
+export function lostDuties(facts: PartFacts): StatusPart[] {
+  const isTold = facts.idle === null && facts.untold === 0
+  return partsOf(facts).filter(
+    ({ name, status }) => status === 'failed' && dutyOf(name)?.isVital && !(name === 'messages' && isTold),
   )
 }
 
 /**
- * Tells an address outside once a minute that all duties are done, so that an alarm about Nightshift does not travel through Nightshift.
- * Silence is the alarm: of a process that died, of a duty that is lost, of a network that is gone. What the receiver answers is logged.
+ * Looks at all duties once a minute. Every way out tells what is lost, and while something is, the address outside hears nothing, so that an
+ * alarm about Nightshift does not travel through Nightshift. Silence is the alarm: of a process that died, of a duty that is lost, of a
+ * network that is gone. What the receiver answers is logged. `url` is null where nobody listens.
  */
-export function startHeartbeat(deps: ApiDeps, url: string, everyMs = beatEveryMs): () => void {
+export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beatEveryMs): () => void {
   let running = false
   const beat = async () => {
-    const looks = Promise.all([readStatus(systemScope(deps.db), deps), countUntold(deps.db)])
-    const [{ parts }, untold] = await withinTime(looks, lookWithinMs)
-    const lost = lostDuties(parts, untold)
+    const facts = await withinTime(lookAtParts(systemScope(deps.db), deps), lookWithinMs)
+    const lost = lostDuties(facts)
+    await tellLostDuties(deps.db, lost)
     if (lost.length > 0) {
       deps.log.error({ lost: lost.map(({ name, detail }) => `${name}: ${detail}`) }, 'no heartbeat: a duty is lost')
       return
     }
+    if (url === null) return
     const { status } = await request({
       method: 'GET',
       url,

@@ -113,7 +113,7 @@ server.on('error', (error) => {
 flushCompileCache()
 // Counting begins here, not at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
-const stopHeartbeat = config.HEARTBEAT_URL ? startHeartbeat(deps, config.HEARTBEAT_URL) : () => {}
+const stopHeartbeat = startHeartbeat(deps, config.HEARTBEAT_URL ?? null)
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000)

@@ -2,8 +2,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { troubleWith } from '../clients/temporal.ts'
 import { ConfigError, readConfig } from '../config/settings.ts'
+import { dutyOf } from '../domain/duty.ts'
 import { capitalize } from '../domain/format.ts'
-import type { Status } from '../domain/status.ts'
+import type { Status, StatusPart } from '../domain/status.ts'
 import { describeAbilities, describePassport } from '../domain/status-words.ts'
 import type { LocalRun } from '../start/run-file.ts'
 import { ApiProblem, createApiClient } from './api.ts'
@@ -65,13 +66,9 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
 async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
-    return parts.map(({ name, status, detail }) => ({
-      name: capitalize(name),
-      ok: status !== 'failed',
-      needed: status === 'failed' && !(apiParts.get(name)?.isWarning ?? false),
-      detail: status === 'ok' ? detail : `${status}: ${detail}`,
-      remedy: status === 'failed' ? (apiParts.get(name)?.remedy ?? null) : null,
-    }))
+    return parts.map((part) =>
+      toPartFinding({ ...part, detail: part.status === 'ok' ? part.detail : `${part.status}: ${part.detail}` }),
+    )
   } catch {
     return []
   }
@@ -81,42 +78,29 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
 async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { sources } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'sources'>
-    return sources.map(({ name, status, detail }) => {
-      const called = name.replace(/ \(.*/s, '')
-      return toFinding(
-        'Source',
-        status !== 'failed',
-        `${name}: ${detail}`,
-        `"nightshift sources test ${inert(called)}" says more.`,
-      )
-    })
+    return sources.map(({ name, status, detail, remedy }) =>
+      toFinding('Source', status !== 'failed', `${name}: ${detail}`, remedy),
+    )
   } catch {
     return []
   }
 }
 
-/** Parts that the API alone knows of. A warning makes the night poorer, and loses nothing. */
-const apiParts = new Map<string, { remedy: string | null; isWarning?: true }>([
-  ['database', { remedy: null }],
-  ['knowledge', { remedy: '"nightshift knowledge list" names each file and its remedy.', isWarning: true }],
-  [
-    'messages',
-    { remedy: 'Send a test: "nightshift config test webhook.critical", or look at the channel of the Slack app.' },
-  ],
-])
+/** Parts that this command looks at by itself where Nightshift runs here; of these the API adds what is wrong. */
+const probed = new Set(['Temporal', 'worker', 'model', 'platform', 'queue'])
 
 async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
-    return parts
-      .filter(({ name }) => apiParts.has(name))
-      .map(({ name, status, detail }) => {
-        const { remedy = null, isWarning = false } = apiParts.get(name) ?? {}
-        return toFinding(capitalize(name), status !== 'failed', detail, remedy, !isWarning)
-      })
+    return parts.filter(({ name, status }) => !probed.has(name) || status === 'failed').map(toPartFinding)
   } catch {
     return []
   }
+}
+
+/** A part whose duty is not vital makes the night poorer, and is a warning. */
+function toPartFinding({ name, status, detail, remedy }: StatusPart): Finding {
+  return toFinding(capitalize(name), status !== 'failed', detail, remedy, dutyOf(name)?.isVital ?? true)
 }
 
 /** What the model in use was measured to do. A low or missing grade is shown and stops nothing. */
@@ -136,7 +120,7 @@ async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
 }
 
 function toFinding(name: string, ok: boolean, detail: string, remedy: string | null = null, needed = true): Finding {
-  return { name, ok, needed, detail, remedy: ok ? null : remedy }
+  return { name, ok, needed, detail, remedy: ok || remedy === null ? null : capitalize(remedy) }
 }
 
 async function checkConfiguration(run: LocalRun | null): Promise<Finding> {

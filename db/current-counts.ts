@@ -48,7 +48,7 @@ export async function backlogOf({ db }: Scope) {
   return rows[0]!
 }
 
-/** How the model did in the last hour, and when it last answered at all. */
+/** How the model did in the last hour, what its last failure said, and when it last answered at all. */
 export async function modelHealth(db: Db) {
   const last = await db
     .selectFrom('incidentEvent')
@@ -64,5 +64,13 @@ export async function modelHealth(db: Db) {
       count(*) filter (where kind = 'model_failed')::int as failures
     from incident_event
     where kind in ('model_answered', 'model_failed') and at > ${onceNow} - interval '1 hour'`.execute(db)
-  return { last: last ?? null, lastHour: rows[0]! }
+  const failed = await db
+    .selectFrom('incidentEvent')
+    .select('detail')
+    .where('kind', '=', 'model_failed')
+    .where('at', '>', sql<string>`${onceNow} - interval '1 hour'`)
+    .orderBy('at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return { last: last ?? null, lastHour: rows[0]!, lastFailure: failed?.detail ?? null }
 }

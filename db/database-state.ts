@@ -6,8 +6,11 @@ const maxClockDifferenceSeconds = 10
 /** Beyond this share of its connections the next process to start gets none. */
 const maxShareOfConnections = 0.9
 
-/** What keeps a database that answers from its duty, with the statement that helps; null where nothing does. */
-export async function databaseTrouble(db: Db): Promise<string | null> {
+/** `remedy` holds the statement that helps. */
+export type Trouble = { what: string; remedy: string }
+
+/** What keeps a database that answers from its duty; null where nothing does. */
+export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   const { rows } = await sql<{
     isReplica: boolean
     readOnly: string
@@ -22,13 +25,25 @@ export async function databaseTrouble(db: Db): Promise<string | null> {
       current_setting('max_connections')::int as most`.execute(db)
   const { isReplica, readOnly, name, seconds, used, most } = rows[0]!
   if (isReplica)
-    return 'It is a replica and takes no writes: let DATABASE_URL lead to the primary, or "select pg_promote()".'
+    return {
+      what: 'It is a replica and takes no writes.',
+      remedy: 'let DATABASE_URL lead to the primary, or "select pg_promote()"',
+    }
   if (readOnly === 'on')
-    return `It takes no writes: "ALTER DATABASE ${name} SET default_transaction_read_only = off", and of its login and server the same.`
+    return {
+      what: 'It takes no writes.',
+      remedy: `"ALTER DATABASE ${name} SET default_transaction_read_only = off", and the same of its login and server`,
+    }
   const ahead = Math.round(seconds - Date.now() / 1_000)
   if (Math.abs(ahead) > maxClockDifferenceSeconds)
-    return `Its clock is ${Math.abs(ahead)} s ${ahead > 0 ? 'ahead of' : 'behind'} this machine's: set both by NTP ("timedatectl").`
+    return {
+      what: `Its clock is ${Math.abs(ahead)} s ${ahead > 0 ? 'ahead of' : 'behind'} this machine's.`,
+      remedy: 'set both by NTP: "timedatectl set-ntp true"',
+    }
   if (used > most * maxShareOfConnections)
-    return `${used} of its ${most} connections are taken: "ALTER SYSTEM SET max_connections = ${most * 2}" and a restart, or fewer clients.`
+    return {
+      what: `${used} of its ${most} connections are taken.`,
+      remedy: `"ALTER SYSTEM SET max_connections = ${most * 2}" and a restart, or fewer clients`,
+    }
   return null
 }

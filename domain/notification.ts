@@ -29,6 +29,8 @@ export const notification = z.object({
     ...(['digest', 'notice'] as const),
     /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
     ...(['late', 'undelivered'] as const),
+    /** About Nightshift itself: a duty is lost, or done again. The incident carries the message and has nothing to do with it. */
+    ...(['duty'] as const),
   ]),
   incident: incident
     .pick({ id: true, type: true, severity: true, status: true, title: true, resource: true })
@@ -94,10 +96,12 @@ export type Render = (notification: Notification, options: RenderOptions) => Ren
 
 /** Where a person looks, below the public address: the card for a question, the list for a digest, else the incident. */
 export function getLinkPath(stored: unknown, incidentId: string): string {
-  const { approval, incidents } = stored as {
+  const { trigger, approval, incidents } = stored as {
+    trigger?: string
     approval?: { id: string } | null
     incidents?: { status: string }[]
   }
+  if (trigger === 'duty') return 'health'
   if (approval) return `approvals/${approval.id}`
   if (!incidents || incidents.length < 2) return `incidents/${incidentId}`
   return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'

@@ -11,6 +11,8 @@ const statusPart = z.object({
   status: z.enum(['ok', 'failed', 'unknown', 'off']),
   /** What it means for the night, in one sentence. */
   detail: z.string(),
+  /** What a person does about it; null where nothing is wrong. */
+  remedy: z.string().nullable(),
 })
 export type StatusPart = z.infer<typeof statusPart>
 

@@ -45,6 +45,7 @@ import * as rowChanges from './0040-row-changes.ts'
 import * as strangers from './0041-strangers.ts'
 import * as outboxAddresses from './0042-outbox-addresses.ts'
 import * as ownNames from './0043-own-names.ts'
+import * as lostDuties from './0044-lost-duties.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -192,6 +193,7 @@ const migrations: Record<string, Migration> = {
   '0041-strangers': strangers,
   '0042-outbox-addresses': outboxAddresses,
   '0043-own-names': ownNames,
+  '0044-lost-duties': lostDuties,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -1,5 +1,5 @@
 import type { Hono } from 'hono'
-import { ping } from '../../db/connect.ts'
+import { type Db, ping } from '../../db/connect.ts'
 import type { QueueState } from '../../effects/runs.ts'
 import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
 import type { ApiDeps, Env } from '../deps.ts'
@@ -8,27 +8,43 @@ const howToMigrate = 'apply the migrations with "nightshift start", or in a prod
 
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 
-/** Alive means the process; ready means the database with every migration. Temporal is reported and not required. */
+/**
+ * Alive means the process. Ready means that no other replica would do better: it is not stopping, and its database has had the schema of
+ * this build. A database that is away is away for all of them: this one goes on answering 503 with `Retry-After`, and says so on Health.
+ */
 export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
+  /** What the database said when it answered last. */
+  let hadSchema = false
   app.get('/livez', (c) => c.json({ status: 'ok' }))
 
   app.get('/readyz', async (c) => {
     if (deps.closing.aborted) return c.json({ status: 'stopping', checks: {} }, 503)
     const [database, migrations, temporal, queue] = await Promise.all([
-      checked(true, () => ping(deps.db)),
-      checked(true, async () => {
-        const newer = await newerSchema(deps.db)
-        if (newer) throw new Error(newer)
-        const pending = await pendingMigrations(deps.db)
-        if (pending.length > 0) throw new Error(`${howToMigrate}; not applied: ${pending.join(', ')}`)
-      }),
-      checked(false, async () => {
-        if (!(await deps.runs.isReachable(1_000))) throw new Error('not reached: alerts are taken in and wait')
-      }),
-      checked(false, async () => {
-        const lacks = lacksOf(await deps.runs.queue?.(1_000))
-        if (lacks.length > 0) throw new Error(`missing in Temporal: ${lacks.join(', ')}; a worker makes them again`)
-      }),
+      checked(
+        () => !hadSchema,
+        () => ping(deps.db),
+      ),
+      checked(
+        () => !hadSchema,
+        async () => {
+          const misfit = await misfitOf(deps.db)
+          hadSchema = misfit === null
+          if (misfit) throw new Error(misfit)
+        },
+      ),
+      checked(
+        () => false,
+        async () => {
+          if (!(await deps.runs.isReachable(1_000))) throw new Error('not reached: alerts are taken in and wait')
+        },
+      ),
+      checked(
+        () => false,
+        async () => {
+          const lacks = lacksOf(await deps.runs.queue?.(1_000))
+          if (lacks.length > 0) throw new Error(`missing in Temporal: ${lacks.join(', ')}; a worker makes them again`)
+        },
+      ),
     ])
     const checks = { database, migrations, temporal, queue }
     const ready = Object.values(checks).every((check) => !check.required || check.status === 'ok')
@@ -50,14 +66,23 @@ function lacksOf(queue: QueueState | null | undefined): string[] {
   ]
 }
 
-async function checked(required: boolean, check: () => Promise<void>): Promise<Check> {
+/** Why this build cannot work with the schema that is there; null where it can. Throws where the database does not answer. */
+async function misfitOf(db: Db): Promise<string | null> {
+  const newer = await newerSchema(db)
+  if (newer) return newer
+  const pending = await pendingMigrations(db)
+  return pending.length > 0 ? `${howToMigrate}; not applied: ${pending.join(', ')}` : null
+}
+
+/** `isRequired` is asked when the check is over. */
+async function checked(isRequired: () => boolean, check: () => Promise<void>): Promise<Check> {
   try {
     await check()
-    return { status: 'ok', required }
+    return { status: 'ok', required: isRequired() }
   } catch (error) {
     // The text of a database error may name hosts and users: its code is enough here.
     const code = (error as { code?: unknown }).code
     const detail = typeof code === 'string' ? code : error instanceof Error ? error.message.slice(0, 500) : 'failed'
-    return { status: 'failed', detail, required }
+    return { status: 'failed', detail, required: isRequired() }
   }
 }

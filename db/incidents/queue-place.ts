@@ -88,3 +88,24 @@ async function countAhead(db: Db, incidentId: string, type: string | null): Prom
   )
   return rows[0]?.ahead ?? 0
 }
+
+/** An incident that the queue should have taken up. */
+export type Neglected = { incidentId: string; minutes: number }
+
+/** Two ticks and the settling of a group are over long before. */
+const neglectedMinutes = 5
+
+/** The most urgent incident that waits although nothing holds it up; null where there is none. */
+export async function findNeglected(scope: Scope, environment: EnvironmentDefaults = {}): Promise<Neglected | null> {
+  // One that was investigated before waits since its last change.
+  const { rows } = await sql<{ id: string; minutes: number }>`
+    select id, floor(extract(epoch from (select nightshift_now()) - since) / 60)::int as minutes from (
+      select id, severity, created_at, case attempt when 0 then created_at else updated_at end as since
+      from incident where ${isWaiting}
+    ) waiting
+    order by ${urgency}, created_at limit 1`.execute(scope.db)
+  const [first] = rows
+  if (!first || first.minutes < neglectedMinutes) return null
+  const place = await queuePlaceOf(scope, first.id, environment)
+  return place?.why === 'soon' ? { incidentId: first.id, minutes: first.minutes } : null
+}

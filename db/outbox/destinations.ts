@@ -44,6 +44,7 @@ const webhooks: Record<Trigger, string[]> = {
   notice: ['escalated', 'critical'],
   late: [],
   undelivered: ['escalated', 'critical', 'approval', 'resolved'],
+  duty: ['escalated', 'critical', 'approval', 'resolved'],
 }
 
 const webhookDestination: OutboxDestination = {

@@ -64,8 +64,11 @@ async function otherWays(trx: Trx, failed: readonly string[]): Promise<string[]>
   return ways
 }
 
-/** What reached nobody within a day, by destination, with what its receiver answered last. */
-export async function givenUpLately(db: Db): Promise<{ destination: string; count: number; response: string }[]> {
+/** `response`: what the receiver answered last. */
+export type GivenUp = { destination: string; count: number; response: string }
+
+/** What reached nobody within a day, by destination. */
+export async function givenUpLately(db: Db): Promise<GivenUp[]> {
   return await db
     .selectFrom('delivery')
     .select('destination')

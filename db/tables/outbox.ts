@@ -22,6 +22,8 @@ export type DeliveryTables = {
     /** Another way has told of that. */
     toldElsewhereAt: NullableTime
   }
+  /** Duties that some API process found lost. */
+  lostDuty: { name: string; since: Deadline; seenAt: Deadline; toldAt: NullableTime }
   outboxAddress: { address: string; readyAt: Generated<string> | Deadline }
 }
 

@@ -166,6 +166,7 @@ const headings: Record<Notification['trigger'], string> = {
   notice: 'Notice',
   late: 'Told late, together',
   undelivered: 'Could not be told elsewhere',
+  duty: 'Health',
 }
 
 const reminders = ['Approval needed', 'Approval still needed', 'Expires soon']

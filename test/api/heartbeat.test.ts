@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { lostDuties, startHeartbeat } from '../../api/heartbeat.ts'
+import { startHeartbeat } from '../../api/heartbeat.ts'
 import { useApi } from '../support/api.ts'
 import { openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
@@ -68,15 +68,4 @@ test('a heartbeat goes out while all duties are done, and stops while Temporal i
   } finally {
     stop()
   }
-})
-
-test('a runbook that cannot be read is no lost duty, nor a part that nobody asked, nor a message that another way has told of', () => {
-  const part = (name: string, status: 'ok' | 'failed' | 'unknown' | 'off') => ({ name, status, detail: '' })
-  const parts = [
-    part('knowledge', 'failed'),
-    part('model', 'unknown'),
-    part('platform', 'off'),
-    part('queue', 'failed'),
-  ]
-  expect(lostDuties([...parts, part('messages', 'failed')], 0).map(({ name }) => name)).toEqual(['queue'])
 })

@@ -88,7 +88,20 @@ const looks: Record<StatusPart['status'], { shape: MarkShape; tone: Tone; word: 
 const partColumns: Column<StatusPart>[] = [
   { head: 'Part', cell: ({ name }) => <Inert text={name} /> },
   { head: 'Status', cell: ({ status }) => <Mark {...looks[status]} /> },
-  { head: 'Details', className: 'wraps', cell: ({ detail }) => <Inert text={detail} /> },
+  {
+    head: 'Details',
+    className: 'wraps',
+    cell: ({ detail, remedy }) => (
+      <>
+        <Inert text={detail} />
+        {remedy && (
+          <span className="remedy">
+            To do: <Inert text={remedy} />
+          </span>
+        )}
+      </>
+    ),
+  },
 ]
 
 const sourceColumns: Column<StatusPart>[] = partColumns.with(0, {

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { claimIncident } from '../../../db/incidents/incidents.ts'
-import { queuePlaceOf } from '../../../db/incidents/queue-place.ts'
+import { findNeglected, queuePlaceOf } from '../../../db/incidents/queue-place.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../../support/database.ts'
 
@@ -116,4 +116,19 @@ test('what is investigated, closed, kept or unknown has no place in the queue', 
   const kept = await open('disk_pressure')
   await sql`update incident set kept_reason = 'a person asked' where id = ${kept}`.execute(database.owner)
   for (const id of [await claimedIncident(database.db), kept, 'inc_nothing']) expect(await place(id)).toBeNull()
+})
+
+test('what waits for five minutes although nothing holds it up is neglected; what a slot or a person holds up is not', async () => {
+  const neglected = () => findNeglected(systemScope(database.db))
+  const id = await open(`alone_${run}`)
+  expect(await neglected()).toBeNull()
+  const age = () =>
+    sql`update incident set created_at = created_at - interval '7 minutes' where id = ${id}`.execute(database.owner)
+  await age()
+  expect(await neglected()).toEqual({ incidentId: id, minutes: 7 })
+  await set('agent.paused', 'true')
+  expect(await neglected()).toBeNull()
+  await sql`delete from platform_config`.execute(database.owner)
+  for (const other of ['a', 'b', 'c']) await work(await open(`${other}_${run}`))
+  expect(await neglected()).toBeNull()
 })

@@ -1,0 +1,217 @@
+import { modelHealth } from '../db/current-counts.ts'
+import { databaseTrouble, type Trouble } from '../db/database-state.ts'
+import { findNeglected, type Neglected } from '../db/incidents/queue-place.ts'
+import { type Spend, spendNow } from '../db/models/spend.ts'
+import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
+import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
+import type { Scope } from '../db/scope.ts'
+import { type DutyName, duties } from '../domain/duty.ts'
+import { formatCount, formatMinute } from '../domain/format.ts'
+import { inertText } from '../domain/inert-text.ts'
+import { formatDollars } from '../domain/price.ts'
+import type { KnowledgeList } from '../domain/runbook.ts'
+import type { SourceHealth } from '../domain/source.ts'
+import type { StatusPart } from '../domain/status.ts'
+import { queueScheduleId } from '../domain/step-key.ts'
+import type { QueueState } from '../effects/runs.ts'
+import { describeKnowledge } from '../knowledge/knowledge.ts'
+import type { ApiDeps } from './deps.ts'
+
+const askWithinMs = 1_500
+/** The worker's note at the Schedule where the agent is off. */
+export const agentOffNote = 'AGENT_ENABLED is false'
+/** After this long without an answer, the model's state is unknown: it is not asked while nothing happens. */
+const answeredLatelyMs = 900_000
+
+/** What the parts of one duty are like. Without a remedy that of the duty holds. */
+type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
+
+export type PartFacts = {
+  trouble: Trouble | null
+  isReachable: boolean
+  queue: QueueState | null
+  neglected: Neglected | null
+  platform: { stale: boolean } | null
+  model: Awaited<ReturnType<typeof modelHealth>>
+  knowledge: KnowledgeList
+  givenUp: GivenUp[]
+  /** Messages of the last hour that reached nobody, also by no other way. */
+  untold: number
+  idle: IdleQueues | null
+  spend: Spend
+}
+
+/** Looks at everything that has a duty; each look has its own limit, and the database's is that of its statements. */
+export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
+  const { db, platform, runs, state } = deps
+  const [trouble, isReachable, queue, neglected, fresh, model, givenUp, untold, idle, spend] = await Promise.all([
+    databaseTrouble(db),
+    runs.isReachable(askWithinMs),
+    runs.queue?.(askWithinMs) ?? null,
+    findNeglected(scope, deps.environment),
+    platform ? state.refresh() : null,
+    modelHealth(db),
+    givenUpLately(db),
+    countUntold(db),
+    findIdleQueues(db),
+    spendNow(db),
+  ])
+  const knowledge = deps.knowledge.list()
+  return { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, givenUp, untold, idle, spend }
+}
+
+const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
+  database: ({ trouble }) => [
+    trouble
+      ? { status: 'failed', detail: trouble.what, remedy: trouble.remedy }
+      : { status: 'ok', detail: 'It answers, and takes writes.' },
+  ],
+  Temporal: ({ isReachable }) => [
+    isReachable
+      ? { status: 'ok', detail: 'It answers.' }
+      : { status: 'failed', detail: 'It does not answer: alerts are taken in and wait.' },
+  ],
+  worker: ({ queue }) => [lookAtWorkers(queue)],
+  queue: ({ queue, neglected }) => [lookAtQueue(queue, neglected)],
+  platform: ({ platform }) => [lookAtPlatform(platform)],
+  model: ({ model }) => [lookAtModel(model)],
+  messages: ({ givenUp, idle }) => [lookAtMessages(givenUp, idle)],
+  budget: ({ spend }) => lookAtBudgets(spend),
+  knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
+}
+
+/** Every part as people read it, by the list of duties. */
+export function partsOf(facts: PartFacts): StatusPart[] {
+  return (Object.keys(duties) as DutyName[]).flatMap((duty) =>
+    looks[duty](facts).map(({ name = duty, status, detail, remedy = duties[duty].remedy }) => ({
+      name,
+      status,
+      detail,
+      remedy: status === 'failed' ? remedy : null,
+    })),
+  )
+}
+
+function lookAtPlatform(fresh: { stale: boolean } | null): Look {
+  if (fresh === null) {
+    const detail = 'None is configured (PLATFORM_URL or PROXMOX_URL): hosts with an agent and jobs can be repaired.'
+    return { status: 'off', detail }
+  }
+  if (!fresh.stale) return { status: 'ok', detail: 'It answers.' }
+  return { status: 'failed', detail: 'It does not answer: health is unknown, writes are refused.' }
+}
+
+const schedule = `--schedule-id ${queueScheduleId}`
+
+/** Does the queue tick, and is what waits taken up? It can be stopped at Temporal. */
+function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Look {
+  if (queue === null) return { status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
+  const { schedule: found, missingAttributes } = queue
+  if (found === null) {
+    const detail = 'Its Schedule is gone from Temporal: a worker makes it again within a minute of its work.'
+    return { status: 'failed', detail, remedy: 'start a worker, or see its log: it makes the Schedule again' }
+  }
+  if (found.paused) {
+    // The worker's own words where the agent is off.
+    return found.note === agentOffNote
+      ? { status: 'off', detail: 'The agent is off (AGENT_ENABLED): nothing is taken up.' }
+      : {
+          status: 'failed',
+          detail: 'Somebody paused its Schedule in Temporal: nothing is taken up.',
+          remedy: `temporal schedule toggle ${schedule} --unpause --reason "work goes on"`,
+        }
+  }
+  const lateMs = Math.max(120_000, 3_000 * (found.everySeconds ?? 60))
+  if (found.everySeconds === null || found.nextAt === null || isLate(found.lastAt, lateMs)) {
+    const detail = 'Its Schedule does not tick: it was edited in Temporal, or cannot run.'
+    return { status: 'failed', detail, remedy: `temporal schedule delete ${schedule}: a worker makes it again` }
+  }
+  if (missingAttributes.length > 0)
+    return { status: 'failed', detail: `Temporal does not know ${missingAttributes.join(', ')}: no run starts.` }
+  if (neglected) {
+    const detail = `It ticks, and ${neglected.incidentId} waits for ${neglected.minutes} min although a slot is free.`
+    return {
+      status: 'failed',
+      detail,
+      remedy: `see the log of the worker: "nightshift incidents show ${neglected.incidentId}"`,
+    }
+  }
+  return { status: 'ok', detail: 'It ticks.' }
+}
+
+function isLate(at: string | null, byMs: number): boolean {
+  return at !== null && Date.now() - Date.parse(at) > byMs
+}
+
+function lookAtWorkers(queue: QueueState | null): Look {
+  if (queue === null) return { status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
+  const { length } = queue.workers
+  if (length === 0) return { status: 'failed', detail: 'None asks for work: incidents wait.' }
+  return { status: 'ok', detail: length === 1 ? 'One asks for work.' : `${length} ask for work.` }
+}
+
+function lookAtModel({ last, lastHour, lastFailure }: PartFacts['model']): Look {
+  const { answers, failures } = lastHour
+  if (failures > answers) {
+    const said = lastFailure === null ? '' : ` The last: ${inertText(lastFailure, 200)}.`
+    return { status: 'failed', detail: `${failures} of ${answers + failures} requests failed in the last hour.${said}` }
+  }
+  const isLately = last !== null && Date.now() - Date.parse(last.at) < answeredLatelyMs
+  return isLately
+    ? { status: 'ok', detail: 'It answered lately.' }
+    : { status: 'unknown', detail: 'Nobody asked it lately.' }
+}
+
+/** A file that was not taken makes investigations poorer, and stops nothing. */
+function lookAtKnowledge(known: KnowledgeList): Look {
+  if (known.items.length === 0 && known.places.length === 0)
+    return { status: 'unknown', detail: 'No runbook is read yet.' }
+  const { isWell, detail } = describeKnowledge(known)
+  return { status: isWell ? 'ok' : 'failed', detail }
+}
+
+/** Do messages reach people? */
+function lookAtMessages(givenUp: readonly GivenUp[], idle: IdleQueues | null): Look {
+  const sentences = givenUp.map(({ destination, count, response }) => {
+    const said = `${formatCount(count, 'message')} of the last day reached nobody at ${destination}`
+    return `${said}: ${inertText(response, 200)}.`
+  })
+  if (idle !== null)
+    sentences.unshift(
+      `${formatCount(idle.messages, 'message')} wait since ${formatMinute(idle.since)}: no worker takes them.`,
+    )
+  if (sentences.length === 0) return { status: 'ok', detail: 'None was given up within a day.' }
+  const more = idle === null ? {} : { remedy: duties.worker.remedy }
+  return { status: 'failed', detail: sentences.join(' '), ...more }
+}
+
+/** A line for each cap that is set. */
+function lookAtBudgets(spend: Spend): Look[] {
+  return (['day', 'month'] as const).flatMap((period): Look[] => {
+    const { dollars, cap } = spend[period]
+    if (cap === null) return []
+    const detail = `${formatDollars(dollars)} of ${formatDollars(cap)} is spent this ${period} (UTC).`
+    const name = `budget of the ${period}`
+    if (dollars < cap) return [{ name, status: 'ok', detail }]
+    const remedy = `raise agent.budget_${period}: "nightshift config set agent.budget_${period} ${Math.ceil(cap * 2)}"`
+    return [{ name, status: 'failed', detail: `${detail} Nothing is investigated until it ends.`, remedy }]
+  })
+}
+
+/** A source is no duty: investigations do without it. */
+export function sourcePart(
+  source: string,
+  kind: string,
+  { state, lastOkAt, lastError, restsUntil }: SourceHealth,
+): StatusPart {
+  const name = `${source} (${kind})`
+  const remedy = null
+  if (state === 'unknown')
+    return { name, status: 'unknown', detail: 'Nobody asked it since the API process began.', remedy }
+  const answered = lastOkAt === null ? null : `answered at ${formatMinute(lastOkAt)}`
+  if (state === 'ok') return { name, status: 'ok', detail: `It ${answered}.`, remedy }
+  const facts = [lastError ?? 'it gave no answer', answered && `it last ${answered}`].filter(Boolean)
+  const rest = restsUntil === null ? '' : ` It is left alone until ${restsUntil.slice(11, 19)} UTC.`
+  const detail = `${facts.join('; ')}.${rest} Investigations do without it.`
+  return { name, status: 'failed', detail, remedy: `"nightshift sources test ${source}" says more` }
+}

@@ -1,0 +1,70 @@
+/**
+ * What Nightshift has to do all night. A duty that is lost stands on Health and in `doctor` with its remedy; one that is vital also stops
+ * the heartbeat, and every way out tells of it. `docs/how-to/watch-from-outside.md` repeats this table.
+ */
+
+type Duty = {
+  /** When it is lost. */
+  lostWhen: string
+  /** What helps where the part itself knows nothing better. */
+  remedy: string
+  /** Is the night lost with it? Without the others investigations are poorer and go on. */
+  isVital: boolean
+}
+
+export const duties = {
+  database: {
+    lostWhen: 'it does not answer, takes no writes, has another clock, or its connections are used up',
+    remedy: '"nightshift doctor" on the host of the API, and its log, say what it answered',
+    isVital: true,
+  },
+  Temporal: {
+    lostWhen: 'it is not reached: alerts are taken in, and wait',
+    remedy: 'start it, or correct TEMPORAL_ADDRESS: "temporal operator cluster health"',
+    isVital: true,
+  },
+  worker: {
+    lostWhen: 'none asks for work',
+    remedy: 'start one: "systemctl start nightshift-worker", "docker compose up -d worker" or "npm start"',
+    isVital: true,
+  },
+  queue: {
+    lostWhen: 'its Schedule is gone, paused, edited or does not tick, or what waits is not taken up for five minutes',
+    remedy: 'a worker makes a missing Schedule again within a minute; the log of the worker says what it lacks',
+    isVital: true,
+  },
+  platform: {
+    lostWhen: 'one is configured and does not answer: nothing can be repaired by it',
+    remedy: 'look at PLATFORM_URL or PROXMOX_URL and what is behind it: "nightshift resources list"',
+    isVital: true,
+  },
+  model: {
+    lostWhen: 'more requests failed than succeeded in the last hour: incidents go to people',
+    remedy: '"nightshift model check" asks it again; LLM_SERVERS_FILE names others that stand in',
+    isVital: true,
+  },
+  messages: {
+    lostWhen:
+      'one reached nobody within an hour, by no other way, or they wait for three minutes and no worker takes them',
+    remedy: 'send a test: "nightshift config test webhook.critical", or look at the channel of the Slack app',
+    isVital: true,
+  },
+  budget: {
+    lostWhen: 'its cap is reached: nothing is investigated',
+    remedy: 'raise agent.budget_day or agent.budget_month, or wait for its end',
+    isVital: true,
+  },
+  knowledge: {
+    lostWhen: 'a runbook cannot be read',
+    remedy: '"nightshift knowledge list" names each file and its remedy',
+    isVital: false,
+  },
+} satisfies Record<string, Duty>
+
+export type DutyName = keyof typeof duties
+
+/** The duty of a part, which may be one of several: `budget of the day`. */
+export function dutyOf(part: string): Duty | null {
+  const [name = ''] = part.split(' of the ')
+  return Object.hasOwn(duties, name) ? duties[name as DutyName] : null
+}

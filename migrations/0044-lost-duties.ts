@@ -1,0 +1,12 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Duties that some API process found lost: since when, when one saw it last, and whether people were told. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table lost_duty (
+      name text primary key,
+      since timestamptz not null default clock_timestamp(),
+      seen_at timestamptz not null default clock_timestamp(),
+      told_at timestamptz)`.execute(db)
+  await sql`grant select, insert, update, delete on lost_duty to nightshift_app`.execute(db)
+}
