@@ -120,8 +120,11 @@ async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
 }
 
 function toFinding(name: string, ok: boolean, detail: string, remedy: string | null = null, needed = true): Finding {
-  return { name, ok, needed, detail, remedy: ok || remedy === null ? null : capitalize(remedy) }
+  return { name, ok, needed, detail, remedy: ok || remedy === null ? null : toSentence(remedy) }
 }
+
+/** The remedies of the API are clauses. */
+const toSentence = (text: string) => `${capitalize(text).replace(/\.$/, '')}.`
 
 async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
   try {

@@ -36,7 +36,7 @@ test('a sender of alerts may have one for ever, a person not, and an approver mi
     run(['create', 'me', '--role', 'viewer'], 'approver'),
   ])
   expect(JSON.parse(machine.stdout)).toMatchObject({ role: 'ingest', operator: null, expiresAt: null })
-  expect([person.code, approver.code]).toEqual([1, 4])
+  expect([person.code, approver.code]).toEqual([2, 4])
 })
 
 const runOperators = (...args: string[]) => runCli(['operators', ...args], api.as('admin'))
