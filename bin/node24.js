@@ -48,7 +48,7 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
 export function whyInstall(dir) {
   const lock = join(dir, 'package-lock.json')
   const installed = join(dir, 'node_modules', '.package-lock.json')
-  if (!existsSync(installed)) return 'nothing is installed yet'
+  if (!existsSync(installed) || !existsSync(lock)) return 'nothing is installed yet'
   if (statSync(lock).mtimeMs <= statSync(installed).mtimeMs) return undefined
 
   // A checkout or a copy makes the lockfile newer without changing a version, so the dates alone would install for nothing.
@@ -72,6 +72,14 @@ function findNode24(dir) {
 }
 
 function install(reason) {
+  // An installed package has neither the lockfile nor the tools that the start needs.
+  if (rootDir.includes('/node_modules/')) {
+    process.stderr.write(
+      'Nightshift runs from a checkout: git clone it to /opt/nightshift, run "npm ci" there, and\n' +
+        '  ln -s /opt/nightshift/bin/nightshift.js /usr/local/bin/nightshift\n',
+    )
+    process.exit(1)
+  }
   process.stderr.write(`Installing dependencies with "npm ci", because ${reason}. This takes a minute.\n`)
   const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
   const result = spawnSync(

@@ -51,6 +51,7 @@ export async function startEverything(options: StartOptions, report: PartReporte
   const { stateDir } = held
   let guarded: Guarded | undefined
   try {
+    refuseOtherUse(stateDir, options)
     const ledgerFile = join(stateDir, 'processes.json')
     const names = await stopLeftovers(ledgerFile)
     if (names.length > 0) report({ kind: 'tidied', names })
@@ -89,6 +90,21 @@ async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { 
   writeRunFile(stateDir, kept)
   if (!entries?.lab) await enrolDevices(parts, kept)
   return { run: kept, pages }
+}
+
+/** The lab's hosts and incidents are no part of a site, nor the other way round: both would stay in one database. */
+function refuseOtherUse(stateDir: string, { env, lab = true }: StartOptions): void {
+  const elsewhere = ['DATABASE_URL', 'CORE_API_URL', 'PLATFORM_URL', 'PROXMOX_URL'] as const
+  const previous = readRunFile(stateDir)
+  if (!previous || elsewhere.some((name) => setting(env, name) !== undefined)) return
+  if (!lab && previous.labUrl !== null)
+    throw new Error(
+      `This checkout holds the lab: its hosts and incidents would be those of your site. Remove them: rm -rf ${stateDir} ${stateDir}-lab\nOr start the site from another checkout.`,
+    )
+  if (lab && previous.labUrl === null)
+    throw new Error(
+      'This checkout holds a site without the lab: start it with "npm start -- --no-lab". Try the lab from another checkout.',
+    )
 }
 
 /** The rule table knows the lab alone: where there is none it would investigate nothing well. */

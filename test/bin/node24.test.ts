@@ -1,4 +1,5 @@
-import { mkdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { whyInstall } from '../../bin/node24.js'
@@ -42,4 +43,14 @@ test('a lockfile that asks for another version is installed', () => {
 
 test('a lockfile that is newer but asks for what is there installs nothing', () => {
   expect(whyInstall(checkout(wanted, { 'node_modules/pump': { version: '1.0.0' } }))).toBeUndefined()
+})
+
+test('a package that somebody installed says how it is run, and installs nothing below it', () => {
+  const root = join(directory.path, 'node_modules', 'nightshift')
+  cpSync('bin', join(root, 'bin'), { recursive: true })
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}')
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'bin', 'nightshift.js'), 'doctor'], {
+    encoding: 'utf8',
+  })
+  expect([status, stderr]).toEqual([1, expect.stringContaining('ln -s /opt/nightshift/bin/nightshift.js')])
 })

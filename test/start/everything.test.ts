@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { startEverything } from '../../start/everything.ts'
 import type { PartEvent } from '../../start/parts.ts'
 import { groupMembers, identityOf } from '../../start/process-table.ts'
-import { readRunFile } from '../../start/run-file.ts'
+import { readRunFile, writeRunFile } from '../../start/run-file.ts'
 import { freshDatabase, temporalAddress } from '../support/broker.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 
@@ -281,4 +281,22 @@ test('only the API knows the keys of the mesh, and a second start keeps them', a
   const second = await start()
   expect((await environmentOf(second.run.url)).MESH_SIGNING_KEY_FILE).toBe(file)
   expect(readFileSync(file, 'utf8')).toBe(key)
+})
+
+test('a site does not begin with what the lab left, nor the lab with a site', async () => {
+  const { DATABASE_URL: _, ...embedded } = given
+  const run = {
+    url: 'http://127.0.0.1:1',
+    temporalAddress: '',
+    temporalUiUrl: null,
+    databaseUrl: '',
+    labControlToken: null,
+    tokens: {},
+    pid: null,
+  }
+  mkdirSync(stateDir, { recursive: true })
+  writeRunFile(stateDir, { ...run, labUrl: 'http://127.0.0.1:2' })
+  await expect(start(embedded, {}, false)).rejects.toThrow(`rm -rf ${stateDir} ${stateDir}-lab`)
+  writeRunFile(stateDir, { ...run, labUrl: null })
+  await expect(start(embedded)).rejects.toThrow('npm start -- --no-lab')
 })
