@@ -286,7 +286,7 @@ test('a report fits the terminal, and is data or a file that a spreadsheet reads
   ])
   expect(JSON.parse(json.stdout)).toMatchObject({ since: '2026-01-01', total: { incidents: expect.any(Number) } })
   expect(csv.stdout).toMatch(/^line,name,incidents,[\s\S]*\r\ntype,node_filesystem_almost_out_of_space_in_48_letter,1,/)
-  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('since: is no day as 2026-11-21')])
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('since: is no day as 2026-11-21')])
 })
 
 test('a person ends an incident, or puts it before the agent again', async () => {
