@@ -4,10 +4,10 @@ import { unreadDecisions } from '../db/approvals/settle.ts'
 import type { Db } from '../db/connect.ts'
 import { cancelUnbegunChange, overdueManualChanges, unbegunManualChanges } from '../db/incidents/manual-change.ts'
 import { useUpAttempt } from '../db/incidents/overdue.ts'
-import { type GroupMember, groupState, type Leader, stampQueue } from '../db/incidents/queue.ts'
+import { criticalRoom, type GroupMember, groupState, type Leader, stampQueue } from '../db/incidents/queue.ts'
 import { spentCap } from '../db/models/spend.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
-import { waitsForLeader } from '../domain/admission.ts'
+import { roomForFollowers, waitForLeader } from '../domain/admission.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
 import { decided, wake } from '../workflows/outcome.ts'
 import { NonRetryable } from './failures.ts'
@@ -53,7 +53,11 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
       if (!isEnabled) return []
       const settings = await readSettings(db, environment)
       if (settings.value<boolean>('agent.paused') || (await spentCap(db))) return []
-      return await stampQueue(db, settings.value<number>('agent.max_concurrent'))
+      return await stampQueue(
+        db,
+        settings.value<number>('agent.max_concurrent'),
+        settings.value<number>('agent.max_critical'),
+      )
     },
 
     /** Starts a type's group or wakes the one that runs: doing it twice is doing it once. */
@@ -152,29 +156,36 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
         if (atWork === 0) plan.start = waiting.slice(0, 1).map((member) => toStart(member, 'leader'))
         return plan
       }
-      const leaderLeftSeconds = secondsUntilFollowers(leader, settings.value<number>('agent.leader_wait'))
-      if (leader.status === 'awaiting_approval' && leaderLeftSeconds > 0)
-        plan.lookAgainMs = Math.ceil(leaderLeftSeconds * 1000) + 50
-      const isReady = (member: GroupMember) =>
-        leaderLeftSeconds <= 0 || !waitsForLeader(member.severity, leader.severity)
+      const leaderWaitSeconds = settings.value<number>('agent.leader_wait')
+      const waits = waiting.map((member) => ({ member, seconds: secondsUntilReady(member, leader, leaderWaitSeconds) }))
+      const next = Math.min(...waits.map(({ seconds }) => seconds).filter((seconds) => seconds > 0))
+      if (Number.isFinite(next)) plan.lookAgainMs = Math.ceil(next * 1000) + 50
+      const ready = waits.flatMap(({ member, seconds }) => (seconds <= 0 ? [member] : []))
+      const critical = ready.filter(({ severity }) => severity === 'critical')
+      const others = ready.filter(({ severity }) => severity !== 'critical')
       const limit = settings.value<number>('agent.concurrency', type)
-      const room = Math.max(
-        0,
-        Math.min(limit - atWork, settings.value<number>('agent.max_followers') - state.followersEverywhere),
+      const left = Math.min(limit - atWork, settings.value<number>('agent.max_followers') - state.followersEverywhere)
+      const { max, atWork: claimed } = await criticalRoom(db, settings.value<number>('agent.max_critical'))
+      const begun = state.members.filter(
+        ({ incidentId, severity }) => severity === 'critical' && stillStarting.includes(incidentId),
       )
-      plan.start = waiting
-        .filter(isReady)
-        .slice(0, room)
-        .map((member) => toStart(member, 'follower'))
+      const begin = roomForFollowers({ critical: critical.length, others: others.length }, left, {
+        max,
+        atWork: claimed + begun.length,
+      })
+      plan.start = [...critical.slice(0, begin.critical), ...others.slice(0, begin.others)].map((member) =>
+        toStart(member, 'follower'),
+      )
       return plan
     },
   }
 }
 
-/** How long followers wait for their leader yet: for one at work until it ends, for one that waits for a person as long as is set. */
-function secondsUntilFollowers({ status, waitingSeconds }: Leader, leaderWaitSeconds: number): number {
-  if (status === 'investigating') return Number.POSITIVE_INFINITY
-  return status === 'awaiting_approval' ? leaderWaitSeconds - waitingSeconds : 0
+/** How long a follower waits for its leader yet: for one that waits for a person as long as is set at most. */
+function secondsUntilReady({ severity }: GroupMember, leader: Leader, leaderWaitSeconds: number): number {
+  if (leader.status !== 'investigating' && leader.status !== 'awaiting_approval') return 0
+  const seconds = waitForLeader(severity, leader) ?? Number.POSITIVE_INFINITY
+  return leader.status === 'investigating' ? seconds : Math.min(seconds, leaderWaitSeconds - leader.waitingSeconds)
 }
 
 const toStart = ({ incidentId, attempt }: GroupMember, role: 'leader' | 'follower') => ({ incidentId, attempt, role })

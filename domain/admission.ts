@@ -5,22 +5,33 @@ export type WaitingType = { type: string; isCritical: boolean; isAtWork: boolean
 /** A type whose first incident is being investigated, or is about to be. */
 export type LeadingType = { type: string; isCritical: boolean }
 
+/** Critical incidents have room beside all other limits: how many may be at work so, and how many are, leaders and followers. */
+export type CriticalRoom = { max: number; atWork: number }
+
 /**
  * Which types may be worked on, in the order given (the most urgent, then oldest, first). A slot is for a leader: the followers of a
- * type that is at work already take none. Of several slots one is kept for critical incidents, so that no number of storms of
- * warnings makes one wait.
+ * type that is at work already take none. A critical type takes of the room for critical incidents first; of several slots one is kept
+ * for them besides, so that no number of storms of warnings makes one wait.
  */
 export function admittedTypes(
   waiting: readonly WaitingType[],
   leading: readonly LeadingType[],
   slots: number,
+  critical: CriticalRoom,
 ): string[] {
   const forOthers = Math.max(1, slots - 1)
-  let free = slots - leading.length
-  let others = leading.filter(({ isCritical }) => !isCritical).length
+  const leadingCritical = leading.filter(({ isCritical }) => isCritical).length
+  let room = critical.max - Math.max(critical.atWork, leadingCritical)
+  let others = leading.length - leadingCritical
+  let free = slots - others - Math.max(0, leadingCritical - critical.max)
   const admitted: string[] = []
   for (const { type, isCritical, isAtWork } of waiting) {
     if (isAtWork) {
+      admitted.push(type)
+      continue
+    }
+    if (isCritical && room > 0) {
+      room -= 1
       admitted.push(type)
       continue
     }
@@ -32,9 +43,27 @@ export function admittedTypes(
   return admitted
 }
 
-/** Does a member of a group wait for its leader to end? Only where the leader is as urgent: a critical one waits for no warning. */
-export function waitsForLeader(member: Severity, leader: Severity): boolean {
-  return member !== 'critical' || leader === 'critical'
+/** A critical follower waits for its leader's first looks, and no longer: the leader may take minutes. */
+const criticalWaitSeconds = 20
+
+/**
+ * How long a member of a group still waits for its leader at work, in seconds; null: until it ends. A critical one waits for no warning.
+ */
+export function waitForLeader(member: Severity, leader: { severity: Severity; atWorkSeconds: number }): number | null {
+  if (member !== 'critical') return null
+  return leader.severity === 'critical' ? Math.max(0, criticalWaitSeconds - leader.atWorkSeconds) : 0
+}
+
+/** How many followers may begin: critical ones of their own room as well, the others of what is left of the limits. */
+export function roomForFollowers(
+  ready: { critical: number; others: number },
+  left: number,
+  critical: CriticalRoom,
+): { critical: number; others: number } {
+  const own = Math.max(0, critical.max - critical.atWork)
+  const begin = Math.min(ready.critical, own + Math.max(0, left))
+  const others = Math.min(ready.others, Math.max(0, left - Math.max(0, begin - own)))
+  return { critical: begin, others }
 }
 
 /** Which incidents are investigated unasked: every condition must hold. No condition: all. Null: none. */

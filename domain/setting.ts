@@ -76,6 +76,11 @@ const agentSettings = [
       'Leaders that investigate at once: a slot for each type of incident. Of several slots one is kept for critical incidents.',
     environment: 'AGENT_MAX_CONCURRENT',
   }),
+  setting('agent.max_critical', whole(0, 100, 'investigations'), '12', {
+    label: 'Critical ones at once, beside the others',
+    description:
+      'Critical incidents, leaders and followers, that investigate at once beside the limits for all: a storm of warnings makes none wait.',
+  }),
   setting('agent.max_followers', whole(1, 1_000, 'investigations'), '15', {
     label: 'Followers at once, all types',
     description: 'Followers that investigate at once, over all types.',

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import { admittedTypes, waitsForLeader } from '../../domain/admission.ts'
+import { admittedTypes, waitForLeader } from '../../domain/admission.ts'
 import type { QueuePlace, QueueReason, Severity } from '../../domain/incident.ts'
 import type { Db } from '../connect.ts'
 import { spentCap } from '../models/spend.ts'
 import type { Scope } from '../scope.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../settings.ts'
-import { groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
+import { criticalRoom, groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
 
 type Waiting = { type: string; severity: Severity; groupId: string | null }
 
@@ -39,7 +39,8 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
   if (ofGroup) return ofGroup
   const slots = settings.value<number>('agent.max_concurrent')
   const leading = await leadingTypes(db)
-  const admitted = admittedTypes(await waitingTypes(db), leading, slots)
+  const critical = await criticalRoom(db, settings.value<number>('agent.max_critical'))
+  const admitted = admittedTypes(await waitingTypes(db), leading, slots, critical)
   if (own.groupId !== null || admitted.includes(own.type))
     return { why: 'soon', over: 'type', text: 'the queue takes it up at its next tick' }
   const taken = leading.length < slots ? `the free slot of ${slots} is kept for critical incidents` : allTaken(slots)
@@ -56,7 +57,8 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
   const leader = state?.leader
   if (!state || !leader) return null
   const over = 'type'
-  if (waitsForLeader(own.severity, leader.severity)) {
+  const wait = waitForLeader(own.severity, leader)
+  if (wait === null || wait > 0) {
     if (leader.status === 'investigating')
       return { why: 'leader', over, text: `its leader ${leader.incidentId} is investigated first` }
     const leftSeconds = settings.value<number>('agent.leader_wait') - leader.waitingSeconds
@@ -64,6 +66,10 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
       const text = `its leader ${leader.incidentId} awaits approval; this one goes on without it in ${Math.ceil(leftSeconds)} s at the latest`
       return { why: 'leader', over, text }
     }
+  }
+  if (own.severity === 'critical') {
+    const { max, atWork } = await criticalRoom(db, settings.value<number>('agent.max_critical'))
+    if (atWork < max) return null
   }
   const limit = settings.value<number>('agent.concurrency', own.type)
   if (state.investigating >= limit)

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import {
   admittedTypes,
+  type CriticalRoom,
   type InvestigateFilter,
   keptReasonOf,
   type LeadingType,
@@ -30,11 +31,16 @@ const settlingSeconds = 45
  * (`domain/admission.ts`); incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a
  * person occupies nothing.
  */
-export async function stampQueue(db: Db, slots: number): Promise<string[]> {
+export async function stampQueue(db: Db, slots: number, maxCritical: number): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
     // The lock of the queue: a triggered tick beside the scheduled one must not give the same slot away twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
-    const types = admittedTypes(await waitingTypes(trx), await leadingTypes(trx), slots)
+    const types = admittedTypes(
+      await waitingTypes(trx),
+      await leadingTypes(trx),
+      slots,
+      await criticalRoom(trx, maxCritical),
+    )
     if (types.length === 0) return []
 
     const { rows } = await sql<{ id: string; type: string }>`
@@ -99,6 +105,14 @@ export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
   return rows
 }
 
+/** How many critical incidents are at work, in any role. */
+export async function criticalRoom(trx: Db | Trx, max: number): Promise<CriticalRoom> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from incident
+    where severity = 'critical' and status = 'investigating' and type <> ${manualChangeType}`.execute(trx)
+  return { max, atWork: rows[0]?.count ?? 0 }
+}
+
 /**
  * Leaves an incident to people where `agent.investigate` does not ask for it: it stays open, says why, and a person can still
  * have it investigated. The caller has just opened it, or opened it again.
@@ -139,7 +153,15 @@ async function currentGroup(db: Db | Trx, type: string): Promise<string | null> 
 
 export type GroupMember = { incidentId: string; attempt: number; severity: Severity }
 
-export type Leader = { incidentId: string; severity: Severity; status: IncidentStatus; waitingSeconds: number }
+export type Leader = {
+  incidentId: string
+  severity: Severity
+  status: IncidentStatus
+  /** For a person. */
+  waitingSeconds: number
+  /** Since it was queued: its claim follows within seconds. */
+  atWorkSeconds: number
+}
 
 type GroupState = {
   groupId: string
@@ -162,6 +184,9 @@ export async function groupState(db: Db, type: string): Promise<GroupState | nul
     .selectFrom('incident')
     .select(['id', 'attempt', 'status', 'role', 'severity'])
     .select(sql<number>`extract(epoch from nightshift_now() - updated_at)::float8`.as('sinceSeconds'))
+    .select(
+      sql<number>`extract(epoch from nightshift_now() - coalesce(queued_at, updated_at))::float8`.as('queuedSeconds'),
+    )
     .where('groupId', '=', groupId)
     .orderBy(urgency)
     .orderBy('createdAt')
@@ -179,6 +204,7 @@ export async function groupState(db: Db, type: string): Promise<GroupState | nul
           severity: leader.severity,
           status: leader.status,
           waitingSeconds: leader.status === 'awaiting_approval' ? leader.sinceSeconds : 0,
+          atWorkSeconds: leader.queuedSeconds,
         }
       : null,
     followersEverywhere: await followersAtWork(db),

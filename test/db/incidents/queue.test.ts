@@ -34,13 +34,13 @@ test('a crowded type starves no other: twenty are stamped in rotation', async ()
   await open('disk_pressure', 40)
   await open('replication_lag', 3)
   await open('service_down', 2)
-  await stampQueue(database.db, 4)
+  await stampQueue(database.db, 4, 0)
   expect(await stamped()).toEqual({ disk_pressure: 15, replication_lag: 3, service_down: 2 })
 })
 
 test('twenty incidents of one type are all taken by one tick', async () => {
   await open('disk_pressure', 20)
-  await stampQueue(database.db, 3)
+  await stampQueue(database.db, 3, 0)
   expect(await stamped()).toEqual({ disk_pressure: 20 })
 })
 
@@ -48,25 +48,25 @@ test('only as many types are woken as there are slots, the most urgent first', a
   await open('t_info', 1, 'info')
   await open('t_warning', 1)
   await open('t_critical', 1, 'critical')
-  expect(await stampQueue(database.db, 2)).toEqual(['t_critical', 't_warning'])
+  expect(await stampQueue(database.db, 2, 0)).toEqual(['t_critical', 't_warning'])
 })
 
 test('a type that waits for a person occupies no slot', async () => {
   const [id] = await open('host_down', 1)
   await claim(id as string)
   await open('disk_pressure', 1)
-  expect(await stampQueue(database.db, 1)).toEqual([])
+  expect(await stampQueue(database.db, 1, 0)).toEqual([])
   await sql`update incident set status = 'awaiting_approval' where id = ${id}`.execute(database.owner)
-  expect(await stampQueue(database.db, 1)).toEqual(['disk_pressure'])
+  expect(await stampQueue(database.db, 1, 0)).toEqual(['disk_pressure'])
 })
 
 test('late arrivals join the group that is at work', async () => {
   await open('disk_pressure', 2)
-  await stampQueue(database.db, 3)
+  await stampQueue(database.db, 3, 0)
   const before = await groupState(database.db, 'disk_pressure')
   await claim(before?.members[0]?.incidentId as string)
   await open('disk_pressure', 1)
-  await stampQueue(database.db, 3)
+  await stampQueue(database.db, 3, 0)
   const after = await groupState(database.db, 'disk_pressure')
   expect(after).toMatchObject({ groupId: before?.groupId, investigating: 1, members: [{}, {}] })
 })
@@ -122,13 +122,13 @@ test('an incident whose approval nobody can answer any more is overdue, whatever
 
 test('members of a group that died are let go and stamped afresh', async () => {
   await open('disk_pressure', 2)
-  await stampQueue(database.db, 3)
+  await stampQueue(database.db, 3, 0)
   expect(await releaseStranded(database.db, 180)).toBe(0)
   await sql`update incident set queued_at = nightshift_now() - interval '200 seconds' where status = 'open'`.execute(
     database.owner,
   )
   expect(await releaseStranded(database.db, 180)).toBe(2)
-  await stampQueue(database.db, 3)
+  await stampQueue(database.db, 3, 0)
   expect(await stamped()).toEqual({ disk_pressure: 2 })
 })
 
