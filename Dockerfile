@@ -42,7 +42,7 @@ FROM node:24.21.0-bookworm-slim
 # The Temporal client's native part and every https call need the certificates; git and ssh read a site's runbooks (KNOWLEDGE_REPO).
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates git openssh-client && rm -rf /var/lib/apt/lists/*
 # Two arenas: each of the SDK's threads would keep freed memory of its own (docs/explanation/operations.md, What waiting costs).
-ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_ARENA_MAX=2
+ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_ARENA_MAX=2 NODE_OPTIONS=--max-semi-space-size=16
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY . .

@@ -25,6 +25,9 @@ export async function storm(): Promise<void> {
     databaseUrl: servers.databaseUrl,
     temporalAddress: servers.temporalAddress,
     environment: {
+      // As in the image and in the start.
+      MALLOC_ARENA_MAX: '2',
+      NODE_OPTIONS: process.env.NODE_OPTIONS || '--max-semi-space-size=16',
       RUNBOOK_DELAY_MS: String(modelDelayMs),
       QUEUE_INTERVAL_SECONDS: '60',
       LAB_PROBE_INTERVAL_MS: '3600000',

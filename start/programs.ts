@@ -100,8 +100,11 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
         PLATFORM_TOKEN: platformToken,
       }),
   ])
-  // As in the image: with more arenas each thread of the SDK would keep its freed memory.
-  const workerMemory = { MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2' }
+  // As in the image: with more arenas each thread of the SDK would keep its freed memory, and V8 fills 128 MB before it first looks.
+  const workerMemory = {
+    MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
+    NODE_OPTIONS: env.NODE_OPTIONS || '--max-semi-space-size=16',
+  }
   await child('worker', 3, { ...shared, ...workerMemory, WORKER_PORT: String(ports.worker) })
   return {
     url,

@@ -8,6 +8,9 @@ const everyMs = 15_000
 /** Less of a core than this is idle: polls, the outbox, a stray decision. */
 const idleShare = 0.1
 
+/** Beyond this it is not left until all is quiet: V8 lets garbage of a storm grow for minutes before it looks. A look takes about 0.2 s. */
+const pressureMegabytes = 320
+
 /** Less work than this since the last time leaves too little behind to be worth a pause. */
 const worthSeconds = 2
 
@@ -45,7 +48,7 @@ export async function freeMemory(): Promise<void> {
   }
 }
 
-/** Gives memory back whenever work is followed by quiet. Answers how to stop it. */
+/** Gives memory back whenever work is followed by quiet, and in the middle of it where much is taken. Answers how to stop it. */
 export function freeMemoryWhenIdle(log: Logger): () => void {
   let before = process.cpuUsage()
   let workedSeconds = 0
@@ -55,7 +58,8 @@ export function freeMemoryWhenIdle(log: Logger): () => void {
     before = process.cpuUsage()
     const seconds = (user + system) / 1_000_000
     workedSeconds += seconds
-    if (busy || workedSeconds < worthSeconds || seconds > (everyMs / 1000) * idleShare) return
+    const isPressed = process.memoryUsage.rss() >> 20 > pressureMegabytes
+    if (busy || workedSeconds < worthSeconds || (!isPressed && seconds > (everyMs / 1000) * idleShare)) return
     busy = true
     await freeMemory().catch((error) => log.debug({ err: error }, 'memory was not given back'))
     // What collecting took is no work that leaves garbage.
