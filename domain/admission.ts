@@ -54,7 +54,7 @@ export function waitForLeader(member: Severity, leader: { severity: Severity; at
   return leader.severity === 'critical' ? Math.max(0, criticalWaitSeconds - leader.atWorkSeconds) : 0
 }
 
-/** How many followers may begin: critical ones of their own room as well, the others of what is left of the limits. */
+/** How many followers may begin: critical ones in the room for them as well, the others in what the limits leave. */
 export function roomForFollowers(
   ready: { critical: number; others: number },
   left: number,
