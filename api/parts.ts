@@ -1,3 +1,5 @@
+import { refusedLately } from '../db/alerts/refused-bodies.ts'
+import { waitingBodies } from '../db/alerts/waiting-bodies.ts'
 import { modelHealth } from '../db/current-counts.ts'
 import { databaseTrouble, type Trouble } from '../db/database-state.ts'
 import { findNeglected, type Neglected } from '../db/incidents/queue-place.ts'
@@ -6,6 +8,7 @@ import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
 import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
 import type { Scope } from '../db/scope.ts'
+import { describeRefusedBody, describeWaiting, type RefusedBody, type WaitingBodies } from '../domain/alert-body.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
 import { formatCount, formatList, formatMinute } from '../domain/format.ts'
 import { inertText } from '../domain/inert-text.ts'
@@ -36,6 +39,8 @@ export type PartFacts = {
   platform: { stale: boolean } | null
   model: Awaited<ReturnType<typeof modelHealth>>
   knowledge: KnowledgeList
+  waiting: WaitingBodies
+  refused: RefusedBody[]
   givenUp: GivenUp[]
   /** Messages of the last hour that reached nobody, also by no other way. */
   untold: number
@@ -47,7 +52,7 @@ export type PartFacts = {
 /** Looks at everything that has a duty; each look has its own limit, and the database's is that of its statements. */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
-  const [trouble, isReachable, queue, neglected, fresh, model, givenUp, untold, idle, spend, devices] =
+  const [trouble, isReachable, queue, neglected, fresh, model, waiting, refused, devices, messages, spend] =
     await Promise.all([
       databaseTrouble(db),
       runs.isReachable(askWithinMs),
@@ -55,27 +60,20 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
       findNeglected(scope, deps.environment),
       platform ? state.refresh() : null,
       modelHealth(db),
-      givenUpLately(db),
-      countUntold(db),
-      findIdleQueues(db),
-      spendNow(db),
+      waitingBodies(db),
+      refusedLately(db),
       usableDevices(db),
+      lookAtOutbox(db),
+      spendNow(db),
     ])
   const knowledge = deps.knowledge.list()
-  return {
-    trouble,
-    isReachable,
-    queue,
-    neglected,
-    platform: fresh,
-    model,
-    knowledge,
-    givenUp,
-    untold,
-    idle,
-    spend,
-    devices,
-  }
+  const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
+  return { ...found, ...messages, devices, spend }
+}
+
+async function lookAtOutbox(db: ApiDeps['db']): Promise<Pick<PartFacts, 'givenUp' | 'untold' | 'idle'>> {
+  const [givenUp, untold, idle] = await Promise.all([givenUpLately(db), countUntold(db), findIdleQueues(db)])
+  return { givenUp, untold, idle }
 }
 
 const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
@@ -93,8 +91,10 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   queue: ({ queue, neglected }) => [lookAtQueue(queue, neglected)],
   platform: ({ platform }) => [lookAtPlatform(platform)],
   model: ({ model }) => [lookAtModel(model)],
+  'large bodies': ({ waiting }) => [lookAtBodies(waiting)],
   messages: ({ givenUp, idle }) => [lookAtMessages(givenUp, idle)],
   budget: ({ spend }) => lookAtBudgets(spend),
+  alerts: ({ refused }) => [lookAtRefused(refused)],
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   devices: ({ devices }) => lookAtDevices(devices),
 }
@@ -205,6 +205,19 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
     return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}: each answers, and confines its reads.` }]
   const more = asking.length > 0 ? { remedy: sandboxRemedy } : {}
   return [{ status: 'failed', detail: inertText(faults.join(' '), 1_000), ...more }]
+/** A worker takes some thousand alerts up in this time. */
+const maxWaitingSeconds = 120
+
+/** Is what came in whole taken up? */
+function lookAtBodies(waiting: WaitingBodies): Look {
+  if (waiting.bodies === 0) return { status: 'ok', detail: 'None waits to be taken up.' }
+  return { status: waiting.oldestSeconds > maxWaitingSeconds ? 'failed' : 'ok', detail: describeWaiting(waiting) }
+}
+
+/** Is anything refused that a known sender sends? */
+function lookAtRefused(refused: readonly RefusedBody[]): Look {
+  if (refused.length === 0) return { status: 'ok', detail: 'No body was refused within a day.' }
+  return { status: 'failed', detail: refused.map(describeRefusedBody).join(' ') }
 }
 
 /** Do messages reach people? */

@@ -43,3 +43,4 @@ export type NullableTime = ColumnType<string | null, string | null | undefined, 
 export type Deadline = ColumnType<string, unknown, unknown>
 export type Json<T> = ColumnType<T, string, string>
 export type JsonOrDefault<T> = ColumnType<T, string | undefined, string>
+export type JsonOrNull<T> = ColumnType<T | null, string | null | undefined, string | null>

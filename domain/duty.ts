@@ -43,6 +43,11 @@ export const duties = {
     remedy: '"nightshift model check" asks it again; LLM_SERVERS_FILE names others that stand in',
     isVital: true,
   },
+  'large bodies': {
+    lostWhen: 'alerts that came in a large body wait for more than two minutes, and no worker takes them up',
+    remedy: 'start a worker, or see its log: it says what it met',
+    isVital: true,
+  },
   messages: {
     lostWhen:
       'one reached nobody within an hour, by no other way, or they wait for three minutes and no worker takes them',
@@ -53,6 +58,11 @@ export const duties = {
     lostWhen: 'its cap is reached: nothing is investigated',
     remedy: 'raise agent.budget_day or agent.budget_month, or wait for its end',
     isVital: true,
+  },
+  alerts: {
+    lostWhen: 'a body of a known sender was refused within a day',
+    remedy: 'send it in another form: docs/reference/ingest.md says what is accepted',
+    isVital: false,
   },
   knowledge: {
     lostWhen: 'a runbook cannot be read',

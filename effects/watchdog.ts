@@ -2,6 +2,7 @@ import type { Counter } from 'prom-client'
 import { withAdvisoryLock } from '../db/advisory-lock.ts'
 import { findSilentHeartbeats } from '../db/alerts/heartbeats.ts'
 import { findStale } from '../db/alerts/mass-resolve.ts'
+import { dropOldBodies } from '../db/alerts/waiting-bodies.ts'
 import { dropOldAnswers } from '../db/idempotency-keys.ts'
 import { closeIncident } from '../db/incidents/close-incident.ts'
 import { NotAllowedError } from '../db/incidents/incidents.ts'
@@ -118,6 +119,7 @@ export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () =
       if (performance.now() - droppedAt > dropAnswersEveryMs) {
         await dropOldAnswers(deps.db)
         await dropOldChanges(deps.db)
+        await dropOldBodies(deps.db)
         droppedAt = performance.now()
       }
     } catch (error) {

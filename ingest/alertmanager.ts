@@ -1,4 +1,5 @@
 import type { Alert, ParsedAlerts } from '../domain/alert.ts'
+import { maxAlerts } from '../domain/alert-body.ts'
 import {
   capChars,
   capFields,
@@ -7,7 +8,6 @@ import {
   identityOf,
   isFields,
   linkOf,
-  maxAlerts,
   maxAnnotationBytes,
   maxLabelBytes,
   maxNameChars,

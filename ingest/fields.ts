@@ -9,7 +9,6 @@ export const maxTitleChars = 300
 export const maxLabelBytes = 1_024
 export const maxAnnotationBytes = 4_096
 const maxFields = 64
-export const maxAlerts = 1_000
 
 /** Routing reads these after the cap, so a crowd of other labels must not push them out. */
 const keptFirst = [

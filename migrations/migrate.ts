@@ -46,6 +46,8 @@ import * as strangers from './0041-strangers.ts'
 import * as outboxAddresses from './0042-outbox-addresses.ts'
 import * as ownNames from './0043-own-names.ts'
 import * as lostDuties from './0044-lost-duties.ts'
+import * as waitingBodies from './0045-waiting-bodies.ts'
+import * as inventoryImports from './0046-inventory-imports.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -194,6 +196,8 @@ const migrations: Record<string, Migration> = {
   '0042-outbox-addresses': outboxAddresses,
   '0043-own-names': ownNames,
   '0044-lost-duties': lostDuties,
+  '0045-waiting-bodies': waitingBodies,
+  '0046-inventory-imports': inventoryImports,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -18,6 +18,7 @@ import { startDeliveries } from './deliver.ts'
 import { freeMemoryWhenIdle } from './free-memory.ts'
 import { healthApp } from './health.ts'
 import { startLooks } from './looks.ts'
+import { startBodies } from './take-bodies.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
@@ -51,6 +52,7 @@ const workspace = slackSettings(config)
 const slack = startSlack(db, log, workspace && createSlackClient(workspace), publicUrl)
 const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
 const looks = startLooks({ db, core, log })
+const bodies = startBodies({ db, runs: workers.runs, log })
 const stopGivingBack = freeMemoryWhenIdle(log)
 
 const provider = toMetricLabel(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
@@ -69,7 +71,7 @@ flushCompileCache()
 const stop = async () => {
   server.close()
   stopGivingBack()
-  await Promise.allSettled([workers.stop(), deliveries.stop(), slack.stop(), looks.stop()])
+  await Promise.allSettled([workers.stop(), deliveries.stop(), slack.stop(), looks.stop(), bodies.stop()])
   await db.destroy()
   process.exit(0)
 }

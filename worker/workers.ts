@@ -20,6 +20,7 @@ import { passportOf } from '../db/models/passports.ts'
 import type { ModelKey } from '../db/models/profiles.ts'
 import { warnOfModel } from '../domain/passport.ts'
 import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
+import { type Runs, temporalRuns } from '../effects/runs.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
 import { ensureSchedule, keepSchedule } from './schedule.ts'
@@ -28,6 +29,8 @@ import { ensureSearchAttributes } from './search-attributes.ts'
 const keepEveryMs = 60_000
 
 type Workers = {
+  /** The runs, as other code of this process reaches them. */
+  runs: Runs
   /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
   states(): string[]
   /** Stops polling, lets activities finish or tells them to stop, and returns when both workers have ended. */
@@ -84,6 +87,7 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
   const stopKeeping = options.schedule === false ? () => {} : await keepTemporalReady(parts, clientConnection)
   const running = Promise.all(workers.map((worker) => worker.run())).then(() => undefined)
   return {
+    runs: temporalRuns(parts.client, log),
     states: () => workers.map((worker) => worker.getState()),
     ended: running,
     async stop() {
@@ -147,7 +151,8 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     // when they wake, which slows no decision; kept, each would cost a third of a megabyte for as long as it waits.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
     workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
-    shutdownGraceTime: '5s',
+    // What runs at SIGTERM is given back at once: its rows say how far it is, and another worker goes on from there.
+    shutdownGraceTime: 0,
     shutdownForceTime: '15s',
   })
 }
@@ -172,7 +177,7 @@ async function createModelWorker(parts: WorkerParts): Promise<Worker> {
     // Rows decide over all workers how many ask the model at once; this many more may wait for it here.
     maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
-    shutdownGraceTime: '2s',
+    shutdownGraceTime: 0,
     shutdownForceTime: '15s',
   })
 }

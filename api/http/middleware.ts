@@ -153,15 +153,26 @@ function refuseMethod(c: Context, own: ReadonlySet<string>): Problem {
 const maxInventoryBytes = 48 * 1024 * 1024
 export const maxBodyBytes = 1024 * 1024
 
-/** No body of more than 1 MiB is read, whatever its length header says. */
-const limitOf = (maxSize: number): Middleware =>
+/** Refuses a body of more bytes, whatever its length header says. `note` hears of it first. */
+export const limitBytes = (
+  maxSize: number,
+  note: (c: Context, problem: Problem) => Promise<void> = async () => {},
+): Middleware =>
   bodyLimit({
     maxSize,
-    onError: (c) => answerProblem(c, new Problem(413, 'TOO_LARGE', `The body is larger than ${maxSize} bytes.`)),
+    async onError(c) {
+      const problem = new Problem(413, 'TOO_LARGE', `The body is larger than ${maxSize} bytes.`)
+      await note(c, problem)
+      return answerProblem(c, problem)
+    },
   })
-const limitToMax = limitOf(maxBodyBytes)
-const limitInventory = limitOf(maxInventoryBytes)
+const limitToMax = limitBytes(maxBodyBytes)
+const limitInventory = limitBytes(maxInventoryBytes)
 
-/** An inventory of 100,000 resources is a file of some 20 MB; nothing else comes near. */
-export const limitBody: Middleware = (c, next) =>
-  c.req.method === 'PUT' && c.req.path === '/api/v1/inventory' ? limitInventory(c, next) : limitToMax(c, next)
+/** An inventory of 100,000 resources is a file of some 20 MB; what comes in at the door of alerts is limited there. Nothing else comes near. */
+export const limitBody: Middleware = (c, next) => {
+  if (c.req.method === 'PUT' && /^\/api\/v1\/inventory(?:\/imports\/[^/]+)?$/.test(c.req.path))
+    return limitInventory(c, next)
+  const isOfAlerts = /^\/api\/v1\/ingest\/(?!change$)[^/]+$/.test(c.req.path)
+  return isOfAlerts ? next() : limitToMax(c, next)
+}

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { explainAlerts } from '../../db/alerts/explain-alerts.ts'
 import { type ExplainedAlert, explainedAlert } from '../../domain/alert.ts'
+import { maxAlertsAtOnce } from '../../domain/alert-body.ts'
 import { dialects } from '../../ingest/dialects.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
@@ -46,6 +47,10 @@ export const explainRoutes = endpoint({
   async run({ body: { dialect: name, body } }, deps) {
     const parsed = dialects[name]?.parse(Buffer.from(body), new Date().toISOString())
     if (!parsed?.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed?.reason}.`)
+    if (parsed.alerts.length > maxAlertsAtOnce) {
+      const detail = `It holds ${parsed.alerts.length} alerts, and at most ${maxAlertsAtOnce} are explained at once: try a part of it.`
+      throw new Problem(400, 'TOO_MANY', detail)
+    }
     return { alerts: await deps.db.transaction().execute((trx) => explainAlerts(trx, parsed.alerts)) }
   },
 })

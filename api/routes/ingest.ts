@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, z } from '@hono/zod-openapi'
 import { every } from 'hono/combine'
-import type { IngestResult } from '../../db/alerts/alerts.ts'
 import { ingestBody } from '../../db/alerts/ingest-body.ts'
-import { ingestOutcome } from '../../domain/alert.ts'
+import { noteRefusedBody } from '../../db/alerts/refused-bodies.ts'
+import { isAnyWaiting, storeWaiting } from '../../db/alerts/waiting-bodies.ts'
+import { type Alert, ingestOutcome } from '../../domain/alert.ts'
+import { maxAlertBytes, maxAlertsAtOnce, maxBytesAtOnce } from '../../domain/alert-body.ts'
+import { tellRuns } from '../../effects/tell-runs.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
-import type { ApiDeps } from '../deps.ts'
+import type { ApiDeps, Context } from '../deps.ts'
 import { requireMediaType } from '../http/body.ts'
 import type { Router } from '../http/endpoint.ts'
 import { permit } from '../http/guards.ts'
+import { limitBytes } from '../http/middleware.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 
@@ -44,7 +48,7 @@ const route = createRoute({
   responses: {
     202: {
       description:
-        'Committed: per alert, what became of it. One that the database cannot hold is `refused`, with the reason; the others are stored.',
+        'Committed: per alert, what became of it. One that the database cannot hold is `refused`, with the reason; the others are stored. A body with more than 1,000 alerts or 1 MiB, or with an alert of such a one, is `waiting`: a worker takes it up, in its order.',
       content: {
         'application/json': {
           schema: z.object({
@@ -56,6 +60,7 @@ const route = createRoute({
                 reason: z.string().optional(),
               }),
             ),
+            waiting: z.object({ body: z.number().int(), alerts: z.number().int() }).optional(),
           }),
           example: { alerts: [{ fingerprint: 'd0735916ffe8d871', incidentId, outcome: 'opened' as const }] },
         },
@@ -65,7 +70,7 @@ const route = createRoute({
     401: { description: 'No token, or one that is unknown, expired or revoked.' },
     403: { description: 'The role may not.' },
     404: { description: 'There is no such dialect.' },
-    413: { description: 'More than 1 MiB.' },
+    413: { description: 'More than 16 MiB.' },
     422: { description: 'A parameter of the query is given more than once.' },
     415: { description: 'Not a content type of this dialect.' },
     503: { description: 'The database cannot be reached: send it again.' },
@@ -73,43 +78,50 @@ const route = createRoute({
 })
 
 export function ingestRoutes(router: Router, deps: ApiDeps): void {
+  const note = (c: Context, problem: Problem) => noteRefusal(deps, c, problem)
   // Bytes go to the dialect as they came; the schema above is only what the document says.
   router.openAPIRegistry.registerPath(route)
-  router.post('/ingest/:dialect', every(permit('ingest')), async (c) => {
+  router.post('/ingest/:dialect', every(permit('ingest'), limitBytes(maxAlertBytes, note)), async (c) => {
     const name = c.req.param('dialect')
-    const dialect = dialectOf(name)
-    if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
-    requireMediaType(c, dialect.contentTypes)
-    const bytes = new Uint8Array(await c.req.arrayBuffer())
-    const parsed = dialect.parse(bytes, new Date().toISOString())
-    if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
-
-    const ingested = await ingestBody(
-      deps.db,
-      parsed.alerts.map((each) => ({ ...each, sender: c.get('principal').name })),
-    )
+    const { alerts, bytes } = await readAlerts(c, name).catch(async (error) => {
+      if (error instanceof Problem) await note(c, error)
+      throw error
+    })
+    if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
+      const { body } = await storeWaiting(deps.db, { dialect: name, sender: c.get('principal').name, alerts })
+      deps.metrics.alerts.inc({ source: name, outcome: 'waiting' }, alerts.length)
+      return c.json({ alerts: [], waiting: { body, alerts: alerts.length } }, 202)
+    }
+    const ingested = await ingestBody(deps.db, alerts)
     for (const { outcome, fingerprint, reason } of ingested) {
       deps.metrics.alerts.inc({ source: name, outcome })
       if (outcome === 'refused') deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
     }
     await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
-    const alerts = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
+    const answers = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
       fingerprint,
       incidentId,
       outcome,
       ...(reason !== undefined && { reason }),
     }))
-    return c.json({ alerts }, 202)
+    return c.json({ alerts: answers }, 202)
   })
 }
 
-/** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */
-async function tellRuns(deps: ApiDeps, ingested: IngestResult[]): Promise<void> {
-  if (ingested.some(({ wakesQueue }) => wakesQueue)) deps.runs.triggerQueue()
-  try {
-    const over = new Map(ingested.flatMap(({ tellRun }) => (tellRun ? [[tellRun.incidentId, tellRun]] : [])))
-    for (const run of over.values()) await deps.runs.tell(run, 'alertResolved', 2_000)
-  } catch (error) {
-    deps.log.warn({ err: error }, 'the end of an alert was stored, but its run was not told')
-  }
+async function readAlerts(c: Context, name: string): Promise<{ alerts: Alert[]; bytes: number }> {
+  const dialect = dialectOf(name)
+  if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
+  requireMediaType(c, dialect.contentTypes)
+  const bytes = new Uint8Array(await c.req.arrayBuffer())
+  const parsed = dialect.parse(bytes, new Date().toISOString())
+  if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
+  const sender = c.get('principal').name
+  return { alerts: parsed.alerts.map((each) => ({ ...each, sender })), bytes: bytes.byteLength }
+}
+
+/** No sender tries such a body again, or it tries for ever: people have to hear of it. */
+async function noteRefusal({ db, log }: ApiDeps, c: Context, { code, message: reason }: Problem): Promise<void> {
+  const body = { sender: c.get('principal').name, dialect: c.req.param('dialect') ?? '', code, reason }
+  log.warn(body, 'a body of a sender was refused')
+  await noteRefusedBody(db, body).catch((error) => log.warn({ err: error }, 'a refused body was not noted'))
 }

@@ -14,7 +14,7 @@ import { onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.
  * Alerts that one transaction takes. Each holds a lock, and PostgreSQL has room for some thousands of them: a body of Alertmanager
  * holds fewer alerts than this.
  */
-const alertsPerTransaction = 250
+export const alertsPerTransaction = 250
 /** Tries of a transaction that met another one in the wrong order. */
 const maxTries = 3
 
@@ -47,7 +47,7 @@ export async function ingestAlert(db: Db, received: Alert): Promise<IngestResult
 async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<IngestResult[]> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await db.transaction().execute((trx) => takeAll(trx, alerts))
+      return await db.transaction().execute((trx) => takeCleansed(trx, alerts))
     } catch (error) {
       const isDeadlock = (error as { code?: unknown }).code === '40P01'
       if (!isDeadlock || tries === maxTries) throw error
@@ -55,7 +55,8 @@ async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<IngestRes
   }
 }
 
-async function takeAll(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
+/** Takes alerts in that are cleansed already, in the caller's transaction: as many as one may hold. */
+export async function takeCleansed(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   await lockFingerprints(trx, alerts)
   const plan = await planOf(trx, alerts)
   const taken = new Map<number, IngestResult>()
@@ -115,7 +116,8 @@ async function lockFingerprints(trx: Trx, alerts: readonly Alert[]): Promise<voi
     ) locks`.execute(trx)
 }
 
-const keyOf = ({ source, fingerprint }: Pick<Alert, 'source' | 'fingerprint'>): string => `${source}/${fingerprint}`
+export const keyOf = ({ source, fingerprint }: Pick<Alert, 'source' | 'fingerprint'>): string =>
+  `${source}/${fingerprint}`
 
 type Plan = {
   /** Never seen before, and nothing stands about them. */

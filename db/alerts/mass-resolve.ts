@@ -13,7 +13,8 @@ const believedAfterSeconds = 15 * 60
 
 /**
  * Many ends of one sender at once say more about the sender than about its alerts: the ends of the last minute count as
- * unknown, with one message. The caller has just stored the end of an alert of this incident, whose lock it holds.
+ * unknown, with one message. What a sender groups, one cause may end: a group counts once. The caller has just stored the end of an
+ * alert of this incident, whose lock it holds.
  */
 export async function noteMassEnd(trx: Trx, source: string, incidentId: string): Promise<void> {
   const ends = await count(
@@ -41,7 +42,8 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
 }
 
 async function count(trx: Trx, where: RawBuilder<unknown>): Promise<number> {
-  const { rows } = await sql<{ count: number }>`select count(*)::int as count from alert where ${where}`.execute(trx)
+  const { rows } = await sql<{ count: number }>`
+    select count(distinct coalesce(group_key, id))::int as count from alert where ${where}`.execute(trx)
   return rows[0]?.count ?? 0
 }
 
@@ -58,7 +60,7 @@ async function isCrowdKnown(trx: Trx, source: string): Promise<boolean> {
 }
 
 async function announceCrowd(trx: Trx, incidentId: string, source: string, ends: number): Promise<void> {
-  const text = `${ends} alerts of ${source} ended within a minute, more than half of what it had firing: they count as unknown until it is heard again`
+  const text = `${ends} alerts or groups of ${source} ended within a minute, more than half of what it had firing: they count as unknown until it is heard again`
   await note(trx, incidentId, 'crowd', text)
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, 'notice', text)

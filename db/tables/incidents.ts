@@ -1,8 +1,8 @@
 import type { ColumnType, Generated, Selectable } from 'kysely'
-import type { AlertLinks } from '../../domain/alert.ts'
+import type { Alert, AlertLinks } from '../../domain/alert.ts'
 import type { ClosedBy, EscalationCategory, ResolveOutcome } from '../../domain/incident.ts'
 import type { PostmortemEdit } from '../../domain/postmortem.ts'
-import type { Json, NullableTime, Time } from '../tables.ts'
+import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
 type AlertTable = {
   id: string
@@ -132,9 +132,38 @@ type IncidentEventTable = {
   hash: string
 }
 
+/** A body with more alerts than one answer takes in. */
+type WaitingBodyTable = {
+  id: Generated<number>
+  dialect: string
+  sender: string
+  alerts: number
+  parts: number
+  /** Tries of its next part that failed. */
+  failures: Generated<number>
+  /** Alerts of it that could not be stored. */
+  refused: Generated<number>
+  nextAt: Deadline
+  receivedAt: Time
+  /** Everything of it is taken up. */
+  endedAt: NullableTime
+}
+
 /** What came in, what is made of it, and the log of it. */
 export type IncidentTables = {
   alert: AlertTable
+  waitingBody: WaitingBodyTable
+  /** Cleansed alerts in their order, until they are taken up; `keys` are their senders and fingerprints. */
+  waitingPart: { bodyId: number; part: number; alerts: Json<Alert[]>; keys: string[] }
+  refusedBody: {
+    sender: string
+    hour: Time
+    count: Generated<number>
+    dialect: string
+    code: string
+    reason: string
+    lastAt: Time
+  }
   heartbeat: HeartbeatTable
   incident: IncidentTable
   incidentEvent: IncidentEventTable

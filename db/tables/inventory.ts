@@ -4,7 +4,8 @@ import type { InventoryKind, RelationKind } from '../../domain/kinds.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
 import type { Obstacle, Plan, PlanProof, Standing } from '../../domain/placement.ts'
 import type { Attributes } from '../../domain/registry.ts'
-import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
+import type { SiteChange, SiteFault } from '../../domain/site.ts'
+import type { Deadline, Json, JsonOrDefault, JsonOrNull, NullableTime, Time } from '../tables.ts'
 
 /** What is run, and where, as of the last look at the platform. */
 export type InventoryTables = {
@@ -43,6 +44,24 @@ export type InventoryTables = {
   }
   link: { a: string; b: string; cost: number; up: boolean }
   inventorySync: { onlyRow: Generated<boolean>; at: Time }
+  inventoryImport: {
+    id: string
+    who: string
+    isDryRun: boolean
+    entries: number
+    state: Generated<'running' | 'done' | 'failed'>
+    /** What it is at, and how far: `done` of `total`. */
+    step: Generated<string>
+    done: Generated<number>
+    total: Generated<number>
+    change: JsonOrNull<SiteChange>
+    faults: JsonOrNull<SiteFault[]>
+    /** Why it failed. */
+    reason: string | null
+    createdAt: Time
+    seenAt: Time
+    endedAt: NullableTime
+  }
 }
 
 /** What every source says there is. `resource` is folded from `resource_source`. */

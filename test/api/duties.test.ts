@@ -31,6 +31,8 @@ const well: PartFacts = {
     lastFailure: null,
   },
   knowledge: { items: [], places: [], refused: [] } as unknown as PartFacts['knowledge'],
+  waiting: { bodies: 0, alerts: 0, oldestSeconds: 0 },
+  refused: [],
   givenUp: [],
   untold: 0,
   idle: null,
@@ -68,6 +70,7 @@ const losses: [duty: DutyName, way: string, found: Partial<PartFacts>][] = [
   ['model', 'its key is refused', failing('401 Incorrect API key provided')],
   ['model', 'it is not reached', failing('connect ECONNREFUSED')],
   ['model', 'it does not answer in time', failing('no answer within 120 s')],
+  ['large bodies', 'no worker takes them up', { waiting: { bodies: 2, alerts: 2_500, oldestSeconds: 121 } }],
   [
     'messages',
     'a webhook is gone',
@@ -84,6 +87,17 @@ const losses: [duty: DutyName, way: string, found: Partial<PartFacts>][] = [
 ]
 
 const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
+  [
+    'alerts',
+    {
+      refused: [
+        {
+          ...{ sender: 'am', dialect: 'generic', code: 'UNPARSABLE', reason: 'no "summary".', count: 1 },
+          lastAt: '2026-11-21T01:45:00.000000Z',
+        },
+      ],
+    },
+  ],
   [
     'knowledge',
     {

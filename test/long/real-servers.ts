@@ -8,6 +8,9 @@ export type RealAlertmanager = {
   /** Raises an alert, or says that it ended, the way Prometheus does: by its labels. */
   raise(labels: Record<string, string>, summary: string): Promise<void>
   end(labels: Record<string, string>): Promise<void>
+  /** The same for many at once. */
+  raiseAll(all: readonly Record<string, string>[], summary: string): Promise<void>
+  endAll(all: readonly Record<string, string>[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -19,10 +22,14 @@ function alertmanagerProgram(): string | undefined {
 }
 
 /**
- * A real Alertmanager that notifies the given webhook at once and repeats after a day. Throws when there is none: Debian's
- * package is `prometheus-alertmanager`.
+ * A real Alertmanager that notifies the given webhook at once and repeats after a day, each alert alone unless it is to group them.
+ * Throws when there is none: Debian's package is `prometheus-alertmanager`.
  */
-export async function startAlertmanager(webhook: { url: string; token: string }): Promise<RealAlertmanager> {
+export async function startAlertmanager(webhook: {
+  url: string
+  token: string
+  groupBy?: string
+}): Promise<RealAlertmanager> {
   const binary = alertmanagerProgram()
   if (!binary)
     throw new Error('No Alertmanager: apt-get install prometheus-alertmanager, or set ALERTMANAGER to its path.')
@@ -52,17 +59,21 @@ export async function startAlertmanager(webhook: { url: string; token: string })
   }
   const began = new Map<string, string>()
   const hourAhead = () => new Date(Date.now() + 3_600_000).toISOString()
+  const raiseAll: RealAlertmanager['raiseAll'] = async (all, summary) => {
+    const startsAt = new Date().toISOString()
+    for (const labels of all) began.set(JSON.stringify(labels), startsAt)
+    await post(all.map((labels) => ({ labels, annotations: { summary }, startsAt, endsAt: hourAhead() })))
+  }
+  const endAll: RealAlertmanager['endAll'] = async (all) => {
+    const endsAt = new Date().toISOString()
+    await post(all.map((labels) => ({ labels, annotations: {}, startsAt: began.get(JSON.stringify(labels)), endsAt })))
+  }
   return {
     url,
-    async raise(labels, summary) {
-      const startsAt = new Date().toISOString()
-      began.set(JSON.stringify(labels), startsAt)
-      await post([{ labels, annotations: { summary }, startsAt, endsAt: hourAhead() }])
-    },
-    async end(labels) {
-      const startsAt = began.get(JSON.stringify(labels))
-      await post([{ labels, annotations: {}, startsAt, endsAt: new Date().toISOString() }])
-    },
+    raiseAll,
+    endAll,
+    raise: (labels, summary) => raiseAll([labels], summary),
+    end: (labels) => endAll([labels]),
     async stop() {
       child.kill('SIGKILL')
       directory.remove()
@@ -70,11 +81,11 @@ export async function startAlertmanager(webhook: { url: string; token: string })
   }
 }
 
-function configFor({ url, token }: { url: string; token: string }): string {
+function configFor({ url, token, groupBy = '...' }: { url: string; token: string; groupBy?: string }): string {
   return `
 route:
   receiver: nightshift
-  group_by: ['...']
+  group_by: ['${groupBy}']
   group_wait: 0s
   group_interval: 1s
   repeat_interval: 24h

@@ -5,9 +5,11 @@ import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { createApi } from '../../../api/app.ts'
 import { createToken } from '../../../db/access/tokens.ts'
+import { takeNextPart } from '../../../db/alerts/waiting-bodies.ts'
 import { connect } from '../../../db/connect.ts'
 import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
 import { eventsOf } from '../../../db/log/events.ts'
+import type { StatusPart } from '../../../domain/status.ts'
 import { useApi } from '../../support/api.ts'
 
 const api = useApi()
@@ -189,9 +191,82 @@ test('nobody is let in without a token, with a wrong one, or with one of another
   }
 })
 
-test('more than 1 MiB is refused, whatever its length header says', async () => {
-  const raw = JSON.stringify({ pad: 'x'.repeat(1024 * 1024) })
-  expect((await api.post('/ingest/alertmanager', { raw, as: api.tokens.ingest })).status).toBe(413)
+/** A group as Alertmanager sends it: one body, however many alerts are in it. */
+function group(status: 'firing' | 'resolved', count: number, change: object = {}): string {
+  const [startsAt, endsAt] = ['2026-11-21T01:00:00Z', '2026-11-21T01:30:00Z']
+  const alerts = Array.from({ length: count }, (_, n) => ({
+    status,
+    labels: { alertname: 'TargetDown', instance: `web-${n}:9100` },
+    annotations: { summary: 'The target is down' },
+    startsAt,
+    endsAt: status === 'resolved' ? endsAt : '0001-01-01T00:00:00Z',
+    fingerprint: `group-${n}`,
+    ...change,
+  }))
+  return JSON.stringify({ version: '4', groupKey: '{}:{alertname="TargetDown"}', status, alerts })
+}
+
+const healthOf = async (name: string) => {
+  const { parts } = (await api.get('/status')).body as unknown as { parts: StatusPart[] }
+  return parts.find((part) => part.name === name)
+}
+
+const takeAllUp = async () => {
+  const outcomes: string[] = []
+  for (let taken = await takeNextPart(api.db); taken; taken = await takeNextPart(api.db))
+    outcomes.push(...taken.map(({ outcome }) => outcome))
+  return outcomes
+}
+
+test('a group of 1,200 alerts is stored, shown with its age, and taken up as a whole, and so are its ends', async () => {
+  const { status, body } = await api.post('/ingest/alertmanager', {
+    raw: group('firing', 1_200),
+    as: api.tokens.ingest,
+  })
+  expect({ status, body }).toEqual({ status: 202, body: { alerts: [], waiting: { body: 1, alerts: 1_200 } } })
+  expect((await healthOf('large bodies'))?.detail).toMatch(
+    /^1 large body waits .* 1200 alerts, the oldest for \d+ s\.$/,
+  )
+  expect(await takeAllUp()).toEqual(Array.from({ length: 1_200 }, () => 'opened'))
+  expect(await healthOf('large bodies')).toMatchObject({ status: 'ok', detail: 'None waits to be taken up.' })
+
+  // What is said of an alert that waits comes after it, however small the body is.
+  await api.post('/ingest/alertmanager', { raw: group('firing', 1_200), as: api.tokens.ingest })
+  const small = await api.post('/ingest/alertmanager', { raw: group('resolved', 3), as: api.tokens.ingest })
+  expect(small.body).toMatchObject({ waiting: { alerts: 3 } })
+  const other = await api.post('/ingest/alertmanager', {
+    raw: group('firing', 1, { fingerprint: 'of-no-group' }),
+    as: api.tokens.ingest,
+  })
+  expect(other.body).toMatchObject({ alerts: [{ outcome: 'opened' }] })
+  const outcomes = await takeAllUp()
+  expect(outcomes.slice(-4)).toEqual(['repeated', 'resolved', 'resolved', 'resolved'])
+})
+
+test('secrets of a body that waits are not stored', async () => {
+  const annotations = { summary: 'psql postgres://app:hunter2secret@db/app fails' }
+  await api.post('/ingest/alertmanager', { raw: group('firing', 1_001, { annotations }), as: api.tokens.ingest })
+  const { rows } = await sql<{ text: string }>`select alerts::text as text from waiting_part`.execute(api.owner)
+  expect(rows).toHaveLength(5)
+  expect(rows.map(({ text }) => text).join()).not.toContain('hunter2secret')
+  await sql`delete from waiting_part`.execute(api.owner)
+})
+
+test('what a known sender sends for nothing is one row an hour that people see, with what would be accepted', async () => {
+  const token = await createToken(api.db, { name: 'am-oslo', role: 'ingest', operatorId: null })
+  const post = async (raw: string, headers = {}, dialect = 'alertmanager') =>
+    (await api.post(`/ingest/${dialect}`, { raw, headers, as: token })).status
+  expect(await post('{"payload":{"summary":"x"}}')).toBe(400)
+  expect(await post('{}', { 'content-type': 'text/plain' })).toBe(415)
+  expect(await post('{}', {}, 'pagerduty')).toBe(404)
+  expect(await post(JSON.stringify({ pad: 'x'.repeat(16 * 1024 * 1024) }))).toBe(413)
+  const rows = await api.db.selectFrom('refusedBody').selectAll().where('sender', '=', 'am-oslo').execute()
+  expect(rows).toMatchObject([{ count: 4, code: 'TOO_LARGE', dialect: 'alertmanager' }])
+  const part = await healthOf('alerts')
+  expect(part?.status).toBe('failed')
+  expect(part?.detail).toMatch(
+    /4 bodies of am-oslo \(alertmanager\) within a day were refused, .*larger than 16777216 bytes.*set max_alerts/,
+  )
 })
 
 test('another content type, and a dialect that does not exist, are refused', async () => {

@@ -85,6 +85,8 @@ test('the status tells what waits, and what is not there', async () => {
     platform: 'off',
     model: 'unknown',
     knowledge: 'unknown',
+    alerts: 'ok',
+    'large bodies': 'ok',
     messages: 'ok',
   })
 })

@@ -364,6 +364,20 @@ describe('ends belong to an occurrence', () => {
     expect(await standing(id)).toMatchObject({ status: 'open' })
   })
 
+  test('what its sender groups ends together, and no other alert of that minute is doubted for it', async () => {
+    const starts = await nowIso()
+    const names = Array.from({ length: 30 }, (_, index) => `grouped-${fingerprint}-${index}`)
+    const own = { source: 'grafana', startsAt: starts }
+    for (const name of names) await send({ ...own, fingerprint: name, groupKey: 'one switch' })
+    await send({ ...own, fingerprint: `beside-${fingerprint}` })
+    await pass(5)
+    const over = { ...own, status: 'resolved' as const, endsAt: await nowIso() }
+    const ended = [await send({ ...over, fingerprint: `beside-${fingerprint}` })]
+    for (const name of names) ended.push(await send({ ...over, fingerprint: name, groupKey: 'one switch' }))
+    const open = await Promise.all(ended.map(({ incidentId }) => standing(incidentId ?? '')))
+    expect(open.map((incident) => incident?.alerts)).toEqual(ended.map(() => ({ firing: 0, unknown: 0 })))
+  })
+
   test('a crowd of ends counts as unknown, with one message, until the sender is heard again', async () => {
     await webhooks()
     const incidents: string[] = []

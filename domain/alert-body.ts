@@ -1,0 +1,44 @@
+import { formatMinute, formatSpan } from './format.ts'
+import { inertText } from './inert-text.ts'
+
+/** A body with more alerts or bytes than this is stored, and taken up by a worker. */
+export const maxAlertsAtOnce = 1_000
+export const maxBytesAtOnce = 1024 * 1024
+/** What Alertmanager sends of an alert is a third of a kilobyte at least: this many fill a body. */
+export const maxAlerts = 50_000
+export const maxAlertBytes = 16 * 1024 * 1024
+
+/** What a known sender sends for nothing: the newest of it, and how many. */
+export type RefusedBody = {
+  sender: string
+  dialect: string
+  code: string
+  reason: string
+  count: number
+  lastAt: string
+}
+
+const remedies: Record<string, string> = {
+  TOO_LARGE: `At most ${maxAlertBytes / 1024 / 1024} MiB and ${maxAlerts} alerts are taken in one body: set max_alerts, or group by more labels.`,
+  UNSUPPORTED_MEDIA_TYPE: 'Accepted is Content-Type: application/json.',
+  UNSUPPORTED_CONTENT_ENCODING: 'Accepted is a body that is not compressed.',
+  NOT_FOUND: 'Accepted are /ingest/alertmanager, /ingest/grafana and /ingest/generic.',
+  UNSTORABLE: 'The other alerts of the body are stored.',
+}
+const anyForm =
+  'Where the sender has a template, {"summary": "…", "dedup": "…", "severity": "…", "action": "trigger"} is accepted at /ingest/generic; "nightshift ingest test FILE" tries a body.'
+
+/** One sentence of what is refused, and one of what would be accepted. */
+export function describeRefusedBody({ sender, dialect, code, reason, count, lastAt }: RefusedBody): string {
+  const bodies = count === 1 ? 'A body' : `${count} bodies`
+  const last = count === 1 ? `at ${formatMinute(lastAt)}` : `the last at ${formatMinute(lastAt)}`
+  return `${bodies} of ${inertText(sender, 100)} (${inertText(dialect, 40)}) within a day ${count === 1 ? 'was' : 'were'} refused, ${last}: ${inertText(reason, 200)} ${remedies[code] ?? anyForm}`
+}
+
+/** Bodies that wait for a worker, with the alerts that are left of them. */
+export type WaitingBodies = { bodies: number; alerts: number; oldestSeconds: number }
+
+export function describeWaiting({ bodies, alerts, oldestSeconds }: WaitingBodies): string {
+  const waiting = bodies === 1 ? '1 large body waits' : `${bodies} large bodies wait`
+  return `${waiting} to be taken up by a worker, ${alerts} alerts, the oldest for ${formatSpan(oldestSeconds * 1_000)}.`
+}

@@ -1,0 +1,32 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { takeNextPart } from '../db/alerts/waiting-bodies.ts'
+import type { Db } from '../db/connect.ts'
+import type { Runs } from '../effects/runs.ts'
+import { tellRuns } from '../effects/tell-runs.ts'
+
+const pollEveryMs = 500
+
+type BodyDeps = { db: Db; runs: Pick<Runs, 'tell' | 'triggerQueue'>; log: Pick<Logger, 'warn'> }
+
+/** Takes up what is too large for one answer, part by part, until stopped. Any number of workers may do it. */
+export function startBodies(deps: BodyDeps): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const taking = (async () => {
+    while (!signal.aborted) {
+      const taken = await takeNextPart(deps.db).catch((error) => {
+        deps.log.warn({ err: error }, 'a part of a large body was not taken up; it is tried again')
+        return null
+      })
+      if (taken) await tellRuns(deps, taken)
+      else await sleep(pollEveryMs, undefined, { signal }).catch(() => {})
+    }
+  })()
+  return {
+    async stop() {
+      stopping.abort()
+      await taking
+    },
+  }
+}
