@@ -90,7 +90,9 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
       }),
       signal: AbortSignal.timeout(answerTimeoutMs),
     })
-    const text = await response.text()
+    const text = await response.text().catch((error: unknown) => {
+      throw toUnreachableProblem(url, error)
+    })
     return text === '' ? null : (JSON.parse(text) as unknown)
   }
   return {
@@ -103,8 +105,15 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
   }
 }
 
-/** The problem of an address that did not answer. */
+/** The problem of an address that did not answer: one that cannot be reached did nothing, one that is silent may be at it. */
 export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    const detail = `${url} took the request and gave no answer within ${answerTimeoutMs / 1_000} s`
+    return new ApiProblem(
+      { title: 'The core API did not answer in time', status: 0, detail, code: 'NO_ANSWER' },
+      'What it was asked for may be done all the same: look before you ask again.',
+    )
+  }
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const reason =
     cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)

@@ -1,7 +1,19 @@
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
-import { findSiteFaults, type SiteFile, siteChange, siteFile } from '../domain/site.ts'
+import { newId } from '../domain/digest.ts'
+import { formatNumber } from '../domain/format.ts'
+import {
+  countEntries,
+  findSiteFaults,
+  inventoryImport,
+  maxEntriesAtOnce,
+  type SiteFile,
+  siteChange,
+  siteFile,
+} from '../domain/site.ts'
+import type { ApiClient } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
@@ -41,14 +53,51 @@ function addImportCommand(parent: CliCommand): void {
         ...(options.dryRun && { dry_run: 'true' }),
         ...(options.prune && { prune: 'true' }),
       })
-      const answer = await api.put(`/api/v1/inventory${query.size > 0 ? `?${query}` : ''}`, wanted)
-      const change = siteChange.extend({ applied: z.boolean() }).parse(answer)
+      const change = await importFile(api, wanted, query)
       if (options.json) return printJson(change)
       const lists = { added: change.added, changed: change.changed, removed: change.removed, kept: change.kept }
-      for (const [word, ids] of Object.entries(lists))
-        if (ids.length > 0) print(`${word.padEnd(8)} ${ids.map((id) => inert(id)).join(', ')}`)
+      for (const [word, ids] of Object.entries(lists)) if (ids.length > 0) print(`${word.padEnd(8)} ${listIds(ids)}`)
       if (!change.applied) printNote('Nothing was stored: this was a dry run.')
     })
+}
+
+const applied = siteChange.extend({ applied: z.boolean() })
+type Applied = z.infer<typeof applied>
+
+async function importFile(api: ApiClient, wanted: SiteFile, query: URLSearchParams): Promise<Applied> {
+  const asked = query.size > 0 ? `?${query}` : ''
+  if (countEntries(wanted) <= maxEntriesAtOnce) return applied.parse(await api.put(`/api/v1/inventory${asked}`, wanted))
+  return await importByJob(api, wanted, asked)
+}
+
+const lookEveryMs = 500
+
+/** A large file is imported by a job: this says how far it is, and waits for its end. */
+async function importByJob(api: ApiClient, wanted: SiteFile, asked: string): Promise<Applied> {
+  const path = `/api/v1/inventory/imports/${newId('imp')}`
+  const job = inventoryImport.loose()
+  let known = job.parse(await api.put(`${path}${asked}`, wanted))
+  printNote(`Importing ${formatNumber(known.entries)} entries as ${known.id}.`)
+  let said = ''
+  while (known.state === 'running') {
+    const step =
+      known.total > 0 ? `${known.step}, ${formatNumber(known.done)} of ${formatNumber(known.total)}` : known.step
+    if (step !== said) printNote(`  ${inert(step)}`)
+    said = step
+    await sleep(lookEveryMs)
+    known = job.parse(await api.get(path))
+  }
+  if (known.state === 'done' && known.change) return { ...known.change, applied: known.applied }
+  const places = known.faults.map(({ field, message }) => `\n  ${inert(field ?? 'file')}: ${inert(message)}`)
+  throw new CommandFailed('error', `${inert(known.reason ?? 'It failed.')}${places.join('')}`)
+}
+
+const maxListed = 20
+
+function listIds(ids: readonly string[]): string {
+  const shown = ids.slice(0, maxListed).map((id) => inert(id))
+  if (ids.length <= maxListed) return shown.join(', ')
+  return `${formatNumber(ids.length)}: ${shown.join(', ')} and ${formatNumber(ids.length - maxListed)} more (--json names them)`
 }
 
 /**

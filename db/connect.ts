@@ -85,6 +85,11 @@ export function connectionsGivenUp(db: Db): Readonly<Partial<Record<GiveUpReason
 /** Who listens needs a connection that no statement of the pool gets. */
 const addresses = new WeakMap<Db, string>()
 
+/** Where a thread of this process opens connections to the same database. */
+export function databaseAddress(db: Db): string {
+  return addresses.get(db) as string
+}
+
 /** Does this in the caller's transaction where there is one, else in a new one. */
 export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
   return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)

@@ -98,6 +98,37 @@ export const siteChange = z.object({
 })
 export type SiteChange = z.infer<typeof siteChange>
 
+/** A file with more entries than this is imported by a job. */
+export const maxEntriesAtOnce = 2_000
+
+export function countEntries(file: Readonly<Partial<Record<ListName, unknown>>>): number {
+  return (Object.keys(items) as ListName[]).reduce((sum, name) => {
+    const list = file[name]
+    return sum + (Array.isArray(list) ? list.length : 0)
+  }, 0)
+}
+
+/** How the import of a large file is. */
+export const inventoryImport = z.object({
+  id: z.string(),
+  /** `lost`: the process that carried it out ended, and nothing was stored. */
+  state: z.enum(['running', 'done', 'failed', 'lost']),
+  entries: z.number().int(),
+  /** What it is at; `done` of `total`. */
+  step: z.string(),
+  done: z.number().int(),
+  total: z.number().int(),
+  /** What it did, or as a dry run would do. */
+  change: siteChange.nullable(),
+  applied: z.boolean(),
+  /** Why it failed: the whole of it, and each place. */
+  reason: z.string().nullable(),
+  faults: z.array(z.object({ field: z.string().nullable(), message: z.string() })),
+  createdAt: z.string(),
+  endedAt: z.string().nullable(),
+})
+export type InventoryImport = z.infer<typeof inventoryImport>
+
 /** `field`: where it is, as `resources.3.id`; null: the file as a whole. */
 export type SiteFault = { field: string | null; message: string }
 

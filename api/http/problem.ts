@@ -88,6 +88,8 @@ function fromRefusal({ kind, code, message, fields, retryAfterSeconds: seconds }
   })
 }
 
+const statementTimedOut = '57014'
+
 /** Every error as a problem. An unexpected one is a 500 without details, which are in the log. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
@@ -101,6 +103,11 @@ export function toProblem(error: unknown): Problem {
     const code = error.status === 400 ? 'BAD_REQUEST' : `HTTP_${error.status}`
     const detail = /malformed json/i.test(error.message) ? 'The body is not JSON.' : error.message || 'Refused.'
     return new Problem(error.status, code, detail)
+  }
+  if ((error as { code?: unknown }).code === statementTimedOut) {
+    const detail =
+      'The database answered, and this took longer than it gives one statement (20 s). Nothing was half done. Ask for less at once, or again when it is less busy.'
+    return new Problem(503, 'DATABASE_SLOW', detail, { headers: { 'retry-after': '5' } })
   }
   if (isTransient(error)) {
     return new Problem(503, 'DATABASE_UNAVAILABLE', 'The database does not answer. Nothing was half done: try again.', {

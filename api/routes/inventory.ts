@@ -1,17 +1,22 @@
 import { z } from '@hono/zod-openapi'
 import { ImportFaultsError, importSiteFile, knownKeys, readSiteFile } from '../../db/inventory/import-site.ts'
+import { beginImport, showImport } from '../../db/inventory/imports.ts'
 import { HasDeviceError } from '../../db/inventory/site.ts'
-import { recordAudit } from '../../db/log/audit.ts'
 import {
+  countEntries,
   findSiteFaults,
-  type SiteChange,
+  type InventoryImport,
+  inventoryImport,
+  maxEntriesAtOnce,
   type SiteFault,
   type SiteFile,
   siteChange,
   siteFile,
 } from '../../domain/site.ts'
+import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
-import { Problem } from '../http/problem.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { importApart } from '../import-apart.ts'
 
 const tag = 'platform'
 
@@ -23,13 +28,26 @@ const example: SiteFile = {
   relations: [{ from: 'service_unit:web-1:nginx.service', kind: 'runs_on', to: 'node:web-1' }],
 }
 
-/** Thrown to take an import back that was only to be shown. */
-class OnlyShown extends Error {
-  readonly change: SiteChange
-  constructor(change: SiteChange) {
-    super('a dry run')
-    this.change = change
-  }
+const importQuery = z.object({
+  dry_run: z.enum(['true', 'false']).optional(),
+  prune: z.enum(['true', 'false']).optional(),
+})
+const importId = z.object({ id: z.string().regex(/^imp_[0-9a-z]{26}$/, 'takes imp_ and 26 digits and letters') })
+
+const exampleChange = { added: ['web-1'], changed: [], removed: [], kept: [] }
+const exampleImport: InventoryImport = {
+  id: 'imp_01kam3x0q2v8d5t7w9y1b3c5e7',
+  state: 'running',
+  entries: 20_000,
+  step: 'resources',
+  done: 5_000,
+  total: 20_000,
+  change: null,
+  applied: false,
+  reason: null,
+  faults: [],
+  createdAt: '2026-11-21T01:45:40.120000Z',
+  endedAt: null,
 }
 
 export const inventoryRoutes = [
@@ -54,7 +72,7 @@ export const inventoryRoutes = [
     summary: 'Imports hosts, nodes, groups, and other resources with their relations',
     description:
       'Adds and changes what the body holds; with `?prune=true`, removes what it does not. With `?dry_run=true` nothing is stored, and the answer says what would be. 409 `PLATFORM_KEEPS` for hosts, nodes and groups where a platform is configured, 422 with every fault of resources and relations, and 409 `HAS_DEVICE` for what has a device and would be removed.',
-    query: z.object({ dry_run: z.enum(['true', 'false']).optional(), prune: z.enum(['true', 'false']).optional() }),
+    query: importQuery,
     body: siteFile,
     bodyExample: example,
     async checkBody(body, c, { db }) {
@@ -65,22 +83,17 @@ export const inventoryRoutes = [
     example: { added: ['web-1'], changed: [], removed: [], kept: [], applied: true },
     problems: [409],
     async run({ body, query: { dry_run: isDry, prune }, principal }, deps) {
-      if (deps.platform && body.groups.length + body.nodes.length + body.hosts.length > 0) {
-        const detail =
-          'The platform says which hosts, nodes and groups there are: only resources and relations are imported beside it.'
-        throw new Problem(409, 'PLATFORM_KEEPS', detail)
+      refuseBesidePlatform(body, deps)
+      const entries = countEntries(body)
+      if (entries > maxEntriesAtOnce) {
+        const detail = `It has ${entries} entries, and ${maxEntriesAtOnce} are imported at once: PUT /inventory/imports/{id} takes up to 100,000 as a job, as "nightshift inventory import" does.`
+        throw new Problem(413, 'TOO_LARGE', detail)
       }
+      const wish = { isDryRun: isDry === 'true', isPruning: prune === 'true', hasPlatform: deps.platform !== null }
       try {
-        const change = await deps.db.transaction().execute(async (trx) => {
-          const made = await importSiteFile(trx, body, { prune: prune === 'true', hasPlatform: deps.platform !== null })
-          if (isDry === 'true') throw new OnlyShown(made)
-          const detail = `${made.added.length} added, ${made.changed.length} changed, ${made.removed.length} removed`
-          await recordAudit(trx, { who: principal.name, what: 'inventory.imported', subject: 'inventory', detail })
-          return made
-        })
-        return { ...change, applied: true }
+        const change = await importSiteFile(deps.db, body, { ...wish, who: principal.name })
+        return { ...change, applied: !wish.isDryRun }
       } catch (error) {
-        if (error instanceof OnlyShown) return { ...error.change, applied: false }
         if (error instanceof ImportFaultsError)
           throw toProblem(error.faults.map((message) => ({ field: null, message })))
         if (error instanceof HasDeviceError) throw new Problem(409, 'HAS_DEVICE', error.message)
@@ -88,7 +101,59 @@ export const inventoryRoutes = [
       }
     },
   }),
+  endpoint({
+    method: 'put',
+    path: '/inventory/imports/{id}',
+    permission: 'manage_devices',
+    tag,
+    summary: 'Imports a large file of the inventory as a job',
+    description:
+      'The caller chooses the id, so that a second try of the same import is the first. `GET` says how far it is and how it ended: all of the file is imported, or nothing, and then `faults` names each place.',
+    params: importId,
+    query: importQuery,
+    body: z.looseObject({}),
+    bodyExample: example,
+    answer: inventoryImport,
+    example: exampleImport,
+    status: 202,
+    problems: [409],
+    async run({ params: { id }, body: file, query: { dry_run: isDry, prune }, principal, scope }, deps) {
+      refuseBesidePlatform(file, deps)
+      const wish = { isDryRun: isDry === 'true', isPruning: prune === 'true', hasPlatform: deps.platform !== null }
+      const who = principal.name
+      if (await beginImport(deps.db, { id, who, isDryRun: wish.isDryRun, entries: countEntries(file) }))
+        void importApart(deps.db, { ...wish, id, who, file }).catch((error) =>
+          deps.log.error({ err: error, id }, 'the end of an import was not noted'),
+        )
+      return (await showImport(scope, id)) as InventoryImport
+    },
+  }),
+  endpoint({
+    method: 'get',
+    path: '/inventory/imports/{id}',
+    permission: 'read',
+    tag,
+    summary: 'How the import of a large file is, or how it ended',
+    params: importId,
+    answer: inventoryImport,
+    example: { ...exampleImport, state: 'done', step: 'relations', change: exampleChange, applied: true },
+    problems: [404],
+    async run({ params: { id }, scope }) {
+      const found = await showImport(scope, id)
+      if (!found) throw notFound(`import ${id}`)
+      return found
+    },
+  }),
 ]
+
+/** Groups, nodes and hosts come from the platform where there is one. */
+function refuseBesidePlatform(file: Record<string, unknown>, { platform }: ApiDeps): void {
+  const { groups, nodes, hosts } = file
+  if (!platform || countEntries({ groups, nodes, hosts }) === 0) return
+  const detail =
+    'The platform says which hosts, nodes and groups there are: only resources and relations are imported beside it.'
+  throw new Problem(409, 'PLATFORM_KEEPS', detail)
+}
 
 const maxFaults = 200
 

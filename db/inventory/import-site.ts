@@ -3,7 +3,8 @@ import { fileToDeclared, importSource, type SourceDeclaration } from '../../doma
 import { resourceKey } from '../../domain/registry.ts'
 import { findDeclarationFaults, type SiteChange, type SiteFile } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
-import { declareResources } from './registry.ts'
+import { recordAudit } from '../log/audit.ts'
+import { declareResources, type ImportProgress } from './registry.ts'
 import { readSite, writeSite } from './site.ts'
 
 /** A file that says what cannot be: every fault of it, in sentences. */
@@ -32,14 +33,47 @@ export async function readSiteFile(db: Db | Trx, { hasPlatform }: { hasPlatform:
   }
 }
 
+export type ImportWish = { isDryRun: boolean; isPruning: boolean; hasPlatform: boolean; who: string }
+
+/** Thrown to take an import back that was only to be shown. */
+class OnlyShown extends Error {
+  readonly change: SiteChange
+  constructor(change: SiteChange) {
+    super('a dry run')
+    this.change = change
+  }
+}
+
 /**
- * Adds and changes what the file holds; with `prune`, removes what it does not. All of it or nothing: throws ImportFaultsError with
- * everything that is wrong.
+ * Adds and changes what the file holds; where it is pruning, removes what the file does not. All of it or nothing: throws ImportFaultsError
+ * with everything that is wrong. `begin` is done first in the transaction.
  */
 export async function importSiteFile(
+  db: Db,
+  file: SiteFile,
+  wish: ImportWish,
+  { begin, onProgress }: { begin?: (trx: Trx) => Promise<void>; onProgress?: ImportProgress } = {},
+): Promise<SiteChange> {
+  try {
+    return await db.transaction().execute(async (trx) => {
+      await begin?.(trx)
+      const made = await writeFile(trx, file, wish, onProgress)
+      if (wish.isDryRun) throw new OnlyShown(made)
+      const detail = `${made.added.length} added, ${made.changed.length} changed, ${made.removed.length} removed`
+      await recordAudit(trx, { who: wish.who, what: 'inventory.imported', subject: 'inventory', detail })
+      return made
+    })
+  } catch (error) {
+    if (error instanceof OnlyShown) return error.change
+    throw error
+  }
+}
+
+async function writeFile(
   trx: Trx,
   file: SiteFile,
-  { prune, hasPlatform }: { prune: boolean; hasPlatform: boolean },
+  { isPruning: prune, hasPlatform }: ImportWish,
+  onProgress?: ImportProgress,
 ): Promise<SiteChange> {
   const { groups, nodes, hosts } = file
   const change: SiteChange = !hasPlatform
@@ -49,7 +83,7 @@ export async function importSiteFile(
   const declared = prune ? fileToDeclared(file) : mergeSites(before, fileToDeclared(file))
   const faults = findDeclarationFaults(declared, await knownKeys(trx, { prune: true }))
   if (faults.length > 0) throw new ImportFaultsError(faults)
-  await declareResources(trx, importSource, declared)
+  await declareResources(trx, importSource, declared, onProgress)
   return addChanges(change, before, declared)
 }
 

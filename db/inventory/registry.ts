@@ -8,6 +8,12 @@ import { cleanse } from '../../safety/redact.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 
+/** How far a long list is: what it is at, and how many of how many are done. */
+export type ImportProgress = (step: string, done: number, total: number) => void
+
+/** As many as one statement takes. */
+const sliceSize = 5_000
+
 /** Rows of a source whose list did not change are marked as seen this often at most. */
 const touchAfterSeconds = 3_600
 
@@ -19,6 +25,7 @@ export async function declareResources(
   trx: Trx,
   source: RegistrySource,
   received: SourceDeclaration,
+  onProgress: ImportProgress = () => {},
 ): Promise<boolean> {
   refuseWithoutAuthority(source, received)
   // Of what was received: to cleanse a long list takes seconds, and most lists are those of a minute ago.
@@ -41,11 +48,11 @@ export async function declareResources(
     .values({ source: source.name, ...said })
     .onConflict((on) => on.column('source').doUpdateSet({ ...said, seenAt: now }))
     .execute()
-  const changed = await mergeResources(trx, source.name, declared.resources)
-  await foldResources(trx, changed)
+  const changed = await mergeResources(trx, source.name, declared.resources, onProgress)
+  for (const keys of slicesOf(changed)) await foldResources(trx, keys)
   // Attributes change all the time, relations seldom.
   const isRelatedAsBefore = before?.relationsDigest === relationsDigest
-  const isRenamed = !isRelatedAsBefore && (await mergeRelations(trx, source.name, declared.relations))
+  const isRenamed = !isRelatedAsBefore && (await mergeRelations(trx, source.name, declared.relations, onProgress))
   if (isRenamed || changed.length > 0) await unify(trx)
   return true
 }
@@ -59,8 +66,20 @@ async function touch(trx: Trx, source: string, seenAt: string): Promise<void> {
 
 type Key = { kind: InventoryKind; id: string }
 
+function* slicesOf<T>(list: readonly T[], step = '', onProgress: ImportProgress = () => {}): Generator<T[]> {
+  for (let from = 0; from < list.length; from += sliceSize) {
+    onProgress(step, from, list.length)
+    yield list.slice(from, from + sliceSize)
+  }
+}
+
 /** Answers what was written or removed. */
-async function mergeResources(trx: Trx, source: string, resources: SourceDeclaration['resources']): Promise<Key[]> {
+async function mergeResources(
+  trx: Trx,
+  source: string,
+  resources: SourceDeclaration['resources'],
+  onProgress: ImportProgress,
+): Promise<Key[]> {
   const rows = resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => ({
     kind,
     id,
@@ -69,6 +88,20 @@ async function mergeResources(trx: Trx, source: string, resources: SourceDeclara
     attributes,
     names: toMatchedNames({ id, name, aliases }),
   }))
+  const written: Key[] = []
+  for (const slice of slicesOf(rows, 'resources', onProgress))
+    written.push(...(await writeResources(trx, source, slice)))
+  const { rows: removed } = await sql<Key>`
+    delete from resource_source
+    where source = ${source} and not exists (
+      select from jsonb_to_recordset(${JSON.stringify(resources.map(({ kind, id }) => ({ kind, id })))}::jsonb)
+        as declared (kind text, id text)
+      where declared.kind = resource_source.kind and declared.id = resource_source.id)
+    returning kind, id`.execute(trx)
+  return [...written, ...removed]
+}
+
+async function writeResources(trx: Trx, source: string, rows: readonly object[]): Promise<Key[]> {
   const { rows: written } = await sql<Key>`
     insert into resource_source (kind, id, source, name, aliases, names, attributes)
     select kind, id, ${source}, name, aliases, names, attributes
@@ -80,14 +113,7 @@ async function mergeResources(trx: Trx, source: string, resources: SourceDeclara
       where (resource_source.name, resource_source.aliases, resource_source.names, resource_source.attributes)
         is distinct from (excluded.name, excluded.aliases, excluded.names, excluded.attributes)
     returning kind, id`.execute(trx)
-  const { rows: removed } = await sql<Key>`
-    delete from resource_source
-    where source = ${source} and not exists (
-      select from jsonb_to_recordset(${JSON.stringify(resources.map(({ kind, id }) => ({ kind, id })))}::jsonb)
-        as declared (kind text, id text)
-      where declared.kind = resource_source.kind and declared.id = resource_source.id)
-    returning kind, id`.execute(trx)
-  return [...written, ...removed]
+  return written
 }
 
 /** Makes the rows of these resources what their sources say together; a resource that no source lists leaves. */
@@ -114,7 +140,12 @@ async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
 }
 
 /** Answers whether the names of one thing changed. */
-async function mergeRelations(trx: Trx, source: string, relations: SourceDeclaration['relations']): Promise<boolean> {
+async function mergeRelations(
+  trx: Trx,
+  source: string,
+  relations: SourceDeclaration['relations'],
+  onProgress: ImportProgress,
+): Promise<boolean> {
   const rows = relations.map(({ from, kind, to }) => ({
     from_kind: from.kind,
     from_id: from.id,
@@ -123,12 +154,16 @@ async function mergeRelations(trx: Trx, source: string, relations: SourceDeclara
     to_id: to.id,
   }))
   const columns = sql`(from_kind text, from_id text, kind text, to_kind text, to_id text)`
-  const { rows: added } = await sql<{ kind: string }>`
-    insert into relation (from_kind, from_id, kind, to_kind, to_id, source)
-    select distinct from_kind, from_id, kind, to_kind, to_id, ${source}
-    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as declared ${columns}
-    on conflict do nothing
-    returning kind`.execute(trx)
+  const added: { kind: string }[] = []
+  for (const slice of slicesOf(rows, 'relations', onProgress)) {
+    const written = await sql<{ kind: string }>`
+      insert into relation (from_kind, from_id, kind, to_kind, to_id, source)
+      select distinct from_kind, from_id, kind, to_kind, to_id, ${source}
+      from jsonb_to_recordset(${JSON.stringify(slice)}::jsonb) as declared ${columns}
+      on conflict do nothing
+      returning kind`.execute(trx)
+    added.push(...written.rows)
+  }
   const { rows: removed } = await sql<{ kind: string }>`
     delete from relation
     where source = ${source} and not exists (

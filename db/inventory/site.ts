@@ -41,36 +41,61 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
   const before = await readSite(trx)
   const groups = withGroupsOfNodes(wanted, before)
   const regions = [...new Set([...groups, ...wanted.hosts].map(({ region }) => region))]
-  for (const id of regions)
-    await trx
-      .insertInto('region')
-      .values({ id })
-      .onConflict((on) => on.doNothing())
-      .execute()
-  for (const { id, region, role } of groups)
-    await trx
-      .insertInto('shard')
-      .values({ id, region, role, status: 'unknown', config: '{}' })
-      .onConflict((on) => on.column('id').doUpdateSet({ region, role }))
-      .execute()
   const regionOf = new Map([...before.groups, ...groups].map(({ id, region }) => [id, region]))
-  for (const { id, group, hostname = id, ip } of wanted.nodes) {
-    const named = { shard: group, region: regionOf.get(group) as string, hostname, ip }
-    await trx
-      .insertInto('node')
-      .values({ id, ...named, role: 'web', status: 'unknown', diskByDirectory: '{}' })
-      .onConflict((on) => on.column('id').doUpdateSet(named))
-      .execute()
-  }
-  for (const { id, ...host } of wanted.hosts)
-    await trx
-      .insertInto('host')
-      .values({ id, ...host, state: 'live' })
-      .onConflict((on) => on.column('id').doUpdateSet(host))
-      .execute()
+  await upsert(
+    trx,
+    'region',
+    regions.map((id) => ({ id })),
+    [],
+  )
+  await upsert(
+    trx,
+    'shard',
+    groups.map(({ id, region, role }) => ({ id, region, role, status: 'unknown', config: '{}' })),
+    ['region', 'role'],
+  )
+  await upsert(
+    trx,
+    'node',
+    wanted.nodes.map(({ id, group, hostname = id, ip }) => ({
+      ...{ id, shard: group, region: regionOf.get(group) as string, hostname, ip },
+      ...{ role: 'web', status: 'unknown', diskByDirectory: '{}' },
+    })),
+    ['shard', 'region', 'hostname', 'ip'],
+  )
+  await upsert(
+    trx,
+    'host',
+    wanted.hosts.map((host) => ({ ...host, state: 'live' })),
+    ['region', 'rack', 'ramMib', 'cpuMc'],
+  )
   const removed = prune ? await removeOthers(trx, { ...wanted, groups }) : []
   await declareSite(trx)
   return changeOf(before, { ...wanted, groups }, removed)
+}
+
+const rowsAtOnce = 1_000
+
+/** Adds rows, and of those that are there changes the columns named. */
+async function upsert(
+  trx: Trx,
+  table: 'region' | 'shard' | 'node' | 'host',
+  rows: readonly Record<string, unknown>[],
+  changed: readonly string[],
+): Promise<void> {
+  for (let from = 0; from < rows.length; from += rowsAtOnce) {
+    await trx
+      .insertInto(table)
+      .values(rows.slice(from, from + rowsAtOnce) as never)
+      .onConflict((on) =>
+        changed.length === 0
+          ? on.column('id').doNothing()
+          : on
+              .column('id')
+              .doUpdateSet(Object.fromEntries(changed.map((column) => [column, sql.ref(`excluded.${column}`)]))),
+      )
+      .execute()
+  }
 }
 
 /** Makes the registry hold the groups, nodes and hosts that are stored: after each change, and when an API starts on an older database. */

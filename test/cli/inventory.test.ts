@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { toUnreachableProblem } from '../../cli/api.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
@@ -34,4 +35,25 @@ test('a wrong file is refused with every place, and nothing of it is sent', asyn
   for (const place of ['nodes.0.id', 'nodes.1', 'hosts.0.ramMib']) expect(wrong.stderr).toContain(place)
   expect((await runInventory(['import', '-'], '{ nodes: [')).stderr).toContain('is not YAML or JSON')
   expect((await runInventory(['import', '/nowhere/site.yaml'])).stderr).toContain('cannot be read')
+})
+
+test('a large file is imported by a job: its steps are shown, then counts and a few names', async () => {
+  const units = Array.from({ length: 2_500 }, (_, n) => ({ kind: 'service_unit', id: `web-1:unit-${n}.service` }))
+  const ended = await runInventory(['import', '-'], JSON.stringify({ resources: units }))
+  expect(ended.code).toBe(0)
+  expect(ended.stderr).toMatch(/^Importing 2,500 entries as imp_[0-9a-z]{26}\.\n/)
+  expect(ended.stdout).toMatch(
+    /^added {4}2,500: service_unit:web-1:unit-0\.service, .* and 2,480 more \(--json names them\)\n/,
+  )
+  const relations = [{ from: 'service_unit:web-1:unit-0.service', kind: 'runs_on', to: 'node:nowhere' }]
+  const wrong = await runInventory(['import', '-', '--prune'], JSON.stringify({ resources: units, relations }))
+  expect([wrong.code, wrong.stdout]).toEqual([1, ''])
+  expect(wrong.stderr).toContain('node:nowhere is not known')
+})
+
+test('an answer that does not come in time is told apart from a server that is not reached', () => {
+  const late = toUnreachableProblem('http://site', new DOMException('The operation timed out', 'TimeoutError'))
+  expect(late.message).toContain('gave no answer within 30 s')
+  expect(late.remedy).toContain('may be done all the same')
+  expect(toUnreachableProblem('http://site', new Error('ECONNREFUSED')).message).toContain('was not reached')
 })

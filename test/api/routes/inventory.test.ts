@@ -1,7 +1,11 @@
 import { expect, test } from '@jest/globals'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
+import { beginImport } from '../../../db/inventory/imports.ts'
+import { newId } from '../../../domain/digest.ts'
+import type { InventoryImport } from '../../../domain/site.ts'
 import { useApi } from '../../support/api.ts'
-import { anAlert } from '../../support/database.ts'
+import { anAlert, moveClock } from '../../support/database.ts'
+import { eventually } from '../../support/directory.ts'
 import { type MeshApi, newKey } from '../../support/mesh-api.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
@@ -181,4 +185,69 @@ test('a body is explained: type, severity, resource, which labels were tried, an
   expect((await bare.get('/alerts')).body.items).toHaveLength(before)
   const broken = await bare.post('/alerts/explain', { body: { dialect: 'alertmanager', body: '{' } })
   expect([broken.status, broken.body.code]).toEqual([400, 'UNPARSABLE'])
+})
+
+/** A file with more entries than one request imports. */
+const large = (count: number) => ({
+  nodes: [{ id: 'big-1', ip: '10.8.0.1' }],
+  resources: Array.from({ length: count }, (_, n) => ({ kind: 'service_unit', id: `big-1:unit-${n}.service` })),
+  relations: Array.from({ length: count }, (_, n) => ({
+    from: `service_unit:big-1:unit-${n}.service`,
+    kind: 'runs_on',
+    to: 'node:big-1',
+  })),
+})
+
+async function ended(id: string): Promise<InventoryImport> {
+  return await eventually('the end of the import', async () => {
+    const job = (await bare.get(`/inventory/imports/${id}`)).body as unknown as InventoryImport
+    return job.state === 'running' ? null : job
+  })
+}
+
+test('a large file is imported by a job, which says how far it is and what it did, and which is begun once', async () => {
+  const body = large(3_000)
+  const refused = await bare.put('/inventory', { body })
+  expect([refused.status, refused.body.code]).toEqual([413, 'TOO_LARGE'])
+  const dry = `/inventory/imports/${newId('imp')}`
+  expect((await bare.put(`${dry}?dry_run=true`, { body })).status).toBe(202)
+  expect(await ended(dry.slice(-30))).toMatchObject({ state: 'done', applied: false, change: { changed: [] } })
+
+  const id = newId('imp')
+  const begun = await bare.put(`/inventory/imports/${id}`, { body })
+  expect([begun.status, begun.body]).toMatchObject([202, { id, state: 'running', entries: 6_001 }])
+  const done = await ended(id)
+  expect(done).toMatchObject({ state: 'done', applied: true, faults: [] })
+  expect(done.change?.added).toHaveLength(6_001)
+  // The same id is the same import, and not another one.
+  expect((await bare.put(`/inventory/imports/${id}`, { body: large(1) })).body).toMatchObject({ id, state: 'done' })
+  expect((await bare.get('/inventory/resources/service_unit/big-1:unit-2999.service')).status).toBe(200)
+  expect((await bare.get(`/inventory/imports/${newId('imp')}`)).status).toBe(404)
+})
+
+test('a large file that is wrong stores nothing and names each place, also what only the server knows', async () => {
+  const body = large(2_500)
+  body.resources[1_234]!.kind = 'thing'
+  const id = newId('imp')
+  await bare.put(`/inventory/imports/${id}`, { body })
+  const failed = await ended(id)
+  expect(failed).toMatchObject({ state: 'failed', applied: false, change: null })
+  expect(failed.faults.map(({ field }) => field)).toContain('resources.1234.kind')
+  expect(failed.reason).toMatch(/nothing was stored: resources\.1234\.kind/)
+  expect((await bare.get('/inventory/resources/service_unit/big-1:unit-1.service')).body.id).not.toBeUndefined()
+
+  const unknown = large(2_500)
+  unknown.relations[7]!.to = 'node:nowhere'
+  const other = newId('imp')
+  await bare.put(`/inventory/imports/${other}`, { body: unknown })
+  expect((await ended(other)).reason).toContain('node:nowhere is not known')
+})
+
+test('an import whose process died is lost, and says that nothing was stored', async () => {
+  const id = newId('imp')
+  await beginImport(bare.db, { id, who: 'anna', isDryRun: false, entries: 5_000 })
+  await moveClock(bare.owner, '40 seconds')
+  const { body } = await bare.get(`/inventory/imports/${id}`)
+  await moveClock(bare.owner, '0 seconds')
+  expect(body).toMatchObject({ state: 'lost', reason: expect.stringContaining('Nothing was stored') })
 })

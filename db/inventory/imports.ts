@@ -1,0 +1,74 @@
+import { sql } from 'kysely'
+import type { InventoryImport, SiteChange, SiteFault } from '../../domain/site.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { now, onceNow } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+
+/** Imports of large files: a row that says how far each is, and how it ended. */
+
+/** Who carries an import out says so every few seconds. */
+const silentSeconds = 30
+const keptDays = 30
+
+/** False where this import was begun already. */
+export async function beginImport(
+  db: Db,
+  begun: { id: string; who: string; isDryRun: boolean; entries: number },
+): Promise<boolean> {
+  const row = await db
+    .insertInto('inventoryImport')
+    .values(begun)
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  if (row)
+    await sql`delete from inventory_import where ended_at < ${onceNow} - make_interval(days => ${keptDays})`.execute(db)
+  return row !== undefined
+}
+
+/** Says that the import is at work, and at what. */
+export async function noteImport(db: Db, id: string, at: { step: string; done: number; total: number }): Promise<void> {
+  await db
+    .updateTable('inventoryImport')
+    .set({ ...at, seenAt: now })
+    .where('id', '=', id)
+    .where('state', '=', 'running')
+    .execute()
+}
+
+type ImportEnd = { change: SiteChange } | { reason: string; faults: readonly SiteFault[] }
+
+export async function endImport(db: Db, id: string, end: ImportEnd): Promise<void> {
+  const said =
+    'change' in end
+      ? { state: 'done' as const, change: JSON.stringify(end.change) }
+      : { state: 'failed' as const, reason: cleanse(end.reason), faults: JSON.stringify(cleanse(end.faults)) }
+  await db
+    .updateTable('inventoryImport')
+    .set({ ...said, seenAt: now, endedAt: now })
+    .where('id', '=', id)
+    .where('state', '=', 'running')
+    .execute()
+}
+
+export async function showImport({ db }: Scope, id: string): Promise<InventoryImport | null> {
+  const row = await db
+    .selectFrom('inventoryImport')
+    .selectAll()
+    .select(
+      sql<boolean>`state = 'running' and seen_at < ${onceNow} - make_interval(secs => ${silentSeconds})`.as('isLost'),
+    )
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) return null
+  const { entries, step, done, total, change, reason, faults, createdAt, endedAt } = row
+  return {
+    id,
+    state: row.isLost ? 'lost' : row.state,
+    ...{ entries, step, done, total, change, createdAt, endedAt },
+    applied: row.state === 'done' && !row.isDryRun,
+    reason: row.isLost ? 'The process that carried it out ended. Nothing was stored: import the file again.' : reason,
+    faults: faults ?? [],
+  }
+}
