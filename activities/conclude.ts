@@ -5,6 +5,7 @@ import { append } from '../db/log/append.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import { questionType } from '../domain/incident.ts'
 import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { callsPerAnswer } from '../model/transcript.ts'
 import {
@@ -71,7 +72,7 @@ async function concludeProse(
   const incident = await incidentById(trx, turn.incidentId)
   const said = { text: final.text, claims: citedBy(final.claims ?? []) }
   const wrong = answerCorrection(said, state, turn.incidentId, await bodiesOfEnding(trx, events, turn.attempt))
-  if (incident?.type === 'question' && !state.open && !wrong) {
+  if (incident?.type === questionType && !state.open && !wrong) {
     const closing = {
       status: 'resolved' as const,
       outcome: 'answered' as const,

@@ -4,6 +4,7 @@ import { heartbeat } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/models/slots.ts'
+import { questionType } from '../domain/incident.ts'
 import type { RunRef } from '../domain/step-key.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 
@@ -23,7 +24,8 @@ async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHol
   const incident = await incidentById(db, run.incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
   const { incidentId, attempt } = run
-  return { server, holder: `${incidentId}.${attempt}`, incidentId, severity: incident.severity }
+  const { severity, type } = incident
+  return { server, holder: `${incidentId}.${attempt}`, incidentId, severity, isQuestion: type === questionType }
 }
 
 export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: number }

@@ -8,6 +8,7 @@ import { criticalRoom, type GroupMember, groupState, type Leader, stampQueue } f
 import { spentCap } from '../db/models/spend.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { roomForFollowers, waitForLeader } from '../domain/admission.ts'
+import { questionType } from '../domain/incident.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
 import { decided, wake } from '../workflows/outcome.ts'
 import { NonRetryable } from './failures.ts'
@@ -53,11 +54,11 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
       if (!isEnabled) return []
       const settings = await readSettings(db, environment)
       if (settings.value<boolean>('agent.paused') || (await spentCap(db))) return []
-      return await stampQueue(
-        db,
-        settings.value<number>('agent.max_concurrent'),
-        settings.value<number>('agent.max_critical'),
-      )
+      return await stampQueue(db, {
+        incidents: settings.value<number>('agent.max_concurrent'),
+        critical: settings.value<number>('agent.max_critical'),
+        questions: settings.value<number>('agent.max_questions'),
+      })
     },
 
     /** Starts a type's group or wakes the one that runs: doing it twice is doing it once. */
@@ -151,6 +152,12 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
         lookAgainMs: null,
       }
       const atWork = state.investigating + stillStarting.length
+      if (type === questionType) {
+        // No question waits for another's end, and none takes another's answer for a hint.
+        const room = Math.max(0, settings.value<number>('agent.max_questions') - atWork)
+        plan.start = waiting.slice(0, room).map((member) => toStart(member, 'leader'))
+        return plan
+      }
       const { leader } = state
       if (!leader) {
         if (atWork === 0) plan.start = waiting.slice(0, 1).map((member) => toStart(member, 'leader'))

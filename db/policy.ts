@@ -1,5 +1,5 @@
 import { actionByKeys, containerFound, keyReader, type NamingFacts } from '../domain/approval.ts'
-import type { Incident } from '../domain/incident.ts'
+import { type Incident, questionType } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
 import type { ManualChange } from '../domain/manual-change.ts'
 import type { Policy } from '../domain/refusal.ts'
@@ -53,7 +53,7 @@ export async function readPolicy(
     approval: await usableApproval(trx, incident.id, call.approvalId),
     // Nothing but an ending is judged by its alerts.
     ...(call.isEnding && { alerts: await alertsNow(trx, incident, settings) }),
-    isQuestion: incident.type === 'question',
+    isQuestion: incident.type === questionType,
     ...(call.manual && { manual: { stateFingerprint: call.manual.stateFingerprint } }),
   }
 }

@@ -125,8 +125,11 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
   return reservedTypes.includes(type) ? `alert_${type}` : type
 }
 
+/** What a person asks is an incident of this type: it takes no slot of the others, and ends with an answer. */
+export const questionType = 'question'
+
 /** What only people open: no alert can call itself one. */
-const reservedTypes: readonly string[] = ['question', 'manual_change']
+const reservedTypes: readonly string[] = [questionType, 'manual_change']
 
 function typeByName(labels: Record<string, string>, name: string): string {
   const given = [labels.incident_type, name].find((candidate) => candidate?.trim())

@@ -81,6 +81,10 @@ const agentSettings = [
     description:
       'Critical incidents, leaders and followers, that investigate at once beside the limits for all: a storm of warnings makes none wait.',
   }),
+  setting('agent.max_questions', whole(1, 100, 'investigations'), '2', {
+    label: 'Questions at once',
+    description: 'Questions of people that are investigated at once, beside the slots of incidents and before them.',
+  }),
   setting('agent.max_followers', whole(1, 1_000, 'investigations'), '15', {
     label: 'Followers at once, all types',
     description: 'Followers that investigate at once, over all types.',

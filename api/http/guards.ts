@@ -5,6 +5,7 @@ import { recordSecurityEvent } from '../../db/log/audit.ts'
 import { authorityOf, judgedRow, wasApprovalUsed } from '../../db/log/calls.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { questionType } from '../../domain/incident.ts'
 import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/permissions.ts'
 import type { Context, Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
@@ -49,7 +50,7 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
   const [, kind, id] = /^\/api\/v1\/([a-z-]+)(?:\/([^/]+))?/.exec(c.req.path) ?? []
   if (kind === 'incidents' && id) return await typeOfIncident(db, id)
   if (kind === 'approvals' && id) return await typeOfApproval(db, id)
-  if (kind === 'agent') return 'question'
+  if (kind === 'agent') return questionType
   if (kind === 'incidents') {
     const body: unknown = await c.req.json().catch(() => null)
     const type = (body as { type?: unknown } | null)?.type

@@ -21,6 +21,7 @@ import {
   incidentStatus,
   incidentType,
   type QueuePlace,
+  questionType,
   severity,
 } from '../../domain/incident.ts'
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
@@ -180,7 +181,7 @@ const askAgentEndpoint = endpoint({
     const opened = await deps.db
       .transaction()
       .execute((trx) =>
-        openByHand(trx, { type: 'question', severity: 'info', title: question, resource }, question, by),
+        openByHand(trx, { type: questionType, severity: 'info', title: question, resource }, question, by),
       )
     deps.runs.triggerQueue()
     return opened

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { admittedTypes, waitForLeader } from '../../domain/admission.ts'
-import type { QueuePlace, QueueReason, Severity } from '../../domain/incident.ts'
+import { type QueuePlace, type QueueReason, questionType, type Severity } from '../../domain/incident.ts'
 import type { Db } from '../connect.ts'
 import { spentCap } from '../models/spend.ts'
 import type { Scope } from '../scope.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../settings.ts'
-import { criticalRoom, groupState, isWaiting, leadingTypes, urgency, waitingTypes } from './queue.ts'
+import { criticalRoom, groupState, isWaiting, leadingTypes, questionsAtWork, urgency, waitingTypes } from './queue.ts'
 
 type Waiting = { type: string; severity: Severity; groupId: string | null }
 
@@ -26,7 +26,7 @@ export async function queuePlaceOf(
   if (!own) return null
   const settings = await readSettings(db, environment)
   const { why, text, over } = await reasonOf(db, own, settings)
-  const ahead = await countAhead(db, incidentId, over === 'type' ? own.type : null)
+  const ahead = await countAhead(db, incidentId, over === 'type' || own.type === questionType ? own.type : null)
   return { ahead, why, text: `Queued, ${ahead === 0 ? 'next' : `${ahead} ahead`}: ${text}.` }
 }
 
@@ -35,6 +35,7 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
     return { why: 'paused', over: 'all', text: 'the agent is paused (agent.paused), nothing is taken up' }
   const spent = await spentCap(db)
   if (spent) return { why: 'budget', over: 'all', text: `${spent.text}, nothing is taken up` }
+  if (own.type === questionType) return await reasonOfQuestion(db, settings)
   const ofGroup = await reasonInGroup(db, own, settings)
   if (ofGroup) return ofGroup
   const slots = settings.value<number>('agent.max_concurrent')
@@ -45,6 +46,14 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
     return { why: 'soon', over: 'type', text: 'the queue takes it up at its next tick' }
   const taken = leading.length < slots ? `the free slot of ${slots} is kept for critical incidents` : allTaken(slots)
   return { why: 'slots', over: 'all', text: `${taken} (agent.max_concurrent)` }
+}
+
+async function reasonOfQuestion(db: Db, settings: SettingsReader): Promise<Reason> {
+  const limit = settings.value<number>('agent.max_questions')
+  if ((await questionsAtWork(db)) < limit)
+    return { why: 'soon', over: 'type', text: 'the queue takes it up at its next tick' }
+  const others = limit === 1 ? 'another question is being answered' : `${limit} other questions are being answered`
+  return { why: 'slots', over: 'type', text: `${others} (agent.max_questions)` }
 }
 
 function allTaken(slots: number): string {
@@ -84,11 +93,11 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
   return null
 }
 
-/** Those that the queue takes before it: more urgent, or as urgent and older. */
+/** Those that the queue takes before it: more urgent, or as urgent and older. Questions take no slot of theirs. */
 async function countAhead(db: Db, incidentId: string, type: string | null): Promise<number> {
   const { rows } = await sql<{ ahead: number }>`
     select count(*)::int as ahead from incident
-    where ${isWaiting} ${type === null ? sql`` : sql`and type = ${type}`}
+    where ${isWaiting} and ${type === null ? sql`type <> ${questionType}` : sql`type = ${type}`}
       and (${urgency}, created_at, id) < (select ${urgency}, created_at, id from incident where id = ${incidentId})`.execute(
     db,
   )

@@ -9,7 +9,7 @@ import {
 } from '../../domain/admission.ts'
 import { newId } from '../../domain/digest.ts'
 import { type NewEvent, systemActor } from '../../domain/event.ts'
-import type { IncidentStatus, Severity } from '../../domain/incident.ts'
+import { type IncidentStatus, questionType, type Severity } from '../../domain/incident.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -25,23 +25,23 @@ const maxStamps = 20
 /** A type that was stamped this recently occupies its slot although nothing of it has been claimed yet. */
 const settlingSeconds = 45
 
+/** Slots of incidents: a leader for each type. Critical incidents and questions of people have room beside them. */
+type QueueSlots = { incidents: number; critical: number; questions: number }
+
 /**
  * One turn of the queue: stamps a group on up to 20 unassigned open incidents and answers the types whose groups are to be
- * woken. A type that is at work goes on; a free slot goes to the type with the most urgent, then oldest incident
+ * woken. Questions come first and take none of the slots of incidents: no storm delays what a person asks. A type that is at work goes on; a free slot goes to the type with the most urgent, then oldest incident
  * (`domain/admission.ts`); incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a
  * person occupies nothing.
  */
-export async function stampQueue(db: Db, slots: number, maxCritical: number): Promise<string[]> {
+export async function stampQueue(db: Db, slots: QueueSlots): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
     // The lock of the queue: a triggered tick beside the scheduled one must not give the same slot away twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
-    const types = admittedTypes(
-      await waitingTypes(trx),
-      await leadingTypes(trx),
-      slots,
-      await criticalRoom(trx, maxCritical),
-    )
-    if (types.length === 0) return []
+    const questions = await stampQuestions(trx, slots.questions)
+    const room = await criticalRoom(trx, slots.critical)
+    const types = admittedTypes(await waitingTypes(trx), await leadingTypes(trx), slots.incidents, room)
+    if (types.length === 0) return questions
 
     const { rows } = await sql<{ id: string; type: string }>`
       select id, type from (
@@ -54,20 +54,56 @@ export async function stampQueue(db: Db, slots: number, maxCritical: number): Pr
       order by place, ${urgency}, created_at
       limit ${maxStamps}`.execute(trx)
     for (const type of types) {
-      const ids = rows.filter((row) => row.type === type).map((row) => row.id)
-      if (ids.length === 0) continue
-      await trx
-        .updateTable('incident')
-        .set({
-          groupId: (await currentGroup(trx, type)) ?? newId('grp'),
-          queuedAt: now,
-        })
-        .where('id', 'in', ids)
-        .where('status', '=', 'open')
-        .execute()
+      await stamp(
+        trx,
+        type,
+        rows.filter((row) => row.type === type).map((row) => row.id),
+      )
     }
-    return types
+    return [...questions, ...types]
   })
+}
+
+async function stamp(trx: Trx, type: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await trx
+    .updateTable('incident')
+    .set({ groupId: (await currentGroup(trx, type)) ?? newId('grp'), queuedAt: now })
+    .where('id', 'in', ids)
+    .where('status', '=', 'open')
+    .where('groupId', 'is', null)
+    .execute()
+}
+
+/** As many questions as there are slots for them, the oldest first. Answers their type where one waits that may begin. */
+async function stampQuestions(trx: Trx, slots: number): Promise<string[]> {
+  const free = slots - (await questionsAtWork(trx))
+  if (free <= 0) return []
+  const waiting = await trx
+    .selectFrom('incident')
+    .select('id')
+    .where('type', '=', questionType)
+    .where(isWaiting)
+    .orderBy('createdAt')
+    .limit(free)
+    .execute()
+  await stamp(
+    trx,
+    questionType,
+    waiting.map(({ id }) => id),
+  )
+  return waiting.length > 0 ? [questionType] : []
+}
+
+/** Questions that a run works on. One that waits for a person occupies nothing. */
+export async function questionsAtWork(db: Db | Trx): Promise<number> {
+  const { count } = await db
+    .selectFrom('incident')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('type', '=', questionType)
+    .where('status', '=', 'investigating')
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /** An incident that the queue is to have investigated. */
@@ -87,7 +123,7 @@ export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
     select type, bool_or(severity = 'critical') as is_critical, exists (
       select 1 from incident busy where busy.type = incident.type and ${isAtWork('busy')}
     ) as is_at_work
-    from incident where ${isWaiting}
+    from incident where ${isWaiting} and type <> ${questionType}
     group by type order by min(${urgency}), min(created_at)`.execute(trx)
   return rows
 }
@@ -96,7 +132,7 @@ export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
 export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
   const { rows } = await sql<LeadingType>`
     select type, bool_or(severity = 'critical') as is_critical from incident
-    where ${isAtWork('incident')} and (
+    where ${isAtWork('incident')} and type <> ${questionType} and (
       (role = 'leader' and status = 'investigating')
       or (status = 'open' and not exists (
         select 1 from incident leader

@@ -4,8 +4,14 @@ import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
-/** Who asks a server of models: one run, with the severity of its incident. */
-export type SlotHolder = { server: string; holder: string; incidentId: string; severity: Severity }
+/** Who asks a server of models: one run, with the severity of its incident. A person waits for the answer to a question. */
+export type SlotHolder = {
+  server: string
+  holder: string
+  incidentId: string
+  severity: Severity
+  isQuestion: boolean
+}
 
 /** `held`: the slot is this try's until it lets go, or says nothing for `heldSeconds`. `ahead`: how many go first. */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
@@ -16,25 +22,28 @@ export const heldSeconds = 60
 /** The same of one that waits: shorter, for a dead one at the head would keep the others from a free slot. */
 const waitingSeconds = 15
 
-const rankOf: Record<Severity, number> = { critical: 0, warning: 1, info: 2 }
+const ranks: Record<Severity, number> = { critical: 0, warning: 1, info: 2 }
+const rankOf = ({ severity, isQuestion }: SlotHolder): number => (isQuestion ? -1 : ranks[severity])
 
 export const ahead = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${sql.lit(seconds)})`
 
 /**
- * Takes a slot for this try of a run, or a place in the line: the more severe first, then who asked first. One statement at a time
+ * Takes a slot for this try of a run, or a place in the line: questions of people first, then the more severe, then who asked first. One statement at a time
  * per server decides, so that there are never more than `limit` over all workers. The slot of an earlier try of the same run passes
  * on, and that try finds out when it says next that it lives. Without a token the slot is kept for the run's next try, for as long
  * as a place in the line.
  */
 export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token: string | null): Promise<Slot> {
-  const { severity, ...who } = asking
+  const { server, holder, incidentId } = asking
+  const who = { server, holder, incidentId }
+  const rank = rankOf(asking)
   return await db.transaction().execute(async (trx): Promise<Slot> => {
     await sql`select pg_advisory_xact_lock(hashtextextended('model_slot ' || ${who.server}, 0))`.execute(trx)
     await trx.deleteFrom('modelSlot').where('server', '=', who.server).where(isOver).execute()
     const own = await trx
       .insertInto('modelSlot')
-      .values({ ...who, rank: rankOf[severity], until: ahead(waitingSeconds) })
-      .onConflict((conflict) => conflict.column('holder').doUpdateSet({ rank: rankOf[severity], server: who.server }))
+      .values({ ...who, rank, until: ahead(waitingSeconds) })
+      .onConflict((conflict) => conflict.column('holder').doUpdateSet({ rank, server }))
       .returning(['heldAt', 'askedAt'])
       .executeTakeFirstOrThrow()
     const before = own.heldAt === null ? await lineBefore(trx, who, limit) : 0

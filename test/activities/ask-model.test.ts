@@ -142,7 +142,13 @@ test('of a try that lost its slot nothing is used, and it ends at once', async (
   const run = { incidentId, attempt: 1 }
   const slots = { server: 'http://lost.example/v1', limit: 1, keepEveryMs: 20 }
   const asked = withSlot(database.db, slots, run, async (_waitedMs, lost) => {
-    const who = { server: slots.server, holder: `${incidentId}.1`, incidentId, severity: 'warning' as const }
+    const who = {
+      server: slots.server,
+      holder: `${incidentId}.1`,
+      incidentId,
+      severity: 'warning' as const,
+      isQuestion: false,
+    }
     await takeSlot(database.db, who, 1, 'of the next try')
     await sleep(60_000, undefined, { signal: lost })
   })

@@ -129,6 +129,35 @@ test('two looks in turns are refused, and going on with it ends with a person wh
   })
 })
 
+test('a question is answered while a storm has all slots, and others wait for them', async () => {
+  const held = Promise.withResolvers<Line>()
+  lines = [
+    (request) =>
+      JSON.stringify(request.messages).includes('Which hosts are dead?')
+        ? answer('None.', [
+            { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
+          ])()
+        : held.promise,
+  ]
+  const alerts = ['one', 'two', 'three', 'four', 'five'].flatMap((type) =>
+    Array.from({ length: 10 }, (_, n) => ({
+      status: 'firing',
+      labels: { alertname: `storm_${type}`, severity: 'critical', n: `${n}` },
+      annotations: {},
+    })),
+  )
+  await spine.post('/ingest/alertmanager', { alerts }, { token: spine.tokens.ingest })
+  await spine.until('the storm to have all slots', async () => model.requests.length >= 3)
+  const { body } = await spine.post('/agent', { question: 'Which hosts are dead?' })
+  await spine.until('its answer', async () =>
+    (await spine.events(String(body.id))).some(({ kind }) => kind === 'model_answered'),
+  )
+  const waiting = await spine.incidents('?status=open&type=storm_five')
+  expect(waiting).toHaveLength(10)
+  held.resolve('')
+  await sql`update incident set status = 'cancelled', assigned_to = null where type like 'storm_%'`.execute(spine.owner)
+})
+
 test("a storm cannot spend more than the day's cap: what is under way goes to people, the rest waits and goes on when the cap is raised", async () => {
   const set = async (key: string, value: string) =>
     await sql`insert into platform_config (key, value) values (${key}, ${value})

@@ -90,7 +90,7 @@ export const scenarios: Scenario[] = [
       for (let index = 0; index < 4; index += 1) {
         await openedIncident(db, { labels: { incident_type: 'disk_pressure' } })
       }
-      await stampQueue(db, 3, 0)
+      await stampQueue(db, { incidents: 3, critical: 0, questions: 2 })
       const handle = await client.workflow.start('InvestigateIncidentGroup', {
         taskQueue,
         workflowId: 'group:disk_pressure',

@@ -22,7 +22,7 @@ async function queued(count: number) {
     for (let index = 0; index < further; index += 1) {
       incidents.push(await openedIncident(database.db, { labels: { incident_type: type } }))
     }
-    await stampQueue(database.db, 100, 0)
+    await stampQueue(database.db, { incidents: 100, critical: 0, questions: 2 })
     return incidents
   }
   const incidents = await more(count)

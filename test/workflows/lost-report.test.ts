@@ -13,7 +13,7 @@ test('a group that is told nothing looks at the rows by itself within half a min
   for (let index = 0; index < 3; index += 1) {
     incidents.push(await openedIncident(database.db, { labels: { incident_type: 'disk_pressure' } }))
   }
-  await stampQueue(database.db, 3, 0)
+  await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   const crew = scriptedGroup(database.db, async ({ role }) =>
     role === 'leader' ? { end: 'resolved', park: Promise.resolve() } : { end: 'resolved' },
   )

@@ -198,7 +198,7 @@ function Sentence({ line: { text, rows } }: { line: BriefLine }) {
 
 const linkedRows = 4
 
-function RowLinks({ rows }: { rows: readonly number[] }) {
+export function RowLinks({ rows }: { rows: readonly number[] }) {
   return (
     <span className="rows small">
       {rows.slice(0, linkedRows).map((seq) => (

@@ -49,9 +49,7 @@ const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resol
 function Resolve({ incident, refused }: EndingProps) {
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
   const [text, setText] = useDraft(`resolution of ${incident.id}`)
-  const options = (incident.type === 'question' ? (['answered', ...outcomes] as const) : outcomes).map(
-    (each) => [each, outcomeWords[each]] as const,
-  )
+  const options = outcomes.map((each) => [each, outcomeWords[each]] as const)
   return (
     <ActionDialog
       incident={incident}

@@ -5,6 +5,7 @@ import type { EscalationReport } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capitalize } from '../../domain/format.ts'
 import { foldHypotheses, type Hypothesis } from '../../domain/hypothesis.ts'
+import { questionType } from '../../domain/incident.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { toSentence } from '../../domain/say.ts'
@@ -17,6 +18,7 @@ import { VerifyIncident } from '../verify.tsx'
 import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from './brief.tsx'
 import { Actions } from './endings.tsx'
 import { Alerts, Details } from './facts.tsx'
+import { AskedAt, QuestionActions, QuestionAnswer } from './question.tsx'
 import { Progress } from './reading.tsx'
 import { getRefusal, useIncident } from './rows.ts'
 import { Earlier, Timeline } from './timeline.tsx'
@@ -37,21 +39,31 @@ export function IncidentPage({ id }: { id: string }) {
   }
   const around = surroundings.data ?? null
   const isAtWork = incident.data.status === 'investigating' || incident.data.status === 'awaiting_approval'
+  const isQuestion = incident.data.type === questionType
   return (
     <div className="stack incident">
       <header className="stack tight">
         <Heading title={inertText(incident.data.title)}>
           <Inert text={incident.data.title} />
         </Heading>
-        <Glance incident={incident.data} brief={brief.data ?? null} />
+        {isQuestion ? (
+          <AskedAt incident={incident.data} />
+        ) : (
+          <Glance incident={incident.data} brief={brief.data ?? null} />
+        )}
       </header>
       <QueryState query={incident} what="the incident" />
       <Progress incident={incident.data} surroundings={around} events={events.data ?? []} />
       <QueryState query={brief} what="the brief" />
       {brief.data && <StillFires incident={incident.data} brief={brief.data} />}
       {brief.data?.asked && <DecisionSentence asked={brief.data.asked} alsoAsked={brief.data.alsoAsked} />}
-      {brief.data && <Answer incident={incident.data} brief={brief.data} state={state} />}
-      <Actions incident={incident.data} surroundings={around} />
+      {brief.data && !isQuestion && <Answer incident={incident.data} brief={brief.data} state={state} />}
+      {brief.data && isQuestion && <QuestionAnswer incident={incident.data} brief={brief.data} />}
+      {isQuestion ? (
+        <QuestionActions incident={incident.data} surroundings={around} />
+      ) : (
+        <Actions incident={incident.data} surroundings={around} />
+      )}
       {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
       <Parts incident={incident.data} brief={brief.data ?? null} surroundings={around} place={place} events={events} />
       {isAtWork && incident.data.type !== manualChangeType && (
@@ -65,6 +77,8 @@ export function IncidentPage({ id }: { id: string }) {
 
 const parts = ['investigation', 'alerts', 'similar', 'attempts', 'details', 'log'] as const
 type Part = (typeof parts)[number]
+/** A question has no alert and no postmortem, and is like no other. */
+const questionParts: readonly Part[] = ['investigation', 'details', 'log']
 
 type PartsProps = {
   incident: DetailedIncident
@@ -76,6 +90,7 @@ type PartsProps = {
 
 /** One part at a time; an address that names a row, or a view of the log, opens the log. */
 function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
+  const isQuestion = incident.type === questionType
   const isOfLog = /^e-\d+$/.test(place.hash) || place.search.has('view')
   const named = parts.find((each) => each === place.search.get('tab'))
   const open: Part = isOfLog ? 'log' : (named ?? 'investigation')
@@ -89,7 +104,7 @@ function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
   return (
     <section className="stack" aria-label="More about this incident">
       <nav className="tabs" aria-label="Parts of this incident">
-        {parts.map((each) => (
+        {(isQuestion ? questionParts : parts).map((each) => (
           <Link
             key={each}
             href={withSearch(place, { tab: each === 'investigation' ? null : each, view: null })}
@@ -98,13 +113,13 @@ function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
             {capitalize(each)} {counts[each] !== undefined && <span className="soft">{counts[each]}</span>}
           </Link>
         ))}
-        <Link href={`/incidents/${incident.id}/postmortem`}>Postmortem</Link>
+        {!isQuestion && <Link href={`/incidents/${incident.id}/postmortem`}>Postmortem</Link>}
       </nav>
       {brief && (open === 'investigation' || open === 'log') && <QueryState query={events} what="the log" />}
       {open === 'investigation' && (
         <>
-          {incident.status === 'escalated' && <Report events={rows} />}
-          <Causes events={rows} shown={brief?.cause.text ?? null} />
+          {incident.status === 'escalated' && !isQuestion && <Report events={rows} />}
+          {!isQuestion && <Causes events={rows} shown={brief?.cause.text ?? null} />}
           <Earlier events={rows} incidentId={incident.id} />
           {events.data && <Investigation events={rows} />}
         </>

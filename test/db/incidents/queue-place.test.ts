@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { claimIncident } from '../../../db/incidents/incidents.ts'
+import { claimIncident, openIncident } from '../../../db/incidents/incidents.ts'
 import { findNeglected, queuePlaceOf } from '../../../db/incidents/queue-place.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../../support/database.ts'
@@ -131,4 +131,30 @@ test('what waits for five minutes although nothing holds it up is neglected; wha
   await sql`delete from platform_config`.execute(database.owner)
   for (const other of ['a', 'b', 'c']) await work(await open(`${other}_${run}`))
   expect(await neglected()).toBeNull()
+})
+
+test('a question waits for other questions alone', async () => {
+  for (const type of ['one', 'two', 'three']) await work(await open(type, 'critical'))
+  await open('four', 'critical')
+  const ask = async () => {
+    const question = {
+      type: 'question',
+      severity: 'info' as const,
+      severitySource: 'person' as const,
+      title: 'Why?',
+      resource: null,
+      requestedBy: null,
+    }
+    return (await database.db.transaction().execute((trx) => openIncident(trx, question))).id
+  }
+  const [first, second, third] = [await ask(), await ask(), await ask()]
+  expect(await place(first)).toMatchObject({ why: 'soon', ahead: 0 })
+  await work(first)
+  await work(second)
+  expect(await place(third)).toEqual({
+    ahead: 0,
+    why: 'slots',
+    text: 'Queued, next: 2 other questions are being answered (agent.max_questions).',
+  })
+  expect((await place(await open('five')))?.text).toMatch(/^Queued, 1 ahead:/)
 })

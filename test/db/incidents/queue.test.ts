@@ -5,7 +5,8 @@ import type { Trx } from '../../../db/connect.ts'
 import { closeIncident } from '../../../db/incidents/close-incident.ts'
 import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
 import { overdueIncidents, releaseStranded } from '../../../db/incidents/overdue.ts'
-import { groupState, stampQueue } from '../../../db/incidents/queue.ts'
+import { openByHand } from '../../../db/incidents/person-requests.ts'
+import { groupState, leadingTypes, stampQueue } from '../../../db/incidents/queue.ts'
 import { append } from '../../../db/log/append.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../../support/database.ts'
 
@@ -34,13 +35,13 @@ test('a crowded type starves no other: twenty are stamped in rotation', async ()
   await open('disk_pressure', 40)
   await open('replication_lag', 3)
   await open('service_down', 2)
-  await stampQueue(database.db, 4, 0)
+  await stampQueue(database.db, { incidents: 4, critical: 0, questions: 2 })
   expect(await stamped()).toEqual({ disk_pressure: 15, replication_lag: 3, service_down: 2 })
 })
 
 test('twenty incidents of one type are all taken by one tick', async () => {
   await open('disk_pressure', 20)
-  await stampQueue(database.db, 3, 0)
+  await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   expect(await stamped()).toEqual({ disk_pressure: 20 })
 })
 
@@ -48,25 +49,55 @@ test('only as many types are woken as there are slots, the most urgent first', a
   await open('t_info', 1, 'info')
   await open('t_warning', 1)
   await open('t_critical', 1, 'critical')
-  expect(await stampQueue(database.db, 2, 0)).toEqual(['t_critical', 't_warning'])
+  expect(await stampQueue(database.db, { incidents: 2, critical: 0, questions: 2 })).toEqual(['t_critical', 't_warning'])
 })
 
 test('a type that waits for a person occupies no slot', async () => {
   const [id] = await open('host_down', 1)
   await claim(id as string)
   await open('disk_pressure', 1)
-  expect(await stampQueue(database.db, 1, 0)).toEqual([])
+  expect(await stampQueue(database.db, { incidents: 1, critical: 0, questions: 2 })).toEqual([])
   await sql`update incident set status = 'awaiting_approval' where id = ${id}`.execute(database.owner)
-  expect(await stampQueue(database.db, 1, 0)).toEqual(['disk_pressure'])
+  expect(await stampQueue(database.db, { incidents: 1, critical: 0, questions: 2 })).toEqual(['disk_pressure'])
+})
+
+/** What a person asks. */
+const ask = (title: string) =>
+  database.db.transaction().execute(async (trx) => {
+    const question = { type: 'question', severity: 'info' as const, title, resource: null }
+    return (await openByHand(trx, question, title, { actor: 'user:anna', operatorId: null })).id
+  })
+
+test('a storm in all slots and before them delays no question: it has slots beside theirs, and comes first', async () => {
+  for (const type of ['one', 'two', 'three']) {
+    const [leader] = await open(type, 12, 'critical')
+    await claim(leader as string)
+  }
+  await open('four', 30, 'critical')
+  const slots = { incidents: 3, critical: 0, questions: 2 }
+  await stampQueue(database.db, slots)
+  const [first, second, third] = [await ask('Which hosts are dead?'), await ask('And which VMs?'), await ask('Why?')]
+  expect((await stampQueue(database.db, slots))[0]).toBe('question')
+  expect((await stamped()).question).toBe(2)
+  const state = await groupState(database.db, 'question')
+  expect(state?.members.map(({ incidentId }) => incidentId)).toEqual([first, second])
+  // Neither takes a slot of an incident, nor waits for the other.
+  await claim(first)
+  await claim(second)
+  expect(await stampQueue(database.db, slots)).not.toContain('question')
+  expect(await leadingTypes(database.db)).toHaveLength(3)
+  await sql`update incident set status = 'resolved', assigned_to = null where id = ${first}`.execute(database.owner)
+  expect((await stampQueue(database.db, slots))[0]).toBe('question')
+  expect((await groupState(database.db, 'question'))?.members.map(({ incidentId }) => incidentId)).toEqual([third])
 })
 
 test('late arrivals join the group that is at work', async () => {
   await open('disk_pressure', 2)
-  await stampQueue(database.db, 3, 0)
+  await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   const before = await groupState(database.db, 'disk_pressure')
   await claim(before?.members[0]?.incidentId as string)
   await open('disk_pressure', 1)
-  await stampQueue(database.db, 3, 0)
+  await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   const after = await groupState(database.db, 'disk_pressure')
   expect(after).toMatchObject({ groupId: before?.groupId, investigating: 1, members: [{}, {}] })
 })
@@ -122,13 +153,13 @@ test('an incident whose approval nobody can answer any more is overdue, whatever
 
 test('members of a group that died are let go and stamped afresh', async () => {
   await open('disk_pressure', 2)
-  await stampQueue(database.db, 3, 0)
+  await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   expect(await releaseStranded(database.db, 180)).toBe(0)
   await sql`update incident set queued_at = nightshift_now() - interval '200 seconds' where status = 'open'`.execute(
     database.owner,
   )
   expect(await releaseStranded(database.db, 180)).toBe(2)
-  await stampQueue(database.db, 3, 0)
+  await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   expect(await stamped()).toEqual({ disk_pressure: 2 })
 })
 

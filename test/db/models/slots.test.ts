@@ -11,7 +11,7 @@ let servers = 0
 const aServer = () => `http://models-${++servers}.example/v1`
 const run = (server: string, name: string, severity: Severity = 'warning') => {
   const incidentId = `${server} ${name}`
-  return { server, holder: `${incidentId}.1`, incidentId, severity }
+  return { server, holder: `${incidentId}.1`, incidentId, severity, isQuestion: false }
 }
 
 test('forty workers that ask at once are never more than three at the model', async () => {
@@ -63,6 +63,18 @@ test('the more severe goes first, then who asked first, and each is told how man
   expect(await take(second)).toEqual({ held: false, ahead: 1 })
   expect(await take(critical)).toMatchObject({ held: true })
   expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toBeNull()
+})
+
+test('a question of a person goes before all others, whatever its severity', async () => {
+  const server = aServer()
+  const question = { ...run(server, 'question', 'info'), isQuestion: true }
+  const take = async (who = question) => await takeSlot(database.db, who, 1, who.holder)
+  expect(await take(run(server, 'first', 'critical'))).toMatchObject({ held: true })
+  for (const name of ['second', 'third']) await take(run(server, name, 'critical'))
+  expect(await take()).toEqual({ held: false, ahead: 1 })
+  await leaveSlot(database.db, `${server} first.1`, `${server} first.1`)
+  expect(await take(run(server, 'second', 'critical'))).toEqual({ held: false, ahead: 1 })
+  expect(await take()).toMatchObject({ held: true })
 })
 
 test('a worker that dies holds its slot for a minute, and its place in the line for a quarter of one', async () => {

@@ -1,0 +1,114 @@
+import type { ServedBrief } from '../../domain/brief.ts'
+import { formatNumber, formatSpan } from '../../domain/format.ts'
+import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import { doneWords } from '../../domain/status-words.ts'
+import { TextArea, useDraft } from '../fields.tsx'
+import { Inert } from '../inert.tsx'
+import { Markdown } from '../markdown.tsx'
+import { StatusMark } from '../marks.tsx'
+import { formatMoment, useNow } from '../time.ts'
+import { RowLinks } from './brief.tsx'
+import { ActionDialog } from './endings.tsx'
+import { getRefusal } from './rows.ts'
+
+/** What a person asked, as a question with its answer: no cause, no alert, no repair stands over it. */
+
+export function AskedAt({ incident }: { incident: DetailedIncident }) {
+  const now = useNow()
+  return (
+    <p className="glance row">
+      <StatusMark status={incident.status} />
+      <span>
+        asked {formatMoment(incident.createdAt)}{' '}
+        <span className="soft">({formatSpan(now - Date.parse(incident.createdAt))} ago)</span>
+      </span>
+    </p>
+  )
+}
+
+/** The answer with the rows that it rests on; until there is one, that there is none. */
+export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident; brief: ServedBrief }) {
+  const { cause, done, spent } = brief
+  const { resolution, status } = incident
+  return (
+    <section className="said stack tight" aria-labelledby="answer-title">
+      <h2 id="answer-title">{status === 'resolved' ? 'Answer' : 'No answer yet'}</h2>
+      {status === 'resolved' && resolution !== null && (
+        <div className="wraps">
+          <Markdown text={resolution} /> <RowLinks rows={cause.rows} />
+        </div>
+      )}
+      {status === 'escalated' && (
+        <p className="wraps">
+          The agent found none: <Inert text={cause.text} /> <RowLinks rows={cause.rows} />
+        </p>
+      )}
+      {status === 'cancelled' && <p>It was withdrawn.</p>}
+      {done.map((each) => (
+        <p key={`${each.outcome} ${each.rows.join()}`} className="wraps">
+          <strong>{doneWords[each.outcome]}:</strong> <Inert text={each.text} /> <RowLinks rows={each.rows} />
+        </p>
+      ))}
+      {spent.turns > 0 && (
+        <p className="soft small">
+          {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} · {formatNumber(spent.tokens)} tokens ·{' '}
+          {formatSpan(spent.modelMs)} in the model
+        </p>
+      )}
+    </section>
+  )
+}
+
+/** What can be done about a question: answer it oneself, withdraw it, ask it again. */
+export function QuestionActions({
+  incident,
+  surroundings,
+}: {
+  incident: DetailedIncident
+  surroundings: Surroundings | null
+}) {
+  const [text, setText] = useDraft(`answer to ${incident.id}`)
+  const refused = (action: 'resolve' | 'cancel' | 'investigate') => getRefusal(surroundings, action)
+  return (
+    <div className="row">
+      <ActionDialog
+        incident={incident}
+        refused={refused('resolve')}
+        button="Answer it yourself"
+        path="resolve"
+        title="Answer the question"
+        body={() => ({ outcome: 'answered', resolution: text.trim() })}
+      >
+        <TextArea
+          id="action-answer"
+          label="The answer"
+          rows={3}
+          required
+          minLength={3}
+          maxLength={2000}
+          value={text}
+          onChange={setText}
+        />
+      </ActionDialog>
+      <ActionDialog
+        incident={incident}
+        refused={refused('cancel')}
+        button="Withdraw"
+        path="cancel"
+        title="Withdraw the question"
+        body={() => ({ reason: 'The question was withdrawn' })}
+      >
+        <p>The agent stops looking.</p>
+      </ActionDialog>
+      <ActionDialog
+        incident={incident}
+        refused={refused('investigate')}
+        button="Ask again"
+        path="investigate"
+        title="Ask the agent again"
+      >
+        <p>It looks again, from the beginning.</p>
+      </ActionDialog>
+    </div>
+  )
+}
