@@ -51,7 +51,30 @@ export async function askText(path: string, signal: AbortSignal): Promise<string
   return await (await send(path, { signal })).text()
 }
 
+/** A request that waits for so long has the server asked whether it lives, which takes it no time. */
+const askLifeAfterMs = 3_000
+const livesWithinMs = 2_000
+
+/** Says after 5 s of waiting that the server is lost, where it is. Answers how to stop. */
+function watchWait(): () => void {
+  let isOver = false
+  const timer = setTimeout(async () => {
+    const inTime = AbortSignal.timeout(livesWithinMs)
+    const lives = await fetch('/livez', { cache: 'no-store', signal: inTime }).then(
+      () => true,
+      () => false,
+    )
+    if (!lives && !isOver && !away)
+      set({ why: 'The server does not answer: 5 s went by.', asOf: Date.now() - askLifeAfterMs - livesWithinMs })
+  }, askLifeAfterMs)
+  return () => {
+    isOver = true
+    clearTimeout(timer)
+  }
+}
+
 async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }: Asking): Promise<Response> {
+  const stopWatching = watchWait()
   const inTime = AbortSignal.timeout(answerWithinMs)
   const response = await fetch(/^\/(?:auth|api)\//.test(path) ? path : `/api/v1${path}`, {
     method: method ?? 'GET',
@@ -67,9 +90,16 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   }).catch((error: unknown) => {
+    stopWatching()
     if (signal?.aborted) throw error
+    if (inTime.aborted) {
+      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. What it was asked for may be done all the same.`
+      throw new ApiRefusal(0, 'NO_ANSWER', detail)
+    }
     throw new ApiRefusal(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
   })
+  stopWatching()
+  if (response.status < 502) noteAnswer()
   if (response.ok) return response
   const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; errors?: FieldError[] }
   throw new ApiRefusal(

@@ -15,6 +15,9 @@ type Live = {
 const LiveContext = createContext<Live | null>(null)
 /** The browser reconnects by itself and says where it was; only a refusal ends a stream, and then a new one is opened. */
 const reopenMs = 5_000
+/** The server says something every 15 s. After two times that did not come the stream is lost, whatever its connection says. */
+const maxSilenceMs = 35_000
+const lookEveryMs = 1_000
 
 /**
  * The one stream of this tab. Every page listens to it; after a long absence a page reads fresh answers rather than old
@@ -28,10 +31,23 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   useEffect(() => {
     let source: EventSource | undefined
     let timer: ReturnType<typeof setTimeout> | undefined
+    let heardAt = Date.now()
+    const hear = (type: string, listener: (data: string) => void) =>
+      source?.addEventListener(type, ({ data }) => {
+        heardAt = Date.now()
+        listener(data)
+      })
+    const lose = () => {
+      setState('lost')
+      streaming(false)
+      clearTimeout(timer)
+    }
     const open = () => {
       source = new EventSource('/api/v1/stream')
       let hasPlace = false
+      heardAt = Date.now()
       source.onopen = () => {
+        heardAt = Date.now()
         setState('live')
         streaming(true)
         // A new stream begins now, and what was asked before may be older. Later ones go on from the place it was told at once.
@@ -39,25 +55,31 @@ export function LiveProvider({ children }: { children: ReactNode }) {
         hasPlace = true
       }
       source.onerror = () => {
-        setState('lost')
-        streaming(false)
-        if (source?.readyState !== EventSource.CLOSED) return
-        timer = setTimeout(open, reopenMs)
+        lose()
+        if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, reopenMs)
       }
-      source.addEventListener('model_writing', ({ data }) => {
+      hear('heartbeat', () => {})
+      hear('model_writing', (data) => {
         const live = JSON.parse(data) as LiveAnswer
         for (const hearer of hearers.current) hearer(live)
       })
       for (const kind of Object.keys(kinds) as EventKind[]) {
-        source.addEventListener(kind, ({ data }) => {
+        hear(kind, (data) => {
           const event = JSON.parse(data) as IncidentEvent
           for (const listener of listeners.current) listener(event)
         })
       }
     }
     open()
+    const looking = setInterval(() => {
+      if (source?.readyState !== EventSource.OPEN || Date.now() - heardAt < maxSilenceMs) return
+      source.close()
+      lose()
+      timer = setTimeout(open, reopenMs)
+    }, lookEveryMs)
     return () => {
       source?.close()
+      clearInterval(looking)
       clearTimeout(timer)
     }
   }, [])

@@ -1,5 +1,6 @@
 import { type ReactNode, useRef, useState } from 'react'
 import { formatOffset } from '../domain/format.ts'
+import { useAway } from './api.ts'
 import { invalidateApprovals, usePendingApprovals } from './approvals/query.ts'
 import { KeyHelp } from './keys.tsx'
 import { useLive, useLiveState } from './live.tsx'
@@ -77,7 +78,7 @@ function ZoneSwitch() {
   )
 }
 
-const liveWords = { opening: 'Connecting…', live: 'Live', lost: 'Reconnecting…' } as const
+const liveWords = { opening: 'Connecting…', live: 'Live', lost: 'Lost: reconnecting…' } as const
 
 /** Signs out; this browser gets no more notifications, for the next person at it may be another. */
 async function leaveDevice(): Promise<void> {
@@ -87,7 +88,9 @@ async function leaveDevice(): Promise<void> {
 
 /** What is around every page: where one is, what waits, whether the stream runs, who one is. */
 export function Shell({ session, children }: { session: BrowserSession; children: ReactNode }) {
-  const live = useLiveState()
+  const stream = useLiveState()
+  // What is asked goes unanswered: then nothing is live, however long the stream was silent.
+  const live = useAway() && stream === 'live' ? 'lost' : stream
   const times = useZone()
   useLive((event) => {
     if (/^(approval_|grant_used|resolved|escalated|cancelled)/.test(event.kind)) invalidateApprovals()

@@ -25,6 +25,7 @@ import {
   type WebhookTemplate,
 } from '../domain/notification.ts'
 import { toPushMessage } from '../domain/push.ts'
+import { givenBack, unlessStopping } from '../notify/give-back.ts'
 import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'
 
@@ -87,7 +88,14 @@ async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, signa
   while (!signal.aborted) {
     const leased = await leaseQueue(db, queue)
     if (!leased) return
-    const outcome = await attempt(db, leased.deliveries, site)
+    const outcome = await unlessStopping(attempt(db, leased.deliveries, site), signal)
+    if (outcome === givenBack) {
+      await db.transaction().execute(async (trx) => {
+        for (const delivery of leased.deliveries) await postponeDelivery(trx, delivery, 0)
+        await releaseQueue(trx, leased, 0)
+      })
+      return
+    }
     if (outcome.status !== 'sent') {
       const { id, destination } = leased.deliveries[0] as DueDelivery
       log.warn({ delivery: id, destination, response: outcome.response }, 'delivery failed')

@@ -3,10 +3,11 @@ import type { Logger } from 'pino'
 import { verificationNow } from '../activities/verify-write.ts'
 import type { Db } from '../db/connect.ts'
 import { incidentState } from '../db/incidents/incidents.ts'
-import { leaseLooks, recordLook, type WantedLook } from '../db/incidents/looks.ts'
+import { giveLookBack, leaseLooks, recordLook, type WantedLook } from '../db/incidents/looks.ts'
 import type { EventMetadata } from '../domain/event.ts'
 import { differenceOf, type ResourceRef, type ResourceState, resourceKey, resourceState } from '../domain/registry.ts'
 import type { CorePort } from '../domain/tool.ts'
+import { givenBack, unlessStopping } from '../notify/give-back.ts'
 
 type LookDeps = { db: Db; core: CorePort; log: Logger }
 
@@ -23,7 +24,7 @@ export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const looking = (async () => {
     while (!stopping.signal.aborted) {
-      const taken = await takeLooks(deps).catch((error) => {
+      const taken = await takeLooks(deps, stopping.signal).catch((error) => {
         deps.log.warn({ err: error }, 'wanted looks could not be read')
         return 0
       })
@@ -39,13 +40,14 @@ export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
 }
 
 /** Takes the looks that are wanted now. Answers how many there were. */
-export async function takeLooks(deps: LookDeps): Promise<number> {
+export async function takeLooks(deps: LookDeps, stopping = new AbortController().signal): Promise<number> {
   const wanted = await leaseLooks(deps.db, batch)
   await Promise.all(
     wanted.map(async (each) => {
       try {
-        const { look, differs } = await lookAt(deps, each)
-        await recordLook(deps.db, each, look, differs)
+        const seen = await unlessStopping(lookAt(deps, each), stopping)
+        if (seen === givenBack) await giveLookBack(deps.db, each)
+        else await recordLook(deps.db, each, seen.look, seen.differs)
       } catch (error) {
         deps.log.warn({ err: error, incidentId: each.incidentId }, 'a look failed; it is taken again')
       }

@@ -156,7 +156,7 @@ const route = createRoute({
   tags: ['incidents'],
   summary: 'Rows as they are written (server-sent events)',
   description:
-    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A comment comes every 15 s.\n\n`model_writing` is no row and has no id: what the model of an incident writes just now, at most twice a second. Its text is untrusted, and stored nowhere.\n\nPermission: `read`.',
+    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A `heartbeat` without a place comes after 15 s in which nothing else was said.\n\n`model_writing` is no row and has no id: what the model of an incident writes just now, at most twice a second. Its text is untrusted, and stored nowhere.\n\nPermission: `read`.',
   security: [{ bearer: [] }],
   'x-permission': 'read',
   request: {
@@ -170,7 +170,7 @@ const route = createRoute({
         'text/event-stream': {
           // Of each event: the stream itself has no end.
           schema: z.object({
-            event: z.enum([...eventKind.options, 'model_writing']),
+            event: z.enum([...eventKind.options, 'model_writing', 'heartbeat']),
             id: z.string().regex(idShape),
             data: z.string(),
           }),
@@ -243,7 +243,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
           if (live.version() > version) continue
           await changeOr(change, live, wroteAt + heartbeatMs - performance.now(), ended)
           if (!ended.aborted && performance.now() - wroteAt >= heartbeatMs) {
-            await out.write(': still here\n\n')
+            await out.write('event: heartbeat\ndata: {}\n\n')
             wroteAt = performance.now()
           }
         }

@@ -52,6 +52,16 @@ export async function leaseLooks(db: Db, limit: number): Promise<WantedLook[]> {
   )
 }
 
+/** Lets another worker take the look at once. */
+export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook): Promise<void> {
+  await db
+    .updateTable('incident')
+    .set({ lookWantedAt: now })
+    .where('id', '=', incidentId)
+    .where('lookWanted', '=', purpose)
+    .execute()
+}
+
 /**
  * Writes a look down and lets the watchdog decide over it at once. `differs` compares it with what a mark stored. Answers
  * whether the queue has something new; a look that nobody wants any more is dropped.

@@ -12,6 +12,7 @@ import {
 import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../../db/outbox/slack-threads.ts'
 import { systemScope } from '../../db/scope.ts'
 import { getLinkPath, notification } from '../../domain/notification.ts'
+import { givenBack, unlessStopping } from '../give-back.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
 
@@ -45,7 +46,7 @@ export function startSlack(
         if (!isKnown) await useSlackChannel(db, client?.settings.channel ?? null)
         isKnown = true
         if (!client) return
-        if (await tellNext(db, log, client, publicUrl, pace)) continue
+        if (await tellNext({ db, log, client, publicUrl, signal }, pace)) continue
       } catch (error) {
         log.warn({ err: error }, 'the outbox of Slack could not be read')
       }
@@ -60,20 +61,24 @@ export function startSlack(
   }
 }
 
+type Telling = { db: Db; log: Logger; client: SlackClient; publicUrl: string; signal: AbortSignal }
+
 /** One call for what is due next; false when nothing is. */
-async function tellNext(
-  db: Db,
-  log: Logger,
-  client: SlackClient,
-  publicUrl: string,
-  { paceSeconds }: Pace,
-): Promise<boolean> {
+async function tellNext({ db, log, client, publicUrl, signal }: Telling, { paceSeconds }: Pace): Promise<boolean> {
   const lease = await leaseSlackChannel(db)
   if (!lease) return false
   const { delivery } = lease
   const { channel, signingSecret } = client.settings
   const step = await next(db, log, delivery, { channel, publicUrl, signingSecret })
-  const outcome = 'nothing' in step ? null : slackOutcome(await client.call(step.method, step.body))
+  const answer = 'nothing' in step ? null : await unlessStopping(client.call(step.method, step.body), signal)
+  if (answer === givenBack) {
+    await db.transaction().execute(async (trx) => {
+      await releaseSlackChannel(trx, lease, 0)
+      await postponeDelivery(trx, delivery, 0)
+    })
+    return false
+  }
+  const outcome = answer && slackOutcome(answer)
   if (outcome && outcome.outcome !== 'sent') {
     log.warn({ delivery: delivery.id, destination: delivery.destination, response: outcome.reason }, 'delivery failed')
   }

@@ -222,6 +222,53 @@ test.each(looks)(
   },
 )
 
+test('a server that hangs is called lost: after 5 s of waiting, and where nothing is asked after two heartbeats', async () => {
+  const id = await openedIncident(on.spine.db, { title: 'Fan hangs' })
+  on.page = await signedIn(on.browser, on.spine)
+  await on.page.clock.install()
+  await on.page.goto(`${on.spine.url}/incidents/${id}`)
+  await on.page.getByText('Live', { exact: true }).waitFor()
+  on.spine.signal('api', 'SIGSTOP')
+  try {
+    await on.page.clock.runFor(20_000)
+    expect(await on.page.getByText('Live', { exact: true }).count()).toBe(1)
+    await on.page.clock.runFor(20_000)
+    await on.page.getByText('Lost: reconnecting…').waitFor()
+    await on.page.getByRole('alert').filter({ hasText: 'The server does not answer' }).waitFor()
+    on.spine.signal('api', 'SIGCONT')
+    await on.page.clock.runFor(10_000)
+    await on.page.getByText('Live', { exact: true }).waitFor()
+    on.spine.signal('api', 'SIGSTOP')
+    await on.page.getByLabel('Add a note').fill('is anybody there?')
+    await on.page.getByRole('button', { name: 'Add the note' }).click()
+    await on.page.clock.runFor(3_100)
+    await on.page.getByRole('alert').filter({ hasText: '5 s went by' }).waitFor()
+    await on.page.getByText('Lost: reconnecting…').waitFor()
+  } finally {
+    on.spine.signal('api', 'SIGCONT')
+  }
+  await on.page.getByRole('log').or(on.page.getByText('is anybody there?')).first().waitFor()
+})
+
+test('a question is a page with its answer, and no incident of a machine', async () => {
+  const { body } = await on.spine.post('/agent', { question: 'Which hosts are dead?' })
+  on.page = await signedIn(on.browser, on.spine, 'admin')
+  await on.page.goto(`${on.spine.url}/incidents/${body.id}`)
+  await on.page.getByRole('heading', { name: 'Which hosts are dead?' }).waitFor()
+  await on.page.getByRole('heading', { name: 'No answer yet' }).waitFor()
+  for (const name of ['Escalate', 'Mark as expected', 'Take'])
+    expect(await on.page.getByRole('button', { name }).count()).toBe(0)
+  for (const name of ['Postmortem', 'Alerts', 'Similar'])
+    expect(await on.page.getByRole('link', { name, exact: true }).count()).toBe(0)
+  expect(await on.page.getByText('Cause', { exact: true }).count()).toBe(0)
+  await on.page.getByRole('button', { name: 'Answer it yourself' }).click()
+  await on.page.getByLabel('The answer').fill('**None** is dead.')
+  await on.page.getByRole('dialog').getByRole('button', { name: 'Answer it yourself' }).click()
+  await on.page.getByRole('heading', { name: 'Answer', exact: true }).waitFor()
+  expect(await on.page.getByRole('region', { name: 'Answer' }).locator('strong').first().innerText()).toBe('None')
+  await screenshot(on.page, 'question-1440-light')
+})
+
 const written = [
   '## Cause',
   '**The disk** is full of `core` files, *not* of logs: [open](javascript:alert(1)) <b onclick=alert(1)>this</b>.',

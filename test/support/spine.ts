@@ -56,6 +56,8 @@ export type Spine = {
   workerUrl: string
   start(part: PartName, environment?: Record<string, string>): Promise<void>
   kill(part: PartName, signal?: NodeJS.Signals): Promise<void>
+  /** Sends a signal that ends nothing: SIGSTOP, SIGCONT. */
+  signal(part: PartName, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Which API the following calls go to: `url` unless told otherwise. */
   talkTo(url: string): void
   get<T = unknown>(path: string, token?: string): Promise<T>
@@ -204,6 +206,9 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill(signal)
       await ended
+    },
+    signal(part, signal) {
+      running.get(part)?.kill(signal)
     },
     async get(path, token = tokens.admin) {
       const answer = await fetch(`${current}/api/v1${path}`, { headers: { authorization: `Bearer ${token}`, ...once } })

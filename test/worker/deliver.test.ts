@@ -195,3 +195,24 @@ test('fifty updates of Slack that were given up keep nobody from hearing of a pa
   await eventually('the other address', () => took.length > 0)
   expect(took).toMatchObject([{ path: '/other', type: 'incident.undelivered', incidents: ['critical 0'] }])
 })
+
+test('a worker that is to end gives back what it was telling: another tells it at once, under the same id', async () => {
+  await configured({ 'webhook.critical.url': `${url}/hangs` })
+  const hanging = Promise.withResolvers<void>()
+  const ids: string[] = []
+  receiver.removeAllListeners('request')
+  receiver.on('request', (request, response) => {
+    ids.push(String(request.headers['webhook-id']))
+    // The first is never answered.
+    if (ids.length === 1) hanging.resolve()
+    else response.writeHead(200).end()
+  })
+  await due('critical', 1)
+  start()
+  await hanging.promise
+  await stops.pop()?.()
+  start()
+  await eventually('the message', () => ids.length === 2)
+  expect(ids[1]).toBe(ids[0])
+  receiver.closeAllConnections()
+})

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useRef } from 'react'
 import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } from '../../domain/format.ts'
 import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../../domain/status-words.ts'
-import { ask, queryClient } from '../api.ts'
+import { ask, queryClient, useAway } from '../api.ts'
 import { AskBox } from '../ask-box.tsx'
 import { Facet } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
@@ -310,7 +310,9 @@ function Done({ line, current }: { line: DoneLine; current: string | null }) {
 /** Whether it would notice the next alert. What is not well is named; the rest is on Health. */
 function System() {
   const now = useNow()
+  const away = useAway()
   const { data: status } = useStatus(30_000)
+  if (away) return <p className="system small soft">System: unknown, for the server does not answer.</p>
   if (!status) return null
   const bad = [...status.parts, ...status.sources].filter((part) => part.status === 'failed')
   const { lastAnswerAt } = status.model
