@@ -205,6 +205,8 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
     return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}: each answers, and confines its reads.` }]
   const more = asking.length > 0 ? { remedy: sandboxRemedy } : {}
   return [{ status: 'failed', detail: inertText(faults.join(' '), 1_000), ...more }]
+}
+
 /** A worker takes some thousand alerts up in this time. */
 const maxWaitingSeconds = 120
 

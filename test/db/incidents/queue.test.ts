@@ -49,7 +49,10 @@ test('only as many types are woken as there are slots, the most urgent first', a
   await open('t_info', 1, 'info')
   await open('t_warning', 1)
   await open('t_critical', 1, 'critical')
-  expect(await stampQueue(database.db, { incidents: 2, critical: 0, questions: 2 })).toEqual(['t_critical', 't_warning'])
+  expect(await stampQueue(database.db, { incidents: 2, critical: 0, questions: 2 })).toEqual([
+    't_critical',
+    't_warning',
+  ])
 })
 
 test('a type that waits for a person occupies no slot', async () => {
