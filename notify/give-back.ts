@@ -1,10 +1,16 @@
-/** What is under way as this process ends has this long to come to an end; then it is given back. */
-const graceMs = 1_000
+/** A look can be made again by anybody. */
+const lookGraceMs = 1_000
+/** A message that another worker tells as well arrives twice: a receiver that works takes it in this time. */
+export const messageGraceMs = 10_000
 
 export const givenBack = Symbol('given back')
 
-/** Waits for what is under way. Once the process is to end it waits for `graceMs` only: then the caller gives back what it holds. */
-export async function unlessStopping<T>(work: Promise<T>, stopping: AbortSignal): Promise<T | typeof givenBack> {
+/** Waits for what is under way. Once the process is to end it waits for so long only: then the caller gives back what it holds. */
+export async function unlessStopping<T>(
+  work: Promise<T>,
+  stopping: AbortSignal,
+  graceMs = lookGraceMs,
+): Promise<T | typeof givenBack> {
   let timer: NodeJS.Timeout | undefined
   let begin = () => {}
   const late = new Promise<typeof givenBack>((resolve) => {

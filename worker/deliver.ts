@@ -25,11 +25,11 @@ import {
   type WebhookTemplate,
 } from '../domain/notification.ts'
 import { toPushMessage } from '../domain/push.ts'
-import { givenBack, unlessStopping } from '../notify/give-back.ts'
+import { givenBack, messageGraceMs, unlessStopping } from '../notify/give-back.ts'
 import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'
 
-const usualPace = { pollEveryMs: 1_000, remindEveryMs: 5_000 }
+const usualPace = { pollEveryMs: 1_000, remindEveryMs: 5_000, graceMs: messageGraceMs }
 /** As many addresses at once; the next poll takes up the others. */
 const maxQueues = 32
 /** Before the second and the third attempt, where the receiver named no time. */
@@ -54,7 +54,7 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
   const takeUp = async () => {
     for (const queue of await dueQueues(db)) {
       if (running.size >= maxQueues || running.has(queue.address)) continue
-      const drained = drain(db, log, site, queue, signal).catch((error) =>
+      const drained = drain(db, log, site, queue, { signal, graceMs: pace.graceMs }).catch((error) =>
         log.warn({ err: error }, 'the outbox could not be written'),
       )
       running.set(
@@ -83,12 +83,16 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
   }
 }
 
+/** When the process is to end, and how long a message under way has then. */
+type Ending = { signal: AbortSignal; graceMs: number }
+
 /** Tells an address what is due for it, one message after the other, until nothing is, or it asks for patience. */
-async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, signal: AbortSignal): Promise<void> {
+async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, end: Ending): Promise<void> {
+  const { signal, graceMs } = end
   while (!signal.aborted) {
     const leased = await leaseQueue(db, queue)
     if (!leased) return
-    const outcome = await unlessStopping(attempt(db, leased.deliveries, site), signal)
+    const outcome = await unlessStopping(attempt(db, leased.deliveries, site), signal, graceMs)
     if (outcome === givenBack) {
       await db.transaction().execute(async (trx) => {
         for (const delivery of leased.deliveries) await postponeDelivery(trx, delivery, 0)

@@ -12,7 +12,7 @@ import {
 import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../../db/outbox/slack-threads.ts'
 import { systemScope } from '../../db/scope.ts'
 import { getLinkPath, notification } from '../../domain/notification.ts'
-import { givenBack, unlessStopping } from '../give-back.ts'
+import { givenBack, messageGraceMs, unlessStopping } from '../give-back.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
 
@@ -70,7 +70,8 @@ async function tellNext({ db, log, client, publicUrl, signal }: Telling, { paceS
   const { delivery } = lease
   const { channel, signingSecret } = client.settings
   const step = await next(db, log, delivery, { channel, publicUrl, signingSecret })
-  const answer = 'nothing' in step ? null : await unlessStopping(client.call(step.method, step.body), signal)
+  const answer =
+    'nothing' in step ? null : await unlessStopping(client.call(step.method, step.body), signal, messageGraceMs)
   if (answer === givenBack) {
     await db.transaction().execute(async (trx) => {
       await releaseSlackChannel(trx, lease, 0)

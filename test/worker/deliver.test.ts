@@ -54,7 +54,7 @@ afterEach(async () => {
 
 const start = () => {
   const site = { publicUrl: 'https://nightshift.example', pushServices: [] }
-  const pace = { pollEveryMs: 50, remindEveryMs: 100 }
+  const pace = { pollEveryMs: 50, remindEveryMs: 100, graceMs: 200 }
   const { stop } = startDeliveries(database.db, pino({ level: 'silent' }), site, pace)
   stops.push(stop)
 }
