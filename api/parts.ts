@@ -1,17 +1,19 @@
 import { modelHealth } from '../db/current-counts.ts'
 import { databaseTrouble, type Trouble } from '../db/database-state.ts'
 import { findNeglected, type Neglected } from '../db/incidents/queue-place.ts'
+import { type DeviceRow, usableDevices } from '../db/inventory/devices.ts'
 import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
 import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
 import type { Scope } from '../db/scope.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
-import { formatCount, formatMinute } from '../domain/format.ts'
+import { formatCount, formatList, formatMinute } from '../domain/format.ts'
 import { inertText } from '../domain/inert-text.ts'
 import { formatDollars } from '../domain/price.ts'
 import type { KnowledgeList } from '../domain/runbook.ts'
 import type { SourceHealth } from '../domain/source.ts'
 import type { StatusPart } from '../domain/status.ts'
+import { findSandboxLack, sandboxRemedy } from '../domain/status-words.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
 import type { QueueState } from '../effects/runs.ts'
 import { describeKnowledge } from '../knowledge/knowledge.ts'
@@ -39,25 +41,41 @@ export type PartFacts = {
   untold: number
   idle: IdleQueues | null
   spend: Spend
+  devices: Pick<DeviceRow, 'id' | 'health' | 'healthProblem'>[]
 }
 
 /** Looks at everything that has a duty; each look has its own limit, and the database's is that of its statements. */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
-  const [trouble, isReachable, queue, neglected, fresh, model, givenUp, untold, idle, spend] = await Promise.all([
-    databaseTrouble(db),
-    runs.isReachable(askWithinMs),
-    runs.queue?.(askWithinMs) ?? null,
-    findNeglected(scope, deps.environment),
-    platform ? state.refresh() : null,
-    modelHealth(db),
-    givenUpLately(db),
-    countUntold(db),
-    findIdleQueues(db),
-    spendNow(db),
-  ])
+  const [trouble, isReachable, queue, neglected, fresh, model, givenUp, untold, idle, spend, devices] =
+    await Promise.all([
+      databaseTrouble(db),
+      runs.isReachable(askWithinMs),
+      runs.queue?.(askWithinMs) ?? null,
+      findNeglected(scope, deps.environment),
+      platform ? state.refresh() : null,
+      modelHealth(db),
+      givenUpLately(db),
+      countUntold(db),
+      findIdleQueues(db),
+      spendNow(db),
+      usableDevices(db),
+    ])
   const knowledge = deps.knowledge.list()
-  return { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, givenUp, untold, idle, spend }
+  return {
+    trouble,
+    isReachable,
+    queue,
+    neglected,
+    platform: fresh,
+    model,
+    knowledge,
+    givenUp,
+    untold,
+    idle,
+    spend,
+    devices,
+  }
 }
 
 const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
@@ -78,6 +96,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   messages: ({ givenUp, idle }) => [lookAtMessages(givenUp, idle)],
   budget: ({ spend }) => lookAtBudgets(spend),
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
+  devices: ({ devices }) => lookAtDevices(devices),
 }
 
 /** Every part as people read it, by the list of duties. */
@@ -168,6 +187,24 @@ function lookAtKnowledge(known: KnowledgeList): Look {
     return { status: 'unknown', detail: 'No runbook is read yet.' }
   const { isWell, detail } = describeKnowledge(known)
   return { status: isWell ? 'ok' : 'failed', detail }
+}
+
+/** Do devices answer, and may looks at them run? No line where there are none. */
+function lookAtDevices(devices: PartFacts['devices']): Look[] {
+  if (devices.length === 0) return []
+  const silent = devices.filter(({ healthProblem }) => healthProblem !== null).map(({ id }) => id)
+  const asking = devices.flatMap(({ id, health }) => {
+    const lack = findSandboxLack(health)
+    return lack === null ? [] : [`${id} (${lack})`]
+  })
+  const faults = [
+    ...(silent.length > 0 ? [`No answer: ${formatList(silent)}.`] : []),
+    ...(asking.length > 0 ? [`Reads are not confined, so each asks a person: ${formatList(asking)}.`] : []),
+  ]
+  if (faults.length === 0)
+    return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}: each answers, and confines its reads.` }]
+  const more = asking.length > 0 ? { remedy: sandboxRemedy } : {}
+  return [{ status: 'failed', detail: inertText(faults.join(' '), 1_000), ...more }]
 }
 
 /** Do messages reach people? */

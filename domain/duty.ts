@@ -59,6 +59,11 @@ export const duties = {
     remedy: '"nightshift knowledge list" names each file and its remedy',
     isVital: false,
   },
+  devices: {
+    lostWhen: 'one does not answer, or does not confine what it reads: each look there asks a person',
+    remedy: '"nightshift mesh devices" names each with its reason; docs/how-to/troubleshooting.md has the remedies',
+    isVital: false,
+  },
 } satisfies Record<string, Duty>
 
 export type DutyName = keyof typeof duties

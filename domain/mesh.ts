@@ -255,11 +255,11 @@ export const meshHealth = z.strictObject({
   manifest_id: z.string().nullable(),
   manifest_expires_at: z.string().nullable(),
   mode: meshMode.nullable(),
-  /** What the device lacks, with the reason: `{ "docker.container.list": "no engine socket" }`. */
+  /** What the device lacks, with the reason: `{ "docker.container.list": "no engine socket" }`; `sandbox`: why reads are not confined, or only weakly. */
   unavailable: z.record(z.string(), z.string()),
   /** What this version of the agent knows of; absent: the first sixteen. */
   knows: z.array(z.string().max(100)).max(200).optional(),
-  /** How auto-approved reads are confined: `bwrap`, `unshare` or `user`. */
+  /** How auto-approved reads are confined: `bwrap`, `unshare` or `user`. `none`: not at all, and each needs a grant. */
   sandbox: z.enum(['bwrap', 'unshare', 'user', 'none']),
   journal: z.strictObject({ entries: z.number().int(), head: sha256 }).nullable(),
   uptime_seconds: z.number().int(),

@@ -5,6 +5,7 @@ import { formatMinute, formatNumber, formatSpan, withSpaces } from './format.ts'
 import { formatAlsoAsked } from './format-approval.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 import type { Home, NeedLine, WorkLine } from './incident-detail.ts'
+import type { MeshHealth } from './mesh.ts'
 import type { Passport } from './passport.ts'
 import { formatDollars } from './price.ts'
 import type { ReportLine, Spread } from './report.ts'
@@ -247,4 +248,13 @@ export function describeWork({ incident, count, investigating, queued, owned }: 
     ...(queued > 0 ? [`${formatNumber(queued)} queued`] : []),
     ...(owned > 0 ? [`${formatNumber(owned)} with people`] : []),
   ].join(', ')
+}
+
+/** What ends the questions of a device that does not confine what it reads. */
+export const sandboxRemedy =
+  'install bubblewrap on it, or let the user of its agent make namespaces; the agent tries again every hour, and when mounts change'
+
+/** Why a device does not confine what it reads, in words; null where it does, or was not asked. */
+export function findSandboxLack(health: Pick<MeshHealth, 'sandbox' | 'unavailable'> | null): string | null {
+  return health?.sandbox === 'none' ? (health.unavailable?.sandbox ?? 'its agent does not say why') : null
 }

@@ -57,7 +57,6 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'mesh/agent/guard.ts': ['GuardContext'],
   'mesh/agent/largest.ts': ['Largest'],
   'mesh/agent/process-facts.ts': ['ProcessScope', 'whyOutside'],
-  'mesh/agent/sandboxes.ts': ['shownAt'],
   'mesh/agent/sockets.ts': ['socketsIn'],
   'mesh/registry.ts': ['inMode'],
   'mesh/sign.ts': ['signed', 'writePublicKey'],

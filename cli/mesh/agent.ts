@@ -1,9 +1,13 @@
 import { mkdirSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Option } from 'commander'
+import { capitalize } from '../../domain/format.ts'
+import { sandboxRemedy } from '../../domain/status-words.ts'
 import { version } from '../../domain/version.ts'
 import { holderOf } from '../../mesh/agent/agent-processes.ts'
+import { describeConfinement, findConfinement } from '../../mesh/agent/confine.ts'
 import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
 import { readAddress } from '../../mesh/agent/manifest.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
@@ -119,6 +123,11 @@ function addEnrolmentCommands(agent: CliCommand): void {
       mkdirSync(places.state, { recursive: true, mode: 0o700 })
       const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
       printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
+      const found = await findConfinement()
+      found.close()
+      const words = capitalize(describeConfinement(found))
+      const remedy = found.lack === null ? '' : ` To end that: ${sandboxRemedy}.`
+      printNote(inert(`${words}, for user ${userInfo().username}.${remedy}`))
     })
 
   agent

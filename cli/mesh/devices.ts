@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { deviceTerms, executable, guests, listedDevice } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
 import { listFaults } from '../../domain/schema-faults.ts'
+import { findSandboxLack, sandboxRemedy } from '../../domain/status-words.ts'
 import { serviceVerbs, sudoersLine, unitName } from '../../mesh/specs/unit.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
@@ -32,6 +33,10 @@ export function addDevicesCommand(parent: CliCommand): void {
         inert(describeState(device)),
       ])
       print(formatTable(['NAME', 'FOR', 'MODE', 'TOOLS', 'STATE'], rows, 4))
+      for (const { id, health, revokedAt } of devices) {
+        const lack = revokedAt ? null : findSandboxLack(health)
+        if (lack !== null) print(inert(`${id} does not confine what it reads (${lack}): ${sandboxRemedy}.`))
+      }
       for (const { id, terms } of devices)
         for (const words of terms.root_reads ?? [])
           print(inert(`root reads on ${id} with: sudo -n ${words.map(quote).join(' ')}`))
@@ -46,7 +51,8 @@ function describeState(device: ApiDevice): string {
   if (manifestExpiresAt && Date.parse(manifestExpiresAt) <= Date.now()) return 'its manifest has expired'
   if (healthProblem) return `no answer: ${healthProblem}`
   if (!health) return 'not checked yet'
-  return health.status === 'ready' ? 'ready' : `refuses: ${health.reason ?? 'it does not say why'}`
+  if (health.status !== 'ready') return `refuses: ${health.reason ?? 'it does not say why'}`
+  return findSandboxLack(health) === null ? 'ready' : 'ready, but each look asks a person'
 }
 
 type Root = { path: string; writable: boolean }

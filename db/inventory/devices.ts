@@ -65,6 +65,12 @@ export async function deviceById(db: Db | Trx, id: string): Promise<DeviceRow | 
   return row ? toDevice(row) : null
 }
 
+/** The device, kept as it is until the transaction ends. */
+export async function lockDevice(trx: Trx, id: string): Promise<DeviceRow | null> {
+  const row = await trx.selectFrom('device').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
+  return row ? toDevice(row) : null
+}
+
 /** The device that stands for a resource: not revoked, whether it can be asked or not. */
 export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<DeviceRow | null> {
   const row = await db
@@ -112,7 +118,7 @@ export async function setManifest(trx: Trx, manifest: Manifest): Promise<void> {
 
 /** What the device said of itself, or why it said nothing. */
 export async function noteHealth(
-  db: Db,
+  db: Db | Trx,
   id: string,
   heard: { health: MeshHealth } | { problem: string },
 ): Promise<void> {

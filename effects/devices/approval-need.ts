@@ -1,5 +1,6 @@
 import type { DeviceRow } from '../../db/inventory/devices.ts'
 import type { Capability } from '../../domain/mesh.ts'
+import { findSandboxLack, sandboxRemedy } from '../../domain/status-words.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { type DeviceProbe, isInside, kindOfSystemPath, plainRoot } from '../../mesh/specs/spec.ts'
 import type { EffectDeps } from '../effect.ts'
@@ -47,7 +48,9 @@ export function findApprovalNeed(
     if (Number(args.offset ?? 0) > 0) return null
     return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
   }
-  if (health?.sandbox === 'none') return { risk: 'medium', why: `${id} cannot confine what it reads` }
+  const lack = findSandboxLack(health)
+  if (lack !== null)
+    return { risk: 'medium', why: `${id} cannot confine what it reads (${lack}), so each look asks: ${sandboxRemedy}` }
   // With this sandbox, another user is the only confinement.
   const obeying = health?.sandbox === 'user' ? verdict?.obeys[0] : undefined
   if (obeying !== undefined) {

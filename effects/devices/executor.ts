@@ -7,14 +7,17 @@ import {
   deviceById,
   deviceOf,
   executableNamed,
+  lockDevice,
   noteHealth,
   setManifest,
   usableDevices,
 } from '../../db/inventory/devices.ts'
 import { meshKeys, noteMeshKeys } from '../../db/inventory/mesh-keys.ts'
+import { recordAudit } from '../../db/log/audit.ts'
 import type { Executable, Guests } from '../../domain/device.ts'
 import type { Capability, Manifest, MeshHealth } from '../../domain/mesh.ts'
 import { nameFaults } from '../../domain/schema-faults.ts'
+import { findSandboxLack } from '../../domain/status-words.ts'
 import { type DeviceAddress, InvalidDeviceResponseError, readHealth } from '../../mesh/client.ts'
 import { type MeshSpec, missingPrerequisite, specOf } from '../../mesh/registry.ts'
 import { issueManifest, type MeshKeys, publicHalf, readSigningKey, type SigningKey } from '../../mesh/sign.ts'
@@ -213,13 +216,29 @@ export async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<
 export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<MeshHealth | null> {
   try {
     const health = await readHealth(getDeviceAddress(requireMesh(deps), device))
-    await noteHealth(deps.db, device.id, { health })
+    const hadLack = findSandboxLack(device.health) !== null
+    if (device.health === null || hadLack === (findSandboxLack(health) !== null))
+      await noteHealth(deps.db, device.id, { health })
+    else await deps.db.transaction().execute((trx) => noteSandbox(trx, device.id, health))
     return health
   } catch (error) {
     if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
     await noteHealth(deps.db, device.id, { problem: error.message })
     return null
   }
+}
+
+/** Writes into the audit that a device lost its sandbox, or has one again: once, whichever of two processes noticed. */
+async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promise<void> {
+  const before = await lockDevice(trx, subject)
+  await noteHealth(trx, subject, { health })
+  const lack = findSandboxLack(health)
+  if (!before?.health || (findSandboxLack(before.health) === null) === (lack === null)) return
+  const [what, detail] =
+    lack === null
+      ? (['device.sandbox_back', `What it reads is confined again, by ${health.sandbox}`] as const)
+      : (['device.sandbox_lost', `What it reads is not confined: ${lack}`] as const)
+  await recordAudit(trx, { who: subject, what, subject, detail })
 }
 
 const healthEveryMs = 30_000

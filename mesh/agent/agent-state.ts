@@ -13,7 +13,7 @@ import { procCapabilities } from './capabilities/proc.ts'
 import { shellCapabilities } from './capabilities/shell.ts'
 import { servicesBy } from './capabilities/unit.ts'
 import type { DeviceCapability } from './capability.ts'
-import type { Confinement } from './confine.ts'
+import type { KeptConfinement } from './confine.ts'
 import type { Journal } from './journal.ts'
 import { type TrustedManifest, trustManifest } from './manifest.ts'
 import type { RunningOperation } from './operation.ts'
@@ -91,7 +91,7 @@ export type AgentWorld = {
   version: string
   journal: Journal
   nonces: Nonces
-  confinement: Confinement
+  confinement: KeptConfinement
   nowMs(): number
 } & MachineOverrides
 

@@ -77,6 +77,7 @@ function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys 
     available: agent.capabilities.available,
     unavailable: agent.capabilities.unavailable,
     sandbox: confinement.sandbox,
+    lack: confinement.lack,
     hidden,
     names: request.names ?? [],
     nowMs: nowMs(),
@@ -277,6 +278,8 @@ function cancel(agent: AgentState, requestId: string, body: Uint8Array): Reply {
   return { answer: found.running.meanwhile, code: null }
 }
 
+const maxLackCharacters = 500
+
 function health(agent: AgentState): MeshHealth {
   const { journal, version, confinement, nowMs } = agent.world
   const manifest = currentManifest(agent)?.manifest
@@ -291,7 +294,10 @@ function health(agent: AgentState): MeshHealth {
     manifest_expires_at: manifest?.expires_at ?? null,
     mode: manifest?.mode ?? null,
     knows: [...allCapabilities.map(({ capability }) => capability), ...knownFields],
-    unavailable: manifest ? (agent.capabilities.unavailable as Record<string, string>) : {},
+    unavailable: {
+      ...(manifest && (agent.capabilities.unavailable as Record<string, string>)),
+      ...(confinement.lack !== null && { sandbox: confinement.lack.slice(0, maxLackCharacters).toWellFormed() }),
+    },
     sandbox: confinement.sandbox,
     journal: { entries: journal.entries(), head: journal.head() },
     uptime_seconds: Math.floor((nowMs() - agent.startedMs) / 1000),

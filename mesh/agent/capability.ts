@@ -69,6 +69,8 @@ export type RunResult = {
    * itself.
    */
   stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
+  /** Its sandbox showed every user but the agent's own as another one. */
+  hidesOwners?: true
 }
 
 export type CapabilityContext = JudgedBy & {

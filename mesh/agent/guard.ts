@@ -40,6 +40,8 @@ export type GuardContext = {
   /** What it lacks, with the reason. */
   unavailable: Partial<Record<string, string>>
   sandbox: Sandbox
+  /** Why it is no better one. */
+  lack?: string | null
   hidden: readonly string[]
   /** What the control plane has looked up here, for this request. */
   names: readonly string[]
@@ -101,7 +103,8 @@ function whyGrant(
   const { mode, auto_approve } = at.manifest
   if (mode === 'sudo') return 'This device runs as root: everything needs a grant.'
   if (effect === 'write') return `It needs a grant: ${reason}`
-  if (at.sandbox === 'none') return 'Reads cannot be confined on this device, so each needs a grant.'
+  if (at.sandbox === 'none')
+    return `Reads cannot be confined on this device, so each needs a grant${at.lack ? `: ${at.lack}` : '.'}`
   if (at.sandbox === 'user' && obeys.length > 0)
     return `${obeys[0]} obeys files of the place, and reads are only confined as another user here.`
   const unlisted = auto_approve.length > 0 ? programs.find((program) => !auto_approve.includes(program)) : undefined

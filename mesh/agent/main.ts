@@ -66,6 +66,12 @@ if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execv
   })
 }
 
+/** Node ends a start that waits for nothing any more with this code, and without a word. */
+const waitsForNothing = 13
+process.once('exit', (code) => {
+  if (code === waitsForNothing) console.error('The agent does not start: it waits for something that has ended.')
+})
+
 try {
   const options = JSON.parse(process.argv[2] ?? '{}') as AgentOptions
   const started = await startAgent(options)
@@ -76,10 +82,8 @@ try {
   }
   process.on('SIGHUP', readAgain)
   // Said once it can be asked to read its manifest again: until then SIGHUP would end it.
-  const { status, reason, sandbox } = started.agent.health()
-  console.error(
-    `Listening on ${started.url}: ${status}${reason ? ` (${reason})` : ''}; reads are confined by ${sandbox}.`,
-  )
+  const { status, reason } = started.agent.health()
+  console.error(`Listening on ${started.url}: ${status}${reason ? ` (${reason})` : ''}; ${started.confined}.`)
   const renewal = keepRenewed(
     { state: options.state, manifest: options.manifestFile, rootKey: options.rootKeyFile },
     {

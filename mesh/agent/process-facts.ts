@@ -54,9 +54,13 @@ export function shownCommand(words: readonly string[]): string {
   return text.length > maxCommandCharacters ? `${text.slice(0, maxCommandCharacters).toWellFormed()}…` : text
 }
 
-export async function userNames(): Promise<Map<string, string>> {
-  const text = await readFile('/etc/passwd', 'utf8').catch(() => '')
-  return new Map(text.split('\n').map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
+export const userNames = (): Promise<Map<string, string>> => namesById('/etc/passwd')
+export const groupNames = (): Promise<Map<string, string>> => namesById('/etc/group')
+
+/** The first line of a number counts, as for the system itself. */
+async function namesById(file: string): Promise<Map<string, string>> {
+  const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').reverse()
+  return new Map(lines.map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
 }
 
 /** When the machine started, in seconds since 1970; null where it does not say. */

@@ -6,7 +6,7 @@ import { readEnvironment } from '../../safety/command/surroundings.ts'
 import { stripText } from '../../safety/redact.ts'
 import { groupMembersOf, markerName, terminate } from './agent-processes.ts'
 import { CapabilityError, type RunOptions, type RunResult } from './capability.ts'
-import type { Confinement } from './confine.ts'
+import { type Confinement, whyNotStarted } from './confine.ts'
 import { find, homeOf, search } from './programs.ts'
 
 type Runner = {
@@ -40,6 +40,9 @@ ulimit -d "$2" 2>/dev/null
 shift 3
 exec "$@"`
 
+/** How often a sandbox is made once more. */
+const maxRepeats = 2
+
 type RunningProgram = ChildProcessByStdio<Writable | null, Readable, Readable>
 
 /**
@@ -47,8 +50,24 @@ type RunningProgram = ChildProcessByStdio<Writable | null, Readable, Readable>
  * the deadline, on cancel, at the limit of output and when the group holds more memory than it may.
  * When this resolves, nothing of a confined read is left; of a write only what left its process
  * group while it ended by itself, as daemons do.
+ * A sandbox that was not made, because a mount went meanwhile, is made again.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
+  for (let left = maxRepeats; ; left--) {
+    const ran = await runOnce(argv, options, runner)
+    const why = options.confine === 'read' ? whyNotStarted(runner.confinement, ran) : null
+    if (why === null) return ran
+    // A program may complain so of itself: then another one runs in there.
+    if (left === 0) {
+      const other = await runOnce(['/bin/true'], { confine: 'read', sees: options.sees }, runner)
+      if (other.exitCode === 0) return ran
+      throw new CapabilityError('failed', `Its sandbox was not made: ${why}`)
+    }
+    await runner.confinement.lookAgain?.()
+  }
+}
+
+async function runOnce(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
   runner.signal.throwIfAborted()
   const cwd = options.cwd ?? '/'
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
@@ -124,6 +143,7 @@ type Watched = {
 function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void {
   const { limits, confinement, signal } = runner
   const confined = options.confine === 'read'
+  const hidesOwners = confined && confinement.hidesOwners(options.sees ?? [])
   const output = collect(limits.output_bytes, options.onLine ?? null)
   let stoppedBy: RunResult['stoppedBy'] = null
   let stopping: Promise<unknown> = Promise.resolve()
@@ -151,6 +171,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
       stderr: output.text('stderr'),
       truncated: output.truncated,
       stoppedBy,
+      ...(hidesOwners && { hidesOwners }),
     })
   }
   for (const stream of ['stdout', 'stderr'] as const) {

@@ -4,7 +4,7 @@ import { readPublicKey } from '../sign.ts'
 import { openAgent } from './agent.ts'
 import { bootId, groupMembersOf, lock, startTicksOf, terminate } from './agent-processes.ts'
 import type { MachineOverrides } from './agent-state.ts'
-import { findConfinement } from './confine.ts'
+import { describeConfinement, keepConfinement } from './confine.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { type AgentAddress, whyTls } from './manifest.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
@@ -54,7 +54,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
 
   await sweepRehearsals(state, 0)
   const hidden = hiddenFor(state, [options.rootKeyFile, options.manifestFile, ...(tls ? [tls.key] : [])])
-  const confinement = await findConfinement(undefined, hidden)
+  const confinement = await keepConfinement(hidden, (words) => console.error(`Now ${words}.`))
   const agent = await openAgent({
     state,
     hidden: hidden.paths,
@@ -83,6 +83,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
 
   return {
     agent,
+    confined: describeConfinement(confinement),
     url: `${tls ? 'https' : 'http'}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
     async reload() {
       await agent.reload()

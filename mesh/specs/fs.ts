@@ -57,7 +57,7 @@ const fsList = defineSpec({
   name: 'fs_list',
   isRare: true,
   capability: 'fs.list',
-  about: 'List a directory on a device: names, types, sizes, times.',
+  about: 'List a directory on a device: names, types, sizes, owners, times.',
   args: fsListArgs,
   input: () =>
     fsListArgs.extend({ path, limit: z.number().int().min(1).max(1_000).optional().describe('entries; default 200') }),
@@ -80,7 +80,8 @@ const fsStat = defineSpec({
   input: () => fsStatArgs.extend({ path }),
   ...plainRead,
   summary: ({ path }) => `Look at ${path}`,
-  say: ({ type, size, mtime }, { path }) => `${path}: ${toText(type)}, ${toText(size)} bytes, changed ${toText(mtime)}`,
+  say: ({ type, size, mtime, uid, owner }, { path }) =>
+    `${path}: ${toText(type)}${toText(owner ?? uid) && ` of ${toText(owner ?? uid)}`}, ${toText(size)} bytes, changed ${toText(mtime)}`,
 })
 
 type Write = {

@@ -35,6 +35,7 @@ const well: PartFacts = {
   untold: 0,
   idle: null,
   spend: { day: spent, month: spent },
+  devices: [],
 }
 
 const failing = (lastFailure: string): Partial<PartFacts> => ({
@@ -93,6 +94,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
       } as unknown as PartFacts['knowledge'],
     },
   ],
+  ['devices', { devices: [{ id: 'node-1', health: null, healthProblem: 'connect ECONNREFUSED' }] }],
 ]
 
 test('every duty of the list has a way in which it is lost', () => {
@@ -129,7 +131,7 @@ test('neither a part that nobody asked, nor one that is off, nor a message that 
   ).toEqual(['messages'])
 })
 
-test('a runbook that cannot be read makes the night poorer, and stops no heartbeat', () => {
+test('a runbook that cannot be read, or a device that is away, makes the night poorer, and stops no heartbeat', () => {
   for (const [, found] of poorer) expect(lostDuties({ ...well, ...found })).toEqual([])
 })
 

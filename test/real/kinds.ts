@@ -23,13 +23,15 @@ type Kind = {
 /** What `npm run test:real -- <kind>` holds Nightshift against: programs of other people that no package of npm brings. */
 export const kinds: Record<string, Kind> = {
   engine: {
-    about: 'a container engine: containers that run, through the capabilities of a device',
+    about:
+      'a container engine: containers that run, through the capabilities of a device, and an agent without rights beside them',
     needsRoot: true,
     programs: [
       { name: 'dockerd', package: 'docker.io', version: ['--version'] },
       { name: 'containerd', package: 'containerd', version: ['--version'] },
       { name: 'runc', package: 'runc', version: ['--version'] },
       { name: 'busybox', package: 'busybox-static', version: ['--help'] },
+      { name: 'bwrap', package: 'bubblewrap', version: ['--version'] },
     ],
   },
   databases: {

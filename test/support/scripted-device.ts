@@ -32,6 +32,8 @@ export type ScriptedDevice = {
   journalLost: boolean
   /** What a rehearsal shows, instead of the diff of a file. */
   rehearsal: Record<string, unknown> | null
+  /** Why it confines no reads; null where it does. */
+  sandboxLack: string | null
   lines: string[]
   lineEveryMs: number
   stop(): Promise<void>
@@ -66,6 +68,7 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
     moods: [],
     journalLost: false,
     rehearsal: null,
+    sandboxLack: null,
     lines: [],
     lineEveryMs: 10,
     async stop() {
@@ -254,8 +257,11 @@ export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
     manifest_id: device.manifest?.id ?? null,
     manifest_expires_at: device.manifest?.expires_at ?? null,
     mode: device.manifest?.mode ?? null,
-    unavailable: { 'docker.container.list': 'no engine socket' },
-    sandbox: 'bwrap',
+    unavailable: {
+      'docker.container.list': 'no engine socket',
+      ...(device.sandboxLack !== null && { sandbox: device.sandboxLack }),
+    },
+    sandbox: device.sandboxLack === null ? 'bwrap' : 'none',
     journal: { entries: journal.size, head: device.head },
     uptime_seconds: 1,
   })

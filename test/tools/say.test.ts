@@ -172,7 +172,11 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   fs_read: [{ path: '/etc/app.json' }, { on, content: '{\n  "a": 1\n}' }, 'web-7: /etc/app.json: a: 1'],
   fs_write: [{ path: '/x', content: 'abc', reason: 'r' }, { on }, 'web-7: Write 3 characters as /x: done'],
   fs_list: [{ path: '/x' }, { on, entries: [{ name: 'a' }], total: 9 }, 'web-7: /x: 9 entries: a and 8 more'],
-  fs_stat: [{ path: '/x' }, { on, type: 'file', size: 4, mtime: 'T' }, 'web-7: /x: file, 4 bytes, changed T'],
+  fs_stat: [
+    { path: '/x' },
+    { on, type: 'file', size: 4, mtime: 'T', uid: 0, owner: 'root' },
+    'web-7: /x: file of root, 4 bytes, changed T',
+  ],
   disk_usage: [
     {},
     { on, file_systems: [{ mount: '/', used_percent: 97, inodes_used_percent: 3 }] },

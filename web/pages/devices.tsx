@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { DeviceCall, ListedDevice } from '../../domain/device.ts'
 import { inertText } from '../../domain/inert-text.ts'
+import { findSandboxLack, sandboxRemedy } from '../../domain/status-words.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
@@ -33,6 +34,7 @@ export function DevicesPage({ title }: { title: string }) {
 function OneDevice({ device }: { device: ListedDevice }) {
   const [isOpen, setOpen] = useState(false)
   const { health, healthProblem } = device
+  const lack = findSandboxLack(health)
   const lacking = Object.entries(health?.unavailable ?? {})
   return (
     <section className="sheet device" aria-labelledby={`device-${device.id}`}>
@@ -45,6 +47,12 @@ function OneDevice({ device }: { device: ListedDevice }) {
       {healthProblem && (
         <p className="wraps">
           <Inert text={healthProblem} />
+        </p>
+      )}
+      {lack && (
+        <p className="said lamp wraps">
+          What it reads is not confined, so each look asks a person: <Inert text={lack} />. To end that, {sandboxRemedy}
+          .
         </p>
       )}
       <DeviceFacts device={device} />
@@ -68,6 +76,13 @@ function OneDevice({ device }: { device: ListedDevice }) {
   )
 }
 
+const sandboxWords = {
+  bwrap: 'bubblewrap',
+  unshare: 'namespaces',
+  user: 'another user',
+  none: 'nothing',
+} as const
+
 function DeviceFacts({ device }: { device: ListedDevice }) {
   const { health, healthAt, resource, mode, url, terms, tools, manifestExpiresAt } = device
   return (
@@ -83,7 +98,7 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
       <dt>Last call</dt>
       <dd>{healthAt ? formatMoment(healthAt) : 'never'}</dd>
       <dt>Reads confined by</dt>
-      <dd>{health?.sandbox ?? 'not known yet'}</dd>
+      <dd>{health ? sandboxWords[health.sandbox] : 'not known yet'}</dd>
       <dt>Journal</dt>
       <dd>
         {health?.journal
@@ -129,6 +144,8 @@ function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem
     return (
       <Mark shape="triangle" tone="critical" word={`refuses: ${inertText(health.reason ?? 'no reason given', 300)}`} />
     )
+  if (findSandboxLack(health) !== null)
+    return <Mark shape="triangle" tone="warning" word="ready, but each look asks a person" />
   return health ? (
     <Mark shape="disc" tone="good" word="ready" />
   ) : (

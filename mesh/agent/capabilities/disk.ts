@@ -5,6 +5,7 @@ import { diskUsageArgs } from '../../specs/fs.ts'
 import { type DeviceCapability, errnoOf, toOutcome } from '../capability.ts'
 import { findLargest } from '../largest.ts'
 import { ownPaths, requirePlace, weighRead } from '../manifest.ts'
+import { readMounts } from '../mounts.ts'
 import { enclosureOf, standingOf } from '../process-facts.ts'
 import { pids, processOf } from '../programs.ts'
 import { withEntryAt } from '../walk.ts'
@@ -97,7 +98,7 @@ type FileSystems = {
   not_asked: { mount: string; type: string; why: string }[]
 }
 
-type Mount = { id: string; mount: string; type: string; device: string; isReadOnly: boolean }
+type FileSystemMount = { id: string; mount: string; type: string; device: string; isReadOnly: boolean }
 
 /** Asking one whose server is away hangs in the kernel, and would take a thread of the agent with it. */
 const remote = /^(?:nfs|cifs|smb|9p|afs|ceph|lustre|gluster|glusterfs|beegfs|ncpfs|fuse\.(?!fuse-overlayfs$|lxcfs$))/
@@ -131,28 +132,17 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
 }
 
 /** One per device, at its shortest mount: bind mounts show the same space again. */
-export function mountsIn(mountinfo: string): Mount[] {
-  const byDevice = new Map<string, Mount>()
-  for (const line of mountinfo.split('\n')) {
-    // "36 35 98:0 /root /mount options optional… - type device options"
-    const [before = '', after = ''] = line.split(' - ')
-    const [, , id, , place, options = ''] = before.split(' ')
-    const [type, device = '', more = ''] = after.split(' ')
-    if (id === undefined || place === undefined || type === undefined) continue
-    const mount = unquote(place)
+export function mountsIn(mountinfo: string): FileSystemMount[] {
+  const byDevice = new Map<string, FileSystemMount>()
+  for (const { device: id, target: mount, type, source, options, superOptions } of readMounts(mountinfo)) {
     if (neverFills.test(type) && mount !== '/') continue
-    const isReadOnly = [...options.split(','), ...more.split(',')].includes('ro')
+    const isReadOnly = [...options, ...superOptions].includes('ro')
     const known = byDevice.get(id)
-    if (!known || mount.length < known.mount.length)
-      byDevice.set(id, { id, mount, type, device: unquote(device), isReadOnly })
+    if (!known || mount.length < known.mount.length) byDevice.set(id, { id, mount, type, device: source, isReadOnly })
   }
   // Of two that are mounted at one place only the later one can be reached.
   return [...new Map([...byDevice.values()].map((each) => [each.mount, each])).values()]
 }
-
-/** The kernel writes spaces, tabs, newlines and backslashes in octal. */
-const unquote = (text: string) =>
-  text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
 async function spaceOf(mount: string) {
   const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(mount)

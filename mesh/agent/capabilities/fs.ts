@@ -14,6 +14,7 @@ import {
   toOutcome,
 } from '../capability.ts'
 import { isSecret, missingProc, missingWritableRoot, requirePlace, weighRead, weighWrite } from '../manifest.ts'
+import { groupNames, userNames } from '../process-facts.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { bytesOf, keepVersion, readWhole, replace, unifiedDiff } from '../replace.ts'
 import {
@@ -141,7 +142,7 @@ function rehearse({ name, path, former, bytes, mode }: Change, context: Capabili
 /** A directory of more is listed in part: sorting needs all names in memory. */
 const maxNames = 20_000
 
-/** A directory, by name: `{ entries: [{ name, type, size, mtime, mode }], total }`. */
+/** A directory, by name: `{ entries: [{ name, type, size, mtime, mode, uid, owner }], total }`. */
 export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
   capability: 'fs.list',
   args: fsListArgs,
@@ -153,11 +154,12 @@ export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
         assertDirectory(held)
         const { names, more } = await namesIn(held.handle, signal)
         names.sort(Buffer.compare)
+        const users = await userNames()
         const entries = []
         for (const name of names.slice(0, limit)) {
           signal.throwIfAborted()
           const stat = await statOf(held.handle, name)
-          if (stat) entries.push(entryOf(name, stat))
+          if (stat) entries.push(entryOf(name, stat, users))
         }
         const truncated = more || names.length > limit
         const result = { path: held.path, entries, total: names.length, total_is_more: more }
@@ -166,12 +168,14 @@ export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
     ),
 }
 
-const entryOf = (name: Buffer, stat: BigIntStats) => ({
+const entryOf = (name: Buffer, stat: BigIntStats, users: ReadonlyMap<string, string>) => ({
   name: name.toString('utf8'),
   type: kindOf(stat),
   size: Number(stat.size),
   mtime: stat.mtime.toISOString(),
   mode: modeOf(stat),
+  uid: Number(stat.uid),
+  owner: users.get(String(stat.uid)) ?? null,
 })
 
 /** Names as bytes: a name that is not UTF-8 is listed, with U+FFFD in it. */
@@ -250,8 +254,8 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
 }
 
 /**
- * What something is, without opening it: `{ type, size, mtime, mode, uid, gid, links, target }`. A
- * link is described, not followed.
+ * What something is, without opening it: `{ type, size, mtime, mode, uid, owner, gid, group, links, target }`, names as the lists of the
+ * machine have them. A link is described, not followed.
  */
 export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',
@@ -268,7 +272,9 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
           mtime: stat.mtime.toISOString(),
           mode: modeOf(stat),
           uid: Number(stat.uid),
+          owner: (await userNames()).get(String(stat.uid)) ?? null,
           gid: Number(stat.gid),
+          group: (await groupNames()).get(String(stat.gid)) ?? null,
           links: Number(stat.nlink),
           target: stat.isSymbolicLink() && parent ? await readlink(within(parent.handle, name)) : null,
         }

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { CommandVerdict } from '../../../safety/command/judge.ts'
 import { quote } from '../../../safety/command/unwrapped.ts'
 import { evalArgs, execArgs } from '../../specs/shell.ts'
 import {
@@ -39,7 +40,7 @@ const exec: DeviceCapability<ExecArgs> = {
     const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
     const command = written(argv)
     if (verdict.rootRead && !context.isGranted)
-      return outcomeOf(await readAsRoot(verdict.rootRead, context, nothingBehind), command)
+      return outcomeOf(await readAsRoot(verdict.rootRead, context, nothingBehind), command, verdict)
     // After a yes it runs as it stands, and not in a sandbox that sudo does not work in.
     const isRead = verdict.verdict === 'run' && !verdict.rootRead
     const ended = await context.run(argv, {
@@ -47,7 +48,7 @@ const exec: DeviceCapability<ExecArgs> = {
       onLine: context.emit,
       ...(isRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
     })
-    return outcomeOf(ended, command)
+    return outcomeOf(ended, command, verdict)
   },
   /**
    * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
@@ -84,7 +85,7 @@ const evaluate: DeviceCapability<EvalArgs> = {
       const ended = await readAsRoot(verdict.rootRead, context, (rest, { input }) =>
         context.run(inBash(rest), { cwd, onLine: context.emit, input, ...asRead(verdict) }),
       )
-      return outcomeOf(ended, text)
+      return outcomeOf(ended, text, verdict)
     }
     const ended = await context.run(inBash(text), {
       cwd,
@@ -92,7 +93,7 @@ const evaluate: DeviceCapability<EvalArgs> = {
       // After a yes it runs as it stands, and not in a sandbox that sudo does not work in.
       ...(isRead && !verdict.rootRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
     })
-    return outcomeOf(ended, text)
+    return outcomeOf(ended, text, verdict)
   },
   /**
    * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
@@ -110,13 +111,29 @@ function inBash(text: string): string[] {
   return [find('bash') ?? '/bin/bash', '--noprofile', '--norc', '-c', text]
 }
 
+/** Programs that print whose something is. */
+const ownerPrinters = /^(?:find|getfacl|htop|ls|lsof|namei|pgrep|ps|pstree|stat|top|tree|vdir)$/
+const hiddenOwner = /\b(?:65534|nobody|nogroup)\b/
+const hiddenOwners =
+  'in its sandbox every user but the agent’s own is shown as 65534 (nobody): fs_stat, fs_list and proc_list name the owner'
+
 /**
  * What became of a command: one that ended by itself is an answer whatever its exit code, and so is
  * one with more output than is kept. One that was stopped failed, with what it had said until then.
  */
-function outcomeOf(ended: RunResult, command: string): CapabilityOutcome {
-  const { stdout, stderr, exitCode, signal, truncated, stoppedBy } = ended
-  const result = { stdout, stderr, exit_code: exitCode, cmd_executed: command, ...(signal && { signal }) }
+function outcomeOf(
+  ended: RunResult,
+  command: string,
+  { commands }: Pick<CommandVerdict, 'commands'>,
+): CapabilityOutcome {
+  const { stdout, stderr, exitCode, signal, truncated, stoppedBy, hidesOwners } = ended
+  const owners =
+    hidesOwners && hiddenOwner.test(stdout) && commands.some((name) => ownerPrinters.test(name)) && hiddenOwners
+  const result = {
+    ...(owners && { owners }),
+    ...{ stdout, stderr, exit_code: exitCode, cmd_executed: command },
+    ...(signal && { signal }),
+  }
   if (stoppedBy === 'deadline')
     return { ...failedOutcome('timeout', 'It was stopped at the deadline.', result), truncated }
   if (stoppedBy === 'cancelled') return { ...failedOutcome('cancelled', 'It was cancelled.', result), truncated }

@@ -185,6 +185,28 @@ test('a device with an expired manifest is not asked', async () => {
   expect([answer.status, answer.body.code]).toEqual([424, 'manifest_invalid'])
 })
 
+test('a device that loses its sandbox is told of with the reason and the remedy, and so is one that has it again', async () => {
+  const device = await enrolled(api, 'node-osl-3')
+  const look = async () => {
+    await api.post('/devices/node-osl-3/health')
+    const { parts } = (await api.get('/status')).body as unknown as { parts: { name: string; detail: string }[] }
+    return parts.find(({ name }) => name === 'devices')
+  }
+  expect((await look())?.detail).not.toContain('node-osl-3')
+  device.sandboxLack = 'unshare: /mnt/x (nfs4) cannot be made read-only'
+  expect(await look()).toMatchObject({
+    status: 'failed',
+    detail: expect.stringMatching(/node-osl-3 \(unshare: \/mnt\/x .* read-only\)/),
+    remedy: expect.stringContaining('install bubblewrap'),
+  })
+  await look()
+  device.sandboxLack = null
+  expect((await look())?.detail).not.toContain('node-osl-3')
+  const rows = (await api.get('/audit?what=device')).body.items as unknown as { what: string; subject: string }[]
+  const told = rows.filter(({ subject }) => subject === 'node-osl-3').map(({ what }) => what)
+  expect(told.filter((what) => what.includes('sandbox'))).toEqual(['device.sandbox_back', 'device.sandbox_lost'])
+})
+
 test('a revoked device is asked nothing, fetches nothing, and never comes back under its name', async () => {
   const device = await enrolled(api, 'vm-1')
   const { body: minted } = await api.post('/devices/vm-1/enrolment')

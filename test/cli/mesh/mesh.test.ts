@@ -53,6 +53,7 @@ test('a device is made known, and the command for it is printed', async () => {
   const words = made.stdout.trim().split(' ').slice(1)
   const enrolled = await runCli([...words, '--state', state])
   expect([enrolled.code, enrolled.stderr]).toEqual([0, expect.stringContaining('node-osl-1 is enrolled')])
+  expect(enrolled.stderr).toMatch(/^Reads are (?:not )?confined.*, for user \S+\.$/m)
   expect(JSON.parse(readFileSync(join(state, 'manifest.json'), 'utf8'))).toMatchObject({ device: 'node-osl-1' })
   expect(statSync(join(state, 'refresh.json')).mode & 0o077).toBe(0)
   expect((await runCli([...words, '--state', state])).code).toBe(4)
@@ -80,6 +81,26 @@ test('devices are listed with how they are', async () => {
   expect((await run('devices')).stdout).toMatch(/^node-osl-1 +node:node-osl-1 +all +\d+ +ready$/m)
   const [listed] = JSON.parse((await run('devices', '--json')).stdout)
   expect(listed).toMatchObject({ id: 'node-osl-1', tools: expect.arrayContaining(['exec', 'fs_read']) })
+})
+
+test('a device that does not confine what it reads is said, with the reason and the remedy', async () => {
+  const before = await api.db.selectFrom('device').select('health').where('id', '=', 'node-osl-1').executeTakeFirst()
+  const health = { ...before?.health, sandbox: 'none', unavailable: { sandbox: 'bwrap: not installed' } }
+  const store = (value: unknown) =>
+    api.db
+      .updateTable('device')
+      .set({ health: JSON.stringify(value) })
+      .where('id', '=', 'node-osl-1')
+      .execute()
+  await store(health)
+  const { stdout } = await run('devices')
+  expect(stdout).toMatch(/^node-osl-1 .* ready, but each look asks a person$/m)
+  expect(stdout).toContain('node-osl-1 does not confine what it reads (bwrap: not installed): install bubblewrap')
+  const [found] = JSON.parse((await runCli(['doctor', '--json'], api.as('admin'))).stdout).filter(
+    ({ name }: { name: string }) => name === 'Devices',
+  )
+  expect(found).toMatchObject({ ok: false, needed: false, detail: expect.stringContaining('bwrap: not installed') })
+  await store(before?.health)
 })
 
 test('the audits of device and control plane agree, by its answers and by its files', async () => {

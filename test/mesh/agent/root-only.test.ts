@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
+import { readMounts, shownAt } from '../../../mesh/agent/mounts.ts'
 import { whyUnmet } from '../../../mesh/agent/preconditions.ts'
 import { homeOf } from '../../../mesh/agent/programs.ts'
 import { writableBelow, writersOf } from '../../../mesh/agent/root-read.ts'
-import { shownAt } from '../../../mesh/agent/sandboxes.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
 // Everybody may write to the directory that it is in, so nothing in it is root's alone.
@@ -95,11 +95,11 @@ test('what is hidden is hidden under every path that the table of mounts has for
   const [device, root] = ['254:0', '/']
   const line = (target: string, from: string, on = device) => `30 1 ${on} ${from} ${target} rw - ext4 /dev/x rw`
   const mountinfo = [line('/', root), line(`${place.path}/directory`, '/other'), line('/proc', '/', '0:5')].join('\n')
-  expect(shownAt(file, mountinfo)).toEqual([file])
+  expect(shownAt(file, readMounts(mountinfo))).toEqual([file])
   // The same tree once more, at a place whose name has a blank in it.
   const again = join(place.path, 'once more')
   symlinkSync(place.path, again)
   const twice = `${mountinfo}\n${line(`${place.path}/once\\040more`, place.path)}`
-  expect(shownAt(file, twice)).toEqual([file, join(again, 'file')])
-  expect(shownAt(join(place.path, 'none'), mountinfo)).toEqual([])
+  expect(shownAt(file, readMounts(twice))).toEqual([file, join(again, 'file')])
+  expect(shownAt(join(place.path, 'none'), readMounts(mountinfo))).toEqual([])
 })

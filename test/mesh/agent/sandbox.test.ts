@@ -1,5 +1,14 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
@@ -131,6 +140,14 @@ describe.each(strong)('inside %s', (kind) => {
     }
   })
 
+  test('owners are shown as the machine has them, or the run says that they are not', async () => {
+    if (process.getuid?.() !== 0) return
+    chownSync(join(place.path, 'kept'), 12_345, 12_345)
+    const { stdout, hidesOwners = false } = await inside('stat -c %u kept', { cwd: place.path })
+    chownSync(join(place.path, 'kept'), 0, 0)
+    expect([stdout, hidesOwners]).toEqual(kind === 'bwrap' ? ['65534\n', true] : ['12345\n', false])
+  })
+
   test('nothing of it is left, wherever it hid', async () => {
     const mark = `6${Date.now()}`
     await inside(`setsid sleep ${mark} & disown; exit 0`)
@@ -232,6 +249,30 @@ test('as another user, where nothing better works, a file of the agent is not wr
   expect([exitCode === 0, stdout]).toEqual([false, '65534\n'])
   await run(confinement, `echo full > ${place.path}/new`)
   expect(existsSync(join(place.path, 'new')) ? readFileSync(join(place.path, 'new'), 'utf8') : '').toBe('')
+})
+
+test.each([
+  ['bwrap', "bwrap: Can't bind mount /newroot/x: No such file or directory", 1, 3],
+  ['unshare', 'nsenter: cannot open /proc/7/ns/user: No such file or directory', 1, 3],
+  ['a program that complains so itself', "ls: cannot access '/x'", 1, 1],
+  ['a program that is not there', 'bwrap: execvp x: No such file or directory', 1, 1],
+])('a sandbox that was not made is made again, by its complaint: %s', async (_, complaint, exitCode, times) => {
+  let made = 0
+  const confinement: Confinement = {
+    sandbox: 'bwrap',
+    complaint: /^(?:bwrap: (?!execvp)|nsenter: )/,
+    async wrap(argv) {
+      made += 1
+      return made < 3 ? ['/bin/sh', '-c', 'echo "$1" >&2; exit "$2"', 'sh', complaint, String(exitCode)] : [...argv]
+    },
+    environment: {},
+    endsWhole: () => true,
+    canShow: () => true,
+    hidesOwners: () => false,
+    close: () => undefined,
+  }
+  const { stdout } = await run(confinement, 'echo read')
+  expect([made, stdout]).toEqual([times, times === 3 ? 'read\n' : ''])
 })
 
 test('an agent without rights confines as well, and says how', async () => {

@@ -7,6 +7,8 @@ import { findProgram } from '../kinds.ts'
 export type RealEngine = {
   /** As DOCKER_HOST writes it. */
   host: string
+  /** The process whose mounts are those of the engine. */
+  pid: number
   /** The engine's own client, with these words. */
   docker(...words: string[]): string
   stop(): Promise<void>
@@ -61,7 +63,7 @@ export async function startEngine(): Promise<RealEngine> {
     }
   })
   importImage(place.path, docker)
-  return { host, docker, stop }
+  return { host, pid: engine.pid as number, docker, stop }
 }
 
 /** No registry can be asked: an image is a folder that was packed. */

@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -199,6 +200,14 @@ test('a directory of many is listed in part, in order, and says so', async () =>
   expect(outcome).toMatchObject({ ok: true, truncated: true, result: { total: 31, total_is_more: false } })
   const whole = (await done(device, fsList, { path: root })).entries as { name: string; mode: string }[]
   expect(whole[0]).toMatchObject({ name: 'file-00', mode: '0644', type: 'file', size: 0 })
+  const { uid, gid, username: owner } = userInfo()
+  expect(whole[0]).toMatchObject({ uid, owner })
+  expect(await done(device, fsStat, { path: at('file-00') })).toMatchObject({
+    uid,
+    owner,
+    gid,
+    group: expect.any(String),
+  })
   // A name that is no UTF-8 is shown as far as it can be.
   expect(whole.at(-1)!.name).toBe('\ufffdA')
 })
